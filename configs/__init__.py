@@ -1,0 +1,1 @@
+"""Hydra configuration: choices and numbers only."""

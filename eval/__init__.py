@@ -1,0 +1,1 @@
+"""Evaluation: success with intervals, videos, throughput."""

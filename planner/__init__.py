@@ -1,0 +1,1 @@
+"""PDDL task planner: chains skills to solve the Home Assistant Benchmark."""

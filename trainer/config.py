@@ -1,0 +1,112 @@
+"""Typed configuration of the engine: one frozen dataclass per part, checked once in `TrainConfig.check`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """Network of the policy. `encoder` names an image encoder in `trainer.encoders.ENCODERS`; None ignores images."""
+
+    encoder: str | None = "light"
+    embedding_size: int = 128  # units of the image embedding
+    hidden_size: int = 128  # LSTM units per layer
+    lstm_layers: int = 1  # 0 = feed-forward policy
+    skip: bool = True  # features also reach the heads beside the LSTM
+    body_size: int = 256  # width of the MLP before the LSTM; 0 = none
+    body_layers: int = 2
+    tanh_mean: bool = False  # squash the Gaussian's mean with tanh
+    log_std_init: float | tuple[float, ...] = -0.5  # one value, or one per action dimension
+    log_std_min: float = -5.0
+    log_std_max: float = 2.0
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """PPO and its optimiser. The defaults are the `fast` preset; `configs/ppo/paper.yaml` is Table A1 of the VER paper."""
+
+    epochs: int = 3
+    mini_batches: int = 4
+    clip: float = 0.2
+    learning_rate: float = 1e-3
+    schedule: str = "cosine"  # "cosine" or "linear" decay to zero over the run's steps, or "constant"
+    adam_epsilon: float = 1e-5
+    max_grad_norm: float | None = 0.5
+    discount: float = 0.99
+    gae_lambda: float = 0.95
+    value_coef: float = 0.5
+    normalize_advantages: bool = True
+    entropy_coef: float = 0.0  # initial value when learned
+    entropy_target: float | None = None  # None: fixed coefficient; a number: coefficient learned to keep entropy >= target
+    entropy_bounds: tuple[float, float] = (1e-4, 1.0)
+    max_importance_weight: float | None = 1.0  # truncation of VER's importance weights; None = no weighting
+    reward_scale: float = 0.1  # rewards are multiplied by this before learning (logged unscaled)
+    target_kl: float | None = None  # stop the epochs of an update early above this approximate KL
+
+
+@dataclass(frozen=True)
+class CollectConfig:
+    """How experience is collected."""
+
+    mode: str = "ver"
+    num_envs: int = 32  # N
+    num_workers: int | None = None  # environment processes; None = one per CPU core, at most num_envs
+    rollout_steps: int = 128  # T: a rollout is T x N steps, whichever environments give them
+    min_batch: int | None = None  # environments per inference call; None = N / 4, at least 1
+    max_batch: int | None = None  # None = N
+    max_wait_s: float = 0.002  # longest an observation waits for a fuller batch
+    step_timeout_s: float = 120.0  # a worker silent for this long while it owes a step is reported as hung
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One training run."""
+
+    steps: int = 1_000_000  # environment steps in total
+    seed: int = 0
+    device: str = "auto"  # "auto" = cuda where available
+    torch_threads: int | None = None  # threads while learning; None = one per CPU core
+    checkpoint_every_s: float = 300.0
+    log_every_s: float = 10.0
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    collect: CollectConfig = field(default_factory=CollectConfig)
+
+    @property
+    def steps_per_rollout(self) -> int:
+        """T x N."""
+        return self.collect.num_envs * self.collect.rollout_steps
+
+    def check(self) -> None:
+        """Raise ValueError with one sentence, naming key, value and rule, for the first setting that cannot work."""
+        c, p = self.collect, self.ppo
+        positive = {
+            "steps": self.steps, "collect.num_envs": c.num_envs, "collect.rollout_steps": c.rollout_steps,
+            "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
+            "ppo.clip": p.clip, "collect.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
+            "checkpoint_every_s": self.checkpoint_every_s, "ppo.reward_scale": p.reward_scale,
+        }
+        optional = {
+            "collect.num_workers": c.num_workers, "collect.min_batch": c.min_batch, "collect.max_batch": c.max_batch,
+            "torch_threads": self.torch_threads, "ppo.max_grad_norm": p.max_grad_norm, "ppo.target_kl": p.target_kl,
+            "ppo.max_importance_weight": p.max_importance_weight,
+        }
+        positive |= {k: v for k, v in optional.items() if v is not None}
+        for key, value in positive.items():
+            if not value > 0:
+                raise ValueError(f"{key}={value} must be greater than 0.")
+        for key, value in {"ppo.discount": p.discount, "ppo.gae_lambda": p.gae_lambda}.items():
+            if not 0 <= value <= 1:
+                raise ValueError(f"{key}={value} must lie in [0, 1].")
+        if p.schedule not in ("cosine", "linear", "constant"):
+            raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
+        if c.mode not in ("ver",):
+            raise ValueError(f"collect.mode={c.mode} is not one of: ver.")
+        if p.mini_batches > self.steps_per_rollout:
+            raise ValueError(f"ppo.mini_batches={p.mini_batches} exceeds the {self.steps_per_rollout} steps of a rollout "
+                             f"(collect.num_envs={c.num_envs} x collect.rollout_steps={c.rollout_steps}).")
+        if c.min_batch and c.min_batch > c.num_envs:
+            raise ValueError(f"collect.min_batch={c.min_batch} exceeds collect.num_envs={c.num_envs}.")
+        if not 0 < p.entropy_bounds[0] <= p.entropy_bounds[1]:
+            raise ValueError(f"ppo.entropy_bounds={p.entropy_bounds} must be (low, high) with 0 < low <= high.")
