@@ -1,0 +1,118 @@
+"""VER's collection: nothing lost, nothing doubled, whatever the timing."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+
+from tests.trainer.toys import Counter
+from trainer.collect import Collector
+from trainer.config import CollectConfig, PolicyConfig
+from trainer.policy import Policy, observation_shapes
+from trainer.rollout import Rollout
+
+CPU = torch.device("cpu")
+
+
+def collect(config: CollectConfig, make_env, rollouts: int, seed: int = 3, check=None):
+    """Collect some rollouts; `check(rollout, rows, stats, policy)` sees each."""
+    with Collector(make_env, config, seed, CPU) as collector:
+        torch.manual_seed(0)
+        policy = Policy(collector.observation_space, collector.action_space, PolicyConfig(hidden_size=8, body_size=16))
+        rollout = Rollout(config.num_envs, config.num_envs * config.rollout_steps, observation_shapes(collector.observation_space),
+                          policy.action_size, policy.discrete, policy.state_size, CPU)
+        collector.begin_states(policy)
+        for version in range(rollouts):
+            stats = collector.collect(policy, rollout, version)
+            check(rollout, rollout.closed[: rollout.num_closed].copy(), stats, policy)
+
+
+@pytest.mark.parametrize("workers, min_batch, max_batch", [(1, 1, 2), (2, 2, None), (3, None, 3), (2, 7, None)])
+def test_no_step_is_lost_doubled_or_mixed_up(workers, min_batch, max_batch):
+    """Over many rollouts with random delays, each environment's closed steps are 0, 1, 2, ... without gap or repeat, and
+    each carries the reward, the end and the next value that belong to its own observation."""
+    config = CollectConfig(num_envs=7, num_workers=workers, rollout_steps=9, min_batch=min_batch, max_batch=max_batch)
+    seen: dict[int, list[int]] = {e: [] for e in range(7)}
+    place: dict[int, tuple] = {}
+    identity: dict[int, int] = {}
+    counts = []
+
+    def check(rollout, rows, stats, policy):
+        assert len(rows) == len(set(rows)) == 63
+        counts.append(np.bincount(rollout.env[rows], minlength=7))
+        for row in sorted(rows, key=lambda r: (rollout.env[r], rollout.step[r])):
+            e, (who, episode, t) = int(rollout.env[row]), rollout.obs["obs"][row].int().tolist()
+            seen[e].append(int(rollout.step[row]))
+            assert identity.setdefault(e, who) == who
+            assert rollout.starts_episode[row] == (t == 0)
+            if t == 0:
+                assert rollout.state[row].abs().sum() == 0 and rollout.previous[row].abs().sum() == 0
+            assert rollout.reward[row] == pytest.approx(Counter.reward(who, episode, t), abs=1e-4)
+            if e in place:  # the step that follows in the environment's own story
+                assert (episode, t) in ((place[e][0], place[e][1] + 1), (place[e][0] + 1, 0))
+            place[e] = (episode, t)
+
+    collect(config, functools.partial(Counter, delay_s=0.001), 12, check=check)
+    for e, steps in seen.items():
+        assert steps == list(range(len(steps))), f"environment {e}"
+    if workers > 1 and min_batch != 7:
+        assert np.ptp(np.sum(counts, 0)) > 0  # the experience really is variable
+
+
+def test_values_that_follow_a_step():
+    """`next_value` is the value of the next step, of the cut-off state at a time limit, and 0 at a true end."""
+    values = {"limit": 0, "end": 0}
+
+    def check(rollout, rows, stats, policy):
+        at = {(int(rollout.env[r]), int(rollout.step[r])): r for r in range(rollout.rows)}
+        for row in rows:
+            e, (who, episode, t) = int(rollout.env[row]), rollout.obs["obs"][row].tolist()
+            following = at[e, int(rollout.step[row]) + 1] if (e, int(rollout.step[row]) + 1) in at else None
+            if following is None:
+                continue
+            if not rollout.starts_episode[following]:
+                assert rollout.next_value[row] == rollout.value[following]
+                continue
+            if rollout.next_value[row] == 0:
+                values["end"] += 1
+                continue
+            obs = {"obs": torch.tensor([[who, episode, t + 1]])}  # the state the time limit cut off
+            act = policy.act({"obs": rollout.obs["obs"][row : row + 1]}, rollout.state[row : row + 1], rollout.previous[row : row + 1])
+            cut = policy.act(obs, act.state, policy.action_features(rollout.action[row : row + 1]))
+            assert rollout.next_value[row] == pytest.approx(cut.value.item(), abs=1e-4)
+            values["limit"] += 1
+
+    collect(CollectConfig(num_envs=4, num_workers=2, rollout_steps=32), Counter, 4, check=check)
+    assert min(values.values()) > 5
+
+
+def test_even_speeds_and_full_batches_give_synchronous_rollouts():
+    """With every environment in every batch, VER is plain synchronous collection: T steps of each."""
+    def check(rollout, rows, stats, policy):
+        assert np.bincount(rollout.env[rows]).tolist() == [16] * 4
+
+    collect(CollectConfig(num_envs=4, num_workers=1, rollout_steps=16, min_batch=4, max_wait_s=60), Counter, 3, check=check)
+
+
+def test_same_seed_same_rollout_when_the_order_is_fixed():
+    """One worker and full batches: two runs collect identical experience."""
+    runs = []
+    for _ in range(2):
+        got = []
+        collect(CollectConfig(num_envs=3, num_workers=1, rollout_steps=16, min_batch=3, max_wait_s=60), Counter, 2,
+                check=lambda rollout, rows, *_: got.append((rollout.obs["obs"][rows].clone(), rollout.action[rows].clone(), rollout.reward[rows].copy())))
+        runs.append(got)
+    for a, b in zip(*runs):
+        assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1]) and (a[2] == b[2]).all()
+
+
+def test_steps_under_way_are_collected_in_the_next_rollout():
+    """Rows carried over keep the version of the policy that acted, at most one per environment."""
+    stale = []
+
+    def check(rollout, rows, stats, policy):
+        stale.append((rollout.version[rows] < rollout.version[rows].max()).sum())
+
+    collect(CollectConfig(num_envs=6, num_workers=2, rollout_steps=8), functools.partial(Counter, delay_s=0.001), 6, check=check)
+    assert stale[0] == 0 and 0 < max(stale) <= 6

@@ -1,0 +1,261 @@
+"""Whole training runs: learning, saving, resuming, stopping, failing."""
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import torch
+
+from tests.trainer.toys import Broken, Faulty, Pointer
+from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
+from trainer.checkpoint import CheckpointError, list_checkpoints
+from trainer.collect import WorkerError
+from trainer.ppo import NonFiniteLoss
+
+ROOT = Path(__file__).parents[2]
+SMALL = dict(policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32), collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32))
+ORDERED = CollectConfig(num_envs=4, num_workers=1, rollout_steps=32, min_batch=4, max_wait_s=60.0)
+
+
+def shared_memory_files() -> set[str]:
+    return {f for f in os.listdir("/dev/shm")} if os.path.isdir("/dev/shm") else set()
+
+
+def children() -> list[str]:
+    return subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "trainer.workers"], capture_output=True, text=True).stdout.split()
+
+
+def test_learns_to_point(tmp_path):
+    """Mean reward per step rises from that of random actions to near 1."""
+    result = train(Pointer, TrainConfig(steps=40_000, log_every_s=0.5, ppo=PPOConfig(learning_rate=3e-3, discount=0.5), **SMALL), tmp_path)
+    assert result.reason == "complete" and result.steps >= 40_000
+    assert result.history[0]["episode/return"] < 5
+    assert result.history[-1]["episode/return"] > 8.5
+    assert result.history[-1]["episode/success"] > 0.5
+
+
+def test_any_gymnasium_environment_trains_in_five_lines(tmp_path):
+    """As a script without a main guard, with a lambda, a Box observation and discrete actions."""
+    script = tmp_path / "five_lines.py"
+    script.write_text(textwrap.dedent("""
+        import gymnasium as gym
+        from trainer import TrainConfig, train
+        result = train(lambda: gym.make("CartPole-v1"), TrainConfig(steps=4096))
+        print("steps", result.steps)
+    """))
+    out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert "steps 4096" in out.stdout, out.stderr
+
+
+def test_images_train(tmp_path):
+    config = TrainConfig(steps=512, policy=PolicyConfig(hidden_size=8, body_size=16), collect=CollectConfig(num_envs=4, rollout_steps=32))
+    assert train(functools.partial(Pointer, image=True), config).steps == 512
+
+
+def test_checkpoint_holds_the_policy_and_loads_safely(tmp_path):
+    result = train(Pointer, TrainConfig(steps=512, **SMALL), tmp_path, meta={"skill": "point"})
+    torch.load(result.checkpoint, weights_only=True)
+    content = load_checkpoint(tmp_path)
+    assert content["meta"] == {"skill": "point"} and content["counters"]["steps"] == 512
+    policy = load_policy(content)
+    obs = {"goal": torch.rand(3, 2)}
+    state, previous = torch.rand(3, policy.state_size), torch.zeros(3, 2)
+    assert torch.equal(policy.act(obs, state, previous, True).action, result.policy.act(obs, state, previous, True).action)
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_resumed_run_learns_exactly_as_an_uninterrupted_one(tmp_path):
+    """Weights, optimiser, schedule, counters and random states come back: the next update on the same data is identical."""
+    import numpy as np
+
+    from trainer import ppo
+    from trainer.collect import Collector
+    from trainer.loop import Learner
+    from tests.trainer.test_ppo import filled
+
+    config = TrainConfig(steps=4096, seed=5, policy=SMALL["policy"], collect=ORDERED, ppo=PPOConfig(entropy_coef=1e-3, entropy_target=0.0))
+    env = functools.partial(gym.make, "Pendulum-v1")
+    with Collector(env, config.collect, 0, torch.device("cpu")) as collector:
+        one = Learner(config, collector, torch.device("cpu"))
+        rollouts = [_fill_like(one, s) for s in range(3)]
+        one.update(rollouts[0])
+        from trainer import checkpoint
+
+        path = checkpoint.save(tmp_path, one.steps, one.content({}))
+        two = Learner(config, collector, torch.device("cpu"))
+        two.restore(load_checkpoint(path))
+        assert two.steps == one.steps == rollouts[0].num_closed
+        for rollout in rollouts[1:]:
+            a = one.update(rollout)
+        torch.manual_seed(99)  # the resumed learner must bring its own random state
+        two.rng = type(two.rng)(type(two.rng.bit_generator)(0))
+        two.restore(load_checkpoint(path))
+        for rollout in rollouts[1:]:
+            b = two.update(rollout)
+        assert a == b
+        for x, y in zip(one.policy.parameters(), two.policy.parameters()):
+            assert torch.equal(x, y)
+        assert one.optimizer.param_groups[0]["lr"] == two.optimizer.param_groups[0]["lr"] < config.ppo.learning_rate
+        assert torch.equal(one.entropy_coef.log_alpha, two.entropy_coef.log_alpha)
+
+
+def _fill_like(learner, seed):
+    """A rollout of random data of the learner's shapes."""
+    import numpy as np
+
+    from trainer.rollout import Rollout
+
+    rng, n = np.random.default_rng(seed), 4
+    rollout = Rollout(n, 128, {"obs": (3,)}, 1, False, learner.policy.state_size, torch.device("cpu"))
+    rollout.begin()
+    generator = torch.Generator().manual_seed(seed)
+    for t in range(33):
+        if t:
+            rollout.close(np.arange(n), rng.normal(size=n), rng.normal(size=n))
+        state = torch.zeros(n, learner.policy.state_size) if t == 0 else torch.rand(n, learner.policy.state_size, generator=generator)
+        rollout.open(np.arange(n), {"obs": torch.rand(n, 3, generator=generator)}, torch.rand(n, 1, generator=generator), state,
+                     torch.rand(n, 1, generator=generator), torch.rand(n, generator=generator), rng.normal(size=n), np.full(n, t == 0), 0)
+    return rollout
+
+
+def test_resume_continues_counters_and_weights(tmp_path):
+    first = train(Pointer, TrainConfig(steps=1024, **SMALL), tmp_path)
+    second = train(Pointer, TrainConfig(steps=2048, **SMALL), tmp_path, resume_from=tmp_path)
+    assert second.steps == 2048 and second.history[0]["step"] > first.steps
+    assert load_checkpoint(tmp_path)["counters"]["updates"] == 8
+
+
+def test_resume_with_another_network_is_refused(tmp_path):
+    train(Pointer, TrainConfig(steps=256, **SMALL), tmp_path)
+    other = SMALL | {"policy": PolicyConfig(encoder=None, hidden_size=16, body_size=32)}
+    with pytest.raises(CheckpointError, match="another network"):
+        train(Pointer, TrainConfig(steps=512, **other), tmp_path, resume_from=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "not one", "empty", "pickle"])
+def test_a_damaged_checkpoint_is_one_sentence(tmp_path, damage):
+    path = train(Pointer, TrainConfig(steps=256, **SMALL), tmp_path).checkpoint
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:2000])
+    elif damage == "not one":
+        torch.save({"weights": torch.zeros(3)}, path)
+    elif damage == "empty":
+        path.write_bytes(b"")
+    else:
+        import pickle
+
+        path.write_bytes(pickle.dumps(Path("/")))
+    with pytest.raises(CheckpointError) as error:
+        load_checkpoint(path)
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_only_the_newest_checkpoints_are_kept(tmp_path):
+    train(Pointer, TrainConfig(steps=256 * 6, checkpoint_every_s=1e-6, **SMALL), tmp_path)
+    assert len(list_checkpoints(tmp_path / "checkpoints")) == 3
+
+
+def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, caplog):
+    """Writing fails half-way every other time: training finishes, no partial file stays, the last good one loads."""
+    from trainer import checkpoint
+
+    real, calls = torch.save, []
+
+    def failing(content, file):
+        calls.append(1)
+        if len(calls) % 2:
+            file.write(b"half")
+            raise OSError(28, "No space left on device")
+        real(content, file)
+
+    monkeypatch.setattr(checkpoint.torch, "save", failing)
+    result = train(Pointer, TrainConfig(steps=256 * 4, checkpoint_every_s=1e-6, **SMALL), tmp_path)
+    assert result.steps == 1024 and "No space left" in caplog.text
+    assert not list(tmp_path.rglob("*.partial"))
+    assert load_checkpoint(tmp_path)["counters"]["steps"] in (512, 1024)
+
+
+@pytest.mark.parametrize("fault, words", [
+    ("raise", ["the drawer fell out", "ZeroDivisionError", "environment"]),
+    ("kill", ["was killed by signal SIGKILL"]),
+    ("nan_reward", ["reward is nan"]),
+    ("nan_obs", ["observation 'goal' is not finite"]),
+    ("shape", ["has shape (3,), its space says (2,)"]),
+])
+def test_a_failing_worker_is_named_within_seconds(tmp_path, fault, words):
+    before, start = shared_memory_files(), time.monotonic()
+    with pytest.raises(WorkerError) as error:
+        train(functools.partial(Faulty, fault, at=200), TrainConfig(steps=10**6, **SMALL), tmp_path)
+    assert time.monotonic() - start < 20
+    assert "environment worker" in str(error.value) and "pid" in str(error.value)
+    assert all(w in str(error.value) for w in words), error.value
+    assert load_checkpoint(tmp_path)["counters"]["steps"] > 0  # what was learned is on disk
+    assert not children() and shared_memory_files() <= before
+
+
+def test_a_hanging_environment_is_reported(tmp_path):
+    collect = CollectConfig(num_envs=2, num_workers=1, rollout_steps=32, step_timeout_s=1.0)
+    with pytest.raises(WorkerError, match="hangs: environment"):
+        train(functools.partial(Faulty, "hang", at=20), TrainConfig(steps=10**6, policy=SMALL["policy"], collect=collect))
+    assert not children()
+
+
+def test_an_environment_that_cannot_start_fails_fast():
+    with pytest.raises(WorkerError, match="no such home"):
+        train(Broken, TrainConfig(steps=256, **SMALL))
+    assert not children()
+
+
+def test_a_diverging_policy_stops_the_run_with_the_last_good_checkpoint(tmp_path):
+    config = TrainConfig(steps=10**6, checkpoint_every_s=1e-6, ppo=PPOConfig(learning_rate=1e30, schedule="constant", max_grad_norm=None), **SMALL)
+    with pytest.raises((NonFiniteLoss, ValueError)):
+        train(Pointer, config, tmp_path)
+    if list_checkpoints(tmp_path / "checkpoints"):
+        assert all(torch.isfinite(v).all() for v in load_checkpoint(tmp_path)["policy"].values())
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_stops(tmp_path, signum):
+    threading.Timer(3.0, os.kill, (os.getpid(), signum)).start()
+    result = train(Pointer, TrainConfig(steps=10**8, **SMALL), tmp_path)
+    assert result.reason == signum.name and 0 < result.steps < 10**8
+    assert load_checkpoint(tmp_path)["counters"]["steps"] == result.steps
+    assert not children()
+
+
+def test_workers_die_with_a_killed_learner(tmp_path):
+    """kill -9 of the learner leaves no orphan and no shared memory."""
+    before = shared_memory_files()
+    script = ("from tests.trainer.toys import Pointer; from trainer import *; import trainer\n"
+              "train(Pointer, TrainConfig(steps=10**8, collect=CollectConfig(num_envs=4, num_workers=2)))")
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
+    deadline = time.monotonic() + 30
+    pids: list[str] = []
+    while len(pids) < 2 and time.monotonic() < deadline:
+        pids = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+        time.sleep(0.2)
+    assert len(pids) == 2
+    time.sleep(1.0)
+    process.kill()
+    process.wait()
+    time.sleep(1.0)
+    assert not any(Path(f"/proc/{p}").exists() and "Z" not in Path(f"/proc/{p}/stat").read_text().split()[2] for p in pids)
+    assert shared_memory_files() <= before
+
+
+@pytest.mark.parametrize("config, words", [
+    (dict(steps=0), "steps=0"), (dict(collect=CollectConfig(num_envs=-2)), "num_envs=-2"),
+    (dict(ppo=PPOConfig(discount=1.5)), "discount=1.5"), (dict(ppo=PPOConfig(schedule="exponential")), "cosine, linear, constant"),
+    (dict(ppo=PPOConfig(mini_batches=10**6)), "4096 steps of a rollout"),
+])
+def test_settings_that_cannot_work_are_refused_before_anything_starts(config, words):
+    with pytest.raises(ValueError, match=words):
+        train(Pointer, TrainConfig(**config))

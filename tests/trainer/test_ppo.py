@@ -1,0 +1,128 @@
+"""PPO's pieces: what each term does, and one whole update."""
+
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from trainer import ppo
+from trainer.config import PolicyConfig, PPOConfig
+from trainer.policy import Policy
+from trainer.rollout import Rollout
+
+OBS, ACT = gym.spaces.Box(-1, 1, (3,), np.float32), gym.spaces.Box(-1, 1, (2,), np.float32)
+
+
+def filled(policy: Policy, envs: int = 4, steps: int = 32, seed: int = 0) -> Rollout:
+    """A rollout as the collector makes it, from random observations, episodes of 7 steps."""
+    torch.manual_seed(seed)
+    rollout = Rollout(envs, steps, {"obs": (3,)}, 2, False, policy.state_size, torch.device("cpu"))
+    rollout.begin()
+    state, previous, everyone = torch.zeros(envs, policy.state_size), torch.zeros(envs, 2), np.arange(envs)
+    t = 0
+    while rollout.remaining:
+        starts = np.full(envs, t % 7 == 0)
+        if starts[0]:
+            state, previous = torch.zeros_like(state), torch.zeros_like(previous)
+        obs = {"obs": torch.randn(envs, 3)}
+        act = policy.act(obs, state, previous)
+        if t:
+            rollout.close(everyone, np.random.default_rng(t).normal(size=envs).astype(np.float32), act.value.numpy() * (not starts[0]))
+        rollout.open(everyone, obs, previous, state, act.action, act.log_prob, act.value.numpy(), starts, 0)
+        state, previous = act.state, policy.action_features(act.action)
+        t += 1
+    return rollout
+
+
+@pytest.fixture
+def policy():
+    torch.manual_seed(0)
+    return Policy(OBS, ACT, PolicyConfig(hidden_size=8, body_size=16))
+
+
+def test_ratio_is_one_on_the_first_mini_batch(policy):
+    """Evaluating what was just collected reproduces the log-probabilities: also for sequences split by a mini-batch border."""
+    rollout = filled(policy)
+    config = PPOConfig(learning_rate=1e-12, epochs=1, mini_batches=3)
+    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+    stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    assert stats["kl"] == pytest.approx(0, abs=1e-7) and stats["clip_fraction"] == 0
+
+
+def test_an_update_raises_the_probability_of_good_actions(policy):
+    rollout = filled(policy)
+    rollout.reward[:] = rollout.action[:, 0].numpy()  # more of the first action is better
+    config = PPOConfig(learning_rate=1e-2, epochs=5, mini_batches=2, discount=0.0)
+    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+    obs = {"obs": torch.randn(64, 3)}
+    before = policy.act(obs, torch.zeros(64, policy.state_size), torch.zeros(64, 2), deterministic=True).action[:, 0].mean()
+    ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    after = policy.act(obs, torch.zeros(64, policy.state_size), torch.zeros(64, 2), deterministic=True).action[:, 0].mean()
+    assert after > before + 0.1
+
+
+def test_policy_loss_clips_only_what_would_gain():
+    one = torch.ones(1)
+    loss = lambda ratio, advantage: ppo.policy_loss(torch.tensor([math.log(ratio)]), torch.zeros(1), advantage * one, one, 0.2)[0].item()
+    assert loss(1.5, 1.0) == pytest.approx(-1.2)  # gain beyond 1 + clip is not counted
+    assert loss(0.5, 1.0) == pytest.approx(-0.5)  # loss is
+    assert loss(1.5, -1.0) == pytest.approx(1.5)
+    assert loss(0.5, -1.0) == pytest.approx(0.8)
+
+
+def test_losses_are_weighted():
+    weight = torch.tensor([1.0, 0.5])
+    loss, _ = ppo.policy_loss(torch.zeros(2), torch.zeros(2), torch.tensor([1.0, 1.0]), weight, 0.2)
+    assert loss.item() == pytest.approx(-0.75)
+    assert ppo.value_loss(torch.tensor([1.0, 3.0]), torch.zeros(2), weight).item() == pytest.approx((0.5 + 0.5 * 4.5) / 2)
+
+
+@pytest.mark.parametrize("entropy, direction", [(-1.0, 1), (2.0, -1)])
+def test_learned_entropy_coefficient_rises_below_target_and_falls_above(entropy, direction):
+    config = PPOConfig(entropy_coef=1e-2, entropy_target=0.0)
+    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+    optimizer = torch.optim.SGD([coef.log_alpha], lr=1.0)
+    before = coef.value().item()
+    h = torch.tensor([entropy], requires_grad=True)
+    coef.loss(h, torch.ones(1)).backward()
+    assert h.grad.item() == pytest.approx(-before)  # the policy is pushed to more entropy with weight alpha
+    optimizer.step()
+    assert (coef.value().item() - before) * direction > 0
+
+
+def test_learned_entropy_coefficient_stays_in_bounds():
+    config = PPOConfig(entropy_coef=1e-3, entropy_target=0.0, entropy_bounds=(1e-4, 1.0))
+    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+    for log_alpha, bound in ((-50.0, 1e-4), (50.0, 1.0)):
+        with torch.no_grad():
+            coef.log_alpha.fill_(log_alpha)
+        coef.clamp()
+        assert coef.value().item() == pytest.approx(bound)
+
+
+def test_learning_rate_schedules():
+    cosine = PPOConfig(learning_rate=1.0)
+    assert [ppo.scheduled_rate(cosine, p) for p in (0, 0.5, 1, 2)] == pytest.approx([1, 0.5, 0, 0])
+    assert ppo.scheduled_rate(PPOConfig(learning_rate=1.0, schedule="linear"), 0.25) == 0.75
+    assert ppo.scheduled_rate(PPOConfig(learning_rate=1.0, schedule="constant"), 0.9) == 1.0
+
+
+def test_a_loss_that_is_not_finite_leaves_the_parameters_alone(policy):
+    rollout = filled(policy)
+    rollout.reward[3] = np.inf
+    config = PPOConfig()
+    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+    before = {k: v.clone() for k, v in policy.state_dict().items()}
+    with pytest.raises(ppo.NonFiniteLoss):
+        ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    assert all(torch.equal(v, before[k]) for k, v in policy.state_dict().items())
+
+
+def test_kl_stop_ends_the_epochs(policy):
+    rollout = filled(policy)
+    config = PPOConfig(learning_rate=0.1, epochs=10, target_kl=1e-3)
+    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+    stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    assert stats["epochs"] < 10

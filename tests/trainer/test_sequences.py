@@ -1,0 +1,81 @@
+"""Sequences and mini-batches: laws that hold for any rollout."""
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer.sequences import Sequences, find_sequences, mini_batches
+
+
+@st.composite
+def rollouts(draw):
+    """env, step, starts_episode of a random rollout in random order, with gaps where rows were overwritten."""
+    rows = []
+    for env in range(draw(st.integers(1, 5))):
+        first = draw(st.integers(0, 50))
+        for step in range(first, first + draw(st.integers(1, 30))):
+            if draw(st.integers(0, 9)):  # one in ten is missing
+                rows.append((env, step, draw(st.integers(0, 5)) == 0))
+    rows = draw(st.permutations(rows)) or [(0, 0, True)]
+    env, step, starts = (np.array(x) for x in zip(*rows))
+    return env, step, starts.astype(bool)
+
+
+@given(rollouts())
+@settings(max_examples=60, deadline=None)
+def test_sequences_hold_consecutive_steps_of_one_episode(rollout):
+    env, step, starts_episode = rollout
+    order, starts = find_sequences(env, step, starts_episode)
+    assert sorted(order) == list(range(len(env)))
+    for a, b in zip(starts, [*starts[1:], len(env)]):
+        rows = order[a:b]
+        assert len(set(env[rows])) == 1
+        assert (np.diff(step[rows]) == 1).all()
+        assert not starts_episode[rows][1:].any()
+
+
+@given(rollouts(), st.integers(1, 4), st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_mini_batches_deal_every_step_once_in_equal_shares(rollout, count, seed):
+    order, starts = find_sequences(*rollout)
+    count = min(count, len(order))
+    batches = mini_batches(starts, len(order), count, np.random.default_rng(seed))
+    positions = np.concatenate([p for p, _ in batches])
+    assert sorted(positions) == list(range(len(order)))
+    sizes = [len(p) for p, _ in batches]
+    assert max(sizes) - min(sizes) <= 1
+    for p, lengths in batches:
+        assert lengths.sum() == len(p) and (lengths > 0).all()
+        ends = np.cumsum(lengths)
+        for a, b in zip(ends - lengths, ends):  # a piece is a contiguous part of one sequence
+            assert (np.diff(p[a:b]) == 1).all()
+            assert np.searchsorted(starts, p[a], "right") == np.searchsorted(starts, p[b - 1], "right")
+
+
+def test_a_rollout_cut_into_two_mini_batches():
+    """The worked example: three sequences of 3, 2 and 3 steps give two mini-batches of 4, one sequence split."""
+    env = np.array([0, 0, 0, 1, 1, 1, 1, 1])
+    step = np.array([4, 5, 6, 0, 1, 2, 3, 4])
+    starts_episode = np.array([0, 0, 0, 1, 0, 1, 0, 0], bool)
+    order, starts = find_sequences(env, step, starts_episode)
+    assert order.tolist() == list(range(8)) and starts.tolist() == [0, 3, 5]
+
+    class InOrder:
+        def permutation(self, n):
+            return np.arange(n)
+
+    (first, first_lengths), (second, second_lengths) = mini_batches(starts, 8, 2, InOrder())
+    assert first.tolist() == [0, 1, 2, 3] and first_lengths.tolist() == [3, 1]
+    assert second.tolist() == [4, 5, 6, 7] and second_lengths.tolist() == [1, 3]  # step 4 starts from its own state
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_packed_order_is_torchs(lengths):
+    sequences = Sequences(np.array(lengths), torch.device("cpu"))
+    pieces = torch.arange(sum(lengths), dtype=torch.float32).split(lengths)
+    packed = torch.nn.utils.rnn.pack_sequence([p.unsqueeze(-1) for p in pieces], enforce_sorted=False)
+    assert packed.batch_sizes.tolist() == sequences.batch_sizes.tolist()
+    assert packed.sorted_indices.tolist() == sequences.by_length.tolist()
+    assert packed.data.squeeze(-1).long().tolist() == sequences.packed_order.tolist()

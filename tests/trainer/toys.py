@@ -1,0 +1,114 @@
+"""Small environments for the engine's tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import gymnasium as gym
+import numpy as np
+
+
+class Counter(gym.Env):
+    """Tells where it is: observation (identity, episode, step); the reward is a known function of it.
+
+    Episodes have random lengths and end either way; steps sleep a random time, so that environments run at uneven speeds.
+    """
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+
+    def __init__(self, delay_s: float = 0.0, max_length: int = 12):
+        self.delay_s, self.max_length = delay_s, max_length
+        self.identity, self.episode = None, -1
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if self.identity is None:
+            self.identity = int(self.np_random.integers(1 << 20))
+        self.episode += 1
+        self.t = 0
+        self.length = int(self.np_random.integers(1, self.max_length + 1))
+        self.ends_by_limit = bool(self.np_random.random() < 0.5)
+        self.pace = self.delay_s * float(self.np_random.exponential())
+        return self._obs(), {}
+
+    def _obs(self):
+        return np.array([self.identity, self.episode, self.t], np.float32)
+
+    @staticmethod
+    def reward(identity, episode, t):
+        return (identity % 97) + 0.5 * (episode % 7) + 0.01 * t
+
+    def step(self, action):
+        if self.pace:
+            time.sleep(self.pace)
+        reward = self.reward(self.identity, self.episode, self.t)
+        self.t += 1
+        over = self.t >= self.length
+        return self._obs(), reward, over and not self.ends_by_limit, over and self.ends_by_limit, {}
+
+
+class Pointer(gym.Env):
+    """Reward for an action near the target that the observation shows (vector or image): learnable within seconds."""
+
+    def __init__(self, image: bool = False, length: int = 10):
+        self.length = length
+        spaces = {"goal": gym.spaces.Box(-1, 1, (2,), np.float32)}
+        if image:
+            spaces["depth"] = gym.spaces.Box(0, 1, (32, 32, 1), np.float32)
+        self.observation_space = gym.spaces.Dict(spaces)
+        self.action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+
+    def _obs(self):
+        obs = {"goal": self.goal}
+        if "depth" in self.observation_space.spaces:
+            obs["depth"] = self.np_random.random((32, 32, 1), np.float32)
+        return obs
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.goal = self.np_random.uniform(-0.8, 0.8, 2).astype(np.float32)
+        self.t = 0
+        return self._obs(), {}
+
+    def step(self, action):
+        self.t += 1
+        error = float(np.square(action - self.goal).sum())
+        over = self.t >= self.length
+        return self._obs(), 1.0 - error, False, over, {"metrics": {"success": float(error < 0.1)}} if over else {}
+
+
+class Faulty(Pointer):
+    """Fails on purpose at its `at`-th step: raises, dies, returns NaN or a wrong shape."""
+
+    def __init__(self, fault: str, at: int = 20):
+        super().__init__()
+        self.fault, self.at, self.count = fault, at, 0
+
+    def step(self, action):
+        self.count += 1
+        obs, reward, terminated, truncated, info = super().step(action)
+        if self.count < self.at:
+            return obs, reward, terminated, truncated, info
+        if self.fault == "raise":
+            raise ZeroDivisionError("the drawer fell out")
+        if self.fault == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.fault == "hang":
+            time.sleep(60)
+        if self.fault == "nan_reward":
+            reward = float("nan")
+        if self.fault == "nan_obs":
+            obs = {"goal": np.full(2, np.nan, np.float32)}
+        if self.fault == "shape":
+            obs = {"goal": np.zeros(3, np.float32)}
+        return obs, reward, terminated, truncated, info
+
+
+class Broken:
+    """An environment that cannot even be constructed."""
+
+    def __init__(self):
+        raise RuntimeError("no such home")

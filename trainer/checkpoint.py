@@ -1,0 +1,128 @@
+"""Checkpoints: written atomically, tensors and plain values only, loadable with `weights_only=True`."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from trainer.config import PolicyConfig
+from trainer.policy import Policy
+
+FORMAT = 1
+KEEP = 3
+NAME = re.compile(r"step_(\d+)\.pt$")
+
+
+class CheckpointError(Exception):
+    """A file that is not a checkpoint of this program, is damaged, or belongs to something else."""
+
+
+def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
+    """Write `content` as `step_<step>.pt`: to a temporary name, synced, then renamed. Older ones beyond KEEP go.
+
+    Raises OSError (a full disk, say) with every earlier checkpoint intact and no partial file left.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"step_{step:012d}.pt"
+    partial = path.with_suffix(".partial")
+    try:
+        with open(partial, "wb") as file:
+            torch.save({"format": FORMAT, "step": step, **content}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException as error:
+        partial.unlink(missing_ok=True)
+        if isinstance(error, RuntimeError):  # torch's zip writer turns a failed write into a RuntimeError
+            raise OSError(f"could not write {path}: {str(error).splitlines()[0]}") from error
+        raise
+    for old in list_checkpoints(directory)[:-KEEP]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def list_checkpoints(directory: Path) -> list[Path]:
+    """Complete checkpoints of a directory, oldest first."""
+    return sorted((p for p in directory.glob("step_*.pt") if NAME.search(p.name)), key=lambda p: p.name)
+
+
+def newest(path: Path) -> Path:
+    """The checkpoint that `path` means: the file itself, or the newest in a run's or checkpoint directory."""
+    if path.is_file():
+        return path
+    for directory in (path / "checkpoints", path):
+        if found := list_checkpoints(directory):
+            return found[-1]
+    raise CheckpointError(f"no checkpoint at {path}: give a .pt file or the directory of a training run.")
+
+
+def load_checkpoint(path: str | os.PathLike) -> dict[str, Any]:
+    """Read a checkpoint on the CPU. Raises CheckpointError, in one sentence, for anything that is not one."""
+    file = newest(Path(path))
+    try:
+        content = torch.load(file, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, EOFError, RuntimeError, ValueError, KeyError, OSError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise CheckpointError(f"{file} is not a complete checkpoint: {first[:120]}") from error
+    if not isinstance(content, dict) or "policy" not in content or "format" not in content:
+        raise CheckpointError(f"{file} is not a checkpoint of rearrange: it holds no 'policy' and 'format'.")
+    if content["format"] != FORMAT:
+        raise CheckpointError(f"{file} has checkpoint format {content['format']}; this version reads format {FORMAT}.")
+    return content
+
+
+def load_policy(content: dict[str, Any]) -> Policy:
+    """The policy a checkpoint holds, in evaluation mode, on the CPU."""
+    policy = Policy(space_from_plain(content["observation_space"]), space_from_plain(content["action_space"]),
+                    policy_config(content["policy_config"]))
+    try:
+        policy.load_state_dict(content["policy"])
+    except RuntimeError as error:
+        raise CheckpointError(f"the weights do not fit the network they are stored with: {str(error).splitlines()[-1].strip()}") from error
+    return policy.eval()
+
+
+def policy_config(plain: dict[str, Any]) -> PolicyConfig:
+    """PolicyConfig from the plain values of a checkpoint."""
+    log_std = plain["log_std_init"]
+    return PolicyConfig(**plain | {"log_std_init": tuple(log_std) if isinstance(log_std, (list, tuple)) else log_std})
+
+
+def policy_content(policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> dict[str, Any]:
+    """What `load_policy` needs, as tensors and plain values."""
+    return {
+        "policy": {k: v.detach().cpu() for k, v in policy.state_dict().items()},
+        "policy_config": asdict(policy.config),
+        "observation_space": space_to_plain(observation_space),
+        "action_space": space_to_plain(action_space),
+    }
+
+
+def space_to_plain(space: spaces.Space) -> dict[str, Any]:
+    """A Box, Discrete or Dict space as plain values; bounds are kept for Box actions, which policies clip to."""
+    if isinstance(space, spaces.Dict):
+        return {"dict": {k: space_to_plain(s) for k, s in space.items()}}
+    if isinstance(space, spaces.Discrete):
+        return {"discrete": int(space.n)}
+    uniform = len(space.shape) == 3 or (np.ptp(space.low) == 0 and np.ptp(space.high) == 0 if space.low.size else True)
+    low, high = (float(b.flat[0]) if uniform else b.tolist() for b in (space.low, space.high))
+    return {"box": list(space.shape), "low": low, "high": high}
+
+
+def space_from_plain(plain: dict[str, Any]) -> spaces.Space:
+    """The inverse of `space_to_plain`."""
+    if "dict" in plain:
+        return spaces.Dict({k: space_from_plain(v) for k, v in plain["dict"].items()})
+    if "discrete" in plain:
+        return spaces.Discrete(plain["discrete"])
+    shape = tuple(plain["box"])
+    low, high = (np.broadcast_to(np.asarray(plain[b], np.float32), shape) for b in ("low", "high"))
+    return spaces.Box(low, high, shape, np.float32)

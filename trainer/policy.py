@@ -1,0 +1,179 @@
+"""The recurrent actor-critic: image encoder + vectors + previous action -> LSTM -> action distribution and value.
+
+Two ways in: `act` for inference, one step for many environments; `evaluate` for learning, whole sequences of unequal
+length. Both give the same numbers for the same steps (tests/trainer/test_policy.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from trainer import distributions
+from trainer.config import PolicyConfig
+from trainer.encoders import ENCODERS, orthogonal
+from trainer.sequences import Sequences
+
+
+@dataclass
+class Act:
+    """What `Policy.act` returns for a batch of B environments."""
+
+    action: Tensor  # (B, A) float, or (B,) long for Discrete; not clipped to the action space
+    log_prob: Tensor  # (B,)
+    value: Tensor  # (B,)
+    state: Tensor  # (B, state_size) recurrent state after this step
+
+
+class Policy(nn.Module):
+    """Actor-critic for a Dict (or Box) observation space and a Box or Discrete action space.
+
+    Keys with 3 dimensions (H, W, C) are images and share one encoder per key; all others are flattened and concatenated.
+    """
+
+    def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig):
+        super().__init__()
+        self.config = config
+        self.discrete = isinstance(action_space, spaces.Discrete)
+        self.action_size = int(action_space.n) if self.discrete else int(np.prod(action_space.shape))
+        shapes = observation_shapes(observation_space)
+        self.image_keys = [k for k, s in shapes.items() if len(s) == 3] if config.encoder else []
+        self.vector_keys = [k for k, s in shapes.items() if len(s) != 3]
+        self.encoders = nn.ModuleDict(
+            {k: ENCODERS[config.encoder](shapes[k], config.embedding_size) for k in self.image_keys}
+        )
+        width = (sum(int(np.prod(shapes[k])) for k in self.vector_keys) + config.embedding_size * len(self.image_keys)
+                 + self.action_size)
+        layers: list[nn.Module] = []
+        for _ in range(config.body_layers if config.body_size else 0):
+            layers += [orthogonal(nn.Linear(width, config.body_size)), nn.Tanh()]
+            width = config.body_size
+        self.body = nn.Sequential(*layers)
+        self.lstm = _lstm(width, config.hidden_size, config.lstm_layers) if config.lstm_layers else None
+        head_width = (config.hidden_size if self.lstm else 0) + (width if config.skip or not self.lstm else 0)
+        self.mean = orthogonal(nn.Linear(head_width, self.action_size), 0.01)
+        self.value = orthogonal(nn.Linear(head_width, 1), 1.0)
+        log_std = torch.as_tensor(config.log_std_init, dtype=torch.float32).expand(self.action_size).clone()
+        self.log_std = None if self.discrete else nn.Parameter(log_std)
+        if not self.discrete:
+            low, high = action_space.low.reshape(-1), action_space.high.reshape(-1)
+            self.register_buffer("low", torch.as_tensor(low, dtype=torch.float32), persistent=False)
+            self.register_buffer("high", torch.as_tensor(high, dtype=torch.float32), persistent=False)
+
+    @property
+    def state_size(self) -> int:
+        """Floats of recurrent state per environment: h and c of every layer."""
+        return 2 * self.config.lstm_layers * self.config.hidden_size
+
+    def action_features(self, action: Tensor) -> Tensor:
+        """Previous action as network input: executed (clipped) action, or one-hot. -> (B, A)."""
+        if self.discrete:
+            return nn.functional.one_hot(action.long(), self.action_size).float()
+        return torch.minimum(torch.maximum(action, self.low), self.high)
+
+    @torch.no_grad()
+    def act(self, obs: dict[str, Tensor], state: Tensor, previous: Tensor, deterministic: bool = False,
+            noise: Tensor | None = None) -> Act:
+        """One step. obs: key -> (B, ...); state (B, state_size); previous: `action_features` of the last action, zeros at
+        an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation."""
+        features = self._features(obs, previous)
+        out = features
+        if self.lstm:
+            y, (h, c) = self.lstm(features.unsqueeze(0), self._split(state))
+            state = torch.cat([h, c]).transpose(0, 1).flatten(1)
+            out = torch.cat([features, y[0]], -1) if self.config.skip else y[0]
+        params, value, log_std = self._heads(out)
+        if self.discrete:
+            if deterministic:
+                action = params.argmax(-1)
+            else:
+                action = torch.multinomial(torch.softmax(params, -1), 1).squeeze(-1)
+            log_prob = distributions.categorical_log_prob(action, params)
+        else:
+            if deterministic:
+                action = params
+            else:
+                action = params + log_std.exp() * (torch.randn_like(params) if noise is None else noise)
+            log_prob = distributions.gaussian_log_prob(action, params, log_std)
+        return Act(action, log_prob, value, state)
+
+    def evaluate(self, obs: dict[str, Tensor], previous: Tensor, action: Tensor, sequences: Sequences,
+                 state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probability (M,), entropy (M,) and value (M,) of M steps stored sequence after sequence.
+
+        `sequences` says where each of the K sequences starts and how long it is; `state` (K, state_size) is the
+        recurrent state that entered its first step.
+        """
+        features = self._features(obs, previous)
+        out = features
+        if self.lstm:
+            y = self._run_lstm(features, sequences, state)
+            out = torch.cat([features, y], -1) if self.config.skip else y
+        params, value, log_std = self._heads(out)
+        if self.discrete:
+            return distributions.categorical_log_prob(action, params), distributions.categorical_entropy(params), value
+        entropy = distributions.gaussian_entropy(log_std).expand(len(value))
+        return distributions.gaussian_log_prob(action, params, log_std), entropy, value
+
+    def _features(self, obs: dict[str, Tensor], previous: Tensor) -> Tensor:
+        parts = [obs[k].flatten(1) for k in self.vector_keys]
+        parts += [self.encoders[k](obs[k]) for k in self.image_keys]
+        return self.body(torch.cat([*parts, previous], -1))
+
+    def _heads(self, out: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        mean = self.mean(out)
+        if self.discrete:
+            return mean, self.value(out).squeeze(-1), None
+        if self.config.tanh_mean:
+            mean = torch.tanh(mean)
+        return mean, self.value(out).squeeze(-1), self.log_std.clamp(self.config.log_std_min, self.config.log_std_max)
+
+    def _split(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """(K, state_size) -> h, c of shape (layers, K, hidden)."""
+        layers, hidden = self.config.lstm_layers, self.config.hidden_size
+        hc = state.view(len(state), 2 * layers, hidden).transpose(0, 1).contiguous()
+        return hc[:layers], hc[layers:]
+
+    def _run_lstm(self, features: Tensor, sequences: Sequences, state: Tensor) -> Tensor:
+        """LSTM over K sequences of unequal length, (M, F) -> (M, hidden), in the order the steps are stored.
+
+        On CUDA as a PackedSequence (VER paper 2.2, figure 3C). On CPU padded: oneDNN's fused LSTM does not accept packed
+        input and is several times faster although it computes the padding. Same result either way.
+        """
+        if features.is_cuda:
+            packed = PackedSequence(features[sequences.packed_order], sequences.batch_sizes)
+            h, c = self._split(state[sequences.by_length])
+            y, _ = self.lstm(packed, (h.contiguous(), c.contiguous()))
+            out = torch.empty_like(y.data)
+            out[sequences.packed_order] = y.data
+            return out
+        padded = features[sequences.padded_index]  # (longest, K, F); padding repeats a step and is dropped below
+        y, _ = self.lstm(padded, self._split(state))
+        return y[sequences.step_in_sequence, sequences.sequence_of_step]
+
+
+def observation_shapes(space: spaces.Space) -> dict[str, tuple[int, ...]]:
+    """Shape per key; a plain Box (or Discrete as one-hot length) observation is the key "obs"."""
+    if isinstance(space, spaces.Dict):
+        bad = [k for k, s in space.items() if not isinstance(s, spaces.Box)]
+        if bad:
+            raise ValueError(f"observation key '{bad[0]}' is a {type(space[bad[0]]).__name__}; the engine takes Box keys only.")
+        return {k: tuple(s.shape) for k, s in space.items()}
+    if isinstance(space, spaces.Box):
+        return {"obs": tuple(space.shape)}
+    raise ValueError(f"observation space {space} is neither a Box nor a Dict of Boxes.")
+
+
+def _lstm(width: int, hidden: int, layers: int) -> nn.LSTM:
+    lstm = nn.LSTM(width, hidden, layers)
+    for name, parameter in lstm.named_parameters():
+        if "weight" in name:
+            nn.init.orthogonal_(parameter)
+        else:
+            nn.init.zeros_(parameter)
+    return lstm

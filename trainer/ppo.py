@@ -1,0 +1,156 @@
+"""Proximal Policy Optimisation (Schulman et al. 2017) on variable-length rollouts: the losses and one update."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainer.config import PPOConfig
+from trainer.policy import Policy
+from trainer.returns import gae, importance_weights
+from trainer.rollout import Rollout
+from trainer.sequences import Sequences, find_sequences, mini_batches
+
+
+class NonFiniteLoss(RuntimeError):
+    """The loss became NaN or infinite; parameters were left as they were before that mini-batch."""
+
+
+def policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, weight: Tensor, clip: float) -> tuple[Tensor, Tensor]:
+    """Clipped surrogate, mean of -w min(r A, clip(r, 1-c, 1+c) A), and the ratio r. All inputs (M,)."""
+    ratio = torch.exp(log_prob - old_log_prob)
+    surrogate = torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
+    return -(weight * surrogate).mean(), ratio
+
+
+def value_loss(value: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    """Mean of w (V - R)^2 / 2, not clipped (Table A1)."""
+    return (0.5 * weight * (value - target).square()).mean()
+
+
+class EntropyCoefficient:
+    """The weight alpha of the entropy bonus, fixed or learned so that entropy stays at or above a target.
+
+    Learned (VER paper section 4, after Haarnoja et al. 2018): alpha moves down the gradient of alpha (H - target), so it
+    rises while the entropy H is below the target and falls while it is above, within bounds. `log_alpha` is optimised.
+    """
+
+    def __init__(self, config: PPOConfig, device: torch.device):
+        self.target, self.bounds = config.entropy_target, config.entropy_bounds
+        self.fixed = config.entropy_coef
+        start = min(max(config.entropy_coef, self.bounds[0]), self.bounds[1])
+        self.log_alpha = torch.tensor(math.log(start), device=device, requires_grad=True)
+
+    @property
+    def learned(self) -> bool:
+        return self.target is not None
+
+    def value(self) -> Tensor | float:
+        return self.log_alpha.exp() if self.learned else self.fixed
+
+    def loss(self, entropy: Tensor, weight: Tensor) -> Tensor:
+        """Entropy term of the objective; its gradient reaches both the policy and, if learned, log_alpha."""
+        mean = (weight * entropy).mean()
+        if not self.learned:
+            return -self.fixed * mean
+        return self.log_alpha.exp() * (mean.detach() - self.target) - self.log_alpha.exp().detach() * mean
+
+    def clamp(self) -> None:
+        with torch.no_grad():
+            self.log_alpha.clamp_(math.log(self.bounds[0]), math.log(self.bounds[1]))
+
+
+@dataclass
+class UpdateStats:
+    """Means over the mini-batches of one update."""
+
+    sums: dict[str, float] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, **values: float) -> None:
+        self.count += 1
+        for k, v in values.items():
+            self.sums[k] = self.sums.get(k, 0.0) + v
+
+    def means(self) -> dict[str, float]:
+        return {k: v / max(1, self.count) for k, v in self.sums.items()}
+
+
+def make_optimizer(policy: Policy, entropy: EntropyCoefficient, config: PPOConfig) -> torch.optim.Adam:
+    """Adam over the policy and, when it is learned, the entropy coefficient."""
+    parameters = list(policy.parameters()) + ([entropy.log_alpha] if entropy.learned else [])
+    return torch.optim.Adam(parameters, lr=config.learning_rate, eps=config.adam_epsilon)
+
+
+def scheduled_rate(config: PPOConfig, progress: float) -> float:
+    """Learning rate after a fraction `progress` of the run's steps; cosine and linear reach zero at the end."""
+    progress = min(max(progress, 0.0), 1.0)
+    if config.schedule == "cosine":
+        return config.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
+    return config.learning_rate * (1 - progress) if config.schedule == "linear" else config.learning_rate
+
+
+def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: EntropyCoefficient, rollout: Rollout,
+           config: PPOConfig, rng: np.random.Generator) -> dict[str, float]:
+    """Learn from the rows closed in `rollout`: returns, then epochs over shuffled mini-batches. Gives mean statistics."""
+    device = rollout.log_prob.device
+    closed = rollout.closed[: rollout.num_closed]
+    order, starts = find_sequences(rollout.env[closed], rollout.step[closed], rollout.starts_episode[closed])
+    rows = closed[order]  # sequence after sequence
+    advantage = gae(rollout.reward[rows] * config.reward_scale, rollout.value[rows], rollout.next_value[rows], starts,
+                    config.discount, config.gae_lambda)
+    weight = importance_weights(rollout.env[rows], rollout.num_envs, config.max_importance_weight)
+    target = advantage + rollout.value[rows]
+    advantages, targets, weights = (torch.from_numpy(x).to(device) for x in (advantage, target, weight))
+    stats = UpdateStats()
+    stop = False
+    epochs_done = 0
+    for _ in range(config.epochs):
+        for positions, lengths in mini_batches(starts, len(rows), config.mini_batches, rng):
+            where = torch.from_numpy(positions).to(device)
+            first = np.cumsum(lengths) - lengths
+            kl = _learn(policy, optimizer, entropy_coef, rollout.gather(rows[positions], rows[positions[first]]),
+                        Sequences(lengths, device), advantages[where], targets[where], weights[where], config, stats)
+            if config.target_kl is not None and kl > config.target_kl:
+                stop = True
+                break
+        epochs_done += 1
+        if stop:
+            break
+    explained = 1 - float(np.var(target - rollout.value[rows]) / (np.var(target) + 1e-8))
+    return stats.means() | {
+        "explained_variance": explained, "epochs": float(epochs_done), "sequences": float(len(starts)),
+        "importance_weight_mean": float(weight.mean()), "importance_weight_min": float(weight.min()),
+        "stale_fraction": float((rollout.version[rows] < rollout.version[rows].max()).mean()),
+        "value_mean": float(rollout.value[rows].mean()), "target_mean": float(target.mean()),
+    }
+
+
+def _learn(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: EntropyCoefficient, batch, sequences: Sequences,
+           advantage: Tensor, target: Tensor, weight: Tensor, config: PPOConfig, stats: UpdateStats) -> float:
+    """One gradient step. Returns the approximate KL divergence from the acting policy."""
+    if config.normalize_advantages:
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    log_prob, entropy, value = policy.evaluate(batch.obs, batch.previous, batch.action, sequences, batch.state)
+    surrogate, ratio = policy_loss(log_prob, batch.log_prob, advantage, weight, config.clip)
+    value_error = value_loss(value, target, weight)
+    loss = surrogate + config.value_coef * value_error + entropy_coef.loss(entropy, weight)
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm or math.inf)
+    if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
+        optimizer.zero_grad(set_to_none=True)
+        raise NonFiniteLoss(f"the loss became {loss.item()} (gradient norm {norm.item()}).")
+    optimizer.step()
+    entropy_coef.clamp()
+    with torch.no_grad():
+        log_ratio = log_prob - batch.log_prob
+        kl = (torch.exp(log_ratio) - 1 - log_ratio).mean().item()
+        stats.add(policy_loss=surrogate.item(), value_loss=value_error.item(), entropy=entropy.mean().item(), kl=kl,
+                  clip_fraction=((ratio - 1).abs() > config.clip).float().mean().item(), grad_norm=norm.item(),
+                  entropy_coef=float(entropy_coef.value()))
+    return kl

@@ -1,0 +1,116 @@
+"""The one place experience lives: a linear buffer of steps, filled by whichever environment is ready.
+
+A *row* is one step: what the policy saw and did, and, once the environment has answered, the reward and the value of the
+state that followed. A row is *open* until that answer arrives; every environment has at most one open row. A rollout ends
+when S = T x N rows have been closed, wherever they came from. Open rows, of environments still simulating, keep their place
+and are closed in the next rollout (VER paper 2.2, "Inflight actions"): nothing simulated is lost and nothing is copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+NO_ROW = -1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Steps of one mini-batch or one whole rollout, on the learner's device; M steps, K sequences."""
+
+    obs: dict[str, Tensor]  # key -> (M, ...)
+    previous: Tensor  # (M, A) previous action as network input
+    action: Tensor  # (M, A) or (M,)
+    log_prob: Tensor  # (M,) under the policy that acted
+    state: Tensor  # (K, state_size) recurrent state that entered the first step of each sequence
+
+
+class Rollout:
+    """Storage of S + N rows. Large fields are tensors on `device`, book-keeping is numpy on the CPU."""
+
+    def __init__(self, num_envs: int, steps: int, obs_shapes: dict[str, tuple[int, ...]], action_size: int,
+                 discrete: bool, state_size: int, device: torch.device):
+        rows = steps + num_envs
+        self.num_envs, self.steps, self.rows = num_envs, steps, rows
+        self.obs = {k: torch.zeros(rows, *shape, device=device) for k, shape in obs_shapes.items()}
+        self.previous = torch.zeros(rows, action_size, device=device)
+        self.action = (torch.zeros(rows, dtype=torch.long, device=device) if discrete
+                       else torch.zeros(rows, action_size, device=device))
+        self.log_prob = torch.zeros(rows, device=device)
+        self.state = torch.zeros(rows, state_size, device=device)
+        self.value = np.zeros(rows, np.float32)
+        self.reward = np.zeros(rows, np.float32)
+        self.next_value = np.zeros(rows, np.float32)
+        self.env = np.zeros(rows, np.int64)
+        self.step = np.zeros(rows, np.int64)  # running step count of its environment
+        self.starts_episode = np.zeros(rows, bool)
+        self.version = np.zeros(rows, np.int64)  # policy version that acted
+        self.open_row = np.full(num_envs, NO_ROW, np.int64)  # per environment
+        self.env_steps = np.zeros(num_envs, np.int64)
+        self._free = np.arange(rows)
+        self._used = 0
+        self.closed: np.ndarray = np.empty(steps, np.int64)  # rows closed in this rollout, in order
+        self.num_closed = 0
+
+    def begin(self) -> None:
+        """Start a rollout: every row that is not open becomes free; open rows stay where they are."""
+        is_free = np.ones(self.rows, bool)
+        is_free[self.open_row[self.open_row != NO_ROW]] = False
+        self._free = np.flatnonzero(is_free)
+        self._used = 0
+        self.num_closed = 0
+
+    @property
+    def remaining(self) -> int:
+        """Rows still to be closed before the rollout is complete."""
+        return self.steps - self.num_closed
+
+    def close(self, envs: np.ndarray, reward: np.ndarray, next_value: np.ndarray) -> None:
+        """The environments' answers to their open rows. envs, reward, next_value: (B,); next_value 0 if terminated."""
+        rows = self.open_row[envs]
+        self.reward[rows] = reward
+        self.next_value[rows] = next_value
+        self.closed[self.num_closed : self.num_closed + len(rows)] = rows
+        self.num_closed += len(rows)
+        self.open_row[envs] = NO_ROW
+
+    def open(self, envs: np.ndarray, obs: dict[str, Tensor], previous: Tensor, state: Tensor, action: Tensor,
+             log_prob: Tensor, value: np.ndarray, starts_episode: np.ndarray, version: int) -> None:
+        """New steps of B environments whose answers are awaited. Leading dimension B everywhere."""
+        rows = self._free[self._used : self._used + len(envs)]
+        self._used += len(envs)
+        where = torch.from_numpy(rows).to(self.log_prob.device)
+        for k, tensor in self.obs.items():
+            tensor.index_copy_(0, where, obs[k])
+        self.previous.index_copy_(0, where, previous)
+        self.state.index_copy_(0, where, state)
+        self.action.index_copy_(0, where, action)
+        self.log_prob.index_copy_(0, where, log_prob)
+        self.value[rows] = value
+        self.env[rows] = envs
+        self.step[rows] = self.env_steps[envs]
+        self.starts_episode[rows] = starts_episode
+        self.version[rows] = version
+        self.env_steps[envs] += 1
+        self.open_row[envs] = rows
+
+    def gather(self, rows: np.ndarray, first: np.ndarray) -> Batch:
+        """Copy steps `rows` (M,) and the recurrent states of rows `first` (K,) into one batch."""
+        device = self.log_prob.device
+        where = torch.from_numpy(rows).to(device)
+        return Batch(
+            obs={k: tensor.index_select(0, where) for k, tensor in self.obs.items()},
+            previous=self.previous.index_select(0, where),
+            action=self.action.index_select(0, where),
+            log_prob=self.log_prob.index_select(0, where),
+            state=self.state.index_select(0, torch.from_numpy(first).to(device)),
+        )
+
+    def nbytes(self) -> int:
+        """Memory of all fields, in bytes."""
+        tensors = [*self.obs.values(), self.previous, self.action, self.log_prob, self.state]
+        arrays = [self.value, self.reward, self.next_value, self.env, self.step, self.starts_episode, self.version]
+        return sum(t.numel() * t.element_size() for t in tensors) + sum(a.nbytes for a in arrays)

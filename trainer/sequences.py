@@ -1,0 +1,99 @@
+"""From K variable-length sequences to B equal mini-batches, and how a mini-batch is laid out for an LSTM.
+
+VER paper 2.2: the K sequences of a rollout are put in random order and laid end to end; the first S/B steps are the first
+mini-batch, the next S/B the second, and so on. A sequence that straddles a border is split, and each piece starts from
+the recurrent state stored with its own first step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def find_sequences(env: np.ndarray, step: np.ndarray, starts_episode: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Group steps into sequences: same environment, same episode, consecutive steps.
+
+    env, step, starts_episode: (S,) environment, that environment's running step count, first step of an episode.
+    Returns `order` (S,), which sorts the steps sequence after sequence, and `starts` (K,), where in `order` each begins.
+    """
+    order = np.lexsort((step, env))
+    e, s = env[order], step[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (e[1:] != e[:-1]) | (s[1:] != s[:-1] + 1) | starts_episode[order][1:]
+    return order, np.flatnonzero(new)
+
+
+def mini_batches(starts: np.ndarray, total: int, count: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Deal K sequences to `count` mini-batches whose sizes differ by at most one step.
+
+    starts (K,): where each sequence begins among `total` steps. Returns, per mini-batch, the positions of its steps, piece
+    after piece, and the lengths of the pieces.
+    """
+    lengths = np.diff(np.append(starts, total))
+    shuffled = rng.permutation(len(starts))
+    positions = np.concatenate([np.arange(starts[k], starts[k] + lengths[k]) for k in shuffled])
+    borders = np.cumsum(lengths[shuffled])[:-1]  # where one sequence ends and the next begins
+    cuts = np.linspace(0, total, count + 1).round().astype(int)
+    batches = []
+    for low, high in zip(cuts[:-1], cuts[1:]):
+        inner = borders[(borders > low) & (borders < high)]
+        batches.append((positions[low:high], np.diff(np.concatenate([[low], inner, [high]]))))
+    return batches
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """K sequences laid end to end: M = sum(lengths) steps."""
+
+    lengths: np.ndarray  # (K,)
+    device: torch.device
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """(K,) position of each sequence's first step."""
+        return self._tensor(np.cumsum(self.lengths) - self.lengths)
+
+    @cached_property
+    def sequence_of_step(self) -> Tensor:
+        """(M,) which sequence a step belongs to."""
+        return self._tensor(np.repeat(np.arange(len(self.lengths)), self.lengths))
+
+    @cached_property
+    def step_in_sequence(self) -> Tensor:
+        """(M,) how many steps of its sequence come before a step."""
+        first = np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        return self._tensor(np.arange(len(first)) - first)
+
+    @cached_property
+    def padded_index(self) -> Tensor:
+        """(longest, K) position of step t of sequence k; past the end, that of its last step."""
+        t = np.arange(self.lengths.max())[:, None]
+        start = np.cumsum(self.lengths) - self.lengths
+        return self._tensor(start[None] + np.minimum(t, self.lengths[None] - 1))
+
+    @cached_property
+    def by_length(self) -> Tensor:
+        """(K,) sequences from longest to shortest, the order a PackedSequence wants."""
+        return self._tensor(np.argsort(-self.lengths, kind="stable"))
+
+    @cached_property
+    def packed_order(self) -> Tensor:
+        """(M,) positions in packed order: all first steps, then all second steps, ... (VER paper, figure 3C)."""
+        rank = np.empty(len(self.lengths), int)
+        rank[np.argsort(-self.lengths, kind="stable")] = np.arange(len(self.lengths))
+        sequence = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        first = np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        return self._tensor(np.lexsort((rank[sequence], np.arange(len(first)) - first)))
+
+    @cached_property
+    def batch_sizes(self) -> Tensor:
+        """(longest,) on the CPU: how many sequences still run at step t."""
+        return torch.from_numpy((self.lengths[None] > np.arange(self.lengths.max())[:, None]).sum(1))
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64)).to(self.device)

@@ -1,0 +1,239 @@
+"""Environment workers: processes that step several environments each.
+
+A worker is a plain child process (`python -m trainer.workers`), so a script that trains needs no `if __name__` guard, no
+named semaphore or shared memory exists that could leak, and torch is not loaded. What passes:
+
+    learner -> worker   set-up (pickled: environment factory, seeds), then the shared memory, then "step these environments"
+    worker -> learner   the spaces, then "these environments are done", "this episode ended" or "this failed: traceback"
+
+Each environment has one slot in the shared memory; it has at most one step under way, so the slot is never in use twice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import numpy as np
+
+from trainer.channel import MESSAGE, STEP, Channel, Closed, SharedArrays
+
+NOTIFY_EVERY_S = 0.0005  # steps faster than this are announced together
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker is told first."""
+
+    make_env: bytes  # cloudpickled zero-argument callable
+    first_env: int  # number of its first environment among all
+    num_envs: int
+    seed: int
+    sys_path: list[str]
+
+
+class WorkerProcess:
+    """The learner's handle of one worker."""
+
+    def __init__(self, index: int, setup: Setup):
+        self.index, self.setup = index, setup
+        ours, theirs = socket.socketpair()
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "trainer.workers", str(theirs.fileno()), str(os.getpid())],
+            pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self.channel = Channel(ours)
+        self.channel.send(MESSAGE, pickle.dumps(setup))
+
+    @property
+    def name(self) -> str:
+        last = self.setup.first_env + self.setup.num_envs - 1
+        return f"environment worker {self.index} (environments {self.setup.first_env}-{last}, pid {self.process.pid})"
+
+    def step(self, local_envs: np.ndarray) -> None:
+        self.channel.send(STEP, local_envs.astype("<u2").tobytes())
+
+    def death(self) -> str:
+        """How a worker whose socket closed has ended, in words."""
+        try:
+            code = self.process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            return "closed its connection"
+        if code < 0:
+            return f"was killed by signal {signal.Signals(-code).name}"
+        return f"exited with status {code}"
+
+    def stop(self) -> None:
+        """End the process; safe to call twice."""
+        self.channel.sock.close()  # end-of-file: the worker leaves after the step it is in
+
+    def kill(self, grace_s: float = 1.0) -> None:
+        try:
+            self.process.wait(timeout=grace_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def main() -> None:
+    """Entry point of the worker process: file descriptor of the socket, process id of the learner."""
+    fd, parent = int(sys.argv[1]), int(sys.argv[2])
+    for signum in (signal.SIGINT, signal.SIGTERM):  # the learner decides when to stop; Ctrl-C reaches the whole group
+        signal.signal(signum, signal.SIG_IGN)
+    _die_with_parent(parent)
+    channel = Channel(socket.socket(fileno=fd))
+    where = "while starting"
+    try:
+        ((_, payload),) = _first(channel)
+        setup: Setup = pickle.loads(payload)
+        sys.path[:] = setup.sys_path
+        import cloudpickle
+
+        make_env = cloudpickle.loads(setup.make_env)
+        where = "while constructing an environment"
+        worker = Worker(channel, setup, make_env)
+        where = ""
+        worker.run()
+    except Closed:
+        return
+    except EnvironmentFailure as failure:
+        _report(channel, str(failure), failure.trace)
+    except BaseException:
+        _report(channel, where, traceback.format_exc())
+    sys.exit(1)
+
+
+class EnvironmentFailure(Exception):
+    """An environment raised, or returned something that cannot be trained on."""
+
+    def __init__(self, where: str, trace: str):
+        super().__init__(where)
+        self.trace = trace
+
+
+class Worker:
+    """Steps its environments one after another, in the order in which their actions arrive."""
+
+    def __init__(self, channel: Channel, setup: Setup, make_env: Callable[[], Any]):
+        self.channel, self.setup = channel, setup
+        self.envs = [make_env() for _ in range(setup.num_envs)]
+        spaces = (self.envs[0].observation_space, self.envs[0].action_space)
+        channel.send(MESSAGE, pickle.dumps(("spaces", spaces)))
+        payload, fd = channel.receive_with_fd()
+        self.shared = SharedArrays(pickle.loads(payload), fd)
+        self.slots = slice(setup.first_env, setup.first_env + setup.num_envs)
+        self.action = self.shared["action"][self.slots]
+        self.obs = {k[4:]: v[self.slots] for k, v in self.shared.arrays.items() if k.startswith("obs/")}
+        self.final_obs = {k[6:]: v[self.slots] for k, v in self.shared.arrays.items() if k.startswith("final/")}
+        self.reward, self.terminated, self.truncated, self.step_s = (
+            self.shared[k][self.slots] for k in ("reward", "terminated", "truncated", "step_s"))
+        self.returns = [0.0] * setup.num_envs
+        self.lengths = [0] * setup.num_envs
+
+    def run(self) -> None:
+        for e in range(len(self.envs)):
+            self._reset(e, int(np.random.SeedSequence([self.setup.seed, self.setup.first_env + e]).generate_state(1)[0]))
+            self._announce([e])
+        queue: deque[int] = deque()
+        while True:
+            for tag, payload in self.channel.receive():
+                queue.extend(np.frombuffer(payload, "<u2").tolist())
+            done: list[int] = []
+            last = time.perf_counter()
+            while queue:
+                e = queue.popleft()
+                self._step(e)
+                done.append(e)
+                now = time.perf_counter()
+                if now - last > NOTIFY_EVERY_S:
+                    self._announce(done)
+                    done, last = [], now
+            if done:
+                self._announce(done)
+
+    def _announce(self, envs: list[int]) -> None:
+        self.channel.send(STEP, np.array(envs, "<u2").tobytes())
+
+    def _step(self, e: int) -> None:
+        start = time.perf_counter()
+        action = self.action[e]
+        try:
+            obs, reward, terminated, truncated, info = self.envs[e].step(int(action) if action.ndim == 0 else action)
+            reward = float(reward)
+        except Exception:
+            raise EnvironmentFailure(self._where(e, f"step {self.lengths[e] + 1}"), traceback.format_exc()) from None
+        if not np.isfinite(reward):
+            raise EnvironmentFailure(self._where(e, f"step {self.lengths[e] + 1}"), f"reward is {reward}, not a finite number.")
+        self.returns[e] += reward
+        self.lengths[e] += 1
+        self.reward[e], self.terminated[e], self.truncated[e] = reward, terminated, truncated
+        if terminated or truncated:
+            if truncated and not terminated:
+                self._write(self.final_obs, e, obs)
+            episode = {"return": self.returns[e], "length": self.lengths[e], **info.get("metrics", {})}
+            self.channel.send(MESSAGE, pickle.dumps(("episode", self.setup.first_env + e, episode)))
+            self._reset(e, None)
+        else:
+            self._write(self.obs, e, obs)
+        self.step_s[e] = time.perf_counter() - start
+
+    def _reset(self, e: int, seed: int | None) -> None:
+        try:
+            obs, _ = self.envs[e].reset(seed=seed)
+        except Exception:
+            raise EnvironmentFailure(self._where(e, "reset"), traceback.format_exc()) from None
+        self.returns[e], self.lengths[e] = 0.0, 0
+        self._write(self.obs, e, obs)
+
+    def _write(self, target: dict[str, np.ndarray], e: int, obs: Any) -> None:
+        values = obs if isinstance(obs, dict) else {"obs": obs}
+        for k, array in target.items():
+            value = np.asarray(values[k])
+            if value.shape != array.shape[1:]:
+                raise EnvironmentFailure(self._where(e, f"step {self.lengths[e]}"),
+                                         f"observation '{k}' has shape {value.shape}, its space says {array.shape[1:]}.")
+            array[e] = value
+            if not np.isfinite(array[e].sum()):
+                raise EnvironmentFailure(self._where(e, f"step {self.lengths[e]}"), f"observation '{k}' is not finite.")
+
+    def _where(self, e: int, when: str) -> str:
+        return f"environment {self.setup.first_env + e} at {when}"
+
+
+def _first(channel: Channel) -> list[tuple[bytes, bytes]]:
+    """Wait until one whole message is there."""
+    while not (messages := channel.receive()):
+        pass
+    return messages
+
+
+def _report(channel: Channel, where: str, trace: str) -> None:
+    try:
+        channel.send(MESSAGE, pickle.dumps(("error", where, trace)))
+    except Closed:
+        pass
+
+
+def _die_with_parent(parent: int) -> None:
+    """Linux: be killed when the learner dies, even in the middle of a long step."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
