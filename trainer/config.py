@@ -69,6 +69,7 @@ class TrainConfig:
     torch_threads: int | None = None  # threads while learning; None = one per CPU core
     checkpoint_every_s: float = 300.0
     log_every_s: float = 10.0
+    episode_window: int = 300  # episodes in the logged rolling means
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     collect: CollectConfig = field(default_factory=CollectConfig)
@@ -85,7 +86,7 @@ class TrainConfig:
             "steps": self.steps, "collect.num_envs": c.num_envs, "collect.rollout_steps": c.rollout_steps,
             "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
             "ppo.clip": p.clip, "collect.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
-            "checkpoint_every_s": self.checkpoint_every_s, "ppo.reward_scale": p.reward_scale,
+            "checkpoint_every_s": self.checkpoint_every_s, "episode_window": self.episode_window, "ppo.reward_scale": p.reward_scale,
         }
         optional = {
             "collect.num_workers": c.num_workers, "collect.min_batch": c.min_batch, "collect.max_batch": c.max_batch,

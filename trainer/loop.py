@@ -22,8 +22,6 @@ from trainer.config import TrainConfig
 from trainer.policy import Policy, observation_shapes
 from trainer.rollout import Rollout
 
-EPISODE_WINDOW = 300  # episodes in the rolling means
-
 
 class Observer(Protocol):
     """Something told of every update: metrics files, a progress line."""
@@ -142,7 +140,7 @@ class _Run:
         self.learner, self.config, self.run_dir, self.observers, self.meta = learner, config, run_dir, observers, meta
         self.history: list[dict[str, float]] = []
         self.saved: Path | None = None
-        self._window: deque[dict[str, float]] = deque(maxlen=EPISODE_WINDOW)
+        self._window: deque[dict[str, float]] = deque(maxlen=config.episode_window)
         self._started = time.perf_counter()
         self._before = learner.seconds
         self._logged_at = self._saved_at = self._started

@@ -1,0 +1,193 @@
+"""Evaluation of one skill: many episodes on all cores, batched inference, the same result however many processes share the work."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eval.agents import make_agent
+from eval.intervals import wilson
+
+SLOTS = 8  # environments per process, stepped together; fixed, because a batch of another size may round differently
+CHUNK = 16  # episodes handed to a process at a time
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to evaluate."""
+
+    skill: str
+    env: dict[str, Any]  # settings of skills.make_env
+    agent: str
+    checkpoint: str | None
+    episodes: int
+    seed: int = 0
+    deterministic: bool = False
+    videos: int = 0  # the first so many episodes are recorded
+    video_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """How one episode went."""
+
+    index: int
+    episode_id: str
+    scene: str
+    success: bool
+    failure: str | None  # None on success
+    steps: int
+    reward: float
+    measures: dict[str, float] = field(default_factory=dict)
+    video: str | None = None
+
+
+def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None) -> list[EpisodeResult]:
+    """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far)."""
+    chunks = [list(range(a, min(a + CHUNK, job.episodes))) for a in range(0, job.episodes, CHUNK)]
+    workers = min(workers or os.cpu_count() or 1, len(chunks))
+    results: list[EpisodeResult] = []
+
+    def take(new: list[EpisodeResult]) -> None:
+        results.extend(new)
+        if progress:
+            progress(len(results), sum(r.success for r in results))
+
+    if workers == 1:
+        for chunk in chunks:
+            take(run_chunk(job, chunk))
+    else:
+        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+            futures = [pool.submit(run_chunk, job, chunk) for chunk in chunks]
+            try:
+                for future in as_completed(futures):
+                    take(future.result())
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return sorted(results, key=lambda r: r.index)
+
+
+def run_chunk(job: Job, indices: list[int]) -> list[EpisodeResult]:
+    """Some episodes, SLOTS at a time, in this process. A slot whose episode is over takes the next one."""
+    import torch
+
+    from skills import make_env
+    from trainer.checkpoint import load_checkpoint
+
+    torch.set_num_threads(1)
+    envs = _environments(job, make_env)
+    checkpoint = load_checkpoint(job.checkpoint) if job.checkpoint else None
+    agent = make_agent(job.agent, checkpoint, SLOTS, envs[0].action_space.shape[0], job.deterministic)
+    waiting = iter(indices)
+    slots = [_Slot(env, agent, i, job) for i, env in enumerate(envs)]
+    for slot in slots:
+        slot.next(waiting)
+    results = []
+    while any(slot.index is not None for slot in slots):
+        actions = agent.act([slot.observation for slot in slots])
+        for slot in slots:
+            if slot.index is not None and (result := slot.step(actions[slot.number])):
+                results.append(result)
+                slot.next(waiting)
+    return results
+
+
+_KEPT: dict[str, list] = {}  # environments are kept between the chunks of a process
+
+
+def _environments(job: Job, make_env: Callable) -> list:
+    key = json.dumps([job.skill, job.env], sort_keys=True, default=str)
+    if key not in _KEPT:
+        _KEPT.clear()
+        _KEPT[key] = [make_env(job.skill, **job.env) for _ in range(SLOTS)]
+    return _KEPT[key]
+
+
+class _Slot:
+    """One environment and the episode that runs in it."""
+
+    def __init__(self, env: Any, agent: Any, number: int, job: Job):
+        self.env, self.agent, self.number, self.job = env, agent, number, job
+        self.index: int | None = None
+        self.observation = {k: np.zeros(s.shape, np.float32) for k, s in env.observation_space.items()}
+        self.recorder = None
+
+    def next(self, waiting: Iterator[int]) -> None:
+        self.index = next(waiting, None)
+        if self.index is None:
+            return
+        seed = int(np.random.SeedSequence([self.job.seed, self.index]).generate_state(1)[0])
+        self.observation, self.info = self.env.reset(seed=seed, options={"episode": self.index + 1_000_003 * self.job.seed})
+        self.agent.begin(self.number, seed)
+        self.reward = 0.0
+        if self.index < self.job.videos:
+            from eval.recorder import EpisodeRecorder
+
+            self.recorder = EpisodeRecorder(self.env, Path(self.job.video_dir), self.index)
+
+    def step(self, action: np.ndarray) -> EpisodeResult | None:
+        try:
+            self.observation, reward, terminated, truncated, info = self.env.step(action)
+            self.reward += reward
+            over = terminated or truncated
+            if self.recorder:
+                self.recorder.frame(self.observation, reward, self.reward, info, over)
+        except BaseException:
+            self._drop_recorder()
+            raise
+        if not over:
+            return None
+        metrics = info["metrics"]
+        failure = next((k.removeprefix("failure/") for k, v in metrics.items() if k.startswith("failure/") and v), None)
+        video = self.recorder.close(bool(metrics["success"])) if self.recorder else None
+        self.recorder = None
+        return EpisodeResult(self.index, self.info["episode_id"], self.info["scene"], bool(metrics["success"]), failure,
+                             int(metrics["episode_steps"]), self.reward, metrics, video)
+
+    def _drop_recorder(self) -> None:
+        if self.recorder:
+            self.recorder.discard()
+            self.recorder = None
+
+
+def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
+    """The figures of an evaluation: success with its interval, failure reasons, steps."""
+    n, wins = len(results), sum(r.success for r in results)
+    low, high = wilson(wins, n)
+    failures = Counter(r.failure for r in results if not r.success)
+    keys = sorted({k for r in results for k in r.measures if "/" not in k and k not in ("success", "episode_steps")})
+    return {
+        "skill": job.skill, "agent": job.agent, "checkpoint": job.checkpoint, "split": job.env.get("split"),
+        "seed": job.seed, "deterministic": job.deterministic, "episodes": n,
+        "success": wins / n, "success_interval_95": [low, high],
+        "failures": {reason: count / n for reason, count in failures.most_common()},
+        "mean_steps": float(np.mean([r.steps for r in results])),
+        "mean_steps_of_successes": float(np.mean([r.steps for r in results if r.success])) if wins else None,
+        "mean_reward": float(np.mean([r.reward for r in results])),
+        "measures": {k: float(np.mean([r.measures[k] for r in results if k in r.measures])) for k in keys},
+    }
+
+
+def write(directory: Path, figures: dict[str, Any], results: list[EpisodeResult]) -> None:
+    """metrics.json and episodes.csv."""
+    partial = directory / "metrics.json.partial"
+    partial.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    partial.replace(directory / "metrics.json")
+    measures = sorted({k for r in results for k in r.measures} - {"success", "episode_steps"})
+    with open(directory / "episodes.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["index", "episode_id", "scene", "success", "failure", "steps", "reward", "video", *measures])
+        for r in results:
+            table.writerow([r.index, r.episode_id, r.scene, int(r.success), r.failure or "", r.steps, f"{r.reward:.4f}",
+                            r.video or "", *(f"{r.measures.get(k, float('nan')):.5g}" for k in measures)])

@@ -1,0 +1,17 @@
+"""Intervals for success rates."""
+
+from __future__ import annotations
+
+import math
+
+Z_95 = 1.959964
+
+
+def wilson(successes: int, n: int) -> tuple[float, float]:
+    """95 % Wilson score interval of a proportion (Wilson 1927); (0, 1) for n = 0. Honest near 0 and 1, unlike +-1.96 s.e."""
+    if n == 0:
+        return 0.0, 1.0
+    p, z2 = successes / n, Z_95**2
+    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z_95 * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    return max(0.0, centre - half), min(1.0, centre + half)

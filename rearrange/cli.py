@@ -1,0 +1,162 @@
+"""The front door: `rearrange train | eval | bench | list`.
+
+    rearrange train skill=pick seed=1          one run
+    rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
+
+Answers to `--help` and to mistakes come without importing torch or a simulator; the work is in `rearrange.commands`, imported
+once everything that was typed has been checked. Exit status: 0 done, 2 a mistake of the user, 130 stopped, 1 anything else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import traceback
+
+from rearrange import __version__
+from rearrange.errors import UserError
+
+COMMANDS = {
+    "train": "train a skill with reinforcement learning",
+    "eval": "evaluate a trained skill, or a baseline, and record videos",
+    "bench": "measure speed on this machine",
+    "list": "show skills, simulators and checkpoints",
+}
+FLAGS = ("--help", "--cfg", "--multirun")
+INTRODUCTION = """\
+rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
+
+  rearrange train experiment=quickstart     learn to pick, in about five minutes
+  rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
+  rearrange train skill=pick                the full training run
+  rearrange list                            skills, simulators, checkpoints
+  rearrange bench sim                       how fast is this machine
+
+'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;
+'rearrange --install-completion' sets up the Tab key; 'rearrange --version' prints the version."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line; returns the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = words[0] if words and words[0] in COMMANDS else ""
+    try:
+        return _dispatch(words)
+    except UserError as error:
+        print(f"rearrange{' ' + command if command else ''}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"rearrange{' ' + command if command else ''}: stopped.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `rearrange train --help | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help") and len(words) == 1:
+        print(INTRODUCTION)
+        return 0
+    if words[0] == "help":
+        words = [words[1], "--help", *words[2:]]
+    first, rest = words[0], words[1:]
+    if first == "--version":
+        print(f"rearrange {__version__}")
+        return 0
+    if first in ("--install-completion", "--complete"):
+        from rearrange import completion
+
+        return completion.install(rest) if first == "--install-completion" else completion.complete(rest)
+    if first not in COMMANDS:
+        near = difflib.get_close_matches(first, [*COMMANDS, "--version", "--help", "--install-completion"], 1, cutoff=0.5)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        raise UserError(f"unknown command '{first}'.{hint} Commands: {', '.join(COMMANDS)}.")
+    return _command(first, rest)
+
+
+def _command(command: str, words: list[str]) -> int:
+    """One of COMMANDS with its words."""
+    overrides, flags = _split_flags(command, words)
+    if "--multirun" in flags and command != "list" and not flags & {"--help", "--cfg"}:
+        from rearrange import sweep
+
+        return sweep.run(command, overrides)
+
+    from rearrange import settings as front
+
+    settings = front.compose(command, overrides)
+    if "--help" in flags:
+        from rearrange.key_help import help_text
+
+        print(help_text(settings, COMMANDS[command]))
+        return 0
+    if "--cfg" in flags:
+        _print_config(settings)
+        return 0
+    if command == "list":
+        from rearrange import commands
+
+        commands.list_(settings.config)
+        return 0
+    return _work(command, overrides, settings)
+
+
+def _work(command: str, overrides: list[str], settings) -> int:
+    """Train, evaluate or measure in a run directory."""
+    from rearrange import run_directory
+    from rearrange.settings import require
+
+    if command == "train" and settings.config.resume:
+        settings = run_directory.settings_to_resume(command, overrides)
+    require(settings)
+    run = run_directory.plan(settings)
+
+    from rearrange import commands  # torch and the simulator, from here on
+
+    work = {"train": commands.train, "eval": commands.evaluate, "bench": commands.bench}[command]
+    try:
+        result = work(settings.config, run)
+    except KeyboardInterrupt:
+        run.finish("stopped")
+        raise
+    except BaseException:
+        if run.created:
+            run.log(traceback.format_exc())
+        run.finish("failed")
+        raise
+    run.finish("finished", result)
+    return 0
+
+
+def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
+    """The `key=value` words, and the flags among FLAGS. `bench sim` means `bench=sim`."""
+    overrides, flags, rest = [], set(), list(words)
+    short = {"-h": "--help", "-m": "--multirun", "-c": "--cfg"}
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            bare = command == "bench" and "=" not in word and not overrides
+            overrides.append(f"bench={word}" if bare else word)
+            continue
+        flag = short.get(word, word)
+        if flag not in FLAGS:
+            near = difflib.get_close_matches(flag, FLAGS, 1, cutoff=0.5)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UserError(f"unknown option '{word}'.{hint} Options: --help, --cfg job, -m. Settings are written key=value.")
+        if flag == "--cfg" and (not rest or rest.pop(0) != "job"):
+            raise UserError("--cfg prints the settings of a job: write --cfg job.")
+        flags.add(flag)
+    return overrides, flags
+
+
+def _print_config(settings) -> None:
+    """`--cfg job`: the choices as a comment, and every setting as YAML."""
+    from omegaconf import OmegaConf
+
+    print("# " + " ".join(f"{group}={choice}" for group, choice in settings.choices.items()))
+    print(OmegaConf.to_yaml(settings.config), end="")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

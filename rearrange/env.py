@@ -1,0 +1,308 @@
+"""The Gymnasium environment: a home, a robot and one skill.
+
+Time: the policy acts at 30 Hz. The image in an observation was taken before the physics of the step that led to it, while
+everything else is measured after it, as on a system whose rendering overlaps physics; `image_lag=False` takes it after. The
+observation of a reset is not delayed.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from rearrange.compiled_home import CACHED_HOMES, CompiledHome
+from rearrange.episode_generator import generate_episode
+from rearrange.episodes import Episode, NoStartPose, read_episodes
+from rearrange.errors import UserError
+from rearrange.fetch import REST_POSITION_M
+from rearrange.geometry import wrap_angle
+from rearrange.layouts import SPLIT_FAMILIES
+from rearrange.raster import DepthCamera
+from rearrange.simulator import Simulator, SimulatorConfig
+
+if TYPE_CHECKING:
+    from skills.skill import Skill
+
+ACTION_SIZES = {"arm": 7, "grip": 1, "base": 2, "stop": 1}  # parts of an action, always in this order
+
+_MAX_SKIPPED = 50  # episodes tried at one reset
+_MAX_SETTLE_M = 0.03  # an episode whose objects move farther while they come to rest is skipped
+
+
+class RearrangeEnv(gymnasium.Env):
+    """One skill in the homes of one split.
+
+    split: train, val or test. num_layouts: homes to draw from; the number of episodes has no limit.
+    depth_size: pixels of the square depth image, 0 for none. sim: the simulator, "mujoco".
+    image_lag: see the top of this file. base_speed_m_s, base_turn_rad_s: of the base at full command (Habitat's: 2.5, 2.5).
+    suction_max_angle_rad: largest angle between cup and surface, None for any touch. episodes: an episode file instead of generated
+    episodes. render_mode: "rgb_array" or None.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+
+    def __init__(self, skill: Skill, split: str = "train", depth_size: int = 128, sim: str = "mujoco", image_lag: bool = True,
+                 base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5, suction_max_angle_rad: float | None = None,
+                 num_layouts: int = 96, episodes: str | Path | None = None, render_mode: str | None = None) -> None:
+        _check(split, depth_size, sim, num_layouts, render_mode, skill.observation_keys)
+        self.skill = skill
+        self.split, self.num_layouts = split, num_layouts
+        self.render_mode = render_mode
+        self.sim = Simulator(SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
+                                             suction_max_angle_rad=suction_max_angle_rad))
+        self.episode: Episode | None = None
+        self._listed = None if episodes is None else _not_empty(episodes, read_episodes(episodes))
+        self._image_lag = image_lag
+        self._depth_size = depth_size if "depth" in skill.observation_keys else 0
+        self._painter: tuple[Any, Any] | None = None
+        self._slices = _action_slices(skill.action_parts)
+        width = sum(ACTION_SIZES[name] for name in self._slices)
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
+        self._readers = [(key, OBSERVATIONS[key][1]) for key in skill.observation_keys if key != "depth"]
+        boxes = {key: OBSERVATIONS[key][0] for key in skill.observation_keys if key != "depth"}
+        if self._depth_size:
+            boxes = {"depth": gymnasium.spaces.Box(0.0, 1.0, (depth_size, depth_size, 1), np.float32), **boxes}
+        self.observation_space = gymnasium.spaces.Dict(boxes)
+
+    @property
+    def action_parts(self) -> list[tuple[str, slice]]:
+        """Name and place of each part of an action."""
+        return list(self._slices.items())
+
+    # ------------------------------------------------------------------ reset
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Start an episode: a random one, or options["episode"], a number or an Episode.
+
+        A number always gives the same episode with the same start of the robot, unless a seed is given beside it.
+        """
+        super().reset(seed=seed)
+        asked = (options or {}).get("episode")
+        skipped = self._start_episode(asked, fixed_rng=asked is not None and seed is None)
+        self.steps = 0
+        self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
+        self._skipped = skipped
+        self._image = self._take_image()
+        return self._observe(self._image), {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
+
+    def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
+        """Load the asked or a random episode, or the next ones where the robot finds no place; return how many were skipped."""
+        reason = ""
+        index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
+        for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
+            self.episode = asked if isinstance(asked, Episode) else self._episode(int(index) + skipped)
+            rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
+            self.sim.reset(self.episode)
+            if self._listed is None and not isinstance(asked, Episode) and self.sim.settle_distance_m > _MAX_SETTLE_M:
+                continue
+            try:
+                self.skill.start(self.sim, self.episode, rng)
+            except NoStartPose as error:
+                reason = str(error)
+                continue
+            return skipped
+        raise UserError(f"episode {self.episode.id!r} cannot be started: {reason or 'its objects do not rest where it puts them'}.")
+
+    def _episode(self, index: int) -> Episode:
+        if self._listed is not None:
+            return self._listed[index % len(self._listed)]
+        return generate_episode(self.skill.episode_kind, self.split, index, self.num_layouts)
+
+    # ------------------------------------------------------------------ step
+
+    def step(self, action: np.ndarray) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+        command = self._command(action)
+        image = self._image if self._image_lag and self.steps == 0 else self._take_image() if self._image_lag else None
+        skill, sim = self.skill, self.sim
+        grip = command.get("grip")
+        sim.step(command.get("arm"), None if grip is None else skill.grip_command(sim, grip[0]), command.get("base"))
+        if "stop" in command:
+            sim.stop_called = command["stop"][0] > 0.0
+        if not self._image_lag:
+            image = self._take_image()
+        self.steps += 1
+        failure = skill.failure(sim)
+        success = failure is None and skill.success(sim)
+        reward = self._reward()
+        terminated = success or failure is not None
+        truncated = not terminated and self.steps >= skill.max_steps
+        info: dict[str, Any] = {"success": success}
+        if terminated or truncated:
+            info["metrics"] = self._metrics(success, "time_limit" if truncated else failure)
+        return self._observe(image), reward, terminated, truncated, info
+
+    def _command(self, action: np.ndarray) -> dict[str, list[float]]:
+        """The parts of an action, limited to [-1, 1]."""
+        values = np.asarray(action).tolist()
+        if len(values) != self.action_space.shape[0]:
+            raise ValueError(f"an action of skill {self.skill.name} has {self.action_space.shape[0]} numbers, not {len(values)}.")
+        total = sum(values)
+        if total != total:
+            raise ValueError(f"the action contains a number that is not finite: {values}.")
+        values = [-1.0 if v < -1.0 else 1.0 if v > 1.0 else v for v in values]
+        return {name: values[part] for name, part in self._slices.items()}
+
+    def _reward(self) -> float:
+        """Sum of the scaled terms, which are also added up by name for the log."""
+        total, sums, scales = 0.0, self._sums, self.skill.reward_scales
+        for name, term in self.skill.reward_terms(self.sim).items():
+            if term:
+                scaled = scales[name] * term
+                sums[name] += scaled
+                total += scaled
+        return total
+
+    def _metrics(self, success: bool, failure: str | None) -> dict[str, float]:
+        """What is logged about a finished episode."""
+        return {
+            "success": float(success),
+            "episode_steps": float(self.steps),
+            **{f"failure/{name}": float(name == failure) for name in (*self.skill.failures, "time_limit")},
+            **{f"reward/{name}": value for name, value in self._sums.items()},
+            **self.skill.measures(),
+            "arm_force_n": self.sim.accumulated_arm_force_n,
+            "skipped_episodes": float(self._skipped),
+        }
+
+    # ------------------------------------------------------------------ observation
+
+    def _observe(self, image: np.ndarray | None) -> dict[str, np.ndarray]:
+        observation = {} if image is None else {"depth": image}
+        for key, read in self._readers:
+            observation[key] = np.array(read(self), np.float32)
+        return observation
+
+    def _take_image(self) -> np.ndarray | None:
+        """Depth now, (size, size, 1), 0..1 over 10 m; None when the skill or the settings leave it out."""
+        if not self._depth_size:
+            return None
+        image = np.empty((self._depth_size, self._depth_size, 1), np.float32)
+        _camera(self.sim.home, self._depth_size).render(self.sim.data, image[:, :, 0])
+        return image
+
+    # ------------------------------------------------------------------ picture
+
+    def render(self) -> np.ndarray | None:
+        """The scene from behind the robot's shoulder, (512, 512, 3) uint8."""
+        if self.render_mode is None or self.episode is None:
+            return None
+        from rearrange.picture import Painter, Sphere, WireBox
+
+        sim = self.sim
+        if self._painter is None or self._painter[0] is not sim.model:
+            self._painter = (sim.model, Painter(sim.model))
+        x, y, yaw = sim.base_pose
+        cos, sin = math.cos(yaw), math.sin(yaw)
+        marks = []
+        if self.skill.target is not None:
+            i = self.skill.target
+            pose = sim.object_pose(i)
+            marks.append(WireBox(np.array(pose[:3]), np.array(sim.object_half_extents(i)) + 0.01, np.array(pose[3:]), (255, 210, 0)))
+            marks.append(Sphere(np.array(sim.from_base(REST_POSITION_M)), 0.03, (60, 200, 255), 0.6))
+        eye = np.array([x - 1.1 * cos + 1.0 * sin, y - 1.1 * sin - 1.0 * cos, 1.9])
+        look_at = np.array([x + 0.6 * cos, y + 0.6 * sin, 0.8])
+        return self._painter[1].render(sim.data, eye, look_at, marks)
+
+
+@lru_cache(maxsize=CACHED_HOMES)
+def _camera(home: CompiledHome, size: int) -> DepthCamera:
+    """The head camera in a home, shared by the environments of a process (which step one after another)."""
+    return DepthCamera(home.model, size)
+
+
+def _polar(env: RearrangeEnv, point: Sequence[float]) -> tuple[float, float]:
+    """Distance (m) and angle (rad, positive to the right, as Habitat's) of a world point in the base frame."""
+    x, y, _ = env.sim.to_base(point)
+    return math.hypot(x, y), -math.atan2(y, x)
+
+
+def _start(env: RearrangeEnv) -> Sequence[float]:
+    return env.sim.start_positions[env.skill.target]
+
+
+def _goal(env: RearrangeEnv) -> Sequence[float]:
+    return env.episode.targets[env.skill.target][:3]
+
+
+def _to_rest(env: RearrangeEnv) -> tuple[float, float, float]:
+    x, y, z = env.sim.ee_in_base
+    return REST_POSITION_M[0] - x, REST_POSITION_M[1] - y, REST_POSITION_M[2] - z
+
+
+def _gps(env: RearrangeEnv) -> tuple[float, float]:
+    (x0, y0, yaw0), (x, y, _) = env.sim.start_base_pose, env.sim.base_pose
+    cos, sin = math.cos(yaw0), math.sin(yaw0)
+    return cos * (x - x0) + sin * (y - y0), cos * (y - y0) - sin * (x - x0)
+
+
+def _compass(env: RearrangeEnv) -> tuple[float]:
+    return (wrap_angle(env.sim.base_pose[2] - env.sim.start_base_pose[2]),)
+
+
+def _marker_state(env: RearrangeEnv) -> tuple[float, float]:
+    handle = env.skill.target_handle
+    return env.sim.joint_position(handle), env.sim.joint_velocity(handle)
+
+
+def _vector(size: int, low: float = -np.inf, high: float = np.inf) -> gymnasium.spaces.Box:
+    return gymnasium.spaces.Box(low, high, (size,), np.float32)
+
+
+# Every observation but the image: space, and how to read it. Metres and radians.
+OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Sequence[float]]]] = {
+    "joint": (_vector(7), lambda env: env.sim.arm_positions()),
+    "joint_vel": (_vector(7), lambda env: env.sim.arm_velocities()),
+    "ee_pos": (_vector(3), lambda env: env.sim.ee_in_base),  # end-effector, base frame
+    "is_holding": (_vector(1, 0.0, 1.0), lambda env: (float(env.sim.is_holding),)),
+    "relative_resting_position": (_vector(3), _to_rest),  # rest - end-effector, base frame
+    "obj_start": (_vector(3), lambda env: env.sim.to_ee(_start(env))),  # where the target stood at the start, end-effector frame
+    "obj_goal": (_vector(3), lambda env: env.sim.to_ee(_goal(env))),  # where it belongs, end-effector frame
+    "obj_start_gps_compass": (_vector(2), lambda env: _polar(env, _start(env))),
+    "obj_goal_gps_compass": (_vector(2), lambda env: _polar(env, _goal(env))),
+    "gps": (_vector(2), _gps),  # base relative to its start, start frame
+    "compass": (_vector(1), _compass),  # heading relative to the start
+    "marker_rel_pos": (_vector(3), lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle))),
+    "marker_state": (_vector(2), _marker_state),  # joint position and velocity of the drawer or door
+}
+
+
+def _action_slices(parts: Sequence[str]) -> dict[str, slice]:
+    unknown = [part for part in parts if part not in ACTION_SIZES]
+    if unknown or not parts:
+        raise UserError(f"action_parts={list(parts)} should be some of {', '.join(ACTION_SIZES)}.")
+    slices, start = {}, 0
+    for name, size in ACTION_SIZES.items():
+        if name in parts:
+            slices[name] = slice(start, start + size)
+            start += size
+    return slices
+
+
+def _not_empty(path: str | Path, episodes: list[Episode]) -> list[Episode]:
+    if not episodes:
+        raise UserError(f"the episode file {path} has no episodes.")
+    return episodes
+
+
+def _check(split: str, depth_size: int, sim: str, num_layouts: int, render_mode: str | None, keys: Sequence[str]) -> None:
+    """Raise UserError for the first setting that cannot be."""
+    if split not in SPLIT_FAMILIES:
+        raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
+    if sim != "mujoco":
+        raise UserError(f"sim={sim} is not one of: mujoco.")
+    if not 0 <= depth_size <= 1024:
+        raise UserError(f"depth_size={depth_size} should be 0 (no image) to 1024 pixels.")
+    if num_layouts < 1:
+        raise UserError(f"num_layouts={num_layouts} should be at least 1.")
+    if render_mode not in (None, "rgb_array"):
+        raise UserError(f"render_mode={render_mode} should be rgb_array or None.")
+    unknown = [key for key in keys if key != "depth" and key not in OBSERVATIONS]
+    if unknown:
+        raise UserError(f"there is no observation called {unknown[0]!r}; there are depth, {', '.join(OBSERVATIONS)}.")

@@ -1,0 +1,182 @@
+"""Draws episodes: the same (kind, split, index) gives the same episode everywhere, and there is no last index.
+
+Rules after habitat-lab's `all_receptacles` data set: one object that is to be moved, up to nineteen more around, on every kind of
+receptacle; the fridge and the drawers count when they are open, and are opened only for the object that is to be moved, or its goal.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rearrange.compiled_home import scene_layout
+from rearrange.episodes import Episode, Pose
+from rearrange.errors import UserError
+from rearrange.geometry import from_frame, rotate, yaw_quat
+from rearrange.layout_parts import Receptacle
+from rearrange.layouts import Layout
+from rearrange.objects import OBJECTS, STANDARD_SET, ObjectModel
+
+MAX_OBJECTS = 20
+OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far the generator opens what it opens
+REACH_M = 0.3  # what is to be moved stands at most this far behind an edge before which the robot can stand
+MIN_MOVE_M = 0.5  # between start and goal
+MAX_ON = {"chair": 2, "sink": 2}  # objects on one receptacle of these kinds
+
+_EDGE_M = 0.01  # between an object and the edge of what it stands on
+_GAP_M = 0.015  # between two objects
+_HEADROOM_M = 0.02
+_HAND_HALF_WIDTH_M = 0.08  # kept free in front of the object under a shelf, where the hand cannot come from above
+_TRIES = 60
+
+
+@dataclass
+class _Surface:
+    """A receptacle where it is in the world in this episode, and what stands on it: (x, y, radius) in its own frame."""
+
+    receptacle: Receptacle
+    center_m: tuple[float, float, float]
+    yaw_rad: float
+    taken: list[tuple[float, float, float]] = field(default_factory=list)
+    kept_free: list[tuple[float, float, float, float]] = field(default_factory=list)  # low x, low y, high x, high y
+
+    @property
+    def local_sides(self) -> list[tuple[float, float]]:
+        """Outward normals of the accessible edges in its own frame."""
+        turn = -self.receptacle.yaw_rad if self.receptacle.parent else -self.yaw_rad
+        return [rotate(*side, turn) for side in self.receptacle.sides]
+
+    def depth_behind(self, x: float, y: float, side: tuple[float, float]) -> float:
+        """Distance of a point of its own frame from the edge that faces `side`."""
+        half = self.receptacle.half_extents_m
+        return abs(side[0]) * half[0] + abs(side[1]) * half[1] - side[0] * x - side[1] * y
+
+    def fits(self, model: ObjectModel) -> bool:
+        half = self.receptacle.half_extents_m
+        free = min(half) - model.radius_m - _EDGE_M
+        return free >= 0.0 and 2 * model.half_height_m + _HEADROOM_M <= self.receptacle.clearance_m
+
+    def is_free(self, x: float, y: float, radius: float) -> bool:
+        apart = all(math.hypot(x - a, y - b) >= radius + r + _GAP_M for a, b, r in self.taken)
+        return apart and all(x < low_x - radius or x > high_x + radius or y < low_y - radius or y > high_y + radius
+                             for low_x, low_y, high_x, high_y in self.kept_free)
+
+    def pose(self, x: float, y: float, yaw_rad: float, model: ObjectModel) -> Pose:
+        """World pose of an object that stands at a point of its own frame."""
+        px, py = from_frame(x, y, (self.center_m[0], self.center_m[1], self.yaw_rad))
+        return (px, py, self.center_m[2] + model.half_height_m, *yaw_quat(yaw_rad).tolist())
+
+
+def generate_episode(kind: str, split: str, index: int, num_layouts: int = 96) -> Episode:
+    """Episode `index` (0, 1, 2, ...) of a kind in a split; its home is layout `index` modulo `num_layouts`."""
+    if kind not in KINDS:
+        raise UserError(f"there are no episodes of kind {kind!r}; kinds are {', '.join(KINDS)}.")
+    if index < 0:
+        raise UserError(f"episode {index} does not exist; episodes are numbered from 0.")
+    scene = f"{split}/{index % num_layouts}"
+    rng = np.random.default_rng([zlib.crc32(f"{kind}/{split}".encode()), index])
+    return KINDS[kind](f"{kind}/{split}/{index}", scene, scene_layout(scene), rng)
+
+
+def _all_receptacles(episode_id: str, scene: str, layout: Layout, rng: np.random.Generator) -> Episode:
+    """One object to move from any receptacle to any other, with clutter."""
+    count = int(rng.integers(1, MAX_OBJECTS + 1))
+    for _ in range(_TRIES):
+        start, goal = _draw_receptacle(layout, rng), _draw_receptacle(layout, rng)
+        surfaces = _surfaces(layout, {r.link for r in (start, goal) if r.link})
+        name = STANDARD_SET[rng.integers(len(STANDARD_SET))]
+        model = OBJECTS[name]
+        at_start = _place(surfaces[start.name], model, rng, reachable=True)
+        at_goal = at_start and _place(surfaces[goal.name], model, rng, reachable=True)
+        if at_start and at_goal and math.dist(at_start[:3], at_goal[:3]) >= MIN_MOVE_M:
+            break
+    else:
+        raise RuntimeError(f"found no object to move in scene {scene}")
+    names, poses = [name], [at_start]
+    for other, pose in _clutter(list(surfaces.values()), count - 1, name, rng):
+        names.append(other)
+        poses.append(pose)
+    opened = {link: OPEN_M_OR_RAD[link.split("_")[0]] for link in sorted({r.link for r in (start, goal) if r.link})}
+    return Episode(
+        id=episode_id, scene=scene, objects=tuple(names), start_poses=tuple(poses), targets={0: at_goal},
+        target_receptacles=(start.name,), goal_receptacles=(goal.name,), articulated=opened,
+        labels={i: f"any_targets|{i}" if i == 0 else f"clutter|{i - 1}" for i in range(len(names))})
+
+
+def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:
+    """A kind uniformly among those of the home, then one of that kind."""
+    kinds = sorted({receptacle.kind for receptacle in layout.receptacles})
+    kind = kinds[rng.integers(len(kinds))]
+    of_kind = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
+    return of_kind[rng.integers(len(of_kind))]
+
+
+def _surfaces(layout: Layout, opened: set[str]) -> dict[str, _Surface]:
+    """Every receptacle that is open, where it is then."""
+    bodies = {body.name: body for body in layout.bodies}
+    surfaces = {}
+    for receptacle in layout.receptacles:
+        if receptacle.closed and receptacle.link not in opened:
+            continue
+        center, yaw = receptacle.center_m, receptacle.yaw_rad
+        if receptacle.parent is not None:
+            body = bodies[receptacle.parent]
+            frame = body.pose(OPEN_M_OR_RAD[receptacle.kind])
+            center = (*from_frame(center[0], center[1], frame), body.position_m[2] + center[2])
+            yaw += frame[2]
+        surfaces[receptacle.name] = _Surface(receptacle, center, yaw)
+    return surfaces
+
+
+def _place(surface: _Surface, model: ObjectModel, rng: np.random.Generator, reachable: bool = False) -> Pose | None:
+    """A free pose on a surface, or None; `reachable` keeps to the accessible edges and keeps the way from there free."""
+    if not surface.fits(model):
+        return None
+    half = surface.receptacle.half_extents_m
+    room = [h - model.radius_m - _EDGE_M for h in half]
+    for _ in range(_TRIES):
+        x, y, yaw = rng.uniform(-room[0], room[0]), rng.uniform(-room[1], room[1]), rng.uniform(-math.pi, math.pi)
+        if not surface.is_free(x, y, model.radius_m):
+            continue
+        if reachable:
+            side = min(surface.local_sides, key=lambda normal: surface.depth_behind(x, y, normal))
+            if surface.depth_behind(x, y, side) > REACH_M:
+                continue
+            if math.isfinite(surface.receptacle.clearance_m):
+                surface.kept_free.append(_way_in(x, y, side))
+        surface.taken.append((x, y, model.radius_m))
+        return surface.pose(x, y, yaw, model)
+    return None
+
+
+def _way_in(x: float, y: float, side: tuple[float, float]) -> tuple[float, float, float, float]:
+    """Rectangle between a point and the edge that faces `side`, as wide as the hand."""
+    far_x, far_y = x + round(side[0]), y + round(side[1])
+    w = _HAND_HALF_WIDTH_M
+    across_x, across_y = w * abs(round(side[1])), w * abs(round(side[0]))
+    return (min(x, far_x) - across_x, min(y, far_y) - across_y, max(x, far_x) + across_x, max(y, far_y) + across_y)
+
+
+def _clutter(surfaces: list[_Surface], count: int, taken_name: str, rng: np.random.Generator) -> list[tuple[str, Pose]]:
+    """Up to `count` more objects of the standard set, each on a surface drawn uniformly."""
+    left = list(STANDARD_SET)
+    left.remove(taken_name)
+    placed: list[tuple[str, Pose]] = []
+    for _ in range(count):
+        name = left[rng.integers(len(left))]
+        for _ in range(4):
+            surface = surfaces[rng.integers(len(surfaces))]
+            if len(surface.taken) >= MAX_ON.get(surface.receptacle.kind, MAX_OBJECTS):
+                continue
+            pose = _place(surface, OBJECTS[name], rng)
+            if pose is not None:
+                placed.append((name, pose))
+                left.remove(name)
+                break
+    return placed
+
+
+KINDS = {"pick": _all_receptacles}  # kind -> (id, scene, layout, rng) -> Episode

@@ -1,0 +1,68 @@
+"""The text of `rearrange <command> --help`: choices, then every key by component, from the comments of the YAML files."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+
+from rearrange import keys
+from rearrange.settings import REQUIRED, Settings, leaves
+
+EXAMPLES = {
+    "train": ("rearrange train skill=pick", "rearrange train skill=pick policy=blind seed=1 name=blind_1",
+              "rearrange train skill=pick name=blind_1 resume=true", "rearrange train -m skill=pick seed=0,1,2"),
+    "eval": ("rearrange eval skill=pick video=3", "rearrange eval skill=pick checkpoint=outputs/train/pick/latest episodes=500",
+             "rearrange eval skill=pick agent=random"),
+    "bench": ("rearrange bench sim", "rearrange bench sim depth_size=64 seconds=5"),
+    "list": ("rearrange list", "rearrange list output=outputs"),
+}
+
+
+def help_text(settings: Settings, summary: str) -> str:
+    """The help of a command, for the choices that `settings` made."""
+    width = min(shutil.get_terminal_size((120, 24)).columns, 140)
+    command, chosen = settings.command, settings.choices
+    words = "<what> " if command == "bench" else ""
+    lines = [f"usage: rearrange {command} {words}[key=value ...]", "", summary[0].upper() + summary[1:] + ".", ""]
+    lines += [f"  {example}" for example in EXAMPLES[command]] + [""]
+    lines += ["options:", "  --help     this page, for the choices given beside it",
+              "  --cfg job  print every setting with its value, and do nothing"]
+    if command != "list":
+        lines += ["  -m         sweep: one run per combination of comma-separated values"]
+    groups = keys.command_file(command).groups
+    if groups:
+        lines += ["", "choices (* = taken):"]
+    for group in groups:
+        for number, choice in enumerate(keys.choices(group)):
+            star = "*" if chosen.get(group) == choice else " "
+            head = f"  {group if number == 0 else '':<11}{star}{group}={choice}"
+            lines += _row(head, 36, keys.choice_file(group, choice).title, width)
+    return "\n".join(lines + _key_lines(settings, width))
+
+
+def _key_lines(settings: Settings, width: int) -> list[str]:
+    """One line per key that can be changed, under the component that it belongs to."""
+    lines, section = [], None
+    for name, value in leaves(settings.config):
+        key = settings.keys.get(name)
+        if key is None or key.rule is None or key.rule.is_fixed:
+            continue
+        part = name.split(".")[0] if "." in name else ""
+        if part != section:
+            section = part
+            lines += ["", f"{part} ({part}={settings.choices[part]}):" if part in settings.choices else "general:"]
+        shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
+        lines += _row(f"  {name}={shown}", 36, f"{key.text} [{key.rule.text}]", width)
+    missing = REQUIRED.get(settings.command)
+    if missing and missing not in settings.choices:
+        example = keys.choices(missing)[0]
+        word = example if settings.command == "bench" else f"{missing}={example}"
+        lines += ["", f"'rearrange {settings.command} {word} --help' shows the settings of {word} too."]
+    return lines
+
+
+def _row(head: str, column: int, text: str, width: int) -> list[str]:
+    """`head`, then `text` from `column` on, wrapped."""
+    wrapped = textwrap.wrap(text, max(width - column, 20)) or [""]
+    first = [f"{head:<{column - 1}} {wrapped[0]}".rstrip()] if len(head) < column else [head, " " * column + wrapped[0]]
+    return first + [" " * column + line for line in wrapped[1:]]

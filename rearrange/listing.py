@@ -1,0 +1,43 @@
+"""What there is: skills, simulators, training runs. Read from files; nothing heavy is imported."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from rearrange import keys
+from rearrange.run_directory import read_status, runs
+
+SIMULATORS = {"mujoco": ("mujoco", "pip install mujoco")}  # name -> module that must be there, and how to get it
+
+
+def show(config: DictConfig) -> None:
+    """`rearrange list`."""
+    print(text(Path(config.output)))
+
+
+def text(output: Path) -> str:
+    """The text of `rearrange list`."""
+    lines = ["skills"]
+    lines += [f"  {name:<16}{keys.choice_file('skill', name).title}" for name in keys.choices("skill")]
+    lines += ["", "simulators"]
+    for name in keys.choices("sim"):
+        module, how = SIMULATORS.get(name, (name, ""))
+        there = "installed" if importlib.util.find_spec(module) else f"not installed ({how})"
+        lines.append(f"  {name:<16}{there:<16}{keys.choice_file('sim', name).title}")
+    lines += ["", f"training runs in {output}/"]
+    found = [_run_line(path, output) for path in reversed(runs(output, "train"))]
+    return "\n".join(lines + (found or ["  none yet; start one with: rearrange train experiment=quickstart"]))
+
+
+def _run_line(path: Path, output: Path) -> str:
+    """One line for a training run: name, how it ended, its success, its newest checkpoint."""
+    status = read_status(path)
+    success = next((f"success {value:.0%}" for key, value in status["result"].items() if key.split("/")[-1] == "success"), "")
+    saved = sorted((path / "checkpoints").glob("*.pt"), key=lambda file: file.stat().st_mtime)
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(saved[-1].stat().st_mtime)) if saved else ""
+    newest = f"{saved[-1].relative_to(path)}, {when}" if saved else "no checkpoint"
+    return f"  {str(path.relative_to(output)):<44} {status['status']:<9} {success:<13} {newest}"

@@ -1,0 +1,260 @@
+"""The directory of one run: `<output>/<command>/<skill>/<name>/`. Never overwritten, complete enough to repeat the run.
+
+    config.yaml      every setting               log.txt          what the run printed
+    overrides.yaml   the settings typed          metrics.csv, metrics.jsonl, tb/
+    git.txt, git.diff   the code                 checkpoints/, videos/
+    status.json      running, finished, stopped or failed, and the final figures
+
+`plan` decides where a run goes and refuses what cannot be, writing nothing; `Run.create` writes, once all else is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from rearrange.errors import UserError
+from rearrange.settings import Settings, compose, leaves
+
+FREE_KEYS = {"resume", "name", "output"}  # may differ when a run is resumed
+LATEST = "latest"
+
+
+@dataclass
+class Run:
+    """Where a run keeps its things, and what it is made from."""
+
+    path: Path
+    settings: Settings
+    resumed: bool = False
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def videos(self) -> Path:
+        return self.path / "videos"
+
+    @property
+    def created(self) -> bool:
+        """Whether this process has written the directory, or taken up an existing one."""
+        return getattr(self, "_created", False)
+
+    def create(self) -> None:
+        """Write the directory: settings, code version, status. One sentence if that is not permitted."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=self.resumed)
+            for folder in (self.checkpoints, self.videos):
+                folder.mkdir(exist_ok=True)
+            (self.path / "config.yaml").write_text(_yaml(self.settings.config), encoding="utf-8")
+            (self.path / "overrides.yaml").write_text(OmegaConf.to_yaml(list(self.settings.overrides)), encoding="utf-8")
+            _write_git_state(self.path)
+            self._created = True
+            self._write_status("running")
+        except FileExistsError:
+            raise UserError(_exists(self.path, self.settings.command)) from None
+        except OSError as error:
+            raise UserError(f"cannot write to {self.path}: {error.strerror}. Choose another place with output=.") from error
+        _point_latest(self.path)
+        self.log(f"$ {shlex.join(['rearrange', self.settings.command, *self.settings.overrides])}")
+
+    def say(self, text: str) -> None:
+        """Print a line, and keep it in log.txt."""
+        print(text, flush=True)
+        self.log(text)
+
+    def log(self, text: str) -> None:
+        """Keep a line in log.txt. A full disk does not end a run."""
+        try:
+            with open(self.path / "log.txt", "a", encoding="utf-8") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        except OSError:
+            pass
+
+    def finish(self, status: str, result: dict[str, float] | None = None) -> None:
+        """Record how the run ended: finished, stopped or failed, with its final figures."""
+        if self.created:
+            try:
+                self._write_status(status, result)
+            except OSError as error:
+                print(f"warning: cannot write {self.path / 'status.json'}: {error.strerror}", file=sys.stderr)
+
+    def _write_status(self, status: str, result: dict[str, float] | None = None) -> None:
+        temporary = self.path / "status.json.part"
+        temporary.write_text(json.dumps({"status": status, "result": result or {}, "time": time.time()}), encoding="utf-8")
+        temporary.replace(self.path / "status.json")
+
+
+def _yaml(config: DictConfig) -> str:
+    """The settings as YAML, without the wish to resume, which belongs to a command line and not to a run."""
+    config = config.copy()
+    if "resume" in config:
+        config.resume = False
+    return OmegaConf.to_yaml(config)
+
+
+def plan(settings: Settings) -> Run:
+    """The run that `settings` describe. Refuses an existing directory and one that cannot be written; writes nothing."""
+    resume = settings.config.get("resume", False)
+    if resume:
+        return _plan_resumed(settings, force=resume == "force")
+    folder = folder_of(settings.config, settings.command)
+    name = settings.config.name
+    if name is None:
+        path = _unused(folder, time.strftime("%Y-%m-%d_%H-%M-%S"))
+    else:
+        path = folder / checked_name(name)
+        if os.path.lexists(path):
+            raise UserError(_exists(path, settings.command))
+    _check_writable(path)
+    return Run(path, settings)
+
+
+def folder_of(config: DictConfig, command: str) -> Path:
+    """`<output>/<command>/<what>`, where the runs of one skill lie."""
+    what = config.what if command == "bench" else config.skill.name
+    return Path(config.output) / command / what
+
+
+def checked_name(name: str) -> str:
+    """`name` if it can be a directory's."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,=+ -]{0,199}", name) or name == LATEST:
+        raise UserError(f"name={name} is not allowed: use letters, digits, '-', '_' and '.', not starting with '-' or '.', and not "
+                        f"'{LATEST}', which is the link to the newest run.")
+    return name
+
+
+def settings_to_resume(command: str, words: list[str]) -> Settings:
+    """Settings for `resume=`: those typed now on top of those saved with the run, so that only what is typed can change."""
+    output, what, name = _typed(words, "output") or "outputs", _typed(words, "skill"), _typed(words, "name")
+    if what is None and (experiment := _typed(words, "experiment")):
+        what = compose(command, [f"experiment={experiment}"]).choices.get("skill")
+    path = find_run(Path(output), command, what, name)
+    saved = list(OmegaConf.load(path / "overrides.yaml"))
+    typed = {word.lstrip("+").split("=")[0]: word for word in words}
+    kept = [word for word in saved if word.lstrip("+").split("=")[0] not in typed]
+    now = compose(command, kept + list(typed.values()))
+    config = _saved_config(path)
+    before = compose(command, saved).config
+    for key, (_, new) in difference(before, now.config).items():
+        OmegaConf.update(config, key, new, force_add=True)
+    config.name, config.output, config.resume = path.name, output, now.config.resume
+    return Settings(command, tuple(w for w in now.overrides if w.split("=")[0] != "resume"), now.choices, config, now.keys)
+
+
+def _plan_resumed(settings: Settings, force: bool) -> Run:
+    path = folder_of(settings.config, settings.command) / settings.config.name
+    changed = difference(_saved_config(path), settings.config)
+    if changed and not force:
+        lines = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
+        raise UserError(f"{path} was started with other settings ({lines}). Leave them out to continue it as it was, or write "
+                        f"resume=force to change them.")
+    if read_status(path)["status"] == "finished" and not changed:
+        raise UserError(f"{path} is finished. To train further, raise steps= and write resume=force.")
+    _check_writable(path)
+    return Run(path, settings, resumed=True)
+
+
+def difference(old: DictConfig, new: DictConfig) -> dict[str, tuple[Any, Any]]:
+    """Key -> (old, new) for every setting that differs and matters."""
+    a, b = dict(leaves(old)), dict(leaves(new))
+    return {key: (a.get(key), b.get(key)) for key in {**a, **b} if key not in FREE_KEYS and a.get(key) != b.get(key)}
+
+
+def runs(output: Path, command: str, what: str | None = None) -> list[Path]:
+    """All runs of a command, newest last."""
+    found = [path.parent for path in Path(output).glob(f"{command}/{what or '*'}/*/config.yaml")]
+    return sorted((path for path in found if not path.is_symlink()), key=lambda path: (path / "config.yaml").stat().st_mtime)
+
+
+def find_run(output: Path, command: str, what: str | None = None, name: str | None = None) -> Path:
+    """The run called `name`, or the newest one."""
+    found = [path for path in runs(output, command, what) if name is None or path.name == name]
+    if not found:
+        where = Path(output) / command / (what or "*") / (name or "*")
+        example = f"rearrange {command} skill={what or 'pick'}" + (f" name={name}" if name else "")
+        raise UserError(f"there is no run at {where}. Start one with: {example}")
+    return found[-1]
+
+
+def read_status(path: Path) -> dict[str, Any]:
+    """How a run ended; `unknown` if it does not say."""
+    try:
+        return json.loads((path / "status.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {"status": "unknown", "result": {}}
+
+
+def _saved_config(path: Path) -> DictConfig:
+    try:
+        return OmegaConf.load(path / "config.yaml")
+    except Exception as error:  # YAML has many ways to fail
+        raise UserError(f"{path / 'config.yaml'} cannot be read: {str(error).splitlines()[0]}.") from error
+
+
+def _typed(words: list[str], key: str) -> str | None:
+    values = [word.split("=", 1)[1].strip("'\"") for word in words if word.lstrip("+").split("=")[0] == key and "=" in word]
+    return values[-1] if values else None
+
+
+def _exists(path: Path, command: str) -> str:
+    if command == "train":
+        return f"{path} exists already. Continue it with resume=true, or choose another name=."
+    return f"{path} exists already. Choose another name=."
+
+
+def _unused(folder: Path, name: str) -> Path:
+    """`folder/name`, or with a number behind it if another run began in the same second."""
+    candidates = [folder / name] + [folder / f"{name}-{number}" for number in range(2, 1000)]
+    return next(path for path in candidates if not os.path.lexists(path))
+
+
+def _check_writable(path: Path) -> None:
+    """Refuse a place where `path` cannot be made."""
+    above = path.absolute()
+    while not os.path.lexists(above):
+        above = above.parent
+    if not above.is_dir():
+        raise UserError(f"cannot write to {path}: {above} is not a directory. Choose another place with output=.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write to {path}: no permission in {above}. Choose another place with output=.")
+
+
+def _point_latest(path: Path) -> None:
+    """Make the link `latest` beside the run point at it; file systems without links go without."""
+    temporary = path.parent / f".latest-{os.getpid()}"
+    try:
+        temporary.symlink_to(path.name)
+        temporary.replace(path.parent / LATEST)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_git_state(path: Path) -> None:
+    """git.txt (commit, branch, changed files) and git.diff, when the code runs from a git checkout."""
+    home = Path(__file__).resolve().parents[1]
+    if not (home / ".git").exists():
+        return
+    commit, status, diff = (_git(home, *words) for words in (
+        ("log", "-1", "--format=%H %cI%n%s"), ("status", "--short", "--branch"), ("diff", "HEAD")))
+    (path / "git.txt").write_text(f"{commit}{status}", encoding="utf-8")
+    (path / "git.diff").write_text(diff, encoding="utf-8")
+
+
+def _git(home: Path, *words: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(home), *words], capture_output=True, text=True, errors="replace", timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout

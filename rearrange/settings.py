@@ -1,0 +1,276 @@
+"""From the words of a command line to a checked configuration. Hydra composes; this file refuses what Hydra lets pass.
+
+Hydra alone accepts `+key=value` for a key that nothing reads, and answers a typo with the advice to write just that. Here every
+group, choice, key, type and range is checked before anything else is imported, and each mistake is one sentence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rearrange import keys
+from rearrange.errors import UserError
+
+REQUIRED = {"train": "skill", "eval": "skill", "bench": "bench"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A composed and checked configuration, and how it came about."""
+
+    command: str
+    overrides: tuple[str, ...]  # as typed, each `key=value`
+    choices: dict[str, str]  # group -> choice, defaults included
+    config: DictConfig
+    keys: dict[str, keys.Key] = field(repr=False)  # key -> its line in the YAML files
+
+
+def has_nvidia_device() -> bool:
+    """Whether an NVIDIA device is visible, without importing torch."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    return os.path.exists("/dev/nvidia0") or os.path.exists("/proc/driver/nvidia/version")
+
+
+# configs/train.yaml: `policy: ${by_device:light,resnet18}`
+OmegaConf.register_new_resolver("by_device", lambda cpu, cuda: cuda if has_nvidia_device() else cpu, replace=True)
+
+
+def compose(command: str, words: list[str]) -> Settings:
+    """The configuration of one run of `command` with overrides `words` (each `key=value`)."""
+    overrides = [parse(command, word) for word in words]
+    groups = keys.command_file(command).groups
+    for override in overrides:
+        check_shape(override)
+        if override.is_sweep_override():
+            raise UserError(f"'{override.input_line}' names several values: add -m to run them one after another.")
+        if override.key_or_group in groups:
+            check_choice(override.key_or_group, override.value())
+            _refuse_plus(override)
+    chosen = [o for o in overrides if o.key_or_group in groups]
+    config, choices = _compose_groups(command, [f"{o.key_or_group}={o.value()}" for o in chosen], groups)
+    for override in overrides:
+        if override.key_or_group not in groups:
+            _apply(config, override, command)
+    lines = collect_keys(command, choices)
+    _check_values(config, lines)
+    return Settings(command, tuple(words), choices, config, lines)
+
+
+def require(settings: Settings) -> None:
+    """Raise UserError if the group that a command cannot do without is not chosen."""
+    group = REQUIRED.get(settings.command)
+    if group and not settings.choices.get(group):
+        options = keys.choices(group)
+        word = options[0] if group == "bench" else f"{group}={options[0]}"
+        raise UserError(f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
+                        f"{word}. Choices: {', '.join(options)}.")
+
+
+def expand(command: str, words: list[str]) -> list[dict[str, str]]:
+    """The jobs of a sweep: for each, its swept keys and their values; words without a sweep are in none of them."""
+    swept = {}
+    with initialize_config_dir(str(keys.CONFIGS), version_base="1.3"):
+        parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+        for word in words:
+            override = parse(command, word, parser)
+            check_shape(override)
+            if not override.is_sweep_override():
+                continue
+            if not override.is_discrete_sweep():
+                raise UserError(f"'{word}' is a continuous interval; list its values instead, as {override.key_or_group}=1,2,3.")
+            swept[override.key_or_group] = [str(value) for value in override.sweep_string_iterator()]
+    return [dict(zip(swept, values, strict=True)) for values in itertools.product(*swept.values())]
+
+
+def is_swept(command: str, word: str) -> bool:
+    """Whether an override names several values."""
+    return parse(command, word).is_sweep_override()
+
+
+def parse(command: str, word: str, parser: OverridesParser | None = None) -> Override:
+    """One `key=value`. Values of text keys and paths may hold any character, so they are quoted before Hydra reads them."""
+    key, equals, value = word.partition("=")
+    if word.startswith("~"):
+        raise UserError(f"'{word}': settings cannot be removed, only changed; write {key[1:]}=value.")
+    if not equals:
+        raise UserError(_not_an_override(command, word))
+    rule = _text_rules(command).get(key.lstrip("+"))
+    if rule and value and value[0] not in "'\"" and not _is_special(value):
+        value = os.path.expanduser(value) if rule.is_path else value
+        word = key + "='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    try:
+        return (parser or OverridesParser.create()).parse_overrides([word])[0]
+    except (OverrideParseException, HydraException) as error:
+        raise UserError(f"cannot read '{word}': brackets and quotes must be balanced, and a value with spaces, commas, "
+                        f"= or braces needs quotes that reach the program, as in \"{key or 'name'}='a=b'\".") from error
+
+
+def _is_special(value: str) -> bool:
+    """Whether Hydra shall read a text value: an interpolation, null, or the several values of a sweep."""
+    return "${" in value or value == "null" or "," in value
+
+
+@functools.cache
+def _text_rules(command: str) -> dict[str, keys.Rule]:
+    """The rules of all keys that hold free text or a path."""
+    root = keys.command_file(command)
+    files = [root] + [keys.choice_file(group, choice) for group in root.groups for choice in keys.choices(group)]
+    return {key.name: key.rule for file in files for key in file.keys if key.rule and key.rule.is_text}
+
+
+def _not_an_override(command: str, word: str) -> str:
+    for group in keys.command_file(command).groups:
+        if word in keys.choices(group):
+            return f"'{word}' is not a setting. Did you mean {group}={word}?"
+    return f"'{word}' is not a setting. Settings are written key=value; 'rearrange {command} --help' lists the keys."
+
+
+def check_shape(override: Override) -> None:
+    """Refuse packages, which nothing here has."""
+    if override.package is not None:
+        raise UserError(f"'{override.input_line}': '@' is not supported; write {override.key_or_group}=value.")
+
+
+def _refuse_plus(override: Override) -> None:
+    if override.type == OverrideType.ADD:
+        raise UserError(f"'{override.input_line}': '{override.key_or_group}' exists already; write it without the +.")
+
+
+def check_choice(group: str, value: Any) -> None:
+    """Refuse a choice that a group does not have."""
+    options = keys.choices(group)
+    if value in options:
+        return
+    near = difflib.get_close_matches(str(value), options, 1, cutoff=0.5)
+    hint = f" Did you mean {group}={near[0]}?" if near else ""
+    raise UserError(f"no {group} called '{'null' if value is None else value}'.{hint} Choices: {', '.join(options)}.")
+
+
+def _compose_groups(command: str, chosen: list[str], groups: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
+    try:
+        with initialize_config_dir(str(keys.CONFIGS), version_base="1.3"):
+            config = hydra_compose(command, chosen, return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(str(error).splitlines()[0]) from error
+    made = config.hydra.runtime.choices
+    choices = {group: str(made[group]) for group in groups if made.get(group) is not None}
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    OmegaConf.set_struct(config, True)
+    return config, choices
+
+
+def collect_keys(command: str, choices: dict[str, str]) -> dict[str, keys.Key]:
+    """Key -> its line in the command's file or in a chosen file; a line with a rule wins over one without."""
+    found: dict[str, keys.Key] = {}
+    files = [keys.command_file(command)] + [keys.choice_file(group, choice) for group, choice in choices.items()]
+    for key in (key for file in files for key in file.keys):
+        if key.name not in found or (found[key.name].rule is None and key.rule):
+            found[key.name] = key
+    return found
+
+
+def leaves(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted key, value) of every key that is not a mapping; lists count as values."""
+    for name in config:
+        value = config[name]
+        if isinstance(value, DictConfig):
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", OmegaConf.to_container(value) if isinstance(value, ListConfig) else value
+
+
+def _nodes(config: DictConfig, prefix: str = "") -> Iterator[str]:
+    for name in config:
+        yield f"{prefix}{name}"
+        if isinstance(config._get_node(name), DictConfig):
+            yield from _nodes(config[name], f"{prefix}{name}.")
+
+
+def _apply(config: DictConfig, override: Override, command: str) -> None:
+    """Set one value in `config`."""
+    name, value = override.key_or_group, override.value()
+    known = set(_nodes(config))
+    for key in _paths(name, value):
+        if key not in known:
+            raise UserError(_unknown_key(key, config, command, override.type == OverrideType.ADD))
+    _refuse_plus(override)
+    node = OmegaConf.select(config, name)
+    if isinstance(node, DictConfig) and not isinstance(value, dict):
+        raise UserError(f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as "
+                        f"{name}.{next(iter(node))}.")
+    try:
+        OmegaConf.update(config, name, value, merge=True)
+    except OmegaConfBaseException as error:
+        raise UserError(f"cannot set {override.input_line}: {str(error).splitlines()[0]}.") from error
+
+
+def _paths(name: str, value: Any) -> list[str]:
+    """`a={b: 1, c: 2}` sets a.b and a.c."""
+    if not isinstance(value, dict) or not value:
+        return [name]
+    return [path for key, inner in value.items() for path in _paths(f"{name}.{key}", inner)]
+
+
+def _unknown_key(name: str, config: DictConfig, command: str, added: bool) -> str:
+    groups = keys.command_file(command).groups
+    for group in groups:
+        for choice in keys.choices(group):
+            if any(key.name == name for key in keys.choice_file(group, choice).keys):
+                return f"'{name}' is a setting of {group}={choice}, which is not chosen."
+    near = nearest(name, [key for key, _ in leaves(config)] + list(groups))
+    hint = f" Did you mean '{near}'?" if near else ""
+    return f"unknown key '{'+' if added else ''}{name}'.{hint} 'rearrange {command} --help' lists every key."
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """The key that was probably meant: the same last part, else the closest spelling of the whole, else of the last part."""
+    last = name.split(".")[-1]
+    by_last: dict[str, str] = {}
+    for key in known:
+        by_last.setdefault(key.split(".")[-1], key)
+    if last in by_last:
+        return by_last[last]
+    whole = difflib.get_close_matches(name, known, 1, cutoff=0.7)
+    part = difflib.get_close_matches(last, by_last, 1, cutoff=0.7)
+    return whole[0] if whole else by_last[part[0]] if part else None
+
+
+def _check_values(config: DictConfig, lines: dict[str, keys.Key]) -> None:
+    """Check every value against the rule of its key, and store it in the type of that rule."""
+    try:
+        OmegaConf.resolve(config)
+    except OmegaConfBaseException as error:
+        raise UserError(f"cannot read a value: {str(error).splitlines()[0]}.") from error
+    for name, value in leaves(config):
+        rule = lines[name].rule if name in lines else None
+        if rule is None:
+            continue
+        try:
+            right = rule.convert(value)
+        except keys.NotAllowed:
+            raise UserError(_not_allowed(name, value, rule)) from None
+        if type(right) is not type(value):
+            OmegaConf.update(config, name, right)
+
+
+def _not_allowed(name: str, value: Any, rule: keys.Rule) -> str:
+    shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else value
+    near = difflib.get_close_matches(str(value), rule.words(), 1, cutoff=0.5)
+    return f"{name}={shown} is not allowed: it must be {rule}.{f' Did you mean {near[0]}?' if near else ''}"

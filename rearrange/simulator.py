@@ -1,0 +1,310 @@
+"""The embedded simulator: one Fetch in one home, stepped by MuJoCo at 30 Hz in four substeps of 1/120 s.
+
+World frame: z up, metres. Base frame: x forward, y left, z up, on the floor between the wheels. End-effector frame: origin at the
+tip of the suction cup, x the way the cup faces.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from rearrange.compiled_home import CompiledHome, load_home
+from rearrange.contacts import NO_OWNER, robot_forces, robot_touches
+from rearrange.episodes import Episode, Pose
+from rearrange.errors import UserError
+from rearrange.fetch import ARM_DELTA_RAD, ARM_LIMITS_RAD, ARM_START_RAD
+from rearrange.objects import OBJECTS, STANDARD_SET
+from rearrange.suction import Suction
+
+STEP_S = 1 / 30
+
+_SETTLE_CHUNK = 9  # substeps; MuJoCo puts resting objects to sleep after ten
+_TOUCH_TOLERANCE_M = 1e-4
+_MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
+
+
+@dataclass(frozen=True)
+class SimulatorConfig:
+    """Limits of the robot. `base_speed_m_s` and `base_turn_rad_s` are reached at full command; Habitat's are 2.5 and 2.5."""
+
+    base_speed_m_s: float = 1.0
+    base_turn_rad_s: float = 1.5
+    max_joint_delta_rad: float = ARM_DELTA_RAD  # per step, added to the motor target
+    max_joint_lag_rad: float = 0.15  # how far a motor target may lead its joint
+    hold_break_m: float = 0.15  # stretch at which the suction lets go
+    suction_max_angle_rad: float | None = None  # largest angle between cup axis and contact normal; None = any touch of the cup
+    settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
+
+
+class Simulator:
+    """One robot in one home. `reset` loads an episode, `place_robot` puts the robot into it, `step` advances 1/30 s.
+
+    Objects are referred to by their index in the episode, drawers and doors by their joint's name. After `step`, positions and
+    contacts are those of the new state; contact forces are those of the last substep.
+    """
+
+    def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
+        self.config = config
+        self.home: CompiledHome | None = None
+        self.wanted: int | None = None  # object, and
+        self.wanted_handle: str | None = None  # handle, that the suction prefers when it touches several things
+        self.stop_called = False  # by the stop action, for skills that have one
+
+    # ------------------------------------------------------------------ episodes
+
+    def reset(self, episode: Episode) -> None:
+        """Load the episode's home, put its objects where it says and let them come to rest. The robot is left outside."""
+        home = load_home(episode.scene, _slots_for(episode.objects))
+        if home is not self.home:
+            self._use(home)
+        mujoco.mj_copyData(self.data, self.model, home.parked)
+        self.suction.release()
+        self.episode = episode
+        self._slots = _assign_slots(episode.objects, home.objects)
+        self._bodies = [self._body_of_slot[slot] for slot in self._slots]
+        self._index_of_slot = {slot: i for i, slot in enumerate(self._slots)}
+        for joint, value in episode.articulated.items():
+            self.set_joint(joint, value)
+        for i, pose in enumerate(episode.start_poses):
+            self._set_object(i, pose)
+        self._settle()
+        self.start_positions = [tuple(self.object_position(i)) for i in range(len(self._slots))]
+        self.held, self.held_handle, self.hold_broken, self.released = None, None, False, False
+        self.wanted = self.wanted_handle = None
+        self.stop_called = False
+
+    def _settle(self) -> None:
+        """Let the objects come to rest: until all of them sleep, at most `settle_steps`."""
+        trees = self.model.body_treeid[self._bodies]
+        for _ in range(0, 4 * self.config.settle_steps, _SETTLE_CHUNK):
+            mujoco.mj_step(self.model, self.data, nstep=_SETTLE_CHUNK)
+            if (self.data.tree_asleep[trees] >= 0).all():
+                return
+
+    @property
+    def settle_distance_m(self) -> float:
+        """How far the object that moved most came to rest from where the episode put it."""
+        pairs = zip(self.start_positions, self.episode.start_poses)
+        return max((math.dist(position, pose[:3]) for position, pose in pairs), default=0.0)
+
+    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
+        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin here."""
+        data, home = self.data, self.home
+        data.qpos[home.base_qpos] = (x, y, yaw)
+        data.qpos[home.arm_qpos] = arm_rad
+        data.qvel[:] = 0.0
+        data.ctrl[home.arm_ctrl] = arm_rad
+        data.ctrl[home.base_ctrl] = 0.0
+        mujoco.mj_forward(self.model, data)
+        self._target_rad = list(arm_rad)
+        self._read_pose()
+        self.start_base_pose = (x, y, yaw)
+        self.arm_force_n = self.base_force_n = self.arm_force_rise_n = self.accumulated_arm_force_n = 0.0
+        self._reference_force_n = 0.0
+
+    def robot_collides(self) -> bool:
+        """True when any part of the robot is in contact."""
+        contact = self.data.contact
+        return robot_touches(contact.geom, contact.dist, self.home.geom_role, _TOUCH_TOLERANCE_M)
+
+    def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
+        """True when walls or furniture cross the straight line between two points (world frame)."""
+        direction = np.subtract(end, start)
+        length = float(np.linalg.norm(direction))
+        groups = np.array([1, 0, 0, 0, 0, 0], np.uint8)
+        hit = mujoco.mj_ray(self.model, self.data, np.array(start), direction / length, groups, 1, -1, np.zeros(1, np.int32))
+        return 0.0 <= hit < length
+
+    # ------------------------------------------------------------------ one step
+
+    def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
+        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) joint deltas, `grip` >= 0 suction on, `base` forward and left turn."""
+        if arm is not None:
+            self._move_arm_target(arm)
+        self._drive(base)
+        self._advance()
+        self._read_forces()
+        self._read_pose()
+        self._hold_or_release(grip)
+
+    def _move_arm_target(self, arm: list[float]) -> None:
+        """Add the deltas to the motor targets, which stay near the joint and inside its limits."""
+        lag, delta = self.config.max_joint_lag_rad, self.config.max_joint_delta_rad
+        target = self._target_rad
+        for i, (angle, (low, high)) in enumerate(zip(self._arm_qpos.tolist(), ARM_LIMITS_RAD)):
+            t = target[i] + delta * arm[i]
+            target[i] = min(max(t, angle - lag, low), angle + lag, high)
+        self._arm_ctrl[:] = target
+
+    def _drive(self, base: list[float] | None) -> None:
+        if base is None:
+            self._base_ctrl[:] = 0.0
+            return
+        speed = self.config.base_speed_m_s * base[0]
+        self._base_ctrl[:] = (speed * self._cos, speed * self._sin, self.config.base_turn_rad_s * base[1])
+
+    def _advance(self) -> None:
+        """Four substeps, of which the first continues from, and the last is followed by, an update of positions and contacts.
+
+        The same computations as mj_step(nstep=4) in another cut: poses and contacts are up to date at the end of a step.
+        """
+        model, data = self.model, self.data
+        mujoco.mj_step2(model, data)
+        mujoco.mj_step(model, data, nstep=3)
+        contact = data.contact
+        self._forces = robot_forces(contact.geom, contact.dim, contact.efc_address, data.efc_force, self._elliptic,
+                                    self.home.geom_role, self.home.object_of_geom, self._held_slot)
+        mujoco.mj_step1(model, data)
+
+    def _read_forces(self) -> None:
+        """HAB's force measure on the arm: the sum of rises above 20 N of the largest contact force."""
+        self.arm_force_n, self.base_force_n = self._forces
+        rise = self.arm_force_n - self._reference_force_n
+        self.arm_force_rise_n = 0.0
+        if rise > _MIN_FORCE_RISE_N:
+            self.arm_force_rise_n = rise
+            self.accumulated_arm_force_n += rise
+            self._reference_force_n = self.arm_force_n
+        elif rise < 0.0:
+            self._reference_force_n = self.arm_force_n
+
+    def _read_pose(self) -> None:
+        """Keep the poses that everything else is computed from as plain floats."""
+        self.base_pose = x, y, yaw = tuple(self._base_qpos.tolist())
+        self._cos, self._sin = math.cos(yaw), math.sin(yaw)
+        self.ee_position = tuple(self._ee_xpos.tolist())
+        self._ee_matrix = self._ee_xmat.tolist()
+        self.ee_in_base = self.to_base(self.ee_position)
+
+    def _hold_or_release(self, grip: float | None) -> None:
+        self.hold_broken = self.released = False
+        suction = self.suction
+        if suction.holding:
+            if suction.stretch_m() > self.config.hold_break_m:
+                self.hold_broken = True
+                suction.release()
+            elif grip is not None and grip < 0.0:
+                self.released = True
+                suction.release()
+        elif grip is not None and grip >= 0.0 and self.data.ncon:
+            suction.hold_touched(None if self.wanted is None else self._slots[self.wanted], self.wanted_handle)
+        self._read_hold()
+
+    def _read_hold(self) -> None:
+        slot = self.suction.slot
+        self._held_slot = NO_OWNER if slot is None else slot
+        self.held = None if slot is None else self._index_of_slot[slot]
+        self.held_handle = self.suction.handle
+
+    # ------------------------------------------------------------------ reading and setting the state
+
+    @property
+    def is_holding(self) -> bool:
+        """True when the suction holds an object or a handle."""
+        return self.held is not None or self.held_handle is not None
+
+    def arm_positions(self) -> np.ndarray:
+        """Angles of the seven arm joints (rad); a view."""
+        return self._arm_qpos
+
+    def arm_velocities(self) -> np.ndarray:
+        """Speeds of the seven arm joints (rad/s); a view."""
+        return self._arm_qvel
+
+    def object_position(self, i: int) -> list[float]:
+        """Middle of object i, world frame."""
+        return self.data.xpos[self._bodies[i]].tolist()
+
+    def object_pose(self, i: int) -> Pose:
+        """Pose of object i, world frame."""
+        return (*self.object_position(i), *self.data.xquat[self._bodies[i]].tolist())
+
+    def object_half_extents(self, i: int) -> tuple[float, float, float]:
+        """Half size of the box around object i, in its own frame."""
+        return tuple(self.model.geom_aabb[self.model.geom(f"object_{self._slots[i]}").id, 3:].tolist())
+
+    def handle_position(self, name: str) -> list[float]:
+        """Middle of the handle of a drawer or door, world frame."""
+        return self.data.site(f"{name}_handle").xpos.tolist()
+
+    def joint_position(self, name: str) -> float:
+        """Opening of a drawer (m) or door (rad)."""
+        return float(self.data.qpos[self.model.joint(name).qposadr[0]])
+
+    def joint_velocity(self, name: str) -> float:
+        """Opening speed of a drawer (m/s) or door (rad/s)."""
+        return float(self.data.qvel[self.model.joint(name).dofadr[0]])
+
+    def set_joint(self, name: str, value: float) -> None:
+        """Open a drawer (m) or door (rad), before the robot is placed."""
+        if name not in self.home.handles:
+            raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {', '.join(self.home.handles)}.")
+        self.data.qpos[self.model.joint(name).qposadr[0]] = value
+
+    def put_in_hand(self, i: int) -> None:
+        """Move object i so that its middle is at the end-effector's tip, as Habitat does, and hold it."""
+        self._set_object(i, (*self.ee_position, *self.data.xquat[self._bodies[i]].tolist()))
+        mujoco.mj_forward(self.model, self.data)
+        self.suction.hold_object(self._slots[i])
+        self._read_hold()
+
+    def to_base(self, point: tuple[float, float, float]) -> tuple[float, float, float]:
+        """A world point in the base frame."""
+        dx, dy = point[0] - self.base_pose[0], point[1] - self.base_pose[1]
+        return (self._cos * dx + self._sin * dy, self._cos * dy - self._sin * dx, point[2])
+
+    def from_base(self, point: tuple[float, float, float]) -> tuple[float, float, float]:
+        """A point of the base frame in the world."""
+        x, y, _ = self.base_pose
+        return (x + self._cos * point[0] - self._sin * point[1], y + self._sin * point[0] + self._cos * point[1], point[2])
+
+    def to_ee(self, point: tuple[float, float, float]) -> tuple[float, float, float]:
+        """A world point in the end-effector frame."""
+        m, e = self._ee_matrix, self.ee_position
+        dx, dy, dz = point[0] - e[0], point[1] - e[1], point[2] - e[2]
+        return (m[0] * dx + m[3] * dy + m[6] * dz, m[1] * dx + m[4] * dy + m[7] * dz, m[2] * dx + m[5] * dy + m[8] * dz)
+
+    # ------------------------------------------------------------------ loading
+
+    def _use(self, home: CompiledHome) -> None:
+        """Switch to a home. The model is copied because the poses of held objects are written into it."""
+        self.home = home
+        self.model = model = copy.copy(home.model)
+        self.data = data = mujoco.MjData(model)
+        self.suction = Suction(model, data, home.handles, home.object_of_geom, home.handle_of_geom,
+                               self.config.suction_max_angle_rad)
+        self._elliptic = model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
+        self._body_of_slot = [model.body(f"object_{slot}").id for slot in range(len(home.objects))]
+        self._qpos_of_slot = [int(model.joint(f"object_{slot}").qposadr[0]) for slot in range(len(home.objects))]
+        self._base_qpos, self._arm_qpos = data.qpos[home.base_qpos], data.qpos[home.arm_qpos]
+        self._arm_qvel = data.qvel[home.arm_dofs]
+        self._base_ctrl, self._arm_ctrl = data.ctrl[home.base_ctrl], data.ctrl[home.arm_ctrl]
+        site = model.site("end_effector").id
+        self._ee_xpos, self._ee_xmat = data.site_xpos[site], data.site_xmat[site]
+        self._held_slot = NO_OWNER
+
+    def _set_object(self, i: int, pose: Pose) -> None:
+        address = self._qpos_of_slot[self._slots[i]]
+        self.data.qpos[address:address + 7] = pose
+
+
+def _slots_for(objects: tuple[str, ...]) -> tuple[str, ...]:
+    """Contents to compile for an episode: the standard set where it suffices, so that homes can be shared between episodes."""
+    unknown = sorted(set(objects) - set(OBJECTS))
+    if unknown:
+        raise UserError(f"there is no object called {unknown[0]!r}; there are {', '.join(OBJECTS)}.")
+    return STANDARD_SET if not Counter(objects) - Counter(STANDARD_SET) else objects
+
+
+def _assign_slots(objects: tuple[str, ...], contents: tuple[str, ...]) -> list[int]:
+    """The slot of each object: the first free one of its name."""
+    free: dict[str, list[int]] = {}
+    for slot in reversed(range(len(contents))):
+        free.setdefault(contents[slot], []).append(slot)
+    return [free[name].pop() for name in objects]

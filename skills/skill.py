@@ -1,0 +1,175 @@
+"""What a skill is, and the parts that several skills share.
+
+A skill decides where the robot starts, what it sees and commands, what is rewarded, and when the task is done or failed. It holds
+no physics: it reads the simulator. One skill = one file, one frozen config dataclass beside it, one line in `skills.SKILLS`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rearrange.episodes import NoStartPose
+from rearrange.errors import UserError
+
+if TYPE_CHECKING:
+    from rearrange.episodes import Episode
+    from rearrange.layout_parts import Receptacle
+    from rearrange.simulator import Simulator
+
+class Skill(ABC):
+    """One task of a few seconds. The environment calls, in this order at each step: grip_command, (physics), failure, success,
+    reward_terms; and at each reset: start.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]  # one line for `rearrange list`
+    episode_kind: ClassVar[str]  # kind of generated episodes (`rearrange.episode_generator`)
+    failures: ClassVar[tuple[str, ...]]  # every reason that `failure` can give
+
+    config: Any  # frozen dataclass with at least the four fields below
+
+    target: int | None = None  # index of the object that this episode is about
+    target_handle: str | None = None  # joint of the drawer or door that this episode is about
+
+    @property
+    def action_parts(self) -> tuple[str, ...]:
+        """Parts of the action that the skill commands, a subset of arm, grip, base, stop."""
+        return tuple(self.config.action_parts)
+
+    @property
+    def observation_keys(self) -> tuple[str, ...]:
+        return tuple(self.config.observation_keys)
+
+    @property
+    def max_steps(self) -> int:
+        return self.config.max_steps
+
+    @property
+    def reward_scales(self) -> Mapping[str, float]:
+        """Factor of each reward term, by its name."""
+        return self.config.reward_scales
+
+    @abstractmethod
+    def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
+        """Place the robot for a new episode and forget the last one. Raises NoStartPose."""
+
+    @abstractmethod
+    def reward_terms(self, sim: Simulator) -> dict[str, float]:
+        """Unscaled reward terms of the last step; always the same names, those of `reward_scales`."""
+
+    @abstractmethod
+    def success(self, sim: Simulator) -> bool:
+        """The task is done."""
+
+    @abstractmethod
+    def failure(self, sim: Simulator) -> str | None:
+        """Why the task has failed, one of `failures`, or None."""
+
+    def measures(self) -> dict[str, float]:
+        """Numbers about the episode that are logged at its end beside success, failures and reward."""
+        return {}
+
+    def grip_command(self, sim: Simulator, grip: float) -> float:
+        """The command that reaches the suction, for skills that must not release or grasp at will."""
+        return grip
+
+
+def contact_terms(sim: Simulator, max_force_n: float) -> dict[str, float]:
+    """Penalties for touching things: `force`, the rise of the contact force on the arm (N, capped); `base_contact`, how hard the base
+    leans on something, as a share of what its motors can push (0..1).
+    """
+    return {
+        "force": min(sim.arm_force_rise_n, max_force_n),
+        "base_contact": min(sim.base_force_n / _BASE_MOTOR_N, 1.0),
+    }
+
+
+_BASE_MOTOR_N = 400.0
+
+
+def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float]) -> float:
+    """Distance (m) from the end-effector to its resting place, in the base frame."""
+    return math.dist(sim.ee_in_base, rest_m)
+
+
+def world_receptacle(sim: Simulator, receptacle: Receptacle) -> tuple[tuple[float, ...], float, list[tuple[float, float]]]:
+    """Centre, yaw and outward side normals of a receptacle in the world now, wherever its drawer or door stands."""
+    if receptacle.parent is None:
+        return tuple(receptacle.center_m), receptacle.yaw_rad, [tuple(side) for side in receptacle.sides]
+    body = sim.data.body(receptacle.parent)
+    rotation = body.xmat.reshape(3, 3)
+    center = body.xpos + rotation @ np.array(receptacle.center_m)
+    yaw = math.atan2(rotation[1, 0], rotation[0, 0])
+    sides = [tuple((rotation @ np.array((*side, 0.0)))[:2].tolist()) for side in receptacle.sides]
+    return tuple(center.tolist()), yaw + receptacle.yaw_rad, sides
+
+
+def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Receptacle, rng: np.random.Generator, *,
+               position_noise_m: float, yaw_noise_rad: float) -> None:
+    """HAB's close start: as near to a point on a receptacle as the robot can stand, facing it, with noise.
+
+    The robot stands in front of the side of the receptacle that is nearest to the point. Where it would touch something it backs
+    off along the side's normal (in front of a shelf the arm needs room) or moves along the edge, then tries the other sides.
+    Raises NoStartPose.
+    """
+    center, yaw, sides = world_receptacle(sim, receptacle)
+    distances = [_distance_to_edge(point, center, yaw, receptacle.half_extents_m, side) for side in sides]
+    for edge, (side_x, side_y) in sorted(zip(distances, sides)):
+        edge_point = (point[0] + side_x * edge, point[1] + side_y * edge)
+        for back_m, aside_m in _OFFSETS_M:
+            gap = edge + _BASE_RADIUS_M + back_m
+            for _ in range(_TRIES_PER_OFFSET):
+                x = point[0] + side_x * gap - side_y * aside_m + _clipped_noise(rng, position_noise_m)
+                y = point[1] + side_y * gap + side_x * aside_m + _clipped_noise(rng, position_noise_m)
+                facing = math.atan2(point[1] - y, point[0] - x) + yaw_noise_rad * rng.standard_normal()
+                if _can_start(sim, x, y, facing, edge_point):
+                    return
+    raise NoStartPose(f"no collision-free pose near {receptacle.name} in scene {sim.episode.scene}")
+
+
+_BASE_RADIUS_M = 0.30  # radius of HAB's agent: the nearest that it stands to furniture
+# Backwards and sideways from the nearest place before the edge, the nearest first (m).
+_OFFSETS_M = sorted(((0.05 * back, 0.15 * aside) for back in range(16) for aside in (0, -1, 1, -2, 2)),
+                    key=lambda offset: offset[0] + 2.0 * abs(offset[1]))
+_TRIES_PER_OFFSET = 2
+_EYE_HEIGHT_M = 1.3  # above tables and chairs: what crosses the line of sight here is a wall or a cupboard
+
+
+def _distance_to_edge(point: tuple[float, ...], center: tuple[float, ...], yaw: float, half: tuple[float, float],
+                      side: tuple[float, float]) -> float:
+    """Horizontal distance from a point to the edge of a rectangle that faces `side`."""
+    cos, sin = math.cos(yaw), math.sin(yaw)
+    reach = half[0] * abs(cos * side[0] + sin * side[1]) + half[1] * abs(cos * side[1] - sin * side[0])
+    return reach - ((point[0] - center[0]) * side[0] + (point[1] - center[1]) * side[1])
+
+
+def _clipped_noise(rng: np.random.Generator, std: float) -> float:
+    """Gaussian noise, drawn again beyond twice its standard deviation (HAB: std 0.05 m, limit 0.1 m)."""
+    while True:
+        value = rng.standard_normal()
+        if abs(value) <= 2.0:
+            return std * value
+
+
+def _can_start(sim: Simulator, x: float, y: float, yaw: float, edge: tuple[float, float]) -> bool:
+    """The robot touches nothing here, stands on the floor of the home, and no wall is between it and what it faces."""
+    size_x, size_y = sim.home.layout.size_m
+    if not (_BASE_RADIUS_M < x < size_x - _BASE_RADIUS_M and _BASE_RADIUS_M < y < size_y - _BASE_RADIUS_M):
+        return False
+    sim.place_robot(x, y, yaw)
+    if sim.robot_collides():
+        return False
+    return not sim.blocked((x, y, _EYE_HEIGHT_M), (*edge, _EYE_HEIGHT_M))
+
+
+def merge_scales(skill: str, defaults: Mapping[str, float], changes: Mapping[str, float]) -> dict[str, float]:
+    """Reward scales with some of them changed; a name that is not a term raises UserError."""
+    unknown = sorted(set(changes) - set(defaults))
+    if unknown:
+        raise UserError(f"skill {skill} has no reward term {unknown[0]!r}; its terms are {', '.join(defaults)}.")
+    return {**defaults, **{name: float(value) for name, value in changes.items()}}

@@ -1,0 +1,135 @@
+"""Episodes: Habitat's file schema both ways, errors in a file, and what the generator draws."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from rearrange.compiled_home import scene_layout
+from rearrange.episode_generator import MIN_MOVE_M, OPEN_M_OR_RAD, generate_episode
+from rearrange.episodes import Episode, Marker, read_episodes, write_episodes
+from rearrange.errors import UserError
+from rearrange.objects import OBJECTS
+
+
+@pytest.fixture
+def episode() -> Episode:
+    half = math.sqrt(0.5)
+    return Episode(
+        id="7", scene="train/3", objects=("013_apple", "024_bowl", "013_apple"),
+        start_poses=((1.0, 2.0, 3.0, 1.0, 0.0, 0.0, 0.0), (0.1, -0.2, 0.3, half, 0.0, 0.0, half), (4.0, 5.0, 6.0, 0.5, 0.5, -0.5, 0.5)),
+        targets={2: (1.0, 1.5, 0.9, half, 0.0, 0.0, -half)}, target_receptacles=("table_0",), goal_receptacles=("counter_0",),
+        articulated={"drawer_1": 0.5, "fridge_door": 1.5}, markers=(Marker("handle", "fridge_:0000", "fridge_door", (0.1, 0.2, 0.3)),),
+        labels={0: "clutter|0", 2: "any_targets|0"}, robot_start=(1.0, 2.0, 0.5))
+
+
+def close(a: Episode, b: Episode) -> bool:
+    numbers = zip((*a.start_poses, *a.targets.values(), a.robot_start), (*b.start_poses, *b.targets.values(), b.robot_start))
+    same = all(np.allclose(p, q, atol=1e-6) for p, q in numbers)
+    words = ("id", "scene", "objects", "target_receptacles", "goal_receptacles", "articulated", "labels", "markers")
+    return same and all(getattr(a, name) == getattr(b, name) for name in words) and list(a.targets) == list(b.targets)
+
+
+@pytest.mark.parametrize("name", ["episodes.json", "episodes.json.gz"])
+def test_a_file_gives_back_what_was_written(tmp_path, episode, name):
+    generated = generate_episode("pick", "train", 11, 8)
+    write_episodes(tmp_path / name, [episode, generated])
+    read = read_episodes(tmp_path / name)
+    assert close(episode, read[0])
+    assert generated.objects == read[1].objects
+    assert np.allclose(generated.start_poses, read[1].start_poses, atol=1e-6)
+    assert (name.endswith("gz")) == ((tmp_path / name).read_bytes()[:2] == b"\x1f\x8b")
+
+
+def test_the_file_is_in_habitats_frame_and_schema(tmp_path, episode):
+    write_episodes(tmp_path / "e.json", [episode])
+    entry = json.loads((tmp_path / "e.json").read_text())["episodes"][0]
+    assert entry["rigid_objs"][0][0] == "013_apple.object_config.json"
+    matrix = np.array(entry["rigid_objs"][0][1])
+    assert np.allclose(matrix[:3, 3], [1.0, 3.0, -2.0])  # our z is Habitat's y, our y its -z
+    turned = np.array(entry["rigid_objs"][1][1])  # a quarter turn about the vertical takes x to our y, Habitat's -z
+    assert np.allclose(turned[:3, :3] @ [1, 0, 0], [0, 0, -1], atol=1e-9)
+    assert list(entry["targets"]) == ["013_apple_:0001"]
+    assert entry["ao_states"] == {"kitchen_counter_:0000": {"drawer_1": 0.5}, "fridge_:0000": {"fridge_door": 1.5}}
+    assert entry["target_receptacles"] == [["table_0", None]]
+    assert entry["start_position"] == [1.0, 0.0, -2.0]
+
+
+def test_a_file_of_another_scene_keeps_its_links(tmp_path, episode):
+    write_episodes(tmp_path / "e.json", [episode])
+    content = json.loads((tmp_path / "e.json").read_text())
+    entry = content["episodes"][0]
+    entry.update(ao_states={"fridge_:0000": {"2": 1.5}}, goal_receptacles=[["fridge_:0000", 3]], start_position=[0, 0, 0],
+                 start_rotation=[0, 0, 0, 1], name_to_receptacle={"x": "y"})
+    (tmp_path / "e.json").write_text(json.dumps(content))
+    read = read_episodes(tmp_path / "e.json")
+    assert read[0].articulated == {"fridge_:0000|2": 1.5}
+    assert read[0].robot_start is None
+    write_episodes(tmp_path / "again.json", read)
+    again = json.loads((tmp_path / "again.json").read_text())["episodes"][0]
+    assert again["ao_states"] == entry["ao_states"] and again["goal_receptacles"] == entry["goal_receptacles"]
+
+
+@pytest.mark.parametrize("field, value", [
+    ("rigid_objs", None), ("rigid_objs", [["apple"]]), ("rigid_objs", [["a", [[1, 2], [3, 4]]]]), ("targets", {"nothing_:0000": []}),
+    ("scene_id", 3), ("ao_states", {"fridge": 2}), ("markers", [{"name": "x"}]), ("start_position", [0, "a", 0]),
+    ("goal_receptacles", ["table"]), ("rigid_objs", [["a", [[2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0], [0, 0, 0, 1]]]]),
+])
+def test_a_wrong_field_is_named(tmp_path, episode, field, value):
+    path = tmp_path / "bad.json"
+    write_episodes(path, [episode])
+    content = json.loads(path.read_text())
+    content["episodes"][0][field] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError) as error:
+        read_episodes(path)
+    assert str(path) in str(error.value) and field in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"not json", b"[]", b'{"episodes": 3}', gzip.compress(b"{")[:-4], b"\x00\xff\x1f"])
+def test_what_is_not_an_episode_file_is_refused(tmp_path, content):
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="bad.json"):
+        read_episodes(path)
+    with pytest.raises(UserError, match="missing.json"):
+        read_episodes(tmp_path / "missing.json")
+
+
+def test_generation_depends_on_split_and_index_alone():
+    episodes = [generate_episode("pick", "val", i, 4) for i in (5, 6, 5)]
+    assert episodes[0] == episodes[2] != episodes[1]
+    assert generate_episode("pick", "train", 5, 4).objects != episodes[0].objects or episodes[0].scene != "train/1"
+
+
+def test_generated_episodes_keep_the_rules():
+    kinds: Counter[str] = Counter()
+    for i in range(200):
+        episode = generate_episode("pick", "train", i, 6)
+        receptacles = {r.name: r for r in scene_layout(episode.scene).receptacles}
+        start, goal = receptacles[episode.target_receptacles[0]], receptacles[episode.goal_receptacles[0]]
+        kinds[start.kind] += 1
+        assert 1 <= len(episode.objects) <= 20 and max(Counter(episode.objects).values()) <= 2
+        assert {r.link for r in (start, goal) if r.link} == set(episode.articulated)
+        assert all(value == OPEN_M_OR_RAD[joint.split("_")[0]] for joint, value in episode.articulated.items())
+        assert math.dist(episode.start_poses[0][:3], episode.targets[0][:3]) >= MIN_MOVE_M
+        boxes = [(*pose[:3], OBJECTS[name].radius_m, OBJECTS[name].half_height_m)
+                 for name, pose in zip(episode.objects, episode.start_poses)]
+        for a in range(len(boxes)):
+            for b in range(a):
+                apart = math.dist(boxes[a][:2], boxes[b][:2]) > boxes[a][3] + boxes[b][3]
+                assert apart or abs(boxes[a][2] - boxes[b][2]) > boxes[a][4] + boxes[b][4], f"objects {a}, {b} of episode {i}"
+    expected = {"table", "coffee_table", "counter", "sink", "chair", "sofa", "tv_stand", "shelf", "fridge", "drawer"}
+    assert set(kinds) == expected and min(kinds.values()) >= 8, kinds
+
+
+def test_unknown_kind_and_negative_index_are_the_users_mistake():
+    with pytest.raises(UserError, match="kind"):
+        generate_episode("juggle", "train", 0)
+    with pytest.raises(UserError, match="numbered from 0"):
+        generate_episode("pick", "train", -1)

@@ -1,0 +1,260 @@
+"""Compiled homes: the contract's names, and physics that leaves things where they are put."""
+
+import math
+
+import mujoco
+import numpy as np
+import pytest
+
+from rearrange import fetch
+from rearrange.errors import UserError
+from rearrange.geometry import from_frame, yaw_quat
+from rearrange.home import compile_home, home_mjcf
+from rearrange.layouts import make_layout
+from rearrange.objects import OBJECTS, STANDARD_SET
+
+SAMPLE = [(split, index) for split, count in (("train", 18), ("val", 11), ("test", 11)) for index in range(1000, 1000 + count)]
+STEPS_PER_S = 120
+
+
+@pytest.fixture(scope="module")
+def home():
+    layout = make_layout("train", 0)
+    return layout, compile_home(layout, tuple(OBJECTS))
+
+
+def place(model, data, index, position, yaw=0.0):
+    address = model.joint(f"object_{index}").qposadr[0]
+    data.qpos[address:address + 7] = (*position, *yaw_quat(yaw))
+
+
+def receptacle_point(layout, receptacle, u=0.0, v=0.0):
+    """World point on a receptacle (drawers shut) at fractions u, v of its half extents."""
+    body = next((b for b in layout.bodies if b.name == receptacle.parent), None)
+    x, y = from_frame(u * receptacle.half_extents_m[0], v * receptacle.half_extents_m[1],
+                      (*receptacle.center_m[:2], receptacle.yaw_rad))
+    if body is None:
+        return np.array((x, y, receptacle.center_m[2]))
+    return np.array((*from_frame(x, y, body.pose()), receptacle.center_m[2] + body.position_m[2]))
+
+
+def filled(split, index):
+    """A home with one object on every receptacle that it fits, and where each was put."""
+    layout = make_layout(split, index)
+    model = compile_home(layout)
+    data = mujoco.MjData(model)
+    put, rng = {}, np.random.default_rng(index)
+    free = list(rng.permutation(len(STANDARD_SET)))
+    for receptacle in layout.receptacles:
+        for k in free:
+            kind = OBJECTS[STANDARD_SET[k]]
+            if 2 * kind.half_height_m < receptacle.clearance_m - 0.01 and kind.radius_m < min(receptacle.half_extents_m):
+                put[k] = receptacle_point(layout, receptacle) + (0, 0, kind.half_height_m + 0.0005)
+                place(model, data, k, put[k], rng.uniform(-math.pi, math.pi))
+                free.remove(k)
+                break
+    return layout, model, data, put
+
+
+@pytest.mark.parametrize("split, index", SAMPLE)
+def test_objects_rest_where_they_are_put_and_fall_asleep(split, index):
+    layout, model, data, put = filled(split, index)
+    data.qpos[model.joint("base_x").qposadr[0]] = -5.0
+    mujoco.mj_forward(model, data)
+    depth = max((-c.dist for c in data.contact), default=0.0)
+    assert depth < 0.001, f"something starts {1000 * depth:.1f} mm inside something else"
+    mujoco.mj_step(model, data, nstep=3 * STEPS_PER_S)
+    assert len(put) >= 15
+    for k, position in put.items():
+        moved = np.linalg.norm(data.xpos[model.body(f"object_{k}").id] - position)
+        assert moved < 0.004, f"{STANDARD_SET[k]} moved {1000 * moved:.1f} mm"
+        tree = model.body_treeid[model.body(f"object_{k}").id]
+        assert data.tree_awake[tree] == 0, f"{STANDARD_SET[k]} is awake after 3 s"
+    assert max((-c.dist for c in data.contact), default=0.0) < 0.001
+    assert not data.warning.number.any()
+    for body in layout.bodies:
+        assert abs(data.qpos[model.joint(body.name).qposadr[0]]) < 1e-3, f"{body.name} opened by itself"
+
+
+@pytest.mark.parametrize("split, index", SAMPLE[::4])
+def test_doors_and_drawers_move_freely(split, index):
+    """With furniture made to feel furniture, no opening of any joint brings two pieces into contact."""
+    layout = make_layout(split, index)
+    model = compile_home(layout, ())
+    model.geom_conaffinity[model.geom_contype == 1] |= 2
+    data = mujoco.MjData(model)
+    for body in layout.bodies:
+        joint = model.joint(body.name)
+        assert np.allclose(joint.range, body.range_m_or_rad)
+        for opening in np.linspace(*joint.range, 25):
+            data.qpos[:] = model.qpos0
+            data.qpos[joint.qposadr[0]] = opening
+            mujoco.mj_kinematics(model, data)
+            mujoco.mj_collision(model, data)
+            for contact in data.contact:
+                touching = {model.body(model.geom_bodyid[g]).name for g in contact.geom}
+                assert body.name not in touching or contact.dist > -0.001, f"{body.name} at {opening:.2f}"
+
+
+def test_a_pulled_drawer_takes_its_contents_along_and_stays(home):
+    layout, model = home
+    data = mujoco.MjData(model)
+    data.qpos[model.joint("base_x").qposadr[0]] = -5.0
+    for k, name in enumerate(("drawer_0", "drawer_1")):
+        place(model, data, k + 4, receptacle_point(layout, layout.receptacle(name)) + (0, 0, OBJECTS[STANDARD_SET[k + 4]].half_height_m))
+        body = model.body(name).id
+        handle, grip = model.site(f"{name}_handle").id, np.zeros(6)
+        for _ in range(STEPS_PER_S * 3):
+            opening, speed = data.qpos[model.joint(name).qposadr[0]], data.qvel[model.joint(name).dofadr[0]]
+            grip[:3] = data.xmat[body].reshape(3, 3)[:, 0] * np.clip(60 * (0.46 - opening) + 20 * (0.3 - speed), -40, 40)
+            data.qfrc_applied[:] = 0
+            mujoco.mj_applyFT(model, data, grip[:3], grip[3:], data.site_xpos[handle], body, data.qfrc_applied)
+            mujoco.mj_step(model, data)
+        data.qfrc_applied[:] = 0
+        mujoco.mj_step(model, data, nstep=STEPS_PER_S)
+        opening = data.qpos[model.joint(name).qposadr[0]]
+        assert opening > 0.45
+        mujoco.mj_step(model, data, nstep=STEPS_PER_S)
+        assert abs(data.qpos[model.joint(name).qposadr[0]] - opening) < 1e-3
+        local = data.xmat[body].reshape(3, 3).T @ (data.xpos[model.body(f"object_{k + 4}").id] - data.xpos[body])
+        receptacle = layout.receptacle(name)
+        assert np.all(np.abs(local[:2] - receptacle.center_m[:2]) < receptacle.half_extents_m)
+        assert abs(local[2] - OBJECTS[STANDARD_SET[k + 4]].half_height_m) < 0.005
+
+
+def test_the_fridge_door_opens_by_its_handle_and_stays(home):
+    _, model = home
+    data = mujoco.MjData(model)
+    data.qpos[model.joint("base_x").qposadr[0]] = -5.0
+    body, handle = model.body("fridge_door").id, model.site("fridge_door_handle").id
+    joint = model.joint("fridge_door")
+    mujoco.mj_forward(model, data)
+    for _ in range(STEPS_PER_S * 4):
+        outwards = data.xmat[body].reshape(3, 3)[:, 0] * (15.0 if data.qvel[joint.dofadr[0]] < 0.8 else 0.0)
+        data.qfrc_applied[:] = 0
+        if data.qpos[joint.qposadr[0]] < 1.5:
+            mujoco.mj_applyFT(model, data, outwards, np.zeros(3), data.site_xpos[handle], body, data.qfrc_applied)
+        mujoco.mj_step(model, data)
+    opening = data.qpos[joint.qposadr[0]]
+    assert 1.4 < opening < 2.4
+    mujoco.mj_step(model, data, nstep=2 * STEPS_PER_S)
+    assert abs(data.qpos[joint.qposadr[0]] - opening) < 2e-3
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_a_pressed_object_does_not_sink(home, name):
+    """300 N, more than the arm gives, press it into a table by less than 5 mm; released, it rests on the table again."""
+    layout, model = home
+    data = mujoco.MjData(model)
+    data.qpos[model.joint("base_x").qposadr[0]] = -5.0
+    k, kind = list(OBJECTS).index(name), OBJECTS[name]
+    table = receptacle_point(layout, layout.receptacle("dining_table"))
+    place(model, data, k, table + (0, 0, kind.half_height_m))
+    body = model.body(f"object_{k}").id
+    lowest = np.inf
+    for step in range(2 * STEPS_PER_S):
+        data.xfrc_applied[body, 2] = -300.0 if step < STEPS_PER_S else 0.0
+        mujoco.mj_step(model, data)
+        lowest = min(lowest, data.xpos[body, 2])
+    assert table[2] + kind.half_height_m - lowest < 0.005
+    assert abs(data.xpos[body, 2] - table[2] - kind.half_height_m) < 0.002
+
+
+@pytest.mark.parametrize("name", ["013_apple", "005_tomato_soup_can", "024_bowl"])
+def test_round_things_do_not_roll_away(home, name):
+    layout, model = home
+    data = mujoco.MjData(model)
+    data.qpos[model.joint("base_x").qposadr[0]] = -5.0
+    k, kind = list(OBJECTS).index(name), OBJECTS[name]
+    start = receptacle_point(layout, layout.receptacle("dining_table")) + (0, 0, kind.half_height_m)
+    place(model, data, k, start)
+    data.qvel[model.joint(f"object_{k}").dofadr[0]] = 0.1
+    mujoco.mj_step(model, data, nstep=4 * STEPS_PER_S)
+    body = model.body(f"object_{k}").id
+    assert np.linalg.norm(data.xpos[body] - start) < 0.08
+    assert data.tree_awake[model.body_treeid[body]] == 0
+
+
+def test_names_of_the_model(home):
+    layout, model = home
+    arm = ["torso_lift", *fetch.JOINT_NAMES]
+    assert [model.actuator(i).name for i in range(model.nu)] == [*fetch.BASE_JOINT_NAMES, *arm]
+    for name in (*fetch.BASE_JOINT_NAMES, *arm):
+        assert model.joint(name).name == name
+    for k in range(len(OBJECTS)):
+        assert model.geom(f"object_{k}").bodyid[0] == model.joint(f"object_{k}").bodyid[0] == model.body(f"object_{k}").id
+        weld = model.equality(f"hold_object_{k}")
+        assert (weld.type[0], weld.active0[0]) == (mujoco.mjtEq.mjEQ_WELD, 0)
+        assert (weld.obj1id[0], weld.obj2id[0]) == (model.body("gripper").id, model.body(f"object_{k}").id)
+    for body in layout.bodies:
+        assert model.geom(f"{body.name}_handle").bodyid[0] == model.site(f"{body.name}_handle").bodyid[0] == model.body(body.name).id
+        assert model.equality(f"hold_{body.name}").type[0] == mujoco.mjtEq.mjEQ_CONNECT
+    assert model.site("end_effector").bodyid[0] == model.geom("suction_cup").bodyid[0] == model.body("gripper").id
+    groups = {0: 1, 1: 2, 2: 8, 3: 4}
+    for g in range(model.ngeom):
+        if model.geom_contype[g] and model.geom(g).name != "floor":
+            assert model.geom_contype[g] == groups[model.geom_group[g]], model.geom(g).name
+        if model.geom_group[g] == 3:
+            assert model.geom(g).name.startswith(("base_", "arm_", "gripper_palm", "suction_cup"))
+            assert (model.geom_conaffinity[g] == 3) == model.geom(g).name.startswith("base_")
+    assert compile_home(layout).ngeom <= 185
+
+
+def test_arm_starts_where_hab_says_and_the_camera_sees_it(home):
+    """HAB's start pose puts the end-effector about (0.64, -0.24, 0.94) m before the base, hand downwards."""
+    _, model = home
+    data = mujoco.MjData(model)
+    for name, value in zip(fetch.JOINT_NAMES, fetch.ARM_START_RAD):
+        data.qpos[model.joint(name).qposadr[0]] = value
+    data.qpos[model.joint("torso_lift").qposadr[0]] = fetch.TORSO_START_M
+    mujoco.mj_forward(model, data)
+    tip = data.site("end_effector").xpos
+    assert np.allclose(tip, (0.64, -0.24, 0.94), atol=0.03)
+    assert data.site("end_effector").xmat.reshape(3, 3)[2, 0] < -0.9
+    camera = data.camera("head")
+    assert np.allclose(camera.xpos, (0.25, 0, 1.2))
+    forward = -camera.xmat.reshape(3, 3)[:, 2]
+    assert np.allclose(forward, np.array((0.5, 0, -0.2)) / np.linalg.norm((0.5, 0, -0.2)), atol=1e-5)
+    x, y, depth = camera.xmat.reshape(3, 3).T @ (tip - camera.xpos) * (1, 1, -1)
+    assert depth > 0.1 and abs(x) < depth and abs(y) < depth, "the hand is outside the picture"
+    for g in np.flatnonzero(model.geom_group == 3):
+        inside = data.geom_xmat[g].reshape(3, 3).T @ (camera.xpos - data.geom_xpos[g])
+        assert np.any(np.abs(inside) > model.geom_aabb[g, 3:] + 0.02), f"the camera sits in {model.geom(g).name}"
+
+
+def test_the_arm_holds_its_pose_and_furniture_stops_the_base(home):
+    layout, model = home
+    data = mujoco.MjData(model)
+    x, y, yaw = layout.counter_pose
+    stand = from_frame(1.0, 0.0, layout.counter_pose)
+    for name, value in zip((*fetch.BASE_JOINT_NAMES, "torso_lift", *fetch.JOINT_NAMES),
+                           (*stand, yaw + math.pi, fetch.TORSO_START_M, *fetch.ARM_START_RAD)):
+        data.qpos[model.joint(name).qposadr[0]] = value
+    data.ctrl[3:] = (fetch.TORSO_START_M, *fetch.ARM_START_RAD)
+    mujoco.mj_step(model, data, nstep=2 * STEPS_PER_S)
+    joints = [data.qpos[model.joint(name).qposadr[0]] for name in fetch.JOINT_NAMES]
+    assert np.allclose(joints, fetch.ARM_START_RAD, atol=2e-3)
+    data.ctrl[:2] = (-math.cos(yaw), -math.sin(yaw))
+    mujoco.mj_step(model, data, nstep=3 * STEPS_PER_S)
+    gap = (data.body("base").xpos[:2] - (x, y)) @ (math.cos(yaw), math.sin(yaw))
+    assert 0.5 < gap < 0.75, f"the base stands {gap:.2f} m before the middle of the counter"
+
+
+def test_objects_have_their_published_sizes_and_masses(home):
+    """Calli et al. 2015: extents in mm and mass in kg."""
+    published = {
+        "002_master_chef_can": (102, 102, 139, 0.414), "003_cracker_box": (60, 158, 210, 0.411), "004_sugar_box": (38, 89, 175, 0.514),
+        "005_tomato_soup_can": (66, 66, 101, 0.349), "007_tuna_fish_can": (85, 85, 33, 0.171), "008_pudding_box": (35, 110, 89, 0.187),
+        "009_gelatin_box": (28, 85, 73, 0.097), "010_potted_meat_can": (50, 97, 82, 0.370), "013_apple": (75, 75, 75, 0.068),
+        "024_bowl": (159, 159, 53, 0.147)}
+    assert set(published) == set(OBJECTS) and set(STANDARD_SET) == set(OBJECTS) and len(STANDARD_SET) == 20
+    _, model = home
+    for k, name in enumerate(OBJECTS):
+        extent = sorted(2000 * model.geom_aabb[model.geom(f"object_{k}").id, 3:])
+        assert np.allclose(extent, sorted(published[name][:3]), atol=0.01), name
+        assert math.isclose(model.body(f"object_{k}").mass[0], published[name][3]), name
+
+
+def test_an_unknown_object_is_said_plainly():
+    with pytest.raises(UserError, match="003_cracker_box"):
+        home_mjcf(make_layout("train", 0), ("003_craker_box",))

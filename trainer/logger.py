@@ -1,0 +1,218 @@
+"""Metrics of a run, to files that any tool reads: metrics.jsonl, metrics.csv, TensorBoard; and Weights & Biases on request.
+
+Nothing here may end a training run: a full disk or a failing service is one warning.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import math
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+_log = logging.getLogger(__name__)
+
+
+class MetricsLogger:
+    """Appends one row per call. An observer of `trainer.train`: call it with (step, metrics).
+
+    wandb: None, or the settings mode ("offline" or "online"), project, entity, group; config: what to store with the W&B run.
+    resume_step: when a run is continued, rows after this step are dropped, since they will be written again.
+    """
+
+    def __init__(self, run_dir: str | Path, wandb: Mapping[str, Any] | None = None, resume_step: int | None = None,
+                 config: Mapping[str, Any] | None = None) -> None:
+        self.run_dir = Path(run_dir)
+        self._warned: set[str] = set()
+        self._sinks: dict[str, Any] = {}
+        self._open("metrics.jsonl", lambda: JsonLines(self.run_dir / "metrics.jsonl", resume_step))
+        self._open("metrics.csv", lambda: Csv(self.run_dir / "metrics.csv", resume_step))
+        self._open("TensorBoard", lambda: TensorBoard(self.run_dir / "tb", resume_step))
+        if wandb:
+            self._open("Weights & Biases", lambda: WeightsAndBiases(self.run_dir, wandb, config))
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Write the row of one step to all sinks."""
+        for name, sink in self._sinks.items():
+            self._guard(name, sink.write, int(step), {key: float(value) for key, value in metrics.items()})
+
+    __call__ = log
+
+    def close(self) -> None:
+        """Flush and close all sinks."""
+        for name, sink in self._sinks.items():
+            self._guard(name, sink.close)
+        self._sinks = {}
+
+    def __enter__(self) -> MetricsLogger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self, name: str, make: Callable[[], Any]) -> None:
+        self._guard(name, lambda: self._sinks.__setitem__(name, make()))
+
+    def _guard(self, name: str, call: Callable[..., None], *arguments: Any) -> None:
+        """Call; a failure is one warning per sink, and the run goes on."""
+        try:
+            call(*arguments)
+        except Exception as error:  # whatever a disk, TensorBoard or a service can raise
+            if name not in self._warned:
+                self._warned.add(name)
+                _log.warning("%s: metrics are not written (%s: %s); training goes on.", name, type(error).__name__, error)
+
+
+class JsonLines:
+    """One JSON object per line: {"step": ..., metric: value, ...}; a value that is not finite is null."""
+
+    def __init__(self, path: Path, resume_step: int | None = None) -> None:
+        self.path = path
+        self._torn = False  # the last write may have left half a line
+        if resume_step is not None and path.exists():
+            rows = [row for row in read_jsonl(path) if row["step"] <= resume_step]
+            _replace(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        row = {"step": step, **{key: value if math.isfinite(value) else None for key, value in metrics.items()}}
+        text = ("\n" if self._torn else "") + json.dumps(row) + "\n"
+        self._torn = True
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(text)
+        self._torn = False
+
+    def close(self) -> None:
+        """Nothing stays open between rows."""
+
+
+class Csv:
+    """A table with the column `step` first. A metric not seen before adds a column: the file is rewritten with the new header."""
+
+    def __init__(self, path: Path, resume_step: int | None = None) -> None:
+        self.path = path
+        self.columns: list[str] = []
+        self._torn = False
+        if path.exists():
+            rows = self._read()
+            if resume_step is not None:
+                self._rewrite([row for row in rows if int(row["step"]) <= resume_step])
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        row = {"step": str(step), **{key: repr(value) for key, value in metrics.items()}}
+        new = [key for key in row if key not in self.columns]
+        if new or self._torn:
+            rows = self._read() if self.path.exists() else []
+            self.columns = self.columns + [key for key in row if key not in self.columns]
+            self._rewrite(rows + [row])
+            self._torn = False
+            return
+        self._torn = True
+        with open(self.path, "a", newline="", encoding="utf-8") as file:
+            csv.DictWriter(file, self.columns, lineterminator="\n").writerow(row)
+        self._torn = False
+
+    def close(self) -> None:
+        """Nothing stays open between rows."""
+
+    def _read(self) -> list[dict[str, str]]:
+        """The whole rows of the file; sets the columns."""
+        with open(self.path, newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            rows = [row for row in reader if (row["step"] or "").isdecimal() and None not in row.values()]
+            self.columns = list(reader.fieldnames or [])
+        return rows
+
+    def _rewrite(self, rows: list[dict[str, str]]) -> None:
+        lines = [self.columns] + [[row.get(column, "") for column in self.columns] for row in rows]
+        temporary = self.path.with_suffix(".csv.part")
+        try:
+            with open(temporary, "w", newline="", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerows(lines)
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+class TensorBoard:
+    """Event files below `folder`."""
+
+    def __init__(self, folder: Path, resume_step: int | None = None) -> None:
+        from torch.utils.tensorboard import SummaryWriter  # slow to import
+
+        purge = None if resume_step is None else resume_step + 1
+        self._writer = SummaryWriter(str(folder), purge_step=purge, flush_secs=30)
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        for key, value in metrics.items():
+            self._writer.add_scalar(key, value, step)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class WeightsAndBiases:
+    """A W&B run: offline unless settings["mode"] is "online"; without a network or an account, online becomes offline."""
+
+    def __init__(self, run_dir: Path, settings: Mapping[str, Any], config: Mapping[str, Any] | None) -> None:
+        # wandb reports its own crashes over the network unless told not to before it is imported
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+        import wandb
+
+        mode = settings.get("mode") or "offline"
+        common = {
+            "project": settings.get("project") or "rearrange", "entity": settings.get("entity"), "group": settings.get("group"),
+            "dir": str(run_dir), "id": _stored_id(run_dir / "wandb_id.txt"), "name": run_dir.name, "resume": "allow",
+            "config": dict(config or {}), "settings": wandb.Settings(silent=True, console="off", init_timeout=30, disable_git=True),
+        }
+        try:
+            self._run = wandb.init(mode=mode, **common)
+        except Exception as error:
+            if mode == "offline":
+                raise
+            _log.warning("Weights & Biases cannot be reached (%s); logging offline.", str(error).splitlines()[0])
+            mode = "offline"
+            self._run = wandb.init(mode=mode, **common)
+        self._offline = mode == "offline"
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        self._run.log(dict(metrics), step=step)
+
+    def close(self) -> None:
+        folder = Path(self._run.dir).parent  # .../offline-run-<date>-<id>
+        self._run.finish()
+        if self._offline:
+            _log.warning("Weights & Biases was offline. To upload: wandb sync %s", folder)
+
+
+def read_jsonl(path: str | Path) -> list[dict[str, float]]:
+    """The rows of a metrics.jsonl; a line torn by a crash or a full disk is left out."""
+    rows = []
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and "step" in row:
+            rows.append(row)
+    return rows
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(path.name + ".part")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _stored_id(path: Path) -> str:
+    """The W&B id of this run directory: the same one when the run is resumed."""
+    if not path.exists():
+        path.write_text(uuid.uuid4().hex[:8], encoding="utf-8")
+    return path.read_text(encoding="utf-8").strip()
