@@ -10,7 +10,7 @@ STAMP := $(VENV)/installed
 .PHONY: help quickstart test
 
 help:
-	@sed -n 's/^# //p' Makefile
+	@sed -n '1,3s/^# //p' Makefile
 
 quickstart: $(STAMP)
 	$(BIN)/rearrange train experiment=quickstart
@@ -28,12 +28,10 @@ test: $(STAMP)
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "rearrange needs Python 3.11 or newer, and '$(PYTHON)' is not; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	  echo "rearrange needs Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; \
+	  exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: sudo apt install python3-venv"; exit 1; }
 	@echo "installing into $(VENV); a few minutes the first time"
-# Without an NVIDIA device torch's CPU build will do: 200 MB in place of several GB. If its index cannot be reached, PyPI's build.
-	@test -e /dev/nvidia0 || test "$$(uname)" != Linux || $(BIN)/python -c 'import torch' 2>/dev/null || \
-	  $(BIN)/pip install -q --retries 0 --timeout 30 --index-url https://download.pytorch.org/whl/cpu 'torch>=2.8,<2.14' 2>/dev/null || true
 	@$(BIN)/pip install -q -e '.[test]'
 	@touch $(STAMP)

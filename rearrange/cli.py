@@ -3,8 +3,9 @@
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
 
-Answers to `--help` and to mistakes come without importing torch or a simulator; the work is in `rearrange.commands`, imported
-once everything that was typed has been checked. Exit status: 0 done, 2 a mistake of the user, 130 stopped, 1 anything else.
+Answers to `--help` and to mistakes come without importing torch or a simulator; the work is in `rearrange.commands`,
+imported once everything that was typed has been checked. Exit status: 0 done, 2 a mistake of the user, 130 stopped,
+1 anything else.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def _dispatch(words: list[str]) -> int:
 
         return completion.install(rest) if first == "--install-completion" else completion.complete(rest)
     if first not in COMMANDS:
-        near = difflib.get_close_matches(first, [*COMMANDS, "--version", "--help", "--install-completion"], 1, cutoff=0.5)
+        near = difflib.get_close_matches(
+            first, [*COMMANDS, "--version", "--help", "--install-completion"], 1, cutoff=0.5
+        )
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise UserError(f"unknown command '{first}'.{hint} Commands: {', '.join(COMMANDS)}.")
     return _command(first, rest)
@@ -143,7 +146,9 @@ def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
         if flag not in FLAGS:
             near = difflib.get_close_matches(flag, FLAGS, 1, cutoff=0.5)
             hint = f" Did you mean {near[0]}?" if near else ""
-            raise UserError(f"unknown option '{word}'.{hint} Options: --help, --cfg job, -m. Settings are written key=value.")
+            raise UserError(
+                f"unknown option '{word}'.{hint} Options: --help, --cfg job, -m. Settings are written key=value."
+            )
         if flag == "--cfg" and (not rest or rest.pop(0) != "job"):
             raise UserError("--cfg prints the settings of a job: write --cfg job.")
         flags.add(flag)

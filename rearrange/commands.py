@@ -44,8 +44,9 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
             f"{engine.collect.num_envs} environments   {engine.steps:,} steps")
     meta = {"skill": skill, "env": _json_safe(env), "image_size": plain["policy"]["image_size"]}
     try:
-        with MetricsLogger(run.path, plain["logger"]["wandb"], resume_step=_step_of(resume_from)) as logger, \
-                Progress(engine.steps, f"train {skill}", live=plain["logger"]["progress"], start=_step_of(resume_from) or 0) as progress:
+        start = _step_of(resume_from) if run.resumed else None
+        with MetricsLogger(run.path, plain["logger"]["wandb"], resume_step=start, config=plain) as logger, \
+                Progress(engine.steps, f"train {skill}", start or 0, plain["logger"]["progress"], log=run.log) as progress:
             result = run_engine(functools.partial(_make_env, skill, env), engine, run.path, resume_from,
                                 (logger.log, progress.update), meta)
     except CheckpointError as error:
@@ -117,7 +118,7 @@ def engine_config(plain: dict[str, Any]):
     ppo = plain["ppo"] | {"entropy_bounds": tuple(plain["ppo"]["entropy_bounds"])}
     if isinstance(policy["log_std_init"], list):
         policy["log_std_init"] = tuple(policy["log_std_init"])
-    keys = ("steps", "seed", "device", "torch_threads", "checkpoint_every_s", "log_every_s")
+    keys = ("steps", "seed", "device", "torch_threads", "checkpoint_every_s", "log_every_s", "episode_window")
     return TrainConfig(**{k: plain[k] for k in keys}, policy=PolicyConfig(**policy), ppo=PPOConfig(**ppo),
                        collect=CollectConfig(**plain["trainer"]))
 
@@ -165,8 +166,8 @@ def _newest_checkpoint(run: Run) -> Path | None:
     return found[-1] if found else None
 
 
-def _step_of(checkpoint: Path | None) -> int | None:
-    return None if checkpoint is None else int(checkpoint.stem.removeprefix("step_"))
+def _step_of(checkpoint: Path | None) -> int:
+    return 0 if checkpoint is None else int(checkpoint.stem.removeprefix("step_"))
 
 
 def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any]) -> tuple[Path | None, dict[str, Any]]:

@@ -15,10 +15,15 @@ from rearrange.errors import UserError
 
 SHELLS = {
     "bash": ("~/.bashrc", 'complete -o nospace -C "rearrange --complete bash" rearrange'),
-    "zsh": ("~/.zshrc", "autoload -Uz compinit && compinit; _rearrange() { compadd -Q -S '' -- "
-            '${(f)"$(rearrange --complete zsh "${(@)words[2,CURRENT]}")"} }; compdef _rearrange rearrange'),
-    "fish": ("~/.config/fish/config.fish",
-             'complete -c rearrange -f -a "(rearrange --complete fish (commandline -opc)[2..] (commandline -ct))"'),
+    "zsh": (
+        "~/.zshrc",
+        "autoload -Uz compinit && compinit; _rearrange() { compadd -Q -S '' -- "
+        '${(f)"$(rearrange --complete zsh "${(@)words[2,CURRENT]}")"} }; compdef _rearrange rearrange',
+    ),
+    "fish": (
+        "~/.config/fish/config.fish",
+        'complete -c rearrange -f -a "(rearrange --complete fish (commandline -opc)[2..] (commandline -ct))"',
+    ),
 }
 
 
@@ -30,7 +35,10 @@ def install(words: list[str]) -> int:
             raise UserError(f"no completion for '{shell}'. Shells: {', '.join(SHELLS)}.")
         shell = "bash"
     place, line = SHELLS[shell]
-    print(f"# add this line to {place} and open a new shell (other shells: {', '.join(s for s in SHELLS if s != shell)})", file=sys.stderr)
+    print(
+        f"# add this line to {place} and open a new shell (other shells: {', '.join(s for s in SHELLS if s != shell)})",
+        file=sys.stderr,
+    )
     print(line)
     return 0
 
@@ -120,4 +128,6 @@ def _values(command: str, settings, name: str, typed: str) -> list[str]:
 
 def _paths(typed: str) -> list[str]:
     """Files and directories that begin with `typed`."""
-    return sorted(path + ("/" if os.path.isdir(path) else "") for path in glob.glob(glob.escape(os.path.expanduser(typed)) + "*"))
+    return sorted(
+        path + ("/" if os.path.isdir(path) else "") for path in glob.glob(glob.escape(os.path.expanduser(typed)) + "*")
+    )

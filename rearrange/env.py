@@ -89,8 +89,7 @@ class RearrangeEnv(gymnasium.Env):
         self.steps = 0
         self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
         self._skipped = skipped
-        self._image = self._take_image()
-        return self._observe(self._image), {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
+        return self._observe(self._take_image()), {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
         """Load the asked or a random episode, or the next ones where the robot finds no place; return how many were skipped."""
@@ -119,7 +118,8 @@ class RearrangeEnv(gymnasium.Env):
 
     def step(self, action: np.ndarray) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         command = self._command(action)
-        image = self._image if self._image_lag and self.steps == 0 else self._take_image() if self._image_lag else None
+        if self._image_lag:
+            image = self._take_image()
         skill, sim = self.skill, self.sim
         grip = command.get("grip")
         sim.step(command.get("arm"), None if grip is None else skill.grip_command(sim, grip[0]), command.get("base"))

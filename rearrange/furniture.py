@@ -6,37 +6,25 @@ Dimensions follow ordinary furniture; heights of surfaces stay within 0.38-0.95 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from rearrange.layout_parts import Part, Piece, Receptacle, Rgb, box
+from rearrange.layout_palettes import Palette
+from rearrange.layout_parts import Part, Piece, Receptacle, box
 
 FRONT, LEFT, BACK, RIGHT = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)
 ALL_SIDES = (FRONT, LEFT, BACK, RIGHT)
 
 
-@dataclass(frozen=True)
-class Palette:
-    """Colours of one home."""
-
-    floor: Rgb
-    wall: Rgb
-    wood: Rgb
-    wood_dark: Rgb
-    fabric: Rgb
-    fabric_light: Rgb
-    cabinet: Rgb
-    worktop: Rgb
-    accent: Rgb
-    metal: Rgb = (0.62, 0.64, 0.66)
-    white: Rgb = (0.93, 0.93, 0.92)
-    screen: Rgb = (0.06, 0.06, 0.07)
-
-
-def table(rng: np.random.Generator, palette: Palette, name: str, kind: str = "table",
-          length_m: tuple[float, float] = (1.1, 1.6), depth_m: tuple[float, float] = (0.75, 0.95),
-          height_m: tuple[float, float] = (0.70, 0.78), style: str = "legs") -> Piece:
+def table(
+    rng: np.random.Generator,
+    palette: Palette,
+    name: str,
+    kind: str = "table",
+    length_m: tuple[float, float] = (1.1, 1.6),
+    depth_m: tuple[float, float] = (0.75, 0.95),
+    height_m: tuple[float, float] = (0.70, 0.78),
+    style: str = "legs",
+) -> Piece:
     """A rectangular table, open on all sides: four legs, two side panels ("panels") or one foot ("pedestal")."""
     half_y, half_x = rng.uniform(*length_m) / 2, rng.uniform(*depth_m) / 2
     height = rng.uniform(*height_m)
@@ -58,8 +46,14 @@ def table(rng: np.random.Generator, palette: Palette, name: str, kind: str = "ta
     return Piece(kind, half_x, half_y, tuple(parts), (top,))
 
 
-def round_table(rng: np.random.Generator, palette: Palette, name: str, kind: str = "table",
-                radius_m: tuple[float, float] = (0.48, 0.56), height_m: tuple[float, float] = (0.70, 0.78)) -> Piece:
+def round_table(
+    rng: np.random.Generator,
+    palette: Palette,
+    name: str,
+    kind: str = "table",
+    radius_m: tuple[float, float] = (0.48, 0.56),
+    height_m: tuple[float, float] = (0.70, 0.78),
+) -> Piece:
     """A round table on one foot; its receptacle is the square inside the disc."""
     radius, height = rng.uniform(*radius_m), rng.uniform(*height_m)
     parts = (
@@ -67,7 +61,7 @@ def round_table(rng: np.random.Generator, palette: Palette, name: str, kind: str
         Part("cylinder", (0, 0, (height - 0.006) / 2), (0.05, (height - 0.066) / 2), palette.wood_dark),
         Part("cylinder", (0, 0, 0.015), (0.6 * radius, 0.015), palette.wood_dark),
     )
-    half = radius * 0.5 ** 0.5
+    half = radius * 0.5**0.5
     top = Receptacle(name, kind, (0, 0, height), (half, half), sides=ALL_SIDES)
     return Piece(kind, radius, radius, parts, (top,))
 
@@ -101,8 +95,9 @@ def armchair(rng: np.random.Generator, palette: Palette, name: str) -> Piece:
     return Piece("armchair", half_x, half_y, parts, (surface,))
 
 
-def sofa(rng: np.random.Generator, palette: Palette, name: str = "sofa",
-         width_m: tuple[float, float] = (1.7, 2.3)) -> Piece:
+def sofa(
+    rng: np.random.Generator, palette: Palette, name: str = "sofa", width_m: tuple[float, float] = (1.7, 2.3)
+) -> Piece:
     """A sofa with arms, reached from its front."""
     half_x, half_y, seat = rng.uniform(0.42, 0.48), rng.uniform(*width_m) / 2, rng.uniform(0.40, 0.46)
     arm, back = 0.16, 0.22
@@ -123,7 +118,9 @@ def tv_stand(rng: np.random.Generator, palette: Palette, name: str = "tv_stand")
     parts = (
         box((-half_x, -half_y, 0.06), (half_x, half_y, height), palette.wood_dark, name=name),
         box((-half_x + 0.03, -half_y + 0.05, 0), (half_x - 0.03, half_y - 0.05, 0.06), palette.wood_dark),
-        box((-half_x + 0.01, -screen_half, height + 0.10), (-half_x + 0.05, screen_half, height + 0.85), palette.screen),
+        box(
+            (-half_x + 0.01, -screen_half, height + 0.10), (-half_x + 0.05, screen_half, height + 0.85), palette.screen
+        ),
         box((-half_x + 0.01, -0.10, height), (-half_x + 0.06, 0.10, height + 0.10), palette.screen),
     )
     surface = Receptacle(name, "tv_stand", (0.04, 0, height), (half_x - 0.04, half_y), sides=(FRONT,))
@@ -145,8 +142,16 @@ def bookcase(rng: np.random.Generator, palette: Palette, name: str = "bookcase")
         box((-half_x + 0.02, -inner, high - 0.02), (half_x, inner, high), wood),
         box((-half_x, -half_y, top), (half_x, half_y, top + 0.02), wood),
     ]
-    for color, start, end in ((palette.accent, -0.9, -0.2), (palette.fabric, -0.1, 0.5), (palette.wood_dark, 0.55, 0.9)):
-        parts.append(box((-half_x + 0.03, start * inner, high), (half_x - 0.06, end * inner, high + rng.uniform(0.2, 0.3)), color))
+    for color, start, end in (
+        (palette.accent, -0.9, -0.2),
+        (palette.fabric, -0.1, 0.5),
+        (palette.wood_dark, 0.55, 0.9),
+    ):
+        parts.append(
+            box(
+                (-half_x + 0.03, start * inner, high), (half_x - 0.06, end * inner, high + rng.uniform(0.2, 0.3)), color
+            )
+        )
     boards = tuple(
         Receptacle(f"{name}_{k}", "shelf", (0.01, 0, z), (half_x - 0.01, inner), clearance_m=gap - 0.02, sides=(FRONT,))
         for k, z in enumerate((low, mid))
@@ -167,7 +172,9 @@ def low_shelf(rng: np.random.Generator, palette: Palette, name: str = "bookcase"
         box((-half_x, -half_y, top - 0.02), (half_x, half_y, top), wood, name=f"{name}_1"),
     )
     boards = (
-        Receptacle(f"{name}_0", "shelf", (0.01, 0, low), (half_x - 0.01, inner), clearance_m=gap - 0.02, sides=(FRONT,)),
+        Receptacle(
+            f"{name}_0", "shelf", (0.01, 0, low), (half_x - 0.01, inner), clearance_m=gap - 0.02, sides=(FRONT,)
+        ),
         Receptacle(f"{name}_1", "shelf", (0, 0, top), (half_x, half_y), sides=(FRONT,)),
     )
     return Piece("low_shelf", half_x, half_y, parts, boards)
@@ -189,7 +196,11 @@ def bed(rng: np.random.Generator, palette: Palette) -> Piece:
     half_x, half_y, height = rng.uniform(1.0, 1.05), rng.uniform(0.6, 0.82), rng.uniform(0.45, 0.55)
     parts = (
         box((-half_x + 0.05, -half_y, 0.08), (half_x, half_y, height - 0.12), palette.wood_dark),
-        box((-half_x + 0.05, -half_y + 0.02, height - 0.12), (half_x - 0.02, half_y - 0.02, height), palette.fabric_light),
+        box(
+            (-half_x + 0.05, -half_y + 0.02, height - 0.12),
+            (half_x - 0.02, half_y - 0.02, height),
+            palette.fabric_light,
+        ),
         box((-half_x, -half_y, 0), (-half_x + 0.05, half_y, 1.0), palette.wood_dark),
         box((-half_x + 0.1, -half_y + 0.12, height), (-half_x + 0.5, half_y - 0.12, height + 0.1), palette.white),
     )
@@ -217,9 +228,10 @@ def wardrobe(rng: np.random.Generator, palette: Palette) -> Piece:
 
 def plant(rng: np.random.Generator, palette: Palette) -> Piece:
     """A potted plant for a corner."""
-    radius = rng.uniform(0.14, 0.18)
+    pot, leaves, green = rng.uniform(0.13, 0.16), rng.uniform(0.19, 0.23), (0.27, 0.46, 0.25)
     parts = (
-        Part("cylinder", (0, 0, 0.17), (radius, 0.17), palette.accent),
-        Part("capsule", (0, 0, 0.62 + 0.9 * radius), (0.9 * radius, 0.28), (0.25, 0.46, 0.24)),
+        Part("cylinder", (0, 0, 0.15), (pot, 0.15), palette.accent),
+        Part("cylinder", (0, 0, 0.375), (0.02, 0.075), palette.wood_dark),
+        Part("capsule", (0, 0, 0.45 + leaves + 0.15), (leaves, 0.15), green),
     )
-    return Piece("plant", radius, radius, parts)
+    return Piece("plant", leaves, leaves, parts)

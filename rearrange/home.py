@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from rearrange import fetch
 from rearrange.errors import UserError
-from rearrange.layout_plan import WALL_HEIGHT_M
 from rearrange.layout_parts import Body, Part
+from rearrange.layout_plan import WALL_HEIGHT_M
 from rearrange.layouts import Layout
 from rearrange.objects import OBJECTS, STANDARD_SET, ObjectModel
 
@@ -27,7 +27,8 @@ PARKING_M = (-20.0, -20.0)
 
 STATIC, ARTICULATED, FLOOR, BASE, ARM, OBJECT, DECORATION = (
     f'contype="{contype}" conaffinity="{conaffinity}"'
-    for contype, conaffinity in ((1, 0), (2, 0), (16, 0), (4, 3), (4, 19), (8, 31), (0, 0)))
+    for contype, conaffinity in ((1, 0), (2, 0), (16, 0), (4, 3), (4, 19), (8, 31), (0, 0))
+)
 
 # Contacts soften with 1/mass: at MuJoCo's defaults the arm presses a 70 g apple centimetres into a table. These are
 # stiffer (impedance 0.999 within 0.5 mm), and `priority` makes them hold whatever an object touches.
@@ -38,8 +39,8 @@ BOX_FRICTION = 'condim="4" friction="0.7 0.01 0.0001"'
 
 HEADER = f"""<mujoco model="home">
 <compiler angle="radian" autolimits="true"/>
-<option timestep="{TIMESTEP_S:.10f}" solver="Newton" iterations="10" ls_iterations="20" tolerance="1e-6" cone="pyramidal"
- integrator="implicitfast" jacobian="dense" sleep_tolerance="0.005"><flag sleep="enable"/></option>
+<option timestep="{TIMESTEP_S:.10f}" solver="Newton" iterations="10" ls_iterations="20" tolerance="1e-6"
+ cone="pyramidal" integrator="implicitfast" jacobian="dense" sleep_tolerance="0.005"><flag sleep="enable"/></option>
 <size memory="8M"/>
 <visual><global offwidth="1280" offheight="1280"/><map znear="0.01" zfar="30"/></visual>
 <statistic extent="1" center="5 4 1"/>
@@ -61,10 +62,14 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> str:
     models = [OBJECTS[name] for name in objects]
     x, y = layout.size_m
     s = [HEADER, "<worldbody>", '<light pos="5 4 6" dir="0 0 -1" directional="true"/>']
-    s.append(f'<geom name="floor" type="plane" size="{x / 2 + 0.1:.5g} {y / 2 + 0.1:.5g} 0.1" pos="{x / 2:.5g} {y / 2:.5g} 0" '
-             f'rgba="{_rgba(layout.floor_rgb)}" {FLOOR}/>')
-    s.append(f'<geom name="ceiling" type="box" size="{x / 2 + 0.1:.5g} {y / 2 + 0.1:.5g} 0.05" '
-             f'pos="{x / 2:.5g} {y / 2:.5g} {WALL_HEIGHT_M + 0.05}" rgba="0.95 0.95 0.95 1" group="4" {DECORATION}/>')
+    s.append(
+        f'<geom name="floor" type="plane" size="{x / 2 + 0.1:.5g} {y / 2 + 0.1:.5g} 0.1" '
+        f'pos="{x / 2:.5g} {y / 2:.5g} 0" rgba="{_rgba(layout.floor_rgb)}" {FLOOR}/>'
+    )
+    s.append(
+        f'<geom name="ceiling" type="box" size="{x / 2 + 0.1:.5g} {y / 2 + 0.1:.5g} 0.05" '
+        f'pos="{x / 2:.5g} {y / 2:.5g} {WALL_HEIGHT_M + 0.05}" rgba="0.95 0.95 0.95 1" group="4" {DECORATION}/>'
+    )
     s += [_part(part, STATIC if part.solid else DECORATION, 'group="0"') for part in layout.parts]
     s += [_body(body) for body in layout.bodies]
     s.append(fetch.robot_body(BASE, ARM))
@@ -85,8 +90,10 @@ def _part(part: Part, bits: str, extra: str) -> str:
         turn = f'xyaxes="{math.cos(part.yaw_rad):.7g} {math.sin(part.yaw_rad):.7g} 0 0 0 -1"'
     elif part.yaw_rad:
         turn = f'euler="0 0 {part.yaw_rad:.7g}"'
-    return (f'<geom {name}type="{part.shape}" size="{size}" pos="{x:.6g} {y:.6g} {z:.6g}" {turn} rgba="{_rgba(part.rgb)}" '
-            f"{extra} {bits}/>")
+    return (
+        f'<geom {name}type="{part.shape}" size="{size}" pos="{x:.6g} {y:.6g} {z:.6g}" {turn} rgba="{_rgba(part.rgb)}" '
+        f"{extra} {bits}/>"
+    )
 
 
 def _body(body: Body) -> str:
@@ -100,8 +107,10 @@ def _body(body: Body) -> str:
         joint = 'type="slide" axis="1 0 0" damping="6" frictionloss="2" armature="0.2"'
     else:
         joint = f'type="hinge" axis="0 0 {body.hinge_sign:g}" damping="2" frictionloss="0.6" armature="0.2"'
-    s = [f'<body name="{body.name}" pos="{x:.6g} {y:.6g} {z:.6g}" euler="0 0 {body.yaw_rad:.7g}">',
-         f'<joint name="{body.name}" {joint} range="{low} {high}"/>']
+    s = [
+        f'<body name="{body.name}" pos="{x:.6g} {y:.6g} {z:.6g}" euler="0 0 {body.yaw_rad:.7g}">',
+        f'<joint name="{body.name}" {joint} range="{low} {high}"/>',
+    ]
     s += [_part(part, ARTICULATED, 'group="1" density="150"') for part in body.parts]
     handle = handle_part(body)
     s.append(f'<site name="{handle.name}" pos="{" ".join(f"{v:.6g}" for v in handle.center_m)}" size="0.01"/></body>')
@@ -118,18 +127,26 @@ def _object(index: int, model: ObjectModel) -> str:
     size = " ".join(f"{v:.5g}" for v in model.half_size_m)
     friction = BOX_FRICTION if model.shape == "box" else ROUND_FRICTION
     x, y = PARKING_M[0] + 0.5 * index, PARKING_M[1]
-    return (f'<body name="object_{index}" pos="{x} {y} {model.half_height_m:.5g}"><freejoint name="object_{index}"/>'
-            f'<geom name="object_{index}" type="{model.shape}" size="{size}" mass="{model.mass_kg}" '
-            f'rgba="{" ".join(f"{v:.4g}" for v in model.rgba)}" group="2" {OBJECT_CONTACT} {friction} {OBJECT}/></body>')
+    return (
+        f'<body name="object_{index}" pos="{x} {y} {model.half_height_m:.5g}"><freejoint name="object_{index}"/>'
+        f'<geom name="object_{index}" type="{model.shape}" size="{size}" mass="{model.mass_kg}" '
+        f'rgba="{" ".join(f"{v:.4g}" for v in model.rgba)}" group="2" {OBJECT_CONTACT} {friction} {OBJECT}/></body>'
+    )
 
 
 def _grasps(layout: Layout, count: int) -> list[str]:
     """What suction switches on: a weld for each object, a ball joint at each handle."""
     s = ["<equality>"]
-    s += [f'<weld name="hold_object_{i}" body1="gripper" body2="object_{i}" active="false" solref="0.0167 1" '
-          'solimp="0.95 0.999 0.0005"/>' for i in range(count)]
-    s += [f'<connect name="hold_{body.name}" body1="gripper" body2="{body.name}" anchor="0.05 0 0" active="false" '
-          'solref="0.02 1"/>' for body in layout.bodies]
+    s += [
+        f'<weld name="hold_object_{i}" body1="gripper" body2="object_{i}" active="false" solref="0.0167 1" '
+        'solimp="0.95 0.999 0.0005"/>'
+        for i in range(count)
+    ]
+    s += [
+        f'<connect name="hold_{body.name}" body1="gripper" body2="{body.name}" anchor="0.05 0 0" active="false" '
+        'solref="0.02 1"/>'
+        for body in layout.bodies
+    ]
     return [*s, "</equality>"]
 
 

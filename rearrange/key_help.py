@@ -1,4 +1,4 @@
-"""The text of `rearrange <command> --help`: choices, then every key by component, from the comments of the YAML files."""
+"""The text of `rearrange <command> --help`: choices, then every key by component, from the YAML comments."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from rearrange import keys
 from rearrange.settings import REQUIRED, Settings, leaves
 
 EXAMPLES = {
-    "train": ("rearrange train skill=pick", "rearrange train skill=pick policy=blind seed=1 name=blind_1",
-              "rearrange train skill=pick name=blind_1 resume=true", "rearrange train -m skill=pick seed=0,1,2"),
-    "eval": ("rearrange eval skill=pick video=3", "rearrange eval skill=pick checkpoint=outputs/train/pick/latest episodes=500",
-             "rearrange eval skill=pick agent=random"),
+    "train": (
+        "rearrange train skill=pick",
+        "rearrange train skill=pick policy=blind seed=1 name=blind_1",
+        "rearrange train skill=pick name=blind_1 resume=true",
+        "rearrange train -m skill=pick seed=0,1,2",
+    ),
+    "eval": (
+        "rearrange eval skill=pick video=3",
+        "rearrange eval skill=pick checkpoint=outputs/train/pick/latest episodes=500",
+        "rearrange eval skill=pick agent=random",
+    ),
     "bench": ("rearrange bench sim", "rearrange bench sim depth_size=64 seconds=5"),
     "list": ("rearrange list", "rearrange list output=outputs"),
 }
@@ -25,8 +32,11 @@ def help_text(settings: Settings, summary: str) -> str:
     words = "<what> " if command == "bench" else ""
     lines = [f"usage: rearrange {command} {words}[key=value ...]", "", summary[0].upper() + summary[1:] + ".", ""]
     lines += [f"  {example}" for example in EXAMPLES[command]] + [""]
-    lines += ["options:", "  --help     this page, for the choices given beside it",
-              "  --cfg job  print every setting with its value, and do nothing"]
+    lines += [
+        "options:",
+        "  --help     this page, for the choices given beside it",
+        "  --cfg job  print every setting with its value, and do nothing",
+    ]
     if command != "list":
         lines += ["  -m         sweep: one run per combination of comma-separated values"]
     groups = keys.command_file(command).groups
@@ -51,7 +61,9 @@ def _key_lines(settings: Settings, width: int) -> list[str]:
         if part != section:
             section = part
             lines += ["", f"{part} ({part}={settings.choices[part]}):" if part in settings.choices else "general:"]
-        shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
+        shown = (
+            "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
+        )
         lines += _row(f"  {name}={shown}", 36, f"{key.text} [{key.rule.text}]", width)
     missing = REQUIRED.get(settings.command)
     if missing and missing not in settings.choices:

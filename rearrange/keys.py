@@ -18,10 +18,18 @@ from typing import Any
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
-_LINE = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z_]\w*):(?P<value>[^#]*)(?:#\s*(?:\[(?P<rule>[^\]]*)\])?\s*(?P<text>.*))?$")
+_LINE = re.compile(
+    r"^(?P<indent> *)(?P<key>[A-Za-z_]\w*):(?P<value>[^#]*)(?:#\s*(?:\[(?P<rule>[^\]]*)\])?\s*(?P<text>.*))?$"
+)
 _ALTERNATIVE = re.compile(r"^(int|float|bool|str|path|words|numbers)(?: *(>=|>) *(\S+)| +(\S+)\.\.(\S+))?$")
-_SPOKEN = {"int": "an integer", "float": "a number", "str": "a word", "path": "a path",
-           "words": "a list of words", "numbers": "a list of numbers"}
+_SPOKEN = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a word",
+    "path": "a path",
+    "words": "a list of words",
+    "numbers": "a list of numbers",
+}
 
 
 def _is_number(value: Any) -> bool:
@@ -160,7 +168,7 @@ class ConfigFile:
 
 
 def read_file(path: Path, package: str = "") -> ConfigFile:
-    """Read a YAML file of one `key: value  # [rule] text` per line; keys get the prefix `package` unless it is global."""
+    """Read a YAML file of `key: value  # [rule] text` lines; keys get the prefix `package` unless it is global."""
     title, groups, keys, parents = "", [], [], []
     lines = path.read_text(encoding="utf-8").splitlines()
     if "# @package _global_" in lines:

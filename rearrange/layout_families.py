@@ -16,20 +16,23 @@ from collections.abc import Callable
 import numpy as np
 
 from rearrange import furniture, layout_furnishing
-from rearrange.layout_plan import WALL_HALF_M, FloorPlan
 from rearrange.layout_furnishing import Furnishing
-from rearrange.furniture import Palette
+from rearrange.layout_palettes import PALETTES
+from rearrange.layout_plan import WALL_HALF_M, FloorPlan
 
 T = WALL_HALF_M
 
 
-def _door(rng: np.random.Generator, low: float, high: float, width_m: tuple[float, float] = (1.0, 1.25)) -> tuple[float, float]:
+def _door(
+    rng: np.random.Generator, low: float, high: float, width_m: tuple[float, float] = (1.0, 1.25)
+) -> tuple[float, float]:
     """A doorway (centre, width) somewhere in [low, high]."""
     width = rng.uniform(*width_m)
     return rng.uniform(low + width / 2 + 0.05, high - width / 2 - 0.05), width
 
 
 # --- 0: quarters -------------------------------------------------------------------------------------------------
+
 
 def _plan_quarters(rng: np.random.Generator) -> FloorPlan:
     x, y = rng.uniform(9.2, 10.8), rng.uniform(7.2, 8.4)
@@ -49,7 +52,9 @@ def _plan_quarters(rng: np.random.Generator) -> FloorPlan:
 def _furnish_quarters(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
     layout_furnishing.kitchen_row(home, "kitchen", ("north",), ("DDSC", "DSDC", "CDSD", "DDSD"))
-    layout_furnishing.dining_group(home, "dining", furniture.table(rng, palette, "dining_table"), int(rng.integers(2, 5)))
+    layout_furnishing.dining_group(
+        home, "dining", furniture.table(rng, palette, "dining_table"), int(rng.integers(2, 5))
+    )
     coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.8, 1.1), (0.5, 0.65), (0.40, 0.48))
     layout_furnishing.lounge(home, "living", ("south", "west"), ("north", "east"), coffee)
     home.against(furniture.bookcase(rng, palette), "living", ("west", "south", "north", "east"), 0.6)
@@ -60,6 +65,7 @@ def _furnish_quarters(home: Furnishing) -> None:
 
 
 # --- 1: open plan ------------------------------------------------------------------------------------------------
+
 
 def _plan_open(rng: np.random.Generator) -> FloorPlan:
     x, y = rng.uniform(8.6, 10.2), rng.uniform(7.4, 8.8)
@@ -81,7 +87,9 @@ def _furnish_open(home: Furnishing) -> None:
     style = ("legs", "panels")[rng.integers(2)]
     dining = furniture.table(rng, palette, "dining_table", length_m=(1.3, 1.7), style=style)
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)
-    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.7), (0.40, 0.46), "panels")
+    coffee = furniture.table(
+        rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.7), (0.40, 0.46), "panels"
+    )
     layout_furnishing.lounge(home, "living", ("west",), ("north", "south"), coffee)
     home.against(furniture.low_shelf(rng, palette), "living", ("south", "north"), 0.4)
     layout_furnishing.bedroom(home, "bedroom", ("west", "north"), ("north", "east", "south"))
@@ -90,6 +98,7 @@ def _furnish_open(home: Furnishing) -> None:
 
 
 # --- 2: corridor -------------------------------------------------------------------------------------------------
+
 
 def _plan_corridor(rng: np.random.Generator) -> FloorPlan:
     x, y = rng.uniform(9.6, 11.0), rng.uniform(7.8, 8.8)
@@ -112,7 +121,9 @@ def _plan_corridor(rng: np.random.Generator) -> FloorPlan:
 
 def _furnish_corridor(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
-    layout_furnishing.kitchen_corner(home, "kitchen", ("north",), ("west", "east", "north"), ("CDSD", "DSDC", "DDSDC", "CDSDC"), rng.random() < 0.5)
+    layout_furnishing.kitchen_corner(
+        home, "kitchen", ("north",), ("west", "east", "north"), ("CDSD", "DSDC", "DDSDC", "CDSDC"), rng.random() < 0.5
+    )
     dining = furniture.table(rng, palette, "dining_table", length_m=(1.0, 1.4), style="pedestal")
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 4)), 0.4)
     coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
@@ -125,6 +136,7 @@ def _furnish_corridor(home: Furnishing) -> None:
 
 
 # --- 3: studio ---------------------------------------------------------------------------------------------------
+
 
 def _plan_studio(rng: np.random.Generator) -> FloorPlan:
     x, y = rng.uniform(9.2, 10.8), rng.uniform(7.0, 7.8)
@@ -150,7 +162,9 @@ def _furnish_studio(home: Furnishing) -> None:
     else:
         dining = furniture.table(rng, palette, "dining_table", length_m=(1.0, 1.5), style="panels")
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)
-    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.6, 0.9), (0.55, 0.75), (0.42, 0.5), "pedestal")
+    coffee = furniture.table(
+        rng, palette, "coffee_table", "coffee_table", (0.6, 0.9), (0.55, 0.75), (0.42, 0.5), "pedestal"
+    )
     layout_furnishing.lounge(home, "living", ("north", "east"), ("south", "east", "west", "north"), coffee)
     home.against(furniture.low_shelf(rng, palette), "hall", ("east", "south"), 0.5)
     layout_furnishing.bedroom(home, "bedroom", ("south", "east"), ("east", "west", "south"))
@@ -159,6 +173,7 @@ def _furnish_studio(home: Furnishing) -> None:
 
 
 # --- 4: two wings ------------------------------------------------------------------------------------------------
+
 
 def _plan_wings(rng: np.random.Generator) -> FloorPlan:
     x, y = rng.uniform(10.0, 11.0), rng.uniform(7.2, 8.4)
@@ -177,15 +192,31 @@ def _plan_wings(rng: np.random.Generator) -> FloorPlan:
 
 def _furnish_wings(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
-    layout_furnishing.kitchen_corner(home, "kitchen", ("west", "north"), ("north", "south", "west"), ("DDSC", "DSDC", "CDSD", "DSD"), rng.random() < 0.6)
+    layout_furnishing.kitchen_corner(
+        home,
+        "kitchen",
+        ("west", "north"),
+        ("north", "south", "west"),
+        ("DDSC", "DSDC", "CDSD", "DSD"),
+        rng.random() < 0.6,
+    )
     if rng.random() < 0.4:
         dining = furniture.round_table(rng, palette, "dining_table")
     else:
-        dining = furniture.table(rng, palette, "dining_table", length_m=(1.2, 1.8), depth_m=(0.8, 1.0), style="pedestal")
+        dining = furniture.table(
+            rng, palette, "dining_table", length_m=(1.2, 1.8), depth_m=(0.8, 1.0), style="pedestal"
+        )
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(3, 5)), 0.7)
-    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.8, 1.0), (0.55, 0.7), (0.38, 0.46), "panels")
+    coffee = furniture.table(
+        rng, palette, "coffee_table", "coffee_table", (0.8, 1.0), (0.55, 0.7), (0.38, 0.46), "panels"
+    )
     layout_furnishing.lounge(home, "living", ("east", "north", "south"), ("west", "north", "south"), coffee)
-    home.against((furniture.bookcase, furniture.low_shelf)[rng.integers(2)](rng, palette), "dining", ("north", "south", "east"), 0.5)
+    home.against(
+        (furniture.bookcase, furniture.low_shelf)[rng.integers(2)](rng, palette),
+        "dining",
+        ("north", "south", "east"),
+        0.5,
+    )
     layout_furnishing.bedroom(home, "bedroom", ("south", "west"), ("north", "west", "east"))
     home.optional(furniture.sideboard(rng, palette), "dining", ("north", "south", "east", "west"), 0.6)
     home.optional(furniture.armchair(rng, palette, "armchair"), "living", ("east", "north", "south"), 0.6)
@@ -199,25 +230,6 @@ FAMILIES: tuple[tuple[Callable[[np.random.Generator], FloorPlan], Callable[[Furn
     (_plan_studio, _furnish_studio),
     (_plan_wings, _furnish_wings),
 )
-
-PALETTES: tuple[Palette, ...] = (
-    Palette(floor=(0.68, 0.53, 0.38), wall=(0.92, 0.90, 0.85), wood=(0.66, 0.46, 0.28), wood_dark=(0.40, 0.27, 0.17),
-            fabric=(0.36, 0.46, 0.60), fabric_light=(0.72, 0.76, 0.80), cabinet=(0.86, 0.83, 0.76),
-            worktop=(0.28, 0.28, 0.30), accent=(0.72, 0.38, 0.30)),
-    Palette(floor=(0.60, 0.50, 0.42), wall=(0.88, 0.91, 0.90), wood=(0.78, 0.62, 0.42), wood_dark=(0.52, 0.38, 0.25),
-            fabric=(0.44, 0.55, 0.46), fabric_light=(0.85, 0.82, 0.74), cabinet=(0.55, 0.65, 0.66),
-            worktop=(0.80, 0.72, 0.60), accent=(0.86, 0.66, 0.36)),
-    Palette(floor=(0.74, 0.66, 0.55), wall=(0.93, 0.92, 0.92), wood=(0.50, 0.34, 0.24), wood_dark=(0.28, 0.20, 0.16),
-            fabric=(0.62, 0.40, 0.38), fabric_light=(0.80, 0.72, 0.68), cabinet=(0.90, 0.90, 0.88),
-            worktop=(0.45, 0.40, 0.38), accent=(0.35, 0.48, 0.52)),
-    Palette(floor=(0.62, 0.60, 0.58), wall=(0.90, 0.88, 0.84), wood=(0.72, 0.55, 0.36), wood_dark=(0.35, 0.30, 0.28),
-            fabric=(0.30, 0.36, 0.42), fabric_light=(0.78, 0.78, 0.76), cabinet=(0.42, 0.50, 0.46),
-            worktop=(0.85, 0.84, 0.82), accent=(0.88, 0.74, 0.30)),
-    Palette(floor=(0.55, 0.42, 0.32), wall=(0.91, 0.88, 0.86), wood=(0.80, 0.68, 0.52), wood_dark=(0.44, 0.34, 0.28),
-            fabric=(0.70, 0.60, 0.46), fabric_light=(0.88, 0.86, 0.82), cabinet=(0.80, 0.72, 0.66),
-            worktop=(0.25, 0.30, 0.32), accent=(0.40, 0.30, 0.46)),
-)
-"""One per family."""
 
 
 def draw(family: int, rng: np.random.Generator) -> Furnishing:

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from rearrange import furniture, layout_kitchen
-from rearrange.layout_plan import FloorPlan, Room, as_rectangle
-from rearrange.furniture import Palette
 from rearrange.geometry import PlanePose, Rectangle, compose, from_frame, rectangles_overlap
+from rearrange.layout_palettes import Palette
 from rearrange.layout_parts import Body, Part, Piece, Receptacle, box
+from rearrange.layout_plan import FloorPlan, Room, as_rectangle
 
 WALL_GAP_M = 0.02
 NEIGHBOUR_GAP_M = 0.05
@@ -26,7 +26,8 @@ class Furnishing:
 
     def __init__(self, plan: FloorPlan, palette: Palette, rng: np.random.Generator):
         self.plan, self.palette, self.rng = plan, palette, rng
-        self.obstacles: list[Rectangle] = [as_rectangle(w) for w in plan.outer_walls() + plan.walls]
+        self.walls: list[Rectangle] = [as_rectangle(w) for w in plan.outer_walls() + plan.walls]
+        self.obstacles: list[Rectangle] = list(self.walls)
         self.zones: list[Rectangle] = [as_rectangle(d) for d in plan.doorways]
         self.parts: list[Part] = plan.wall_parts(palette.wall)
         self.bodies: list[Body] = []
@@ -66,6 +67,13 @@ class Furnishing:
             return fixed + math.cos(yaw) * depth, middle, yaw
         return middle, fixed + math.sin(yaw) * depth, yaw
 
+    def backed(self, piece: Piece, pose: PlanePose) -> bool:
+        """Whether there is a wall behind the whole piece; rooms of an open plan have sides without one."""
+        points = [
+            from_frame(-piece.half_depth_m - 0.06, share * piece.half_width_m, pose) for share in (-0.9, 0.0, 0.9)
+        ]
+        return all(any(abs(x - w[0]) < w[2] and abs(y - w[1]) < w[3] for w in self.walls) for x, y in points)
+
     def against(self, piece: Piece, room: str, sides: str | tuple[str, ...], corner: float = 0.3) -> PlanePose:
         """Places the piece with its back to one of the walls; with probability `corner` in a corner of the room."""
         sides = (sides,) if isinstance(sides, str) else sides
@@ -79,11 +87,13 @@ class Furnishing:
             if self.rng.random() < corner:
                 middle = low if self.rng.random() < 0.5 else high
             pose = self.along_wall(piece, room, side, middle)
-            if self.put(piece, pose):
+            if self.backed(piece, pose) and self.put(piece, pose):
                 return pose
         raise DoesNotFit(f"{piece.kind} in {room}")
 
-    def optional(self, piece: Piece, room: str, sides: tuple[str, ...], probability: float = 1.0, corner: float = 0.5) -> bool:
+    def optional(
+        self, piece: Piece, room: str, sides: tuple[str, ...], probability: float = 1.0, corner: float = 0.5
+    ) -> bool:
         """As `against`, but does without when there is no place."""
         if self.rng.random() > probability:
             return False
@@ -94,12 +104,53 @@ class Furnishing:
         return True
 
     def rug(self, pose: PlanePose, half_x: float, half_y: float) -> None:
-        """A thin rug, clipped by nothing: it must be given floor that is free of walls."""
-        self.parts.append(box((-half_x, -half_y, 0.0), (half_x, half_y, 0.004), self.palette.accent, "rug", solid=False).at(pose))
+        """A thin rug around a table of that half size, as wide as the walls allow."""
+        for margin in (0.35, 0.25, 0.15, 0.05):
+            rectangle = (pose[0], pose[1], half_x + margin, half_y + margin, pose[2])
+            if not any(rectangles_overlap(rectangle, wall) for wall in self.walls):
+                low, high = (-half_x - margin, -half_y - margin, 0.0), (half_x + margin, half_y + margin, 0.004)
+                self.parts.append(box(low, high, self.palette.accent, "rug", solid=False).at(pose))
+                return
 
 
-def kitchen_row(home: Furnishing, room: str, sides: tuple[str, ...], columns: tuple[str, ...],
-                wall_cabinet: bool = True) -> None:
+def decorate(home: Furnishing, windows: int = 4) -> None:
+    """The entrance door and windows, flat on outer walls where no furniture hides them. Nothing touches them."""
+    rng, palette = home.rng, home.palette
+    tall = [(part.rectangle, part.top_m) for part in home.parts if part.solid]
+    sides = _outer_sides(home.plan.size_m)
+    for k in range(windows + 1):
+        door = k == 0
+        half = 0.46 if door else rng.uniform(0.45, 0.8)
+        low, high = (0.0, 2.03) if door else (1.0, 2.0)
+        for _ in range(6):
+            side = sides[rng.integers(4)] if door else sides[(k + rng.integers(2)) % 4]
+            fixed, length, yaw = side
+            pose = compose((*fixed, yaw), (0.0, rng.uniform(0.2 + half, length - half - 0.2), 0.0))
+            ahead = (*from_frame(0.3, 0.0, pose), 0.29, half + 0.08, yaw)
+            if any(top > low and rectangles_overlap(ahead, other) for other, top in tall):
+                continue
+            tall.append((ahead, 3.0))
+            frame = box((0.0, -half - 0.05, low), (0.006, half + 0.05, high + 0.05), palette.white, solid=False)
+            pane = box(
+                (0.0, -half, low + (0.0 if door else 0.05)),
+                (0.010, half, high),
+                palette.wood_dark if door else palette.glass,
+                "entrance" if door else f"window_{k}",
+                solid=False,
+            )
+            home.parts += [frame.at(pose), pane.at(pose)]
+            break
+
+
+def _outer_sides(size_m: tuple[float, float]) -> tuple[tuple[tuple[float, float], float, float], ...]:
+    """The inner faces of the outer walls: a corner, the length to its left, and the yaw into the home."""
+    x, y = size_m
+    return (((0.0, 0.0), y, 0.0), ((x, 0.0), x, math.pi / 2), ((x, y), y, math.pi), ((0.0, y), x, -math.pi / 2))
+
+
+def kitchen_row(
+    home: Furnishing, room: str, sides: tuple[str, ...], columns: tuple[str, ...], wall_cabinet: bool = True
+) -> None:
     """Fridge and counter side by side along one wall."""
     rng = home.rng
     counter = layout_kitchen.counter(rng, home.palette, columns[rng.integers(len(columns))], wall_cabinet)
@@ -115,16 +166,22 @@ def kitchen_row(home: Furnishing, room: str, sides: tuple[str, ...], columns: tu
         order = (fridge, counter) if rng.random() < 0.5 else (counter, fridge)
         first = start + order[0].half_width_m
         second = start + length - order[1].half_width_m
-        poses = [home.along_wall(piece, room, side, at) for piece, at in zip(order, (first, second))]
-        if all(home.fits(piece, pose) for piece, pose in zip(order, poses)):
-            if all(home.put(piece, pose) for piece, pose in zip(order, poses)):
+        poses = [home.along_wall(piece, room, side, at) for piece, at in zip(order, (first, second), strict=True)]
+        if all(home.fits(piece, pose) for piece, pose in zip(order, poses, strict=True)):
+            if all(home.put(piece, pose) for piece, pose in zip(order, poses, strict=True)):
                 return
             break
     raise DoesNotFit("kitchen row")
 
 
-def kitchen_corner(home: Furnishing, room: str, counter_sides: tuple[str, ...], fridge_sides: tuple[str, ...],
-                   columns: tuple[str, ...], wall_cabinet: bool = True) -> None:
+def kitchen_corner(
+    home: Furnishing,
+    room: str,
+    counter_sides: tuple[str, ...],
+    fridge_sides: tuple[str, ...],
+    columns: tuple[str, ...],
+    wall_cabinet: bool = True,
+) -> None:
     """Counter and fridge at different walls of one room."""
     rng = home.rng
     counter = layout_kitchen.counter(rng, home.palette, columns[rng.integers(len(columns))], wall_cabinet)
@@ -167,8 +224,14 @@ def dining_group(home: Furnishing, room: str, table: Piece, chairs: int, spread_
         raise DoesNotFit("chairs")
 
 
-def lounge(home: Furnishing, room: str, sofa_sides: tuple[str, ...], tv_sides: tuple[str, ...], coffee: Piece,
-           gap_m: tuple[float, float] = (0.68, 0.95)) -> None:
+def lounge(
+    home: Furnishing,
+    room: str,
+    sofa_sides: tuple[str, ...],
+    tv_sides: tuple[str, ...],
+    coffee: Piece,
+    gap_m: tuple[float, float] = (0.68, 0.95),
+) -> None:
     """Sofa at one wall, the coffee table before it with room to pass, the television at another wall."""
     rng = home.rng
     couch = furniture.sofa(rng, home.palette)
@@ -180,7 +243,7 @@ def lounge(home: Furnishing, room: str, sofa_sides: tuple[str, ...], tv_sides: t
             break
     else:
         raise DoesNotFit("coffee table")
-    home.rug(spot, coffee.half_depth_m + 0.3, coffee.half_width_m + 0.3)
+    home.rug(spot, coffee.half_depth_m, coffee.half_width_m)
     home.against(furniture.tv_stand(rng, home.palette), room, tv_sides, corner=0.1)
 
 

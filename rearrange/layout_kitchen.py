@@ -1,14 +1,16 @@
 """The kitchen: a counter with drawers and a sink, and a fridge with a door.
 
-Modelled on HAB's kitchen counter and fridge (ReplicaCAD): drawers slide 0.5 m, the fridge's upper door swings 2.4 rad, the
-counter is `counter_left` and `counter_right` of the sink as seen by someone who faces it. Frames as in `layout_parts`.
+Modelled on HAB's kitchen counter and fridge (ReplicaCAD): drawers slide 0.5 m, the fridge's upper door swings 2.4 rad,
+the counter is `counter_left` and `counter_right` of the sink as seen by someone who faces it. Frames as in
+`layout_parts`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rearrange.furniture import FRONT, Palette
+from rearrange.furniture import FRONT
+from rearrange.layout_palettes import Palette
 from rearrange.layout_parts import Body, Part, Piece, Receptacle, box
 
 DRAWER_RANGE_M = (0.0, 0.5)
@@ -76,9 +78,8 @@ def _cupboard(low_y: float, high_y: float, top: float, under: float, palette: Pa
     ]
 
 
-def _drawer(index: int, y: float, width: float, face: tuple[float, float],
-            palette: Palette) -> tuple[Body, Receptacle]:
-    """One drawer whose front spans the heights `face`; its frame sits in the front's outer face at the drawer's floor."""
+def _drawer(index: int, y: float, width: float, face: tuple[float, float], palette: Palette) -> tuple[Body, Receptacle]:
+    """One drawer whose front spans the heights `face`; its frame sits in the front's outer face, at its floor."""
     name = f"drawer_{index}"
     floor = face[0] + 0.09
     half_front, half_box = width / 2 - 0.004, width / 2 - 0.022
@@ -91,20 +92,35 @@ def _drawer(index: int, y: float, width: float, face: tuple[float, float],
         box((inner_back, -half_box, 0), (-thickness, -inner_y, 0.13), wood),
         box((inner_back, inner_y, 0), (-thickness, half_box, 0.13), wood),
         box((back, -half_box, -wall), (-thickness, half_box, 0), wood),
-        Part("capsule", (HANDLE_STANDOFF_M, 0, (face[0] + face[1]) / 2 + 0.02 - floor), (HANDLE_RADIUS_M, 0.075), HANDLE_RGB,
-             axis="y", name=f"{name}_handle"),
+        Part(
+            "capsule",
+            (HANDLE_STANDOFF_M, 0, (face[0] + face[1]) / 2 + 0.02 - floor),
+            (HANDLE_RADIUS_M, 0.075),
+            HANDLE_RGB,
+            axis="y",
+            name=f"{name}_handle",
+        ),
     )
     body = Body(name, "slide", 1.0, DRAWER_RANGE_M, (FACE_X, y, floor), 0.0, parts)
     # Only the front 0.40 m count: at HAB's "open" (0.45 m) all of it is out from under the worktop.
     usable = 0.40
     receptacle = Receptacle(
-        name, "drawer", (-thickness - usable / 2, 0, 0), (usable / 2, inner_y), clearance_m=face[1] - floor - 0.01,
-        parent=name, sides=(FRONT,), closed=True, link=name)
+        name,
+        "drawer",
+        (-thickness - usable / 2, 0, 0),
+        (usable / 2, inner_y),
+        clearance_m=face[1] - floor - 0.01,
+        parent=name,
+        sides=(FRONT,),
+        closed=True,
+        link=name,
+    )
     return body, receptacle
 
 
-def _worktop(half_y: float, sink_y: float, basin_half_y: float, height: float,
-             palette: Palette) -> tuple[list[Part], list[Receptacle]]:
+def _worktop(
+    half_y: float, sink_y: float, basin_half_y: float, height: float, palette: Palette
+) -> tuple[list[Part], list[Receptacle]]:
     """The slab left and right of the sink, and the basin let into it."""
     under, floor = height - SLAB_M, height - 0.13
     low_x, high_x = BACK_X + 0.16, TOP_X - 0.09
@@ -125,12 +141,30 @@ def _worktop(half_y: float, sink_y: float, basin_half_y: float, height: float,
     ]
     middle_x, half_x = (BACK_X + TOP_X) / 2, (TOP_X - BACK_X) / 2
     surfaces = [
-        Receptacle("counter_left", "counter", (middle_x, (low_y - half_y) / 2, height), (half_x, (low_y + half_y) / 2),
-                   clearance_m=0.58, sides=(FRONT,)),
-        Receptacle("counter_right", "counter", (middle_x, (high_y + half_y) / 2, height), (half_x, (half_y - high_y) / 2),
-                   clearance_m=0.58, sides=(FRONT,)),
-        Receptacle("sink", "sink", ((low_x + high_x) / 2, sink_y, floor), ((high_x - low_x) / 2 - t, basin_half_y - t),
-                   clearance_m=0.35, sides=(FRONT,)),
+        Receptacle(
+            "counter_left",
+            "counter",
+            (middle_x, (low_y - half_y) / 2, height),
+            (half_x, (low_y + half_y) / 2),
+            clearance_m=0.58,
+            sides=(FRONT,),
+        ),
+        Receptacle(
+            "counter_right",
+            "counter",
+            (middle_x, (high_y + half_y) / 2, height),
+            (half_x, (half_y - high_y) / 2),
+            clearance_m=0.58,
+            sides=(FRONT,),
+        ),
+        Receptacle(
+            "sink",
+            "sink",
+            ((low_x + high_x) / 2, sink_y, floor),
+            ((high_x - low_x) / 2 - t, basin_half_y - t),
+            clearance_m=0.35,
+            sides=(FRONT,),
+        ),
     ]
     return parts, surfaces
 
@@ -142,7 +176,7 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
     """
     half_y, height = rng.uniform(0.32, 0.36), rng.uniform(1.70, 1.82)
     freezer, board = rng.uniform(0.52, 0.60), rng.uniform(0.92, 0.98)
-    depth, door, gap = 0.68, 0.055, 0.004
+    depth, door = 0.68, 0.055
     back = -(depth + door + HANDLE_STANDOFF_M + HANDLE_RADIUS_M + 0.002) / 2
     hinge_x, front = back + depth, -back
     white, t = palette.white, 0.03
@@ -155,23 +189,47 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
         box((back + t, half_y - t, freezer), (hinge_x, half_y, height), white),
         box((back + t, -half_y + t, height - t), (hinge_x, half_y - t, height), white),
         box((back + t, -half_y + t, board - 0.012), (edge, half_y - t, board), (0.75, 0.84, 0.90), name="fridge_1"),
-        box((hinge_x + door, -0.6 * half_y, freezer - 0.08), (hinge_x + door + 0.02, 0.6 * half_y, freezer - 0.06), HANDLE_RGB),
+        box(
+            (hinge_x + door, -0.6 * half_y, freezer - 0.08),
+            (hinge_x + door + 0.02, 0.6 * half_y, freezer - 0.06),
+            HANDLE_RGB,
+        ),
     )
-    sign = 1.0 if hinge_left else -1.0
-    width = 2 * half_y
-    low, high = sorted((0.0, -sign * width))
-    door_parts = (
-        box((gap, low, freezer + 0.005), (door, high, height), white),
-        Part("capsule", (door + HANDLE_STANDOFF_M, -sign * (width - 0.07), 1.02), (HANDLE_RADIUS_M, 0.20), HANDLE_RGB,
-             name="fridge_door_handle"),
-    )
-    body = Body("fridge_door", "hinge", sign, FRIDGE_DOOR_RANGE_RAD, (hinge_x, sign * half_y, 0.0), 0.0, door_parts)
+    door_body = _fridge_door(hinge_x, half_y, freezer + 0.005, height, door, hinge_left, palette)
     middle_x, half_x = (back + t + edge) / 2, (edge - back - t) / 2
     boards = tuple(
-        Receptacle(f"fridge_{k}", "fridge", (middle_x, 0, z), (half_x, half_y - t), clearance_m=clearance, sides=(FRONT,),
-                   closed=True, link="fridge_door")
+        Receptacle(
+            f"fridge_{k}",
+            "fridge",
+            (middle_x, 0, z),
+            (half_x, half_y - t),
+            clearance_m=clearance,
+            sides=(FRONT,),
+            closed=True,
+            link="fridge_door",
+        )
         for k, (z, clearance) in enumerate(((freezer, board - 0.012 - freezer), (board, height - t - board)))
     )
-    swing = (hinge_x, half_y, hinge_x + 0.8, half_y + 0.6) if hinge_left else (hinge_x, -half_y - 0.6, hinge_x + 0.8, -half_y)
+    swing = (
+        (hinge_x, half_y, hinge_x + 0.8, half_y + 0.6)
+        if hinge_left
+        else (hinge_x, -half_y - 0.6, hinge_x + 0.8, -half_y)
+    )
     clear = ((front, -half_y - 0.1, front + KITCHEN_CLEAR_M, half_y + 0.1), swing)
-    return Piece("fridge", front, half_y, parts, boards, (body,), clear)
+    return Piece("fridge", front, half_y, parts, boards, (door_body,), clear)
+
+
+def _fridge_door(
+    hinge_x: float, half_y: float, low_z: float, high_z: float, thickness: float, hinge_left: bool, palette: Palette
+) -> Body:
+    """The door over the fridge compartment, its handle at the edge away from the hinge."""
+    sign = 1.0 if hinge_left else -1.0
+    width, gap = 2 * half_y, 0.004
+    low_y, high_y = sorted((0.0, -sign * width))
+    handle_at = (thickness + HANDLE_STANDOFF_M, -sign * (width - 0.07), 1.02)
+    parts = (
+        box((gap, low_y, low_z), (thickness, high_y, high_z), palette.white),
+        Part("capsule", handle_at, (HANDLE_RADIUS_M, 0.20), HANDLE_RGB, name="fridge_door_handle"),
+    )
+    position = (hinge_x, sign * half_y, 0.0)
+    return Body("fridge_door", "hinge", sign, FRIDGE_DOOR_RANGE_RAD, position, 0.0, parts)

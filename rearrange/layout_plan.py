@@ -13,7 +13,12 @@ WALL_HALF_M = 0.05
 DOORWAY_CLEAR_M = 0.75
 """Floor kept free on both sides of a doorway."""
 
-COMPASS: dict[str, tuple[float, float]] = {"east": (1.0, 0.0), "north": (0.0, 1.0), "west": (-1.0, 0.0), "south": (0.0, -1.0)}
+COMPASS: dict[str, tuple[float, float]] = {
+    "east": (1.0, 0.0),
+    "north": (0.0, 1.0),
+    "west": (-1.0, 0.0),
+    "south": (0.0, -1.0),
+}
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,18 @@ from rearrange.navigation import CELL_M
 
 STAND_M = (0.30, 0.72)
 """Distance of the robot's centre from the edge of the surface that it works on."""
+MIN_SHARE = 0.4
+"""A side counts when at least this share of its edge has such a place before it."""
 HAND_M = 0.2
 """The hand travels this high above the surface."""
 STAND_OPEN_M = (0.80, 1.05)
 """The same before a drawer, from its closed front: the drawer has to come out."""
 
 
-def reachable_sides(receptacles: list[Receptacle], bodies: list[Body], parts: list[Part],
-                    reachable: np.ndarray) -> list[Receptacle]:
-    """The receptacles with only those `sides` before which a robot has a place to stand and nothing in between."""
+def reachable_sides(
+    receptacles: list[Receptacle], bodies: list[Body], parts: list[Part], reachable: np.ndarray
+) -> list[Receptacle]:
+    """The receptacles with only those `sides` before which a robot has room to stand and nothing in between."""
     poses = {body.name: body.pose() for body in bodies}
     walls = np.array([(*p.rectangle, p.bottom_m, p.top_m) for p in parts if p.solid])
     return [_with_sides(r, poses, walls, reachable) for r in receptacles]
@@ -39,16 +42,30 @@ def _with_sides(receptacle: Receptacle, poses: dict, walls: np.ndarray, reachabl
             (x, y), direction = from_frame(0.0, y, pose), rotate(*side, pose[2])
             edge, (near, far) = 0.0, STAND_OPEN_M
             height = math.inf
-        if _can_stand(reachable, walls, x, y, direction[0], direction[1], edge, receptacle.half_across_m(side), near, far,
-                      height, CELL_M):
+        share = _standing_share(
+            reachable,
+            walls,
+            x,
+            y,
+            direction[0],
+            direction[1],
+            edge,
+            receptacle.half_across_m(side),
+            near,
+            far,
+            height,
+            CELL_M,
+        )
+        if share >= MIN_SHARE:
             kept.append(side)
     return replace(receptacle, sides=tuple(kept))
 
 
 @njit(cache=True, nogil=True)
-def _can_stand(reachable, walls, x, y, nx, ny, edge, half_across, near, far, height, cell):
-    """Whether some reachable cell lies before the edge, with a straight way for the arm over everything between."""
+def _standing_share(reachable, walls, x, y, nx, ny, edge, half_across, near, far, height, cell):
+    """Share of the edge before which lies a reachable cell, with a straight way for the hand over what is between."""
     steps = max(1, int(half_across / cell))
+    count = 0
     for a in range(-steps, steps + 1):
         across = a * half_across / steps
         px, py = x + nx * edge - ny * across, y + ny * edge + nx * across
@@ -57,10 +74,10 @@ def _can_stand(reachable, walls, x, y, nx, ny, edge, half_across, near, far, hei
             i, j = int((px + nx * d) / cell), int((py + ny * d) / cell)
             if 0 <= i < reachable.shape[0] and 0 <= j < reachable.shape[1] and reachable[i, j]:
                 if not _blocked_above(walls, px, py, nx, ny, d, height + HAND_M):
-                    return True
+                    count += 1
                 break
             d += cell / 2
-    return False
+    return count / (2 * steps + 1)
 
 
 @njit(cache=True, nogil=True)

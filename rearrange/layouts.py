@@ -1,8 +1,8 @@
-"""Apartments: a layout says where everything of one home stands, and is the same for the same (split, index) everywhere.
+"""Apartments: a layout says where everything in a home stands; the same (split, index) gives the same home everywhere.
 
 Whole families of flats are held out: 0-2 for training, 3 for validation, 4 for testing, as HAB holds out macro layouts.
-A layout is drawn at random until it passes every check: nothing overlaps, doors and drawers have room to move, all rooms
-are connected for a robot, and every receptacle has a place before it to stand.
+A layout is drawn at random until it passes every check: nothing overlaps, doors and drawers have room to move, all
+rooms are connected for a robot, and every receptacle has room before it to stand.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 
 from rearrange import layout_families
 from rearrange.errors import UserError
-from rearrange.layout_plan import Room
-from rearrange.layout_furnishing import DoesNotFit, Furnishing
 from rearrange.geometry import PlanePose
+from rearrange.layout_furnishing import DoesNotFit, Furnishing, decorate
 from rearrange.layout_parts import Body, Part, Receptacle, Rgb
-from rearrange.navigation import CELL_M, FloorGrid, blocked_cells
+from rearrange.layout_plan import Room
 from rearrange.layout_standing import reachable_sides
+from rearrange.navigation import CELL_M, FloorGrid, blocked_cells
 
 __all__ = ["SPLIT_FAMILIES", "Layout", "Receptacle", "make_layout"]
 
@@ -84,15 +84,27 @@ def _checked(home: Furnishing, name: str, family: int) -> Layout:
     for receptacle in receptacles:
         if not receptacle.sides:
             raise DoesNotFit(f"nowhere to stand before {receptacle.name}")
+    decorate(home)
     return Layout(
-        name=name, family=family, size_m=plan.size_m, parts=tuple(home.parts), bodies=tuple(home.bodies),
-        receptacles=tuple(receptacles), rooms=tuple(plan.rooms.values()), counter_pose=home.poses["counter"],
-        fridge_pose=home.poses["fridge"], floor_rgb=home.palette.floor)
+        name=name,
+        family=family,
+        size_m=plan.size_m,
+        parts=tuple(home.parts),
+        bodies=tuple(home.bodies),
+        receptacles=tuple(receptacles),
+        rooms=tuple(plan.rooms.values()),
+        counter_pose=home.poses["counter"],
+        fridge_pose=home.poses["fridge"],
+        floor_rgb=home.palette.floor,
+    )
 
 
 def _connected(grid: FloorGrid, room: Room) -> bool:
     """Whether a robot gets into the room and most of the room's free floor belongs to the rest of the home."""
-    area = (slice(int(room.low_x / CELL_M), int(room.high_x / CELL_M)), slice(int(room.low_y / CELL_M), int(room.high_y / CELL_M)))
+    area = (
+        slice(int(room.low_x / CELL_M), int(room.high_x / CELL_M)),
+        slice(int(room.low_y / CELL_M), int(room.high_y / CELL_M)),
+    )
     free = np.count_nonzero(~grid.blocked[area])
     reachable = np.count_nonzero(grid.reachable[area])
     return reachable * CELL_M**2 > MIN_FREE_ROOM_M2 and reachable > 0.9 * free

@@ -36,7 +36,9 @@ def text(output: Path) -> str:
 def _run_line(path: Path, output: Path) -> str:
     """One line for a training run: name, how it ended, its success, its newest checkpoint."""
     status = read_status(path)
-    success = next((f"success {value:.0%}" for key, value in status["result"].items() if key.split("/")[-1] == "success"), "")
+    success = next(
+        (f"success {value:.0%}" for key, value in status["result"].items() if key.split("/")[-1] == "success"), ""
+    )
     saved = sorted((path / "checkpoints").glob("*.pt"), key=lambda file: file.stat().st_mtime)
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(saved[-1].stat().st_mtime)) if saved else ""
     newest = f"{saved[-1].relative_to(path)}, {when}" if saved else "no checkpoint"

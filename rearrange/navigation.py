@@ -32,7 +32,7 @@ class DistanceField:
     """Shape (cells in x, cells in y), float32."""
 
     def at(self, x: float, y: float) -> float:
-        """Distance from a world point, interpolated between cell centres; inf when all four neighbours are unreachable."""
+        """Distance from a world point, interpolated between cell centres; inf when no cell around it is reachable."""
         return _interpolate(self.distance_m, x, y, CELL_M)
 
     def descend(self, x: float, y: float, reach_m: float = 0.4) -> tuple[float, float]:
@@ -81,8 +81,9 @@ def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M) -> FloorGrid:
     return FloorGrid(blocked_cells(layout.size_m, layout.parts, layout.bodies, radius_m))
 
 
-def blocked_cells(size_m: tuple[float, float], parts: tuple[Part, ...], bodies: tuple[Body, ...],
-                  radius_m: float = ROBOT_RADIUS_M) -> np.ndarray:
+def blocked_cells(
+    size_m: tuple[float, float], parts: tuple[Part, ...], bodies: tuple[Body, ...], radius_m: float = ROBOT_RADIUS_M
+) -> np.ndarray:
     """Cells whose centre is nearer than `radius_m` to a solid part below head height, or to the outer walls."""
     solid = [p for p in parts if p.solid] + [p for body in bodies for p in body.parts_at()]
     rectangles = np.array([p.rectangle for p in solid if p.bottom_m < HEAD_HEIGHT_M], float).reshape(-1, 5)

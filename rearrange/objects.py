@@ -34,11 +34,15 @@ class ObjectModel:
         return self.half_size_m[0]
 
 
-def _box(name: str, x_mm: float, y_mm: float, z_mm: float, mass_kg: float, rgb: tuple[float, float, float]) -> ObjectModel:
+def _box(
+    name: str, x_mm: float, y_mm: float, z_mm: float, mass_kg: float, rgb: tuple[float, float, float]
+) -> ObjectModel:
     return ObjectModel(name, "box", (x_mm / 2000, y_mm / 2000, z_mm / 2000), mass_kg, (*rgb, 1.0))
 
 
-def _cylinder(name: str, diameter_mm: float, z_mm: float, mass_kg: float, rgb: tuple[float, float, float]) -> ObjectModel:
+def _cylinder(
+    name: str, diameter_mm: float, z_mm: float, mass_kg: float, rgb: tuple[float, float, float]
+) -> ObjectModel:
     return ObjectModel(name, "cylinder", (diameter_mm / 2000, z_mm / 2000), mass_kg, (*rgb, 1.0))
 
 

@@ -1,7 +1,8 @@
-"""Third-person RGB pictures of a home without GL: visibility by `rearrange.raster`, then sun, shadow, ambient occlusion and marks.
+"""Third-person RGB pictures of a home without GL: visibility by `rearrange.raster`, then light, shadow and marks.
 
-Frames and units: world z up, metres, quaternions (w, x, y, z); colours are sRGB in [0, 1] in the interface and linear inside; images uint8 (H, W, 3).
-The picture is rasterised `supersample` times as large. A pixel whose samples show one face is shaded once, others once per sample.
+Frames and units: world z up, metres, quaternions (w, x, y, z); colours sRGB in [0, 1] in the interface and linear
+inside; images uint8 (H, W, 3). The scene is rasterised `supersample` times as large as the picture; a pixel whose
+samples show one face is shaded once, others once per sample.
 """
 
 from __future__ import annotations
@@ -9,13 +10,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import mujoco
 import numpy as np
 
-from rearrange.raster import (BOX, CAPSULE, CYLINDER, FACES, PLANE, SHAPE_NAMES, SPHERE, F, box_half_extents, compiled, draw, inlined,
-                              pixel_slopes, shape_table)
+from rearrange.raster import (
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    FACES,
+    PLANE,
+    SHAPE_NAMES,
+    SPHERE,
+    F,
+    box_half_extents,
+    compiled,
+    draw,
+    inlined,
+    pixel_slopes,
+    shape_table,
+)
 
 Vector = Sequence[float] | np.ndarray
 
@@ -25,6 +40,8 @@ SUN_DISTANCE_M, SHADOW_RADIUS_M, SHADOW_SIZE = 60.0, 6.0, 1024
 SHADOW_OFFSET_M = 0.02  # points are moved along their normal before the shadow test, against self-shadowing
 OCCLUSION_RADIUS_M = 0.28
 HIDDEN = 0.22  # opacity of the parts of a mark that lie behind something, relative to the rest
+WALL_HALF_LENGTH_M = 1.3  # boxes this long are walls, others belong to furniture
+ARTICULATED_GROUP = 1  # geom group of doors and drawers, which are cut away like fixed furniture
 PLANK_M = (1.3, 0.16)  # length and width of a floor plank
 TONES = 4096  # entries of the table from linear light (0 to 1.5) to sRGB
 BRIGHTEST = 1.5
@@ -52,7 +69,7 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Ghost:
-    """A translucent copy of an object; `shape` and `size` as `rearrange.objects.ObjectModel` has them (MuJoCo's geom sizes)."""
+    """A translucent copy of an object; shape and size (m) as in `rearrange.objects.ObjectModel`."""
 
     shape: str
     size: Vector
@@ -87,8 +104,11 @@ def _normal(code, shapes, halves, flat_normals, long_axes, offset):
 def _surface(y, x, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes):
     """World point, ray and normal (three floats each) of sample (y, x); camera: `camera_axes` as float32."""
     u, v, z, n = us[x], vs[y], F(1) / q, np.uintp(code) // np.uintp(FACES)
-    ray = (camera[0, 0] * u + camera[1, 0] * v + camera[2, 0], camera[0, 1] * u + camera[1, 1] * v + camera[2, 1],
-           camera[0, 2] * u + camera[1, 2] * v + camera[2, 2])
+    ray = (
+        camera[0, 0] * u + camera[1, 0] * v + camera[2, 0],
+        camera[0, 1] * u + camera[1, 1] * v + camera[2, 1],
+        camera[0, 2] * u + camera[1, 2] * v + camera[2, 2],
+    )
     point = (camera[3, 0] + z * ray[0], camera[3, 1] + z * ray[1], camera[3, 2] + z * ray[2])
     offset = (point[0] - centers[n, 0], point[1] - centers[n, 1], point[2] - centers[n, 2])
     return point, ray, _normal(code, shapes, halves, flat_normals, long_axes, offset)
@@ -138,10 +158,13 @@ def _sunlight(shadow, sun, point):
 
 
 @compiled
-def _occlusion(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, pattern, z, open_share):
-    """Screen-space ambient occlusion on a coarse grid: z and open_share (rows, columns), 1 where nothing stands over the tangent plane.
+def _occlusion(
+    depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, pattern, z, open_share
+):
+    """Screen-space ambient occlusion on a coarse grid: fills z and open_share (rows, columns); 1 is unobstructed.
 
-    pattern (16, N, 2): offsets in the unit disc, another rotation for each cell of a 4x4 tile; the blur over such tiles evens them out.
+    pattern (16, N, 2): offsets in the unit disc, another rotation for each cell of a 4x4 tile; the blur over such tiles
+    evens them out.
     """
     rows, columns = z.shape
     step = np.uintp(codes.shape[0] // rows)
@@ -159,7 +182,9 @@ def _occlusion(depth_buffer, codes, us, vs, camera, shapes, halves, centers, fla
             if code < 0:
                 continue
             here = z[y, x]
-            _, _, (wx, wy, wz) = _surface(sy, sx, F(1) / here, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes)
+            _, _, (wx, wy, wz) = _surface(
+                sy, sx, F(1) / here, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes
+            )
             nx = camera[0, 0] * wx + camera[0, 1] * wy + camera[0, 2] * wz
             ny = camera[1, 0] * wx + camera[1, 1] * wy + camera[1, 2] * wz
             nz = camera[2, 0] * wx + camera[2, 1] * wy + camera[2, 2] * wz
@@ -198,7 +223,10 @@ def _blur(z, source, target):
 @inlined
 def _coarse(z, values, fy, fx, depth):
     """Interpolate `values` on the coarse grid at (fy, fx), from the cells of about the given depth."""
-    y, x = np.uintp(min(max(fy, F(0)), F(z.shape[0]) - F(1.001))), np.uintp(min(max(fx, F(0)), F(z.shape[1]) - F(1.001)))
+    y, x = (
+        np.uintp(min(max(fy, F(0)), F(z.shape[0]) - F(1.001))),
+        np.uintp(min(max(fx, F(0)), F(z.shape[1]) - F(1.001))),
+    )
     ty, tx = min(max(fy - F(y), F(0)), F(1)), min(max(fx - F(x), F(0)), F(1))
     total, weight = F(1e-5), F(1e-5)
     for j in range(np.uintp(2)):
@@ -210,7 +238,25 @@ def _coarse(z, values, fy, fx, depth):
 
 
 @compiled
-def _paint(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, colors, sun, shadow, z, open_share, tones, image):
+def _paint(
+    depth_buffer,
+    codes,
+    us,
+    vs,
+    camera,
+    shapes,
+    halves,
+    centers,
+    flat_normals,
+    long_axes,
+    colors,
+    sun,
+    shadow,
+    z,
+    open_share,
+    tones,
+    image,
+):
     """Shade every pixel of `image` from its samples; a pixel that shows one face is shaded once, at its last sample."""
     rows, columns, _ = image.shape
     s, one = np.uintp(codes.shape[0] // rows), np.uintp(1)
@@ -229,17 +275,33 @@ def _paint(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_no
                     sy, sx = y * s + j, x * s + i
                     code = codes[sy, sx]
                     if code < 0:
-                        red, green, blue = red + weight * F(0.86) * background, green + weight * F(0.93) * background, blue + weight * background
+                        red, green, blue = (
+                            red + weight * F(0.86) * background,
+                            green + weight * F(0.93) * background,
+                            blue + weight * background,
+                        )
                         continue
                     n, q = np.uintp(code) // np.uintp(FACES), depth_buffer[sy, sx]
-                    point, ray, normal = _surface(sy, sx, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes)
-                    openness = _coarse(z, open_share, (F(sy) + F(0.5)) * per_cell - F(0.5), (F(sx) + F(0.5)) * per_cell - F(0.5), F(1) / q)
+                    point, ray, normal = _surface(
+                        sy, sx, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes
+                    )
+                    openness = _coarse(
+                        z,
+                        open_share,
+                        (F(sy) + F(0.5)) * per_cell - F(0.5),
+                        (F(sx) + F(0.5)) * per_cell - F(0.5),
+                        F(1) / q,
+                    )
                     r, g, b = _light(point, ray, normal, sun, shadow, openness)
                     albedo = weight
                     if shapes[n, 0] == PLANE:
                         slant = -(normal[0] * ray[0] + normal[1] * ray[1] + normal[2] * ray[2])
                         albedo = weight * _plank(point[0], point[1], (us[1] - us[0]) / (q * max(F(0.1), slant)))
-                    red, green, blue = red + albedo * colors[n, 0] * r, green + albedo * colors[n, 1] * g, blue + albedo * colors[n, 2] * b
+                    red, green, blue = (
+                        red + albedo * colors[n, 0] * r,
+                        green + albedo * colors[n, 1] * g,
+                        blue + albedo * colors[n, 2] * b,
+                    )
             image[y, x, 0] = tones[np.uintp(min(red * scale, F(TONES - 1)))]
             image[y, x, 1] = tones[np.uintp(min(green * scale, F(TONES - 1)))]
             image[y, x, 2] = tones[np.uintp(min(blue * scale, F(TONES - 1)))]
@@ -247,7 +309,7 @@ def _paint(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_no
 
 @inlined
 def _light(point, ray, normal, sun, shadow, openness):
-    """Linear light (red, green, blue) on a surface: warm sun with shadow, bluish sky from above, a weak fill from the eye."""
+    """Linear light (red, green, blue) on a surface: warm sun, bluish sky from above, a weak fill from the eye."""
     nx, ny, nz = normal
     facing = -(nx * ray[0] + ny * ray[1] + nz * ray[2]) / math.sqrt(ray[0] * ray[0] + ray[1] * ray[1] + ray[2] * ray[2])
     lean, lift = -(nx * sun[2, 0] + ny * sun[2, 1] + nz * sun[2, 2]), F(SHADOW_OFFSET_M)
@@ -265,7 +327,9 @@ def _blend(image, y, x, rgb, alpha):
 
 
 @compiled
-def _blend_shapes(image, depth_buffer, mark_depth, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, colors):
+def _blend_shapes(
+    image, depth_buffer, mark_depth, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, colors
+):
     """Blend translucent shapes over the picture; colors (N, 4): sRGB and alpha; parts behind something are faint."""
     rows, columns, _ = image.shape
     s = np.uintp(codes.shape[0] // rows)
@@ -279,14 +343,22 @@ def _blend_shapes(image, depth_buffer, mark_depth, codes, us, vs, camera, shapes
                         weight += F(1) if q >= depth_buffer[j, i] * F(0.999) else F(HIDDEN)
             if code >= 0:
                 n = np.uintp(code) // np.uintp(FACES)
-                _, _, (nx, ny, nz) = _surface(sy, sx, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes)
+                _, _, (nx, ny, nz) = _surface(
+                    sy, sx, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes
+                )
                 bright = F(0.72) + F(0.28) * (F(0.5) * nz - F(0.25) * nx - F(0.35) * ny)
-                _blend(image, y, x, (bright * colors[n, 0], bright * colors[n, 1], bright * colors[n, 2]), colors[n, 3] * weight / F(s * s))
+                _blend(
+                    image,
+                    y,
+                    x,
+                    (bright * colors[n, 0], bright * colors[n, 1], bright * colors[n, 2]),
+                    colors[n, 3] * weight / F(s * s),
+                )
 
 
 @compiled
 def _blend_line(image, inverse_depth, start, end, rgb, width):
-    """Blend an anti-aliased line over the picture; start, end: (column, row) in pixels and 1/z; parts behind something are faint."""
+    """Blend an anti-aliased line over the picture, faint behind things; start, end: column, row (pixels), 1/z."""
     rows, columns, _ = image.shape
     s = inverse_depth.shape[0] // rows
     dx, dy = end[0] - start[0], end[1] - start[1]
@@ -312,7 +384,7 @@ def _blend_line(image, inverse_depth, start, end, rgb, width):
 
 
 def camera_axes(eye_m: Vector, target_m: Vector) -> np.ndarray:
-    """(4, 3) float64: right, down, forward unit vectors of a level camera at eye_m that looks at target_m, and eye_m."""
+    """(4, 3) float64: right, down and forward of a level camera at eye_m that looks at target_m, and eye_m itself."""
     eye, forward = np.asarray(eye_m, float), np.asarray(target_m, float) - np.asarray(eye_m, float)
     distance = np.linalg.norm(forward)
     if distance < 1e-6:
@@ -346,30 +418,67 @@ def _occlusion_pattern(count: int = 5) -> np.ndarray:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=2).astype(np.float32)
 
 
-def _surfaces(shapes: np.ndarray, halves: np.ndarray, centers: np.ndarray, rotations: np.ndarray, eye: np.ndarray) -> tuple[np.ndarray, ...]:
-    """What `_surface` needs, per row of the shape table: shapes, halves, centres, normals of the faces towards the eye, long axes."""
-    centers, axes = centers[shapes[:, 1]], rotations[shapes[:, 1]].reshape(-1, 3, 3).transpose(0, 2, 1)  # axes[n, k]: axis k in the world
+def _surfaces(
+    shapes: np.ndarray, halves: np.ndarray, centers: np.ndarray, rotations: np.ndarray, eye: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """What `_surface` needs per shape: kinds, halves, centres, normals of the faces towards the eye, long axes."""
+    centers, axes = (
+        centers[shapes[:, 1]],
+        rotations[shapes[:, 1]].reshape(-1, 3, 3).transpose(0, 2, 1),
+    )  # axes[n, k]: axis k in the world
     towards = np.einsum("nki,ni->nk", axes, eye - centers)
     normals = np.zeros((len(shapes), FACES, 3), np.float32)
     normals[:, :3] = axes * np.where(towards > 0, 1.0, -1.0)[:, :, None]
     return shapes, halves, centers.astype(np.float32), normals.reshape(-1, 3), axes[:, 2].astype(np.float32)
 
 
-class Painter:
-    """Third-person pictures of one model, for videos. `fov_deg` is the vertical field of view; `hide_groups`: geom groups left out (ceiling).
+def _between(
+    eye: np.ndarray, target: np.ndarray, centers: np.ndarray, rotations: np.ndarray, halves: np.ndarray
+) -> np.ndarray:
+    """Which boxes (N) stand before a robot-sized surface around the target, by a fan of sight lines to it."""
+    sideways = np.cross(target - eye, (0.0, 0.0, 1.0))
+    sideways /= max(np.linalg.norm(sideways), 1e-6)
+    goals = np.array(
+        [target * (1, 1, height) + side * sideways for side in np.linspace(-0.4, 0.4, 7) for height in (0, 1, 1.7)]
+    )
+    start = np.einsum("gji,gj->gi", rotations, eye - centers)[:, None]  # (boxes, 1, 3), in the boxes' frames
+    step = np.einsum("gji,lj->gli", rotations, goals - eye)  # (boxes, lines, 3)
+    step = np.where(np.abs(step) < 1e-9, 1e-9, step)
+    first, second = (-halves[:, None] - start) / step, (halves[:, None] - start) / step
+    enter, leave = np.minimum(first, second).max(axis=2), np.maximum(first, second).min(axis=2)
+    return ((enter < leave) & (leave > 0) & (enter < 0.85)).any(axis=1)
 
-    Walls and other static boxes higher than `cut_above_m` that stand between the eye and the target are cut down to `stub_m`.
+
+class Painter:
+    """Third-person pictures of one model, for videos.
+
+    fov_deg: vertical field of view; hide_groups: geom groups left out (the ceiling). Walls and furniture
+    higher than `cut_above_m` that stand between the eye and the target are cut down to `stub_m`.
     """
 
-    def __init__(self, model: mujoco.MjModel, width: int = 512, height: int = 512, fov_deg: float = 60.0, supersample: int = 2,
-                 hide_groups: tuple[int, ...] = (4,), cut_above_m: float = 1.9, stub_m: float = 0.12):
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        width: int = 512,
+        height: int = 512,
+        fov_deg: float = 60.0,
+        supersample: int = 2,
+        hide_groups: tuple[int, ...] = (4,),
+        cut_above_m: float = 1.25,
+        stub_m: float = 0.12,
+    ):
         if min(width, height, supersample) < 1 or not 0.0 < fov_deg < 180.0:
-            raise ValueError(f"picture: width {width}, height {height}, supersample {supersample} (at least 1), fov_deg {fov_deg} (0 to 180)")
+            raise ValueError(
+                f"picture: width {width}, height {height}, supersample {supersample} (at least 1), "
+                f"fov_deg {fov_deg} (0 to 180)"
+            )
         self._cut_above_m, self._stub_m = cut_above_m, stub_m
         self._shapes, self._halves = shape_table(model, hide_groups)
         geoms = self._shapes[:, 1]
         self._colors = np.clip(model.geom_rgba[geoms], 0, 1).astype(np.float32) ** 2.2
-        fixed = model.body_weldid[model.geom_bodyid[geoms]] == 0
+        self._bodies = model.geom_bodyid[geoms]
+        self._articulated = model.geom_group[geoms] == ARTICULATED_GROUP
+        fixed = (model.body_weldid[self._bodies] == 0) | self._articulated
         self._cuttable = np.flatnonzero(fixed & (self._shapes[:, 0] == BOX))
         pitch = 2.0 * math.tan(math.radians(fov_deg) / 2.0) / (height * supersample)
         self._us, self._vs = pixel_slopes(width * supersample, pitch), pixel_slopes(height * supersample, pitch)
@@ -384,61 +493,100 @@ class Painter:
         self._image = np.empty((height, width, 3), np.uint8)
         self._pattern = _occlusion_pattern()
 
-    def render(self, data: mujoco.MjData, eye_m: Vector, target_m: Vector, marks: Sequence[WireBox | Sphere | Ghost] = ()) -> np.ndarray:
-        """The scene from eye_m towards target_m (world), uint8 (height, width, 3), with marks; hidden parts of marks are drawn faintly."""
+    def render(
+        self, data: mujoco.MjData, eye_m: Vector, target_m: Vector, marks: Sequence[WireBox | Sphere | Ghost] = ()
+    ) -> np.ndarray:
+        """The scene from eye_m towards target_m (world), uint8 (height, width, 3); marks are faint behind things."""
         axes = camera_axes(eye_m, target_m)
         kept, halves, centers = self._cut_away(data, axes[3], np.asarray(target_m, float))
         shapes = self._shapes[kept]
-        draw(shapes, halves, centers, data.geom_xmat, *_mujoco_camera(axes), 0, self._us, self._vs, F(FAR_M), self._depth, self._codes)
+        draw(
+            shapes,
+            halves,
+            centers,
+            data.geom_xmat,
+            *_mujoco_camera(axes),
+            0,
+            self._us,
+            self._vs,
+            F(FAR_M),
+            self._depth,
+            self._codes,
+        )
         sun = self._draw_shadows(shapes, halves, centers, data.geom_xmat, np.asarray(target_m, float))
         surfaces = _surfaces(shapes, halves, centers, data.geom_xmat, axes[3])
         view = (self._us, self._vs, axes.astype(np.float32))
         _occlusion(self._depth, self._codes, *view, *surfaces, self._pattern, self._coarse_z, self._open)
         _blur(self._coarse_z, self._open, self._blurred)
-        _paint(self._depth, self._codes, *view, *surfaces, self._colors[kept], sun, self._shadow, self._coarse_z, self._blurred, _tone_table(),
-               self._image)
+        _paint(
+            self._depth,
+            self._codes,
+            *view,
+            *surfaces,
+            self._colors[kept],
+            sun,
+            self._shadow,
+            self._coarse_z,
+            self._blurred,
+            _tone_table(),
+            self._image,
+        )
         self._draw_translucent(axes, [mark for mark in marks if not isinstance(mark, WireBox)])
         for mark in marks:
             if isinstance(mark, WireBox):
                 self._draw_wire(axes, mark)
         return self._image.copy()
 
-    def _cut_away(self, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of the shape table to draw, their half extents, and all geom centres, with the tall boxes in the line of sight cut down."""
-        halves, centers = self._halves.copy(), data.geom_xpos.copy()
-        kept = np.ones(len(halves), bool)
+    def _cut_away(
+        self, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of the shape table to draw, their halves, and all geom centres, with what blocks the view cut down."""
+        halves, centers, kept = self._halves.copy(), data.geom_xpos.copy(), np.ones(len(self._halves), bool)
         geoms = self._shapes[self._cuttable, 1]
-        rotations = data.geom_xmat[geoms].reshape(-1, 3, 3)
-        reach = (np.abs(rotations[:, 2]) * halves[self._cuttable, :3]).sum(axis=1)  # half height of each box in the world
-        tall = centers[geoms, 2] + reach > self._cut_above_m
-        sideways = np.cross(target - eye, (0.0, 0.0, 1.0))
-        sideways /= max(np.linalg.norm(sideways), 1e-6)
-        blocking = np.zeros(len(geoms), bool)
-        for goal in [target * (1, 1, height) + side * sideways for side in (-1.2, -0.6, 0, 0.6, 1.2) for height in (0, 1)]:
-            local_eye = np.einsum("gji,gj->gi", rotations, eye - centers[geoms])
-            step = np.einsum("gji,j->gi", rotations, goal - eye)
-            step = np.where(np.abs(step) < 1e-9, 1e-9, step)
-            near, far = (-halves[self._cuttable, :3] - local_eye) / step, (halves[self._cuttable, :3] - local_eye) / step
-            enter, leave = np.minimum(near, far).max(axis=1), np.maximum(near, far).min(axis=1)
-            blocking |= (enter < leave) & (leave > 0) & (enter < 0.97)
-        for row, geom, half_height in zip(self._cuttable[tall & blocking], geoms[tall & blocking], reach[tall & blocking], strict=True):
+        rotations, sizes = data.geom_xmat[geoms].reshape(-1, 3, 3), halves[self._cuttable, :3]
+        reach = np.einsum("gij,gj->gi", np.abs(rotations), sizes)  # half extents along the world axes
+        tall = centers[geoms, 2] + reach[:, 2] > self._cut_above_m
+        blocking = tall & _between(eye, target, centers[geoms], rotations, sizes)
+        high = tall | (centers[geoms, 2] - reach[:, 2] > 0.7 * self._cut_above_m)  # would float without the rest
+        furniture = high & (sizes.max(axis=1) < WALL_HALF_LENGTH_M)
+        to_follow = list(np.flatnonzero(blocking & furniture))
+        while to_follow:  # the rest of a piece of furniture goes with any of its parts
+            part = to_follow.pop()
+            gap = np.abs(centers[geoms, :2] - centers[geoms[part], :2]) - reach[:, :2] - reach[part, :2]
+            joined = furniture & ~blocking & (gap.max(axis=1) < 0.01)
+            to_follow.extend(np.flatnonzero(joined))
+            blocking |= joined
+        for row, geom, half_height in zip(self._cuttable[blocking], geoms[blocking], reach[blocking, 2], strict=True):
             bottom = centers[geom, 2] - half_height
-            upright = abs(data.geom_xmat[geom, 8]) > 0.999
-            if bottom > self._stub_m / 2 or not upright:
+            if bottom > self._stub_m / 2 or abs(data.geom_xmat[geom, 8]) < 0.999:
                 kept[row] = False
                 continue
             halves[row, 2] = (self._stub_m - bottom) / 2
             centers[geom, 2] = bottom + halves[row, 2]
+        kept &= ~np.isin(self._bodies, self._bodies[~kept & self._articulated])  # a door goes with its handle
         return np.flatnonzero(kept), halves[kept], centers
 
-    def _draw_shadows(self, shapes: np.ndarray, halves: np.ndarray, centers: np.ndarray, rotations: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Rasterise what the sun sees around the target; the sun's camera as `_sunlight` takes it. Its map moves in whole texels."""
+    def _draw_shadows(
+        self, shapes: np.ndarray, halves: np.ndarray, centers: np.ndarray, rotations: np.ndarray, target: np.ndarray
+    ) -> np.ndarray:
+        """Rasterise what the sun sees around the target; returns the sun's camera as `_sunlight` takes it."""
         texel = 2 * SHADOW_RADIUS_M / SHADOW_SIZE
         axes = camera_axes(SUN_DIRECTION * SUN_DISTANCE_M, (0.0, 0.0, 0.0))
         along = np.round(axes[:2] @ target / texel) * texel  # steady shadows in a video
         axes[3] += along @ axes[:2]
-        draw(shapes, halves, centers, rotations, *_mujoco_camera(axes), 0, self._sun_slopes, self._sun_slopes, F(2 * SUN_DISTANCE_M), self._shadow,
-             None)
+        draw(
+            shapes,
+            halves,
+            centers,
+            rotations,
+            *_mujoco_camera(axes),
+            0,
+            self._sun_slopes,
+            self._sun_slopes,
+            F(2 * SUN_DISTANCE_M),
+            self._shadow,
+            None,
+        )
         pitch = self._sun_slopes[1] - self._sun_slopes[0]
         return np.vstack([axes, (self._sun_slopes[0], pitch, 0.0)]).astype(np.float32)
 
@@ -449,7 +597,11 @@ class Painter:
         kinds = {name: kind for kind, name in SHAPE_NAMES.items()}
         shapes, halves, centers, rotations, colors = [], [], [], np.empty((len(marks), 9)), []
         for n, mark in enumerate(marks):
-            ghost = mark if isinstance(mark, Ghost) else Ghost("sphere", (mark.radius_m,), mark.center_m, rgb=mark.rgb, alpha=mark.alpha)
+            ghost = (
+                mark
+                if isinstance(mark, Ghost)
+                else Ghost("sphere", (mark.radius_m,), mark.center_m, rgb=mark.rgb, alpha=mark.alpha)
+            )
             if ghost.shape not in kinds:
                 raise ValueError(f"a mark has the shape {ghost.shape!r}; allowed: {', '.join(kinds)}")
             half = box_half_extents(kinds[ghost.shape], (*ghost.size, 0.0, 0.0)[:3])
@@ -459,17 +611,40 @@ class Painter:
             mujoco.mju_quat2Mat(rotations[n], np.asarray(ghost.quat, float))
             colors.append((*ghost.rgb, ghost.alpha))
         shapes, halves, centers = np.array(shapes, np.int32), np.array(halves, np.float32), np.array(centers, float)
-        draw(shapes, halves, centers, rotations, *_mujoco_camera(axes), 0, self._us, self._vs, F(FAR_M), self._mark_depth, self._mark_codes)
+        draw(
+            shapes,
+            halves,
+            centers,
+            rotations,
+            *_mujoco_camera(axes),
+            0,
+            self._us,
+            self._vs,
+            F(FAR_M),
+            self._mark_depth,
+            self._mark_codes,
+        )
         surfaces = _surfaces(shapes, halves, centers, rotations, axes[3])
-        _blend_shapes(self._image, self._depth, self._mark_depth, self._mark_codes, self._us, self._vs, axes.astype(np.float32), *surfaces,
-                      np.array(colors, np.float32))
+        _blend_shapes(
+            self._image,
+            self._depth,
+            self._mark_depth,
+            self._mark_codes,
+            self._us,
+            self._vs,
+            axes.astype(np.float32),
+            *surfaces,
+            np.array(colors, np.float32),
+        )
 
     def _draw_wire(self, axes: np.ndarray, box: WireBox) -> None:
         """Blend the twelve edges of a box."""
         rotation = np.empty(9)
         mujoco.mju_quat2Mat(rotation, np.asarray(box.quat, float))
         signs = np.array([[1 - 2 * (k >> bit & 1) for bit in range(3)] for k in range(8)])
-        corners = np.asarray(box.center_m, float) + (signs * np.asarray(box.half_size_m, float)) @ rotation.reshape(3, 3).T
+        corners = (
+            np.asarray(box.center_m, float) + (signs * np.asarray(box.half_size_m, float)) @ rotation.reshape(3, 3).T
+        )
         corners = (corners - axes[3]) @ axes[:3].T  # camera frame
         height, width, _ = self._image.shape
         for a in range(8):
@@ -480,17 +655,36 @@ class Painter:
                 if min(start[2], end[2]) < NEAR_M:  # clip the end that is behind the eye
                     start, end = (start, end) if start[2] > end[2] else (end, start)
                     end = start + (end - start) * (start[2] - NEAR_M) / (start[2] - end[2])
-                pixels = [(p[0] / p[2] * self._focal_px + (width - 1) / 2, p[1] / p[2] * self._focal_px + (height - 1) / 2, 1 / p[2])
-                          for p in (start, end)]
+                pixels = [
+                    (
+                        p[0] / p[2] * self._focal_px + (width - 1) / 2,
+                        p[1] / p[2] * self._focal_px + (height - 1) / 2,
+                        1 / p[2],
+                    )
+                    for p in (start, end)
+                ]
                 rgb = tuple(F(value) for value in box.rgb)
-                _blend_line(self._image, self._depth, *(tuple(F(value) for value in pixel) for pixel in pixels), rgb, F(max(1.5, height / 256)))
+                _blend_line(
+                    self._image,
+                    self._depth,
+                    *(tuple(F(value) for value in pixel) for pixel in pixels),
+                    rgb,
+                    F(max(1.5, height / 256)),
+                )
 
 
-def follow_camera(base_pose: Vector, previous: tuple[np.ndarray, np.ndarray] | None = None, distance_m: float = 2.3, height_m: float = 2.4,
-                  smoothing: float = 0.06) -> tuple[np.ndarray, np.ndarray]:
-    """Eye and target (world, m) of a camera behind and to the left of a robot at base_pose (x, y, yaw) that shows where its arm works.
+def follow_camera(
+    base_pose: Vector,
+    previous: tuple[np.ndarray, np.ndarray] | None = None,
+    distance_m: float = 2.1,
+    height_m: float = 2.3,
+    smoothing: float = 0.06,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eye and target (world, m) of a camera behind and to the left of a robot at base_pose (x, y, yaw) that shows where
+    its arm works.
 
-    previous: the result for the frame before, of which `1 - smoothing` is kept, so that the view does not swing as the robot turns.
+    previous: the result for the frame before, of which `1 - smoothing` is kept, so that the view does not swing as the
+    robot turns.
     """
     x, y, yaw = (float(value) for value in base_pose)
     c, s = math.cos(yaw), math.sin(yaw)
@@ -503,9 +697,11 @@ def follow_camera(base_pose: Vector, previous: tuple[np.ndarray, np.ndarray] | N
 
 
 def depth_picture(depth: np.ndarray, size: int | None = None) -> np.ndarray:
-    """A normalised depth image (H, W) or (H, W, 1) as uint8 (size, size, 3): near bright yellow, far dark violet, nothing black.
+    """A normalised depth image (H, W) or (H, W, 1) as uint8 (size, size, 3): near bright yellow, far dark violet,
+    nothing black.
 
-    The scale is the square root of nearness, which spends most colours on the first metres. Enlarged without smoothing: pixels stay honest.
+    The scale is the square root of nearness, which spends most colours on the first metres. Enlarged without smoothing:
+    pixels stay honest.
     """
     depth = np.clip(np.asarray(depth, np.float32).reshape(depth.shape[:2]), 0.0, 1.0)
     image = _depth_colors()[np.round(255 * (1.0 - np.sqrt(depth))).astype(np.intp)]
@@ -517,8 +713,21 @@ def depth_picture(depth: np.ndarray, size: int | None = None) -> np.ndarray:
 
 @cache
 def _depth_colors() -> np.ndarray:
-    """(256, 3) uint8: black, violet, red, orange, pale yellow, with even steps of lightness (after matplotlib's inferno)."""
-    stops = np.array([[0, 0, 4], [40, 11, 84], [101, 21, 110], [159, 42, 99], [212, 72, 66], [245, 125, 21], [250, 193, 39], [252, 255, 164]])
+    """(256, 3) uint8: black, violet, red, orange, pale yellow, with even steps of lightness (after matplotlib's
+    inferno).
+    """
+    stops = np.array(
+        [
+            [0, 0, 4],
+            [40, 11, 84],
+            [101, 21, 110],
+            [159, 42, 99],
+            [212, 72, 66],
+            [245, 125, 21],
+            [250, 193, 39],
+            [252, 255, 164],
+        ]
+    )
     at = np.linspace(0, 255, len(stops))
     return np.stack([np.interp(np.arange(256), at, stops[:, c]) for c in range(3)], axis=1).round().astype(np.uint8)
 
@@ -530,14 +739,44 @@ def _font(size: int):
     return ImageFont.load_default(size)
 
 
-def draw_text(image: np.ndarray, xy: tuple[int, int], text: str, size: int = 16, rgb: tuple[int, int, int] = (255, 255, 255),
-              shadow: bool = False) -> None:
-    """Write text (lines separated by newlines) into a uint8 image, in place; xy: left and top in pixels; shadow: for use over pictures."""
+def text_width(text: str, size: int = 16) -> float:
+    """Width in pixels of one line as `draw_text` writes it."""
+    return _font(size).getlength(text)
+
+
+def draw_text(
+    image: np.ndarray,
+    xy: tuple[int, int],
+    text: str,
+    size: int = 16,
+    rgb: tuple[int, int, int] = (255, 255, 255),
+    shadow: bool = False,
+    line_gap: int | None = None,
+) -> None:
+    """Write text (lines separated by newlines, line_gap pixels apart) into a uint8 image, in place.
+
+    xy: left and top in pixels; shadow: a dark edge, for use over pictures.
+    """
+    x, y = xy
+    for n, line in enumerate(text.split("\n")):
+        top = y + n * (line_gap or round(1.35 * size))
+        if shadow:
+            _stamp(image, x + 1, top + 1, _text_mask(line, size), (0, 0, 0))
+        _stamp(image, x, top, _text_mask(line, size), rgb)
+
+
+@lru_cache(maxsize=512)  # most lines of a video stay the same from frame to frame
+def _text_mask(line: str, size: int) -> np.ndarray:
+    """Coverage (rows, columns) in [0, 1] of one line of text."""
     from PIL import Image, ImageDraw
 
-    canvas = Image.fromarray(image)
-    pen = ImageDraw.Draw(canvas)
-    if shadow:
-        pen.multiline_text((xy[0] + 1, xy[1] + 1), text, font=_font(size), fill=(0, 0, 0))
-    pen.multiline_text(xy, text, font=_font(size), fill=rgb)
-    image[:] = np.asarray(canvas)
+    canvas = Image.new("L", (math.ceil(text_width(line, size)) + 4, 2 * size))
+    ImageDraw.Draw(canvas).text((0, 0), line, font=_font(size), fill=255)
+    return np.asarray(canvas, np.float32) / 255
+
+
+def _stamp(image: np.ndarray, x: int, y: int, mask: np.ndarray, rgb: tuple[int, int, int]) -> None:
+    """Blend a colour into an image where the mask, placed with its corner at (x, y), covers it."""
+    part = image[max(0, y) : max(0, y + mask.shape[0]), max(0, x) : max(0, x + mask.shape[1])]
+    covered = mask[max(0, -y) : max(0, -y) + part.shape[0], max(0, -x) : max(0, -x) + part.shape[1], None]
+    part[:] = np.round(part + covered * (np.array(rgb, np.float32) - part)).astype(np.uint8)

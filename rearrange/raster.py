@@ -1,16 +1,20 @@
-"""Depth images of a MuJoCo scene on one CPU core, without GL: a z-buffer span rasteriser for primitives, compiled by numba.
+"""Depth images of a MuJoCo scene on one CPU core, without GL: a z-buffer span rasteriser, compiled by numba.
 
-Why not triangles: every shape here is convex with a closed form, and the buffer holds *inverse* depth q = 1/z, which makes the forms cheap.
+Why not triangles: every shape here is convex with a closed form, and the buffer holds *inverse* depth q = 1/z, which
+makes the forms cheap.
 
 * Where a ray (u, v, 1) meets the plane n . p = d, q = n . (u, v, 1) / d: linear along an image row.
-* A ray enters a convex box where it crosses the last of the planes that face the camera, so q = min over those (at most three) planes.
-* A ray meets a quadric a t^2 + 2 b t + c = 0 at t = c / (sqrt(b^2 - a c) - b), so q = (sqrt(b^2 - a c) - b) / c, and c, which depends only on the
-  camera's position, is constant over the image: no division per pixel. The other root, for a camera inside the shape, has the other sign.
-* The pixels to visit are, in each row, one span between the planes through the camera and the silhouette edges of the shape's box. Such
-  planes need no clipping: they are right for shapes that reach behind the camera.
+* A ray enters a convex box where it crosses the last of the planes that face the camera, so q = min over those (at
+  most three) planes.
+* A ray meets a quadric a t^2 + 2 b t + c = 0 at t = c / (sqrt(b^2 - a c) - b), so q = (sqrt(b^2 - a c) - b) / c. As c
+  depends only on the camera's position, there is no division per pixel. The other root, for a camera inside the shape,
+  has the other sign.
+* The pixels to visit are, in each row, one span between the planes through the camera and the silhouette edges of the
+  shape's box. Such planes need no clipping: they are right for shapes that reach behind the camera.
 
-Frames: image row 0 on top, pixel centres at half-integers; camera frame x right, y down, z forward (MuJoCo's camera looks along its -z, y up);
-distances in metres. A camera inside a shape sees its far side from within, as `mj_ray` does; a plane is seen from its front only.
+Frames: image row 0 on top, pixel centres at half-integers; camera frame x right, y down, z forward (MuJoCo's camera
+looks along its -z, y up); distances in metres. A camera inside a shape sees its far side from within, as `mj_ray` does;
+a plane is seen from its front only.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ _OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "rea
 
 
 def compiled(function):
-    """numba.njit, cached on disk beside the source or in the user's cache directory; uncached where neither can be written."""
+    """numba.njit, cached beside the source or in the user's cache directory; uncached where neither can be written."""
     try:
         return njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # numba: no locator available
@@ -41,7 +45,7 @@ def compiled(function):
 
 
 def inlined(function):
-    """A part of compiled functions that runs per pixel: always inlined, which LLVM does not do by itself for functions of numba."""
+    """A part of compiled functions that runs per pixel: always inlined, which LLVM does not always do by itself."""
     return njit(forceinline=True, **_OPTIONS)(function)
 
 
@@ -113,7 +117,9 @@ def _draw_sphere(image, codes, code, spans, y0, y1, us, vs, axes, o, r):
 
 @compiled
 def _draw_cylinder(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
-    """Draw a cylinder along its z: side and one end disc, each where it can be seen from o; from inside, the far side of both."""
+    """Draw a cylinder along its z: side and one end disc, each where it can be seen from o; from inside, the far side
+    of both.
+    """
     ox, oy, oz = o[0], o[1], o[2]
     c = ox * ox + oy * oy - r * r
     inside_round, inside_slab = c < F(0), abs(oz) < h
@@ -144,7 +150,9 @@ def _draw_cylinder(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
 
 @compiled
 def _draw_capsule(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
-    """Draw a capsule along its z: its side where the infinite cylinder is met between the ends, else the end ball on that side."""
+    """Draw a capsule along its z: its side where the infinite cylinder is met between the ends, else the end ball on
+    that side.
+    """
     ox, oy, oz = o[0], o[1], o[2]
     radial = ox * ox + oy * oy
     beyond = oz - min(max(oz, -h), h)
@@ -183,7 +191,8 @@ def _silhouette(p, axes, front, v_first, pitch, u_first, edges):
     """Planes through the camera and the silhouette edges of a box, as bounds on the pixel column x in row y.
 
     p, axes: centre and half axes (rows) in the camera frame; front[k]: -1, 0, 1, which face of axis k faces the camera.
-    Fills edges[0, :n_left] with (offset, slope) of x >= offset + slope y, edges[1, :n_right] of x <= ..., edges[2, :n_flat] of 0 <= ...
+    Fills edges[0, :n_left] with (offset, slope) of x >= offset + slope y, edges[1, :n_right] of x <= ..., edges[2,
+    :n_flat] of 0 <= ...
     """
     left, right, flat = 0, 0, 0
     for k in range(3):
@@ -215,7 +224,9 @@ def _silhouette(p, axes, front, v_first, pitch, u_first, edges):
 
 @compiled
 def _screen_rectangle(p, axes, limit_u, limit_v, pitch, u_first, v_first, columns, rows):
-    """Pixel rectangle (x0, x1, y0, y1), half open, around a box that lies wholly in front of the camera; empty when off screen."""
+    """Pixel rectangle (x0, x1, y0, y1), half open, around a box that lies wholly in front of the camera; empty when off
+    screen.
+    """
     u_low, u_high, v_low, v_high = F(1e9), F(-1e9), F(1e9), F(-1e9)
     for corner in range(8):
         s0, s1, s2 = F(1 - 2 * (corner & 1)), F(1 - (corner & 2)), F(1 - ((corner & 4) >> 1))
@@ -248,9 +259,11 @@ def _find_spans(edges, left, right, flat, x0, x1, y0, y1, spans):
 
 @compiled
 def _visible_planes(axes, o, half, front, planes, faces):
-    """The box faces that face the camera: planes[k] = coefficients of q in (u, v, 1), one repeated where they are fewer than three.
+    """The box faces that face the camera: planes[k] = coefficients of q in (u, v, 1), one repeated where they are fewer
+    than three.
 
-    front[k]: which face of axis k, -1 or 1, or 0 for none; faces[k]: the axis of planes[k]. Returns their number; 0 means that the camera is inside.
+    front[k]: which face of axis k, -1 or 1, or 0 for none; faces[k]: the axis of planes[k]. Returns their number; 0
+    means that the camera is inside.
     """
     found, last = 0, 0
     for k in range(3):
@@ -270,7 +283,9 @@ def _visible_planes(axes, o, half, front, planes, faces):
 
 @compiled
 def _to_camera(g, half, xpos, xmat, cam_xpos, cam_xmat, camera, p, o, axes, extents):
-    """Pose of geom g in the camera frame: centre p, unit axes (rows), half axes `extents`; o: the camera in the geom's frame."""
+    """Pose of geom g in the camera frame: centre p, unit axes (rows), half axes `extents`; o: the camera in the geom's
+    frame.
+    """
     dx, dy, dz = xpos[g, 0] - cam_xpos[camera, 0], xpos[g, 1] - cam_xpos[camera, 1], xpos[g, 2] - cam_xpos[camera, 2]
     for k in range(3):
         sign = 1.0 if k == 0 else -1.0  # MuJoCo's camera axes are right, up, back; ours right, down, forward
@@ -285,22 +300,29 @@ def _to_camera(g, half, xpos, xmat, cam_xpos, cam_xmat, camera, p, o, axes, exte
 
 @compiled
 def _out_of_view(g, radius, xpos, cam_xpos, cam_xmat, camera, limit_u, limit_v, far):
-    """True when the ball around the geom is behind the camera, beyond `far` or beside the frustum (four planes through the camera)."""
+    """True when the ball around the geom is behind the camera, beyond `far` or beside the frustum (four planes through
+    the camera).
+    """
     dx, dy, dz = xpos[g, 0] - cam_xpos[camera, 0], xpos[g, 1] - cam_xpos[camera, 1], xpos[g, 2] - cam_xpos[camera, 2]
     z = -(cam_xmat[camera, 2] * dx + cam_xmat[camera, 5] * dy + cam_xmat[camera, 8] * dz)
     if z < -radius or z > far + radius:
         return True
     x = abs(cam_xmat[camera, 0] * dx + cam_xmat[camera, 3] * dy + cam_xmat[camera, 6] * dz)
     y = abs(cam_xmat[camera, 1] * dx + cam_xmat[camera, 4] * dy + cam_xmat[camera, 7] * dz)
-    return (x - limit_u * z > radius * math.sqrt(1.0 + limit_u * limit_u)) or (y - limit_v * z > radius * math.sqrt(1.0 + limit_v * limit_v))
+    return (x - limit_u * z > radius * math.sqrt(1.0 + limit_u * limit_u)) or (
+        y - limit_v * z > radius * math.sqrt(1.0 + limit_v * limit_v)
+    )
 
 
 @compiled
 def draw(shapes, halves, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, inverse_depth, codes):
-    """Rasterise every shape into `inverse_depth` (rows, columns), and into `codes` (same shape, int32; None: not wanted).
+    """Rasterise every shape into `inverse_depth` (rows, columns), and into `codes` (same shape, int32; None: not
+    wanted).
 
-    shapes (N, 2) int32: kind, index into xpos/xmat; halves (N, 4) float32: half extents of the shape's box, bounding radius (m).
-    xpos (G, 3), xmat (G, 9), cam_xpos (C, 3), cam_xmat (C, 9): float64, as in MjData. us (columns,), vs (rows,): ray slopes of the pixel centres.
+    shapes (N, 2) int32: kind, index into xpos/xmat; halves (N, 4) float32: half extents of the shape's box, bounding
+    radius (m).
+    xpos (G, 3), xmat (G, 9), cam_xpos (C, 3), cam_xmat (C, 9): float64, as in MjData. us (columns,), vs (rows,): ray
+    slopes of the pixel centres.
     """
     rows, columns = inverse_depth.shape
     pitch, u_first, v_first = us[1] - us[0], us[0], vs[0]
@@ -308,7 +330,12 @@ def draw(shapes, halves, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, in
     inverse_depth[:] = F(1) / far
     if codes is not None:
         codes[:] = np.int32(NO_CODE)
-    p, o, front, edges = np.empty(3, np.float32), np.empty(3, np.float32), np.empty(3, np.float32), np.empty((3, 6, 2), np.float32)
+    p, o, front, edges = (
+        np.empty(3, np.float32),
+        np.empty(3, np.float32),
+        np.empty(3, np.float32),
+        np.empty((3, 6, 2), np.float32),
+    )
     axes, extents, planes = np.empty((3, 3), np.float32), np.empty((3, 3), np.float32), np.empty((3, 3), np.float32)
     faces = np.empty(3, np.int32)
     spans = np.empty((rows, 2), np.uintp)  # unsigned: spares the pixel loops the test for negative indices (5x)
@@ -357,14 +384,19 @@ def _normalise(inverse_depth, far, out):
 
 
 def shape_table(model: mujoco.MjModel, hide_groups: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
-    """`shapes` and `halves` of `draw` for the geoms of a model, without hidden groups and wholly transparent geoms (as `mj_ray`)."""
+    """`shapes` and `halves` of `draw` for the geoms of a model, without hidden groups and wholly transparent geoms (as
+    `mj_ray`).
+    """
     shapes, halves = [], []
     for g in range(model.ngeom):
         if model.geom_group[g] in hide_groups or (model.geom_rgba[g, 3] == 0 and model.geom_matid[g] < 0):
             continue
         kind = int(model.geom_type[g])
         if kind not in SHAPE_NAMES:
-            raise ValueError(f"geom {g} ({model.geom(g).name!r}) has a type that cannot be drawn; allowed: {', '.join(SHAPE_NAMES.values())}")
+            raise ValueError(
+                f"geom {g} ({model.geom(g).name!r}) has a type that cannot be drawn; "
+                f"allowed: {', '.join(SHAPE_NAMES.values())}"
+            )
         half = box_half_extents(kind, model.geom_size[g])
         shapes.append((kind, g))
         halves.append((*half, math.hypot(*half)))
@@ -389,12 +421,21 @@ def pixel_slopes(count: int, pitch: float) -> np.ndarray:
 
 
 class DepthCamera:
-    """A square depth camera of a model: z-depth over `far_m`, 1 where nothing is nearer (hab.md: 128x128, 90 degrees, 10 m)."""
+    """A square depth camera of a model: z-depth over `far_m`, 1 where nothing is nearer."""
 
-    def __init__(self, model: mujoco.MjModel, size: int = 128, fov_deg: float = 90.0, far_m: float = 10.0, camera: str = "head",
-                 hide_groups: tuple[int, ...] = ()):
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        size: int = 128,
+        fov_deg: float = 90.0,
+        far_m: float = 10.0,
+        camera: str = "head",
+        hide_groups: tuple[int, ...] = (),
+    ):
         if size < 2 or not 0.0 < fov_deg < 180.0 or far_m <= 0.0:
-            raise ValueError(f"depth camera: size {size} (at least 2), fov_deg {fov_deg} (0 to 180), far_m {far_m} (above 0)")
+            raise ValueError(
+                f"depth camera: size {size} (at least 2), fov_deg {fov_deg} (0 to 180), far_m {far_m} (above 0)"
+            )
         self.size = size
         self._camera = model.camera(camera).id
         self._far = F(far_m)
@@ -404,15 +445,29 @@ class DepthCamera:
 
     def render(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
         """Write the image of the present geom and camera poses to `out` (size, size) float32 and return it."""
-        draw(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat, self._camera, self._slopes,
-             self._slopes, self._far, self._inverse_depth, None)
+        draw(
+            self._shapes,
+            self._halves,
+            data.geom_xpos,
+            data.geom_xmat,
+            data.cam_xpos,
+            data.cam_xmat,
+            self._camera,
+            self._slopes,
+            self._slopes,
+            self._far,
+            self._inverse_depth,
+            None,
+        )
         _normalise(self._inverse_depth, self._far, out)
         return out
 
 
 def warm_up() -> None:
     """Compile the kernels, or load them from the cache, so that processes started later find them there."""
-    model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><camera name='head'/><geom size='.1' pos='0 0 -1'/></worldbody></mujoco>")
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><camera name='head'/><geom size='.1' pos='0 0 -1'/></worldbody></mujoco>"
+    )
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     DepthCamera(model, size=16).render(data, np.empty((16, 16), np.float32))

@@ -1,7 +1,7 @@
-"""Registers the environments with Gymnasium: `gymnasium.make("rearrange/Pick-v0")`.
+"""Registers the environments with Gymnasium: `import rearrange; gymnasium.make("rearrange/Pick-v0")`.
 
-`register_envs` is the entry point of this package in Gymnasium's plugin group `gymnasium.envs`, so it runs whenever Gymnasium is
-imported and therefore imports nothing itself.
+Gymnasium 1.0 and newer have no plug-in discovery, so `rearrange/__init__.py` calls this; without that import,
+`gymnasium.make("rearrange:rearrange/Pick-v0")` does it in one go.
 """
 
 from __future__ import annotations

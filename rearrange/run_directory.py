@@ -5,7 +5,7 @@
     git.txt, git.diff   the code                 checkpoints/, videos/
     status.json      running, finished, stopped or failed, and the final figures
 
-`plan` decides where a run goes and refuses what cannot be, writing nothing; `Run.create` writes, once all else is checked.
+`plan` decides where a run goes and refuses what cannot be, writing nothing; `Run.create` writes, once all is checked.
 """
 
 from __future__ import annotations
@@ -58,14 +58,18 @@ class Run:
             for folder in (self.checkpoints, self.videos):
                 folder.mkdir(exist_ok=True)
             (self.path / "config.yaml").write_text(_yaml(self.settings.config), encoding="utf-8")
-            (self.path / "overrides.yaml").write_text(OmegaConf.to_yaml(list(self.settings.overrides)), encoding="utf-8")
+            (self.path / "overrides.yaml").write_text(
+                OmegaConf.to_yaml(list(self.settings.overrides)), encoding="utf-8"
+            )
             _write_git_state(self.path)
             self._created = True
             self._write_status("running")
         except FileExistsError:
             raise UserError(_exists(self.path, self.settings.command)) from None
         except OSError as error:
-            raise UserError(f"cannot write to {self.path}: {error.strerror}. Choose another place with output=.") from error
+            raise UserError(
+                f"cannot write to {self.path}: {error.strerror}. Choose another place with output=."
+            ) from error
         _point_latest(self.path)
         self.log(f"$ {shlex.join(['rearrange', self.settings.command, *self.settings.overrides])}")
 
@@ -92,7 +96,9 @@ class Run:
 
     def _write_status(self, status: str, result: dict[str, float] | None = None) -> None:
         temporary = self.path / "status.json.part"
-        temporary.write_text(json.dumps({"status": status, "result": result or {}, "time": time.time()}), encoding="utf-8")
+        temporary.write_text(
+            json.dumps({"status": status, "result": result or {}, "time": time.time()}), encoding="utf-8"
+        )
         temporary.replace(self.path / "status.json")
 
 
@@ -105,7 +111,7 @@ def _yaml(config: DictConfig) -> str:
 
 
 def plan(settings: Settings) -> Run:
-    """The run that `settings` describe. Refuses an existing directory and one that cannot be written; writes nothing."""
+    """The run that `settings` describe. Refuses a directory that exists or cannot be written; writes nothing."""
     resume = settings.config.get("resume", False)
     if resume:
         return _plan_resumed(settings, force=resume == "force")
@@ -130,13 +136,15 @@ def folder_of(config: DictConfig, command: str) -> Path:
 def checked_name(name: str) -> str:
     """`name` if it can be a directory's."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,=+ -]{0,199}", name) or name == LATEST:
-        raise UserError(f"name={name} is not allowed: use letters, digits, '-', '_' and '.', not starting with '-' or '.', and not "
-                        f"'{LATEST}', which is the link to the newest run.")
+        raise UserError(
+            f"name={name} is not allowed: use letters, digits, '-', '_' and '.', not starting with '-' or '.', and not "
+            f"'{LATEST}', which is the link to the newest run."
+        )
     return name
 
 
 def settings_to_resume(command: str, words: list[str]) -> Settings:
-    """Settings for `resume=`: those typed now on top of those saved with the run, so that only what is typed can change."""
+    """Settings for `resume=`: those typed now on top of those saved with the run; only what is typed can change."""
     output, what, name = _typed(words, "output") or "outputs", _typed(words, "skill"), _typed(words, "name")
     if what is None and (experiment := _typed(words, "experiment")):
         what = compose(command, [f"experiment={experiment}"]).choices.get("skill")
@@ -150,7 +158,9 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
     for key, (_, new) in difference(before, now.config).items():
         OmegaConf.update(config, key, new, force_add=True)
     config.name, config.output, config.resume = path.name, output, now.config.resume
-    return Settings(command, tuple(w for w in now.overrides if w.split("=")[0] != "resume"), now.choices, config, now.keys)
+    return Settings(
+        command, tuple(w for w in now.overrides if w.split("=")[0] != "resume"), now.choices, config, now.keys
+    )
 
 
 def _plan_resumed(settings: Settings, force: bool) -> Run:
@@ -158,8 +168,10 @@ def _plan_resumed(settings: Settings, force: bool) -> Run:
     changed = difference(_saved_config(path), settings.config)
     if changed and not force:
         lines = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
-        raise UserError(f"{path} was started with other settings ({lines}). Leave them out to continue it as it was, or write "
-                        f"resume=force to change them.")
+        raise UserError(
+            f"{path} was started with other settings ({lines}). Leave them out to continue it as it was, or write "
+            f"resume=force to change them."
+        )
     if read_status(path)["status"] == "finished" and not changed:
         raise UserError(f"{path} is finished. To train further, raise steps= and write resume=force.")
     _check_writable(path)
@@ -175,7 +187,9 @@ def difference(old: DictConfig, new: DictConfig) -> dict[str, tuple[Any, Any]]:
 def runs(output: Path, command: str, what: str | None = None) -> list[Path]:
     """All runs of a command, newest last."""
     found = [path.parent for path in Path(output).glob(f"{command}/{what or '*'}/*/config.yaml")]
-    return sorted((path for path in found if not path.is_symlink()), key=lambda path: (path / "config.yaml").stat().st_mtime)
+    return sorted(
+        (path for path in found if not path.is_symlink()), key=lambda path: (path / "config.yaml").stat().st_mtime
+    )
 
 
 def find_run(output: Path, command: str, what: str | None = None, name: str | None = None) -> Path:
@@ -204,7 +218,9 @@ def _saved_config(path: Path) -> DictConfig:
 
 
 def _typed(words: list[str], key: str) -> str | None:
-    values = [word.split("=", 1)[1].strip("'\"") for word in words if word.lstrip("+").split("=")[0] == key and "=" in word]
+    values = [
+        word.split("=", 1)[1].strip("'\"") for word in words if word.lstrip("+").split("=")[0] == key and "=" in word
+    ]
     return values[-1] if values else None
 
 
@@ -246,15 +262,19 @@ def _write_git_state(path: Path) -> None:
     home = Path(__file__).resolve().parents[1]
     if not (home / ".git").exists():
         return
-    commit, status, diff = (_git(home, *words) for words in (
-        ("log", "-1", "--format=%H %cI%n%s"), ("status", "--short", "--branch"), ("diff", "HEAD")))
+    commit, status, diff = (
+        _git(home, *words)
+        for words in (("log", "-1", "--format=%H %cI%n%s"), ("status", "--short", "--branch"), ("diff", "HEAD"))
+    )
     (path / "git.txt").write_text(f"{commit}{status}", encoding="utf-8")
     (path / "git.diff").write_text(diff, encoding="utf-8")
 
 
 def _git(home: Path, *words: str) -> str:
     try:
-        done = subprocess.run(["git", "-C", str(home), *words], capture_output=True, text=True, errors="replace", timeout=20)
+        done = subprocess.run(
+            ["git", "-C", str(home), *words], capture_output=True, text=True, errors="replace", timeout=20
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout

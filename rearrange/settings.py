@@ -1,7 +1,8 @@
 """From the words of a command line to a checked configuration. Hydra composes; this file refuses what Hydra lets pass.
 
-Hydra alone accepts `+key=value` for a key that nothing reads, and answers a typo with the advice to write just that. Here every
-group, choice, key, type and range is checked before anything else is imported, and each mistake is one sentence.
+Hydra alone accepts `+key=value` for a key that nothing reads, and answers a typo with the advice to write just that.
+Here every group, choice, key, type and range is checked before anything else is imported, and each mistake is one
+sentence.
 """
 
 from __future__ import annotations
@@ -78,8 +79,10 @@ def require(settings: Settings) -> None:
     if group and not settings.choices.get(group):
         options = keys.choices(group)
         word = options[0] if group == "bench" else f"{group}={options[0]}"
-        raise UserError(f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
-                        f"{word}. Choices: {', '.join(options)}.")
+        raise UserError(
+            f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
+            f"{word}. Choices: {', '.join(options)}."
+        )
 
 
 def expand(command: str, words: list[str]) -> list[dict[str, str]]:
@@ -93,7 +96,9 @@ def expand(command: str, words: list[str]) -> list[dict[str, str]]:
             if not override.is_sweep_override():
                 continue
             if not override.is_discrete_sweep():
-                raise UserError(f"'{word}' is a continuous interval; list its values instead, as {override.key_or_group}=1,2,3.")
+                raise UserError(
+                    f"'{word}' is a continuous interval; list its values instead, as {override.key_or_group}=1,2,3."
+                )
             swept[override.key_or_group] = [str(value) for value in override.sweep_string_iterator()]
     return [dict(zip(swept, values, strict=True)) for values in itertools.product(*swept.values())]
 
@@ -104,7 +109,7 @@ def is_swept(command: str, word: str) -> bool:
 
 
 def parse(command: str, word: str, parser: OverridesParser | None = None) -> Override:
-    """One `key=value`. Values of text keys and paths may hold any character, so they are quoted before Hydra reads them."""
+    """One `key=value`. Text and paths may hold any character, so they are quoted before Hydra reads them."""
     key, equals, value = word.partition("=")
     if word.startswith("~"):
         raise UserError(f"'{word}': settings cannot be removed, only changed; write {key[1:]}=value.")
@@ -117,8 +122,10 @@ def parse(command: str, word: str, parser: OverridesParser | None = None) -> Ove
     try:
         return (parser or OverridesParser.create()).parse_overrides([word])[0]
     except (OverrideParseException, HydraException) as error:
-        raise UserError(f"cannot read '{word}': brackets and quotes must be balanced, and a value with spaces, commas, "
-                        f"= or braces needs quotes that reach the program, as in \"{key or 'name'}='a=b'\".") from error
+        raise UserError(
+            f"cannot read '{word}': brackets and quotes must be balanced, and a value with spaces, commas, "
+            f"= or braces needs quotes that reach the program, as in \"{key or 'name'}='a=b'\"."
+        ) from error
 
 
 def _is_special(value: str) -> bool:
@@ -213,8 +220,10 @@ def _apply(config: DictConfig, override: Override, command: str) -> None:
     _refuse_plus(override)
     node = OmegaConf.select(config, name)
     if isinstance(node, DictConfig) and not isinstance(value, dict):
-        raise UserError(f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as "
-                        f"{name}.{next(iter(node))}.")
+        raise UserError(
+            f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as "
+            f"{name}.{next(iter(node))}."
+        )
     try:
         OmegaConf.update(config, name, value, merge=True)
     except OmegaConfBaseException as error:
@@ -240,13 +249,16 @@ def _unknown_key(name: str, config: DictConfig, command: str, added: bool) -> st
 
 
 def nearest(name: str, known: list[str]) -> str | None:
-    """The key that was probably meant: the same last part, else the closest spelling of the whole, else of the last part."""
+    """The key that was probably meant: the same last part, else the closest spelling of the whole or the last part."""
     last = name.split(".")[-1]
     by_last: dict[str, str] = {}
     for key in known:
         by_last.setdefault(key.split(".")[-1], key)
     if last in by_last:
         return by_last[last]
+    for part, key in by_last.items():
+        if last == "".join(word[0] for word in part.split("_")) and len(last) > 1:
+            return key  # lr is learning_rate
     whole = difflib.get_close_matches(name, known, 1, cutoff=0.7)
     part = difflib.get_close_matches(last, by_last, 1, cutoff=0.7)
     return whole[0] if whole else by_last[part[0]] if part else None

@@ -19,12 +19,14 @@ from rearrange.contacts import NO_OWNER, robot_forces, robot_touches
 from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_DELTA_RAD, ARM_LIMITS_RAD, ARM_START_RAD
+from rearrange.geometry import matrix_quat
 from rearrange.objects import OBJECTS, STANDARD_SET
 from rearrange.suction import Suction
 
 STEP_S = 1 / 30
 
 _SETTLE_CHUNK = 9  # substeps; MuJoCo puts resting objects to sleep after ten
+_HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
 _MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
 
@@ -248,8 +250,11 @@ class Simulator:
         self.data.qpos[self.model.joint(name).qposadr[0]] = value
 
     def put_in_hand(self, i: int) -> None:
-        """Move object i so that its middle is at the end-effector's tip, as Habitat does, and hold it."""
-        self._set_object(i, (*self.ee_position, *self.data.xquat[self._bodies[i]].tolist()))
+        """Hold object i by the middle of its top, as if it had been picked from above."""
+        x_axis, y_axis, z_axis = np.array(self._ee_matrix).reshape(3, 3).T
+        upright = matrix_quat(np.column_stack([z_axis, y_axis, -x_axis]))
+        middle = np.array(self.ee_position) + (self.object_half_extents(i)[2] - _HOLD_DEPTH_M) * x_axis
+        self._set_object(i, (*middle, *upright))
         mujoco.mj_forward(self.model, self.data)
         self.suction.hold_object(self._slots[i])
         self._read_hold()

@@ -1,7 +1,7 @@
 """`-m`: one run per combination of comma-separated values, one after another, with a table at the end.
 
-Each job is a process of its own (`python -m rearrange ...`) in its own directory, named by what is swept. A sweep that is typed again skips
-jobs that are finished; with `resume=true` it also continues those that were stopped.
+Each job is a process of its own (`python -m rearrange ...`) in its own directory, named by what is swept. A sweep that
+is typed again skips jobs that are finished; with `resume=true` it also continues those that were stopped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Job:
 
 
 def run(command: str, words: list[str], launch: Launch | None = None) -> int:
-    """Run all jobs; 0 if each one is finished, 130 if stopped, else 1. Every job is checked before the first one starts."""
+    """Run all jobs; 0 if each one is finished, 130 if stopped, else 1. Every job is checked before the first starts."""
     jobs = plan(command, words)
     print(f"sweep: {len(jobs)} jobs, {sum(job.done for job in jobs)} finished before", flush=True)
     codes: dict[Path, int] = {}
@@ -78,13 +78,18 @@ def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
         raise UserError(f"{path} exists already with other settings ({shown}). Give this sweep a name= of its own.")
     done = read_status(path)["status"] == "finished"
     if not done and not typed.config.get("resume"):
-        raise UserError(f"{path} exists already and is not finished. Continue the sweep with resume=true, or choose another name=.")
+        raise UserError(
+            f"{path} exists already and is not finished. Continue the sweep with resume=true, or choose another name=."
+        )
     return Job((command, *words) + (() if done else ("resume=true",)), swept, path, done)
 
 
 def _name(base: str | None, swept: dict[str, str]) -> str:
     """`<base>_seed-0_clip-0.2`: what is swept, by the last part of each key."""
-    parts = [f"{key.split('.')[-1]}-{''.join(c if c.isalnum() or c in '.-+_' else '-' for c in value)}" for key, value in swept.items()]
+    parts = [
+        f"{key.split('.')[-1]}-{''.join(c if c.isalnum() or c in '.-+_' else '-' for c in value)}"
+        for key, value in swept.items()
+    ]
     return "_".join(([base] if base else []) + parts) or "sweep"
 
 
@@ -117,4 +122,6 @@ def table(jobs: list[Job], codes: dict[Path, int]) -> str:
         figures = " ".join(f"{key.split('/')[-1]} {value:.3g}" for key, value in list(saved["result"].items())[:4])
         rows.append([" ".join(f"{key}={value}" for key, value in job.swept.items()), state, figures, str(job.path)])
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

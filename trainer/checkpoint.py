@@ -112,7 +112,7 @@ def space_to_plain(space: spaces.Space) -> dict[str, Any]:
         return {"dict": {k: space_to_plain(s) for k, s in space.items()}}
     if isinstance(space, spaces.Discrete):
         return {"discrete": int(space.n)}
-    uniform = len(space.shape) == 3 or (np.ptp(space.low) == 0 and np.ptp(space.high) == 0 if space.low.size else True)
+    uniform = all((bound == bound.flat[0]).all() for bound in (space.low, space.high) if bound.size)
     low, high = (float(b.flat[0]) if uniform else b.tolist() for b in (space.low, space.high))
     return {"box": list(space.shape), "low": low, "high": high}
 

@@ -219,7 +219,7 @@ class Collector:
             if silent.max() > self.config.step_timeout_s:
                 e = int(silent.argmax())
                 raise WorkerError(f"{self.workers[self.worker_of[e]].name} hangs: environment {e} has not finished its step "
-                                  f"for {silent[e]:.0f} s (collect.step_timeout_s={self.config.step_timeout_s:g}).")
+                                  f"for {silent[e]:.0f} s (trainer.step_timeout_s={self.config.step_timeout_s:g}).")
 
     def _poll(self, timeout_s: float) -> list[tuple[WorkerProcess, list[tuple[bytes, bytes]]]]:
         out = []

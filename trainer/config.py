@@ -80,16 +80,17 @@ class TrainConfig:
         return self.collect.num_envs * self.collect.rollout_steps
 
     def check(self) -> None:
-        """Raise ValueError with one sentence, naming key, value and rule, for the first setting that cannot work."""
+        """Raise ValueError with one sentence for the first setting that cannot work: its key on the command line (where
+        `collect` is called `trainer`, by the choice of how to collect), value and rule."""
         c, p = self.collect, self.ppo
         positive = {
-            "steps": self.steps, "collect.num_envs": c.num_envs, "collect.rollout_steps": c.rollout_steps,
+            "steps": self.steps, "trainer.num_envs": c.num_envs, "trainer.rollout_steps": c.rollout_steps,
             "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
-            "ppo.clip": p.clip, "collect.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
+            "ppo.clip": p.clip, "trainer.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
             "checkpoint_every_s": self.checkpoint_every_s, "episode_window": self.episode_window, "ppo.reward_scale": p.reward_scale,
         }
         optional = {
-            "collect.num_workers": c.num_workers, "collect.min_batch": c.min_batch, "collect.max_batch": c.max_batch,
+            "trainer.num_workers": c.num_workers, "trainer.min_batch": c.min_batch, "trainer.max_batch": c.max_batch,
             "torch_threads": self.torch_threads, "ppo.max_grad_norm": p.max_grad_norm, "ppo.target_kl": p.target_kl,
             "ppo.max_importance_weight": p.max_importance_weight,
         }
@@ -103,11 +104,11 @@ class TrainConfig:
         if p.schedule not in ("cosine", "linear", "constant"):
             raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
         if c.mode not in ("ver",):
-            raise ValueError(f"collect.mode={c.mode} is not one of: ver.")
+            raise ValueError(f"trainer.mode={c.mode} is not one of: ver.")
         if p.mini_batches > self.steps_per_rollout:
             raise ValueError(f"ppo.mini_batches={p.mini_batches} exceeds the {self.steps_per_rollout} steps of a rollout "
-                             f"(collect.num_envs={c.num_envs} x collect.rollout_steps={c.rollout_steps}).")
+                             f"(trainer.num_envs={c.num_envs} x trainer.rollout_steps={c.rollout_steps}).")
         if c.min_batch and c.min_batch > c.num_envs:
-            raise ValueError(f"collect.min_batch={c.min_batch} exceeds collect.num_envs={c.num_envs}.")
+            raise ValueError(f"trainer.min_batch={c.min_batch} exceeds collect.num_envs={c.num_envs}.")
         if not 0 < p.entropy_bounds[0] <= p.entropy_bounds[1]:
             raise ValueError(f"ppo.entropy_bounds={p.entropy_bounds} must be (low, high) with 0 < low <= high.")

@@ -1,11 +1,13 @@
-"""Metrics of a run, to files that any tool reads: metrics.jsonl, metrics.csv, TensorBoard; and Weights & Biases on request.
+"""Metrics of a run, to files that any tool reads: metrics.jsonl, metrics.csv, TensorBoard; W&B on request.
 
 Nothing here may end a training run: a full disk or a failing service is one warning.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import logging
 import math
@@ -21,12 +23,17 @@ _log = logging.getLogger(__name__)
 class MetricsLogger:
     """Appends one row per call. An observer of `trainer.train`: call it with (step, metrics).
 
-    wandb: None, or the settings mode ("offline" or "online"), project, entity, group; config: what to store with the W&B run.
+    wandb: None, or the settings mode ("offline" or "online"), project, entity, group. config: kept with the W&B run.
     resume_step: when a run is continued, rows after this step are dropped, since they will be written again.
     """
 
-    def __init__(self, run_dir: str | Path, wandb: Mapping[str, Any] | None = None, resume_step: int | None = None,
-                 config: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        run_dir: str | Path,
+        wandb: Mapping[str, Any] | None = None,
+        resume_step: int | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
         self.run_dir = Path(run_dir)
         self._warned: set[str] = set()
         self._sinks: dict[str, Any] = {}
@@ -65,7 +72,9 @@ class MetricsLogger:
         except Exception as error:  # whatever a disk, TensorBoard or a service can raise
             if name not in self._warned:
                 self._warned.add(name)
-                _log.warning("%s: metrics are not written (%s: %s); training goes on.", name, type(error).__name__, error)
+                _log.warning(
+                    "%s: metrics are not written (%s: %s); training goes on.", name, type(error).__name__, error
+                )
 
 
 class JsonLines:
@@ -73,69 +82,55 @@ class JsonLines:
 
     def __init__(self, path: Path, resume_step: int | None = None) -> None:
         self.path = path
-        self._torn = False  # the last write may have left half a line
+        _drop_torn_line(path)
         if resume_step is not None and path.exists():
             rows = [row for row in read_jsonl(path) if row["step"] <= resume_step]
             _replace(path, "".join(json.dumps(row) + "\n" for row in rows))
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         row = {"step": step, **{key: value if math.isfinite(value) else None for key, value in metrics.items()}}
-        text = ("\n" if self._torn else "") + json.dumps(row) + "\n"
-        self._torn = True
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(text)
-        self._torn = False
+        _append(self.path, json.dumps(row) + "\n")
 
     def close(self) -> None:
         """Nothing stays open between rows."""
 
 
 class Csv:
-    """A table with the column `step` first. A metric not seen before adds a column: the file is rewritten with the new header."""
+    """A table with the column `step` first. A new metric adds a column: the file is rewritten with the new header."""
 
     def __init__(self, path: Path, resume_step: int | None = None) -> None:
         self.path = path
         self.columns: list[str] = []
-        self._torn = False
+        _drop_torn_line(path)
         if path.exists():
             rows = self._read()
             if resume_step is not None:
-                self._rewrite([row for row in rows if int(row["step"]) <= resume_step])
+                self._rewrite([row for row in rows if int(row["step"]) <= resume_step], self.columns)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         row = {"step": str(step), **{key: repr(value) for key, value in metrics.items()}}
         new = [key for key in row if key not in self.columns]
-        if new or self._torn:
+        if new:
             rows = self._read() if self.path.exists() else []
-            self.columns = self.columns + [key for key in row if key not in self.columns]
-            self._rewrite(rows + [row])
-            self._torn = False
-            return
-        self._torn = True
-        with open(self.path, "a", newline="", encoding="utf-8") as file:
-            csv.DictWriter(file, self.columns, lineterminator="\n").writerow(row)
-        self._torn = False
+            self._rewrite([*rows, row], [*self.columns, *(key for key in new if key not in self.columns)])
+        else:
+            _append(self.path, _csv_text([row], self.columns))
 
     def close(self) -> None:
         """Nothing stays open between rows."""
 
     def _read(self) -> list[dict[str, str]]:
-        """The whole rows of the file; sets the columns."""
+        """The rows of the file; sets the columns."""
         with open(self.path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
-            rows = [row for row in reader if (row["step"] or "").isdecimal() and None not in row.values()]
+            rows = [row for row in reader if (row["step"] or "").isdecimal()]
             self.columns = list(reader.fieldnames or [])
         return rows
 
-    def _rewrite(self, rows: list[dict[str, str]]) -> None:
-        lines = [self.columns] + [[row.get(column, "") for column in self.columns] for row in rows]
-        temporary = self.path.with_suffix(".csv.part")
-        try:
-            with open(temporary, "w", newline="", encoding="utf-8") as file:
-                csv.writer(file, lineterminator="\n").writerows(lines)
-            temporary.replace(self.path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    def _rewrite(self, rows: list[dict[str, str]], columns: list[str]) -> None:
+        header = {column: column for column in columns}
+        _replace(self.path, _csv_text([header, *rows], columns))
+        self.columns = columns
 
 
 class TensorBoard:
@@ -156,7 +151,7 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A W&B run: offline unless settings["mode"] is "online"; without a network or an account, online becomes offline."""
+    """A W&B run: offline unless settings["mode"] is "online", and also where that cannot be had."""
 
     def __init__(self, run_dir: Path, settings: Mapping[str, Any], config: Mapping[str, Any] | None) -> None:
         # wandb reports its own crashes over the network unless told not to before it is imported
@@ -165,9 +160,15 @@ class WeightsAndBiases:
 
         mode = settings.get("mode") or "offline"
         common = {
-            "project": settings.get("project") or "rearrange", "entity": settings.get("entity"), "group": settings.get("group"),
-            "dir": str(run_dir), "id": _stored_id(run_dir / "wandb_id.txt"), "name": run_dir.name, "resume": "allow",
-            "config": dict(config or {}), "settings": wandb.Settings(silent=True, console="off", init_timeout=30, disable_git=True),
+            "project": settings.get("project") or "rearrange",
+            "entity": settings.get("entity"),
+            "group": settings.get("group"),
+            "dir": str(run_dir),
+            "id": _stored_id(run_dir / "wandb_id.txt"),
+            "name": run_dir.name,
+            "resume": "allow",
+            "config": dict(config or {}),
+            "settings": wandb.Settings(silent=True, console="off", init_timeout=30, disable_git=True),
         }
         try:
             self._run = wandb.init(mode=mode, **common)
@@ -202,10 +203,39 @@ def read_jsonl(path: str | Path) -> list[dict[str, float]]:
     return rows
 
 
+def _csv_text(rows: list[dict[str, str]], columns: list[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([row.get(column, "") for column in columns] for row in rows)
+    return text.getvalue()
+
+
+def _append(path: Path, text: str) -> None:
+    """Append whole lines: what a full disk leaves of them is taken back."""
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with open(path, "a", newline="", encoding="utf-8") as file:
+            file.write(text)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.truncate(path, size)
+        raise
+
+
+def _drop_torn_line(path: Path) -> None:
+    """Cut off a last line that a crash left without its end."""
+    if path.exists():
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(path, whole)
+
+
 def _replace(path: Path, text: str) -> None:
+    """Rewrite a file so that it is never half there."""
     temporary = path.with_name(path.name + ".part")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        with open(temporary, "w", newline="", encoding="utf-8") as file:
+            file.write(text)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

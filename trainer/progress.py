@@ -1,4 +1,4 @@
-"""How a run shows itself: one live line on a terminal, plain lines elsewhere, and the learning curve as a picture in text."""
+"""How a run shows itself: one live line on a terminal, plain lines elsewhere, and the learning curve in text."""
 
 from __future__ import annotations
 
@@ -21,12 +21,22 @@ _CURVE_POINTS = 24
 class Progress:
     """Context manager; an observer of `trainer.train`: call it with (step, metrics).
 
-    total: steps at the end. start: where a resumed run begins. live: whether a terminal gets a live line; elsewhere there is a plain line
-    every `every_s`. log: called with every plain line, also of a live run, for a log file. unit: what is counted.
+    total: steps at the end. start: where a resumed run begins. live: whether a terminal gets a live line; elsewhere
+    there is a plain line every `every_s`. log: called with every plain line, also of a live run, for a log file.
+    unit: what is counted.
     """
 
-    def __init__(self, total: int, title: str, start: int = 0, live: bool = True, every_s: float = 10.0, out: TextIO | None = None,
-                 log: Callable[[str], None] | None = None, unit: str = "steps") -> None:
+    def __init__(
+        self,
+        total: int,
+        title: str,
+        start: int = 0,
+        live: bool = True,
+        every_s: float = 10.0,
+        out: TextIO | None = None,
+        log: Callable[[str], None] | None = None,
+        unit: str = "steps",
+    ) -> None:
         self.total, self.title, self.every_s, self.unit = total, title, every_s, unit
         self.out = out or sys.stdout
         self.live = live and is_terminal(self.out)
@@ -162,16 +172,26 @@ def resample(values: Sequence[float], points: int) -> list[float]:
     return [sum(values[a:b]) / (b - a) for a, b in zip(edges, edges[1:], strict=False)]
 
 
-def sparkline(values: Sequence[float], points: int = _CURVE_POINTS, low: float = 0.0, high: float = 1.0, unicode: bool = True) -> str:
+def sparkline(
+    values: Sequence[float], points: int = _CURVE_POINTS, low: float = 0.0, high: float = 1.0, unicode: bool = True
+) -> str:
     """A small curve of block characters between `low` and `high`."""
     blocks = _BLOCKS if unicode else _ASCII_BLOCKS
     scaled = [min(max((value - low) / (high - low), 0.0), 1.0) for value in resample(values, points)]
     return "".join(blocks[1 + round(value * (len(blocks) - 2))] for value in scaled)
 
 
-def learning_curve(steps: Sequence[float], values: Sequence[float], title: str = "success", width: int = 64, height: int = 10,
-                   low: float = 0.0, high: float = 1.0, unicode: bool = True) -> str:
-    """A picture in text of `values` over `steps`, for the end of a run; values between `low` and `high`, shown as percent."""
+def learning_curve(
+    steps: Sequence[float],
+    values: Sequence[float],
+    title: str = "success",
+    width: int = 64,
+    height: int = 10,
+    low: float = 0.0,
+    high: float = 1.0,
+    unicode: bool = True,
+) -> str:
+    """A picture in text of `values` (between `low` and `high`, shown as percent) over `steps`."""
     points = [(s, v) for s, v in zip(steps, values, strict=True) if v is not None and math.isfinite(v)]
     if not points:
         return f"{title}: no episode has ended yet"

@@ -13,7 +13,9 @@ from rearrange.home import compile_home, home_mjcf
 from rearrange.layouts import make_layout
 from rearrange.objects import OBJECTS, STANDARD_SET
 
-SAMPLE = [(split, index) for split, count in (("train", 18), ("val", 11), ("test", 11)) for index in range(1000, 1000 + count)]
+SAMPLE = [
+    (split, index) for split, count in (("train", 18), ("val", 11), ("test", 11)) for index in range(1000, 1000 + count)
+]
 STEPS_PER_S = 120
 
 
@@ -25,14 +27,17 @@ def home():
 
 def place(model, data, index, position, yaw=0.0):
     address = model.joint(f"object_{index}").qposadr[0]
-    data.qpos[address:address + 7] = (*position, *yaw_quat(yaw))
+    data.qpos[address : address + 7] = (*position, *yaw_quat(yaw))
 
 
 def receptacle_point(layout, receptacle, u=0.0, v=0.0):
     """World point on a receptacle (drawers shut) at fractions u, v of its half extents."""
     body = next((b for b in layout.bodies if b.name == receptacle.parent), None)
-    x, y = from_frame(u * receptacle.half_extents_m[0], v * receptacle.half_extents_m[1],
-                      (*receptacle.center_m[:2], receptacle.yaw_rad))
+    x, y = from_frame(
+        u * receptacle.half_extents_m[0],
+        v * receptacle.half_extents_m[1],
+        (*receptacle.center_m[:2], receptacle.yaw_rad),
+    )
     if body is None:
         return np.array((x, y, receptacle.center_m[2]))
     return np.array((*from_frame(x, y, body.pose()), receptacle.center_m[2] + body.position_m[2]))
@@ -48,7 +53,9 @@ def filled(split, index):
     for receptacle in layout.receptacles:
         for k in free:
             kind = OBJECTS[STANDARD_SET[k]]
-            if 2 * kind.half_height_m < receptacle.clearance_m - 0.01 and kind.radius_m < min(receptacle.half_extents_m):
+            if 2 * kind.half_height_m < receptacle.clearance_m - 0.01 and kind.radius_m < min(
+                receptacle.half_extents_m
+            ):
                 put[k] = receptacle_point(layout, receptacle) + (0, 0, kind.half_height_m + 0.0005)
                 place(model, data, k, put[k], rng.uniform(-math.pi, math.pi))
                 free.remove(k)
@@ -101,12 +108,19 @@ def test_a_pulled_drawer_takes_its_contents_along_and_stays(home):
     data = mujoco.MjData(model)
     data.qpos[model.joint("base_x").qposadr[0]] = -5.0
     for k, name in enumerate(("drawer_0", "drawer_1")):
-        place(model, data, k + 4, receptacle_point(layout, layout.receptacle(name)) + (0, 0, OBJECTS[STANDARD_SET[k + 4]].half_height_m))
+        place(
+            model,
+            data,
+            k + 4,
+            receptacle_point(layout, layout.receptacle(name)) + (0, 0, OBJECTS[STANDARD_SET[k + 4]].half_height_m),
+        )
         body = model.body(name).id
         handle, grip = model.site(f"{name}_handle").id, np.zeros(6)
         for _ in range(STEPS_PER_S * 3):
             opening, speed = data.qpos[model.joint(name).qposadr[0]], data.qvel[model.joint(name).dofadr[0]]
-            grip[:3] = data.xmat[body].reshape(3, 3)[:, 0] * np.clip(60 * (0.46 - opening) + 20 * (0.3 - speed), -40, 40)
+            grip[:3] = data.xmat[body].reshape(3, 3)[:, 0] * np.clip(
+                60 * (0.46 - opening) + 20 * (0.3 - speed), -40, 40
+            )
             data.qfrc_applied[:] = 0
             mujoco.mj_applyFT(model, data, grip[:3], grip[3:], data.site_xpos[handle], body, data.qfrc_applied)
             mujoco.mj_step(model, data)
@@ -143,7 +157,7 @@ def test_the_fridge_door_opens_by_its_handle_and_stays(home):
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_a_pressed_object_does_not_sink(home, name):
-    """300 N, more than the arm gives, press it into a table by less than 5 mm; released, it rests on the table again."""
+    """A press that grows to 300 N sinks it into a table by less than 5 mm; released, it rests on the table again."""
     layout, model = home
     data = mujoco.MjData(model)
     data.qpos[model.joint("base_x").qposadr[0]] = -5.0
@@ -152,8 +166,9 @@ def test_a_pressed_object_does_not_sink(home, name):
     place(model, data, k, table + (0, 0, kind.half_height_m))
     body = model.body(f"object_{k}").id
     lowest = np.inf
+    mujoco.mj_step(model, data, nstep=STEPS_PER_S // 2)
     for step in range(2 * STEPS_PER_S):
-        data.xfrc_applied[body, 2] = -300.0 if step < STEPS_PER_S else 0.0
+        data.xfrc_applied[body, 2] = -min(300.0, 10.0 * step) if step < STEPS_PER_S else 0.0
         mujoco.mj_step(model, data)
         lowest = min(lowest, data.xpos[body, 2])
     assert table[2] + kind.half_height_m - lowest < 0.005
@@ -182,12 +197,18 @@ def test_names_of_the_model(home):
     for name in (*fetch.BASE_JOINT_NAMES, *arm):
         assert model.joint(name).name == name
     for k in range(len(OBJECTS)):
-        assert model.geom(f"object_{k}").bodyid[0] == model.joint(f"object_{k}").bodyid[0] == model.body(f"object_{k}").id
+        assert (
+            model.geom(f"object_{k}").bodyid[0] == model.joint(f"object_{k}").bodyid[0] == model.body(f"object_{k}").id
+        )
         weld = model.equality(f"hold_object_{k}")
         assert (weld.type[0], weld.active0[0]) == (mujoco.mjtEq.mjEQ_WELD, 0)
         assert (weld.obj1id[0], weld.obj2id[0]) == (model.body("gripper").id, model.body(f"object_{k}").id)
     for body in layout.bodies:
-        assert model.geom(f"{body.name}_handle").bodyid[0] == model.site(f"{body.name}_handle").bodyid[0] == model.body(body.name).id
+        assert (
+            model.geom(f"{body.name}_handle").bodyid[0]
+            == model.site(f"{body.name}_handle").bodyid[0]
+            == model.body(body.name).id
+        )
         assert model.equality(f"hold_{body.name}").type[0] == mujoco.mjtEq.mjEQ_CONNECT
     assert model.site("end_effector").bodyid[0] == model.geom("suction_cup").bodyid[0] == model.body("gripper").id
     groups = {0: 1, 1: 2, 2: 8, 3: 4}
@@ -204,7 +225,7 @@ def test_arm_starts_where_hab_says_and_the_camera_sees_it(home):
     """HAB's start pose puts the end-effector about (0.64, -0.24, 0.94) m before the base, hand downwards."""
     _, model = home
     data = mujoco.MjData(model)
-    for name, value in zip(fetch.JOINT_NAMES, fetch.ARM_START_RAD):
+    for name, value in zip(fetch.JOINT_NAMES, fetch.ARM_START_RAD, strict=True):
         data.qpos[model.joint(name).qposadr[0]] = value
     data.qpos[model.joint("torso_lift").qposadr[0]] = fetch.TORSO_START_M
     mujoco.mj_forward(model, data)
@@ -227,8 +248,11 @@ def test_the_arm_holds_its_pose_and_furniture_stops_the_base(home):
     data = mujoco.MjData(model)
     x, y, yaw = layout.counter_pose
     stand = from_frame(1.0, 0.0, layout.counter_pose)
-    for name, value in zip((*fetch.BASE_JOINT_NAMES, "torso_lift", *fetch.JOINT_NAMES),
-                           (*stand, yaw + math.pi, fetch.TORSO_START_M, *fetch.ARM_START_RAD)):
+    for name, value in zip(
+        (*fetch.BASE_JOINT_NAMES, "torso_lift", *fetch.JOINT_NAMES),
+        (*stand, yaw + math.pi, fetch.TORSO_START_M, *fetch.ARM_START_RAD),
+        strict=True,
+    ):
         data.qpos[model.joint(name).qposadr[0]] = value
     data.ctrl[3:] = (fetch.TORSO_START_M, *fetch.ARM_START_RAD)
     mujoco.mj_step(model, data, nstep=2 * STEPS_PER_S)
@@ -243,10 +267,17 @@ def test_the_arm_holds_its_pose_and_furniture_stops_the_base(home):
 def test_objects_have_their_published_sizes_and_masses(home):
     """Calli et al. 2015: extents in mm and mass in kg."""
     published = {
-        "002_master_chef_can": (102, 102, 139, 0.414), "003_cracker_box": (60, 158, 210, 0.411), "004_sugar_box": (38, 89, 175, 0.514),
-        "005_tomato_soup_can": (66, 66, 101, 0.349), "007_tuna_fish_can": (85, 85, 33, 0.171), "008_pudding_box": (35, 110, 89, 0.187),
-        "009_gelatin_box": (28, 85, 73, 0.097), "010_potted_meat_can": (50, 97, 82, 0.370), "013_apple": (75, 75, 75, 0.068),
-        "024_bowl": (159, 159, 53, 0.147)}
+        "002_master_chef_can": (102, 102, 139, 0.414),
+        "003_cracker_box": (60, 158, 210, 0.411),
+        "004_sugar_box": (38, 89, 175, 0.514),
+        "005_tomato_soup_can": (66, 66, 101, 0.349),
+        "007_tuna_fish_can": (85, 85, 33, 0.171),
+        "008_pudding_box": (35, 110, 89, 0.187),
+        "009_gelatin_box": (28, 85, 73, 0.097),
+        "010_potted_meat_can": (50, 97, 82, 0.370),
+        "013_apple": (75, 75, 75, 0.068),
+        "024_bowl": (159, 159, 53, 0.147),
+    }
     assert set(published) == set(OBJECTS) and set(STANDARD_SET) == set(OBJECTS) and len(STANDARD_SET) == 20
     _, model = home
     for k, name in enumerate(OBJECTS):

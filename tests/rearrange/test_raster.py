@@ -10,33 +10,48 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.raster import DepthCamera, compiled, warm_up
+from rearrange import raster
+from rearrange.raster import FACES, NO_CODE, DepthCamera, draw, pixel_slopes, shape_table, warm_up
 
 FAR_M = 10.0
 SHAPES = ("box", "cylinder", "capsule", "sphere", "plane")
 
 
-def cast_rays(model, data, size, fov_deg=90.0, groups=None, camera="head"):
-    """Normalised depth (size, size) and geom ids of mj_multiRay along the rays of the pixel centres."""
-    rotation = data.cam_xmat[model.camera(camera).id].reshape(3, 3)
+def cast_rays(model, data, size, fov_deg=90.0, normals=False):
+    """Normalised depth (size, size), geom ids and, if asked, normals of mj_multiRay along the head's pixel rays."""
+    head = model.camera("head").id
+    rotation = data.cam_xmat[head].reshape(3, 3)
     u = ((np.arange(size) + 0.5) / size * 2 - 1) * np.tan(np.radians(fov_deg) / 2)
     rays = np.stack(np.broadcast_arrays(u[None, :], -u[:, None], -1.0), -1).reshape(-1, 3) @ rotation.T
-    distance, ids = np.empty(size * size), np.empty(size * size, np.int32)
-    mujoco.mj_multiRay(model, data, data.cam_xpos[model.camera(camera).id].copy(), np.ascontiguousarray(rays).ravel(), groups, 1, -1, ids,
-                       distance, None, size * size, 1e3)
-    depth = np.where(distance < 0, 1.0, np.minimum(distance / FAR_M, 1.0))
-    return depth.reshape(size, size), ids.reshape(size, size)
+    distance, ids, normal = np.empty(size * size), np.empty(size * size, np.int32), np.empty(3 * size * size)
+    mujoco.mj_multiRay(
+        model,
+        data,
+        data.cam_xpos[head].copy(),
+        np.ascontiguousarray(rays).ravel(),
+        None,
+        1,
+        -1,
+        ids,
+        distance,
+        normal if normals else None,
+        size * size,
+        1e3,
+    )
+    depth = np.where(distance < 0, 1.0, np.minimum(distance / FAR_M, 1.0)).reshape(size, size)
+    ids = ids.reshape(size, size)
+    return (depth, ids, normal.reshape(size, size, 3)) if normals else (depth, ids)
 
 
 def inner_pixels(ids):
     """Pixels whose eight neighbours show the same geom: not on a silhouette."""
     padded = np.pad(ids, 1, mode="edge")
     rows, columns = ids.shape
-    return np.all([padded[i:i + rows, j:j + columns] == ids for i in range(3) for j in range(3)], axis=0)
+    return np.all([padded[i : i + rows, j : j + columns] == ids for i in range(3) for j in range(3)], axis=0)
 
 
 def assert_agrees(depths, oracles, ids):
-    """Of the pixels where either sees something: median under 1 mm; 99.9 % off the silhouettes, and 99 % of all, within 1 cm."""
+    """Where either sees something: median under 1 mm; 99.9 % off the silhouettes and 99 % of all within 1 cm."""
     depths, oracles = np.array(depths), np.array(oracles)
     seen = (depths < 1) | (oracles < 1)
     assert seen.mean() > 0.02
@@ -49,23 +64,31 @@ def assert_agrees(depths, oracles, ids):
 
 def scene(geoms, camera='pos="0 0 0"', extra=""):
     """A model with the given geoms and a camera called head that looks along world -z unless told otherwise."""
-    model = mujoco.MjModel.from_xml_string(f'<mujoco><worldbody><camera name="head" {camera}/>{geoms}</worldbody>{extra}</mujoco>')
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><worldbody><camera name="head" {camera}/>{geoms}</worldbody>{extra}</mujoco>'
+    )
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     return model, data
 
 
+def numbers(values):
+    return " ".join(map(str, values))
+
+
 def random_scene(seed, count=40):
-    """Primitives of every kind, size (5 mm to 1 m) and pose around the camera, some of them touching or enclosing it."""
+    """Primitives of every kind, size (5 mm to 1 m) and pose around the camera, some touching or enclosing it."""
     rng = np.random.default_rng(seed)
     geoms = ""
     for k in range(count):
         size = np.exp(rng.uniform(np.log(0.005), np.log(0.8), 3))
         position, quat = rng.uniform(-2.5, 2.5, 3), rng.normal(size=4)
-        geoms += (f'<geom type="{SHAPES[k % len(SHAPES)]}" size="{size[0]} {size[1]} {size[2]}" pos="{position[0]} {position[1]} {position[2]}" '
-                  f'quat="{quat[0]} {quat[1]} {quat[2]} {quat[3]}"/>')
+        geoms += (
+            f'<geom type="{SHAPES[k % len(SHAPES)]}" size="{numbers(size)}" pos="{numbers(position)}" '
+            f'quat="{numbers(quat)}"/>'
+        )
     q = rng.normal(size=4)
-    return scene(geoms, f'pos="{rng.uniform(-.5, .5)} 0 0" quat="{q[0]} {q[1]} {q[2]} {q[3]}"')
+    return scene(geoms, f'pos="{rng.uniform(-0.5, 0.5)} 0 0" quat="{q[0]} {q[1]} {q[2]} {q[3]}"')
 
 
 def render(model, data, size=128, **options):
@@ -97,8 +120,13 @@ def test_homes_agree_with_rays(size):
         camera = DepthCamera(model, size)
         rng = np.random.default_rng(0)
         for _ in range(6):
-            for joint, value in (("base_x", rng.uniform(0.5, layout.size_m[0] - 0.5)), ("base_y", rng.uniform(0.5, layout.size_m[1] - 0.5)),
-                                 ("base_yaw", rng.uniform(-np.pi, np.pi)), ("shoulder_lift", rng.uniform(-1, 1)), ("elbow_flex", rng.uniform(-2, 2))):
+            for joint, value in (
+                ("base_x", rng.uniform(0.5, layout.size_m[0] - 0.5)),
+                ("base_y", rng.uniform(0.5, layout.size_m[1] - 0.5)),
+                ("base_yaw", rng.uniform(-np.pi, np.pi)),
+                ("shoulder_lift", rng.uniform(-1, 1)),
+                ("elbow_flex", rng.uniform(-2, 2)),
+            ):
                 data.joint(joint).qpos = value
             mujoco.mj_forward(model, data)
             depths.append(camera.render(data, np.empty((size, size), np.float32)).copy())
@@ -111,12 +139,14 @@ def test_homes_agree_with_rays(size):
 @pytest.mark.parametrize("shape", ["box", "cylinder", "capsule", "sphere"])
 @pytest.mark.parametrize("offset_m", [0.0, 0.31, 0.42, 0.5005, 0.502, 0.51, 0.6, 0.75])
 def test_from_inside_to_close_outside(shape, offset_m):
-    """The camera goes out of a shape along an oblique line; at 0.5 m it is at the surface of the sphere and near that of the others."""
+    """The camera leaves a shape along an oblique line; at 0.5 m it is at the surface of the sphere."""
     direction = np.array([0.48, 0.6, 0.64])
     depths, oracles, ids = [], [], []
     for sign in (-1, 1):
         x, y, z = sign * offset_m * direction
-        model, data = scene(f'<geom type="{shape}" size=".5 .35 .25" quat="1 .2 .3 .1" pos="{x} {y} {z}"/>', 'quat="1 .3 -.5 .2"')
+        model, data = scene(
+            f'<geom type="{shape}" size=".5 .35 .25" quat="1 .2 .3 .1" pos="{x} {y} {z}"/>', 'quat="1 .3 -.5 .2"'
+        )
         depths.append(render(model, data))
         depth, hit = cast_rays(model, data, 128)
         oracles.append(depth)
@@ -126,11 +156,46 @@ def test_from_inside_to_close_outside(shape, offset_m):
 
 def test_a_wall_along_the_camera_reaches_behind_it():
     """A long wall 2 cm beside the camera, and a table edge that passes under it: no clipping artefacts."""
-    model, data = scene('<geom type="box" size=".01 5 5" pos=".03 0 0"/><geom type="box" size="2 .01 2" pos="0 -.05 .5"/>', 'quat="1 .02 .03 .01"')
+    model, data = scene(
+        '<geom type="box" size=".01 5 5" pos=".03 0 0"/><geom type="box" size="2 .01 2" pos="0 -.05 .5"/>',
+        'quat="1 .02 .03 .01"',
+    )
     depth, ids = cast_rays(model, data, 128)
     image = render(model, data)
     assert_agrees([image], [depth], [ids])
     assert image.min() < 0.01
+
+
+def test_codes_name_the_shape_and_the_face_that_is_seen():
+    slopes = pixel_slopes(128, 2 / 128)
+    same_shape, same_normal = [], []
+    for seed in range(20):
+        model, data = random_scene(seed)
+        shapes, halves = shape_table(model)
+        inverse_depth, codes = np.empty((128, 128), np.float32), np.empty((128, 128), np.int32)
+        draw(
+            shapes,
+            halves,
+            data.geom_xpos,
+            data.geom_xmat,
+            data.cam_xpos,
+            data.cam_xmat,
+            0,
+            slopes,
+            slopes,
+            np.float32(FAR_M),
+            inverse_depth,
+            codes,
+        )
+        _, ids, normals = cast_rays(model, data, 128, normals=True)
+        seen = (codes != NO_CODE) & (ids >= 0)
+        geoms = shapes[codes // FACES, 1]
+        same_shape.append((geoms == ids)[seen])
+        flat = seen & (geoms == ids) & np.isin(model.geom_type[ids], (0, 6))
+        axes = data.geom_xmat.reshape(-1, 3, 3).transpose(0, 2, 1)[ids[flat], codes[flat] % FACES]
+        same_normal.append(np.abs((axes * normals[flat]).sum(axis=1)) > 0.999)
+    assert np.concatenate(same_shape).mean() > 0.99
+    assert np.concatenate(same_normal).mean() > 0.99
 
 
 def test_row_zero_is_up_and_column_zero_is_left():
@@ -142,13 +207,18 @@ def test_row_zero_is_up_and_column_zero_is_left():
 
 def test_a_known_distance_and_the_far_limit():
     model, data = scene('<geom type="box" size="9 9 .5" pos="0 0 -4.5"/>')
-    assert np.allclose(render(model, data, 64), 0.4, atol=1e-6)  # z-depth: the same for all pixels of a wall across the view
+    assert np.allclose(
+        render(model, data, 64), 0.4, atol=1e-6
+    )  # z-depth: the same for all pixels of a wall across the view
     assert np.allclose(render(model, data, 64, far_m=5.0), 0.8, atol=1e-6)
     assert np.all(render(model, data, 64, far_m=3.0) == 1.0)
 
 
 def test_hidden_groups_and_transparent_geoms_are_not_seen():
-    model, data = scene('<geom type="box" size="9 9 .5" pos="0 0 -2.5" group="4"/><geom type="sphere" size="1" pos="0 0 -6" rgba="1 1 1 0"/>')
+    model, data = scene(
+        '<geom type="box" size="9 9 .5" pos="0 0 -2.5" group="4"/>'
+        '<geom type="sphere" size="1" pos="0 0 -6" rgba="1 1 1 0"/>'
+    )
     assert np.allclose(render(model, data, 64), 0.2, atol=1e-6)
     assert np.all(render(model, data, 64, hide_groups=(4,)) == 1.0)
 
@@ -181,20 +251,24 @@ def test_shapes_that_cannot_be_drawn_are_named():
 
 def test_kernels_are_compiled_without_any_writable_cache_directory(tmp_path):
     """A read-only install: neither beside the source nor in the user's cache directory can anything be written."""
-    (tmp_path / "module.py").write_text("from rearrange.raster import compiled\n@compiled\ndef double(x):\n    return 2 * x\n"
-                                        "print(double(21))\n")
+    (tmp_path / "module.py").write_text(
+        "from rearrange.raster import compiled\n@compiled\ndef double(x):\n    return 2 * x\nprint(double(21))\n"
+    )
     (tmp_path / "__pycache__").write_text("a file, so that no directory can be made here")
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment |= {"HOME": str(tmp_path / "module.py"), "XDG_CACHE_HOME": str(tmp_path / "module.py"), "PYTHONPATH": root,
-                    "PYTHONDONTWRITEBYTECODE": "1"}
-    result = subprocess.run([sys.executable, tmp_path / "module.py"], env=environment, capture_output=True, text=True, timeout=60)
+    environment |= {
+        "HOME": str(tmp_path / "module.py"),
+        "XDG_CACHE_HOME": str(tmp_path / "module.py"),
+        "PYTHONPATH": root,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    result = subprocess.run(
+        [sys.executable, tmp_path / "module.py"], env=environment, capture_output=True, text=True, timeout=60
+    )
     assert result.stdout.strip() == "42", result.stderr
 
 
 def test_warm_up_leaves_the_kernels_compiled():
     warm_up()
-    from rearrange import raster
-
     assert raster.draw.signatures and raster._normalise.signatures
-    assert compiled is raster.compiled

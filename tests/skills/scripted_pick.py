@@ -14,10 +14,11 @@ import numpy as np
 from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD, REST_POSITION_M
 
 STANDOFF_M = 0.10  # from the object before the straight approach
+BACK_UP_M = 0.25  # with the object in the hand
 DELTA_RAD = 0.0125  # a joint's target moves this far at full action
-TILTS_RAD = [math.radians(a) for a in (90, 65, 45, 25, 0)]  # of the cup below the horizontal
-TURNS_RAD = [math.radians(a) for a in (0, 35, -35)]  # of the approach to the side
-DRIVES_M = (0.0, 0.08, -0.08, 0.16, -0.16, 0.25, -0.25, 0.35, -0.35)
+TILTS_RAD = [math.radians(a) for a in (90, 70, 55, 40, 20, 0)]  # of the cup below the horizontal
+TURNS_RAD = [math.radians(a) for a in (0, 30, -30)]  # of the approach to the side
+DRIVES_M = (0.0, 0.08, -0.08, 0.16, -0.16, -0.25, -0.35, -0.45, -0.55)
 
 
 class ScriptedPicker:
@@ -49,8 +50,8 @@ class ScriptedPicker:
         action[self.parts["grip"]] = 1.0
         off = self._drive(action, self.drive_m)
         q = np.array(sim._target_rad)
-        on_line = len(self.path) <= len(self.plan[1]) - 1 and not self.leaving
-        if off > 0.03 and on_line:
+        close_m = 0.1 if len(self.path) == len(self.plan[1]) else 0.03  # postures were planned for the place of the base
+        if off > close_m and not self.leaving:
             return action
         if self.path:
             delta = (np.array(self.path[0]) - q) / DELTA_RAD
@@ -59,7 +60,9 @@ class ScriptedPicker:
                 if len(self.path) > 1 or self.leaving:
                     self.path.pop(0)
         if not self.leaving and len(self.path) <= 1:
-            action[self.parts["arm"]] = self._press(q)
+            action[self.parts["arm"]] = self._towards(sim.object_position(self.env.skill.target), 0.012)
+        elif self.leaving and not self.path:
+            action[self.parts["arm"]] = self._towards(sim.from_base(REST_POSITION_M), 0.03)
         return action
 
     def _drive(self, action: np.ndarray, goal_m: float) -> float:
@@ -67,30 +70,31 @@ class ScriptedPicker:
         x, y, yaw = self.sim.base_pose
         along = (x - self.start_x) * math.cos(self.yaw) + (y - self.start_y) * math.sin(self.yaw)
         turn = (self.yaw - yaw + math.pi) % (2 * math.pi) - math.pi
-        action[self.parts["base"]] = (np.clip(2.5 * (goal_m - along), -0.5, 0.5), np.clip(2.0 * turn, -0.5, 0.5))
+        action[self.parts["base"]] = (np.clip(4.0 * (goal_m - along), -1.0, 1.0), np.clip(2.0 * turn, -0.5, 0.5))
         return abs(goal_m - along)
 
-    def _press(self, q: np.ndarray) -> np.ndarray:
-        """Towards the nearest point of the object, by the arm's Jacobian."""
-        data, goal = self.sim.data, np.array(self.sim.object_position(self.env.skill.target))
-        tip = data.site_xpos[self.site]
-        step = goal - tip
-        step *= 0.012 / max(np.linalg.norm(step), 1e-6)
+    def _towards(self, goal: tuple[float, float, float], step_m: float) -> np.ndarray:
+        """Arm action that moves the tip straight towards a point, by the arm's Jacobian."""
+        data = self.sim.data
+        step = np.array(goal) - data.site_xpos[self.site]
+        step *= step_m / max(np.linalg.norm(step), 1e-6)
         jacobian = self._jacobian(data)[0]
         dq = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + 1e-3 * np.eye(3), step) / DELTA_RAD
         return dq / max(1.0, np.abs(dq).max())
 
     def _way_out(self) -> list[np.ndarray]:
-        """Back along the way in, and to rest."""
-        way = [*reversed(self.plan[1][:-1])]
-        rest = self._rest_posture()
-        self.drive_m = min(0.0, self.drive_m)
-        return [way[0], rest]
+        """Back along the way in, away from the furniture, and to rest."""
+        before = self.plan[1][0]
+        seeds = [w * before + (1 - w) * np.array(ARM_START_RAD) for w in (0.0, 0.5, 0.8, 1.0)]
+        rests = [rest for rest in map(self._rest_posture, seeds) if rest is not None]
+        if self.plan[2] < math.radians(60):  # reached in from the front: the hand needs room to turn
+            self.drive_m -= BACK_UP_M
+        return [before, *sorted(rests, key=lambda rest: np.abs(rest - before).max())[:1]]
 
     # ------------------------------------------------------------------ planning
 
-    def _plan(self) -> tuple[float, list[np.ndarray]] | None:
-        """Base displacement (m) and postures of the arm: before the object, and at it."""
+    def _plan(self) -> tuple[float, list[np.ndarray], float] | None:
+        """Base displacement (m), postures of the arm before the object and at it, and tilt of the cup (rad)."""
         i = self.env.skill.target
         center, half = np.array(self.sim.object_position(i)), np.array(self.sim.object_half_extents(i))
         best = None
@@ -114,7 +118,7 @@ class ScriptedPicker:
                         continue
                     cost = np.abs(before - ARM_START_RAD).max() + 1.5 * abs(drive)
                     if best is None or cost < best[0]:
-                        best = (cost, drive, [before, at])
+                        best = (cost, drive, [before, at], tilt)
         return None if best is None else best[1:]
 
     def _place_base(self, drive: float) -> bool:
@@ -153,20 +157,23 @@ class ScriptedPicker:
             q = np.clip(q + np.clip(dq, -0.2, 0.2), *np.array(ARM_LIMITS_RAD).T)
         return None
 
-    def _rest_posture(self) -> np.ndarray:
-        """A posture near the start's with the tip at rest, whichever way it faces."""
-        data, q = self.scratch, np.array(ARM_START_RAD)
-        goal = np.array(REST_POSITION_M)
-        x, y, yaw = data.qpos[self.sim.home.base_qpos]
-        goal[:2] = x + math.cos(yaw) * goal[0] - math.sin(yaw) * goal[1], y + math.sin(yaw) * goal[0] + math.cos(yaw) * goal[1]
-        for _ in range(80):
+    def _rest_posture(self, q: np.ndarray) -> np.ndarray | None:
+        """A posture near q with the tip near its resting place, whichever way it faces."""
+        data, x_y_yaw = self.scratch, self.scratch.qpos[self.sim.home.base_qpos]
+        cos, sin = math.cos(x_y_yaw[2]), math.sin(x_y_yaw[2])
+        x, y, z = REST_POSITION_M
+        goal = np.array([x_y_yaw[0] + cos * x - sin * y, x_y_yaw[1] + sin * x + cos * y, z])
+        for _ in range(60):
             data.qpos[self.sim.home.arm_qpos] = q
             mujoco.mj_kinematics(self.model, data)
             mujoco.mj_comPos(self.model, data)
-            jacobian = self._jacobian(data)[0]
             error = goal - data.site_xpos[self.site]
+            if np.linalg.norm(error) < 0.1:
+                return q
+            jacobian = self._jacobian(data)[0]
             q = q + np.clip(jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + 1e-3 * np.eye(3), error), -0.1, 0.1)
-        return np.clip(q, *np.array(ARM_LIMITS_RAD).T)
+            q = np.clip(q, *np.array(ARM_LIMITS_RAD).T)
+        return None
 
     def _jacobian(self, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
         position, rotation = np.zeros((3, self.model.nv)), np.zeros((3, self.model.nv))

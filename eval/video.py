@@ -1,0 +1,149 @@
+"""Videos of episodes: one frame from its parts, and an mp4 file that is either complete or absent.
+
+Frames are uint8 (H, W, 3) with even sides, as H.264 with yuv420p, which every browser plays, wants them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from rearrange.picture import depth_picture, draw_text, text_width
+
+PANEL_WIDTH, MARGIN, DEPTH_SIZE = 288, 16, 256
+PANEL_RGB, TEXT_RGB, FAINT_RGB = (24, 27, 33), (232, 234, 238), (150, 156, 166)
+SUCCESS_RGB, FAILURE_RGB = (46, 160, 87), (201, 65, 55)
+TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 20, 16, 13
+HOLD_S = 0.7  # how long the last frame stays, so that the outcome can be read
+
+
+def compose(
+    third_person: np.ndarray,
+    depth: np.ndarray | None,
+    lines: list[str],
+    *,
+    title: str = "",
+    footer: str = "",
+    outcome: bool | None = None,
+) -> np.ndarray:
+    """One video frame: the scene from outside; to its right a title, the depth image, lines of text, a faint footer.
+
+    third_person: uint8 (H, W, 3), 512x512 or about that. depth: normalised (h, w) or (h, w, 1), None for a blind
+    policy.
+    outcome: True or False adds a banner, success or failure. Lines that do not fit are cut with an ellipsis.
+    """
+    height = max(third_person.shape[0] + third_person.shape[0] % 2, 512)
+    width = third_person.shape[1] + PANEL_WIDTH
+    frame = np.full((height, width + width % 2, 3), PANEL_RGB, np.uint8)
+    frame[: third_person.shape[0], : third_person.shape[1]] = third_person
+    left, y = third_person.shape[1] + MARGIN, MARGIN - 4
+    if title:
+        draw_text(frame, (left, y), fit(title, TITLE_SIZE), TITLE_SIZE, TEXT_RGB)
+        y += TITLE_SIZE + 10
+    if depth is not None:
+        frame[y : y + DEPTH_SIZE, left : left + DEPTH_SIZE] = depth_picture(depth, DEPTH_SIZE)
+        draw_text(
+            frame,
+            (left, y + DEPTH_SIZE + 3),
+            f"depth {depth.shape[1]} x {depth.shape[0]}, what the policy sees",
+            SMALL_SIZE,
+            FAINT_RGB,
+        )
+        y += DEPTH_SIZE + SMALL_SIZE + 16
+    bottom = height - MARGIN - (SMALL_SIZE + 8 if footer else 0)
+    spacing = TEXT_SIZE + 7
+    shown = [fit(line, TEXT_SIZE) for line in lines][: max(0, (bottom - y) // spacing)]
+    if shown:
+        draw_text(frame, (left, y), "\n".join(shown), TEXT_SIZE, TEXT_RGB, line_gap=spacing)
+    if footer:
+        draw_text(frame, (left, height - MARGIN - SMALL_SIZE), fit(footer, SMALL_SIZE), SMALL_SIZE, FAINT_RGB)
+    if outcome is not None:
+        frame[MARGIN : MARGIN + 32, MARGIN : MARGIN + 112] = SUCCESS_RGB if outcome else FAILURE_RGB
+        draw_text(frame, (MARGIN + 16, MARGIN + 5), "success" if outcome else "failure", 18, (255, 255, 255))
+    return frame
+
+
+def fit(text: str, size: int, width: int = PANEL_WIDTH - 2 * MARGIN) -> str:
+    """The text, cut with an ellipsis if it is wider than the panel's column (pixels)."""
+    if text_width(text, size) <= width:
+        return text
+    while text and text_width(text + "...", size) > width:
+        text = text[:-1]
+    return text.rstrip() + "..."
+
+
+class VideoWriter:
+    """Writes frames to an mp4 file: `with VideoWriter(path) as video: video.add(frame)`.
+
+    The file gets its name only when it is complete; after an error nothing stays. The last frame is held for `hold_s`
+    seconds.
+    """
+
+    def __init__(self, path: str | Path, fps: int = 30, hold_s: float = HOLD_S):
+        if fps < 1:
+            raise ValueError(f"a video's fps is {fps}; it must be at least 1")
+        self.path, self.fps, self.frames = Path(path), fps, 0
+        self._hold = round(hold_s * fps)
+        self._partial = self.path.with_name(f".{self.path.stem}.{os.getpid()}.partial.mp4")
+        self._encoder, self._last = None, None
+
+    def __enter__(self) -> VideoWriter:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def add(self, frame: np.ndarray) -> None:
+        """Append one frame; all have the same even size."""
+        if (
+            frame.dtype != np.uint8
+            or frame.ndim != 3
+            or frame.shape[2] != 3
+            or frame.shape[0] % 2
+            or frame.shape[1] % 2
+        ):
+            raise ValueError(
+                f"a video frame is {frame.dtype} {frame.shape}; "
+                "it must be uint8 (height, width, 3) with even height and width"
+            )
+        if self._last is not None and frame.shape != self._last.shape:
+            raise ValueError(
+                f"frame {self.frames} of {self.path.name} is {frame.shape}, the frames before are {self._last.shape}"
+            )
+        if self._encoder is None:
+            self._encoder = self._start(frame.shape[1], frame.shape[0])
+        self._last = np.ascontiguousarray(frame)
+        self._encoder.send(self._last)
+        self.frames += 1
+
+    def _start(self, width: int, height: int):
+        import imageio_ffmpeg
+
+        encoder = imageio_ffmpeg.write_frames(
+            str(self._partial),
+            (width, height),
+            fps=self.fps,
+            codec="libx264",
+            pix_fmt_in="rgb24",
+            pix_fmt_out="yuv420p",
+            macro_block_size=2,
+            quality=None,
+            ffmpeg_log_level="error",
+            output_params=["-crf", "20", "-preset", "veryfast", "-movflags", "+faststart"],
+        )
+        encoder.send(None)
+        return encoder
+
+    def __exit__(self, error_type, error, traceback) -> None:
+        try:
+            if self._encoder is not None:
+                if error_type is None:
+                    for _ in range(self._hold):
+                        self._encoder.send(self._last)
+                self._encoder.close()  # waits for ffmpeg
+            if error_type is None:
+                if self._encoder is None:
+                    raise ValueError(f"no frame was added to {self.path}")
+                os.replace(self._partial, self.path)
+        finally:
+            self._partial.unlink(missing_ok=True)

@@ -1,0 +1,65 @@
+"""A stand-in for `rearrange.commands`: the front door is tested without training anything."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import rearrange
+from rearrange.cli import main
+from rearrange.errors import UserError
+
+
+class FakeWork:
+    """Records its calls; `behave` says what train does after it has created its directory."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, object, object]] = []
+        self.behave = lambda config, run: {"episode/success": 0.75}
+
+    def train(self, config, run):
+        self.calls.append(("train", config, run))
+        if config.seed == 13:
+            raise UserError("nothing works with seed 13.")
+        run.create()
+        run.say("working")
+        return self.behave(config, run)
+
+    def evaluate(self, config, run):
+        self.calls.append(("eval", config, run))
+        run.create()
+        return {}
+
+    def bench(self, config, run):
+        self.calls.append(("bench", config, run))
+
+    def list_(self, config):
+        from rearrange import listing
+
+        self.calls.append(("list", config, None))
+        listing.show(config)
+
+
+@pytest.fixture
+def work(monkeypatch, tmp_path):
+    """Stand in an empty directory, with the fake in place of the real work."""
+    fake = FakeWork()
+    module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_)
+    monkeypatch.setitem(sys.modules, "rearrange.commands", module)
+    monkeypatch.setattr(rearrange, "commands", module, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return fake
+
+
+@pytest.fixture
+def front_door(work, capsys):
+    """`front_door("train skill=pick")` -> (exit status, stdout, stderr)."""
+
+    def call(line: str | list[str]) -> tuple[int, str, str]:
+        status = main(line.split() if isinstance(line, str) else line)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return call

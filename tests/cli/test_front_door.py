@@ -1,0 +1,214 @@
+"""What a person sees: the introduction, help, mistakes, exit statuses; and how fast the answers come."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rearrange import __version__
+
+HOME = Path(__file__).resolve().parents[2]
+HEAVY = ("torch", "mujoco", "numba", "gymnasium", "wandb", "numpy")
+
+
+def test_alone_it_introduces_itself_and_starts_nothing(front_door, work):
+    status, out, err = front_door("")
+    assert status == 0 and not err and not work.calls
+    assert 8 <= len(out.strip().splitlines()) <= 12
+    assert "rearrange train" in out and "rearrange eval" in out
+
+
+def test_version(front_door):
+    assert front_door("--version")[:2] == (0, f"rearrange {__version__}\n")
+
+
+MISTAKES = {
+    "trian skill=pick": "'train'",
+    "--versio": "'--version'",
+    "train skill=pik": "skill=pick",
+    "train skill=": "Choices:",
+    "train skil=pick": "'skill'",
+    "train pick": "skill=pick",
+    "train --multirum": "--multirun",
+    "train skill=pick ppo.learning_rat=1e-3": "'ppo.learning_rate'",
+    "train skill=pick +ppo.learning_rat=1e-3": "'ppo.learning_rate'",
+    "train skill=pick ++ppo.learning_rat=1e-3": "'ppo.learning_rate'",
+    "train skill=pick learning_rate=1e-3": "'ppo.learning_rate'",
+    "train skill=pick ppo.lr=1e-3": "'ppo.learning_rate'",
+    "train skill=pick num_envs=4": "'trainer.num_envs'",
+    "train skill=pick +seed=1": "without the +",
+    "train +skill=pick": "without the +",
+    "train skill=pick ~seed": "cannot be removed",
+    "train skill=pick ~seed=0": "cannot be removed",
+    "train skill=pick ~ppo": "cannot be removed",
+    "train skill=pick ppo@x=fast": "ppo=value",
+    "train skill=pick policy=ligth": "policy=light",
+    "train skill=pick policy=null": "Choices:",
+    "train skill=pick ppo=3": "Choices:",
+    "train skill=pick ppo.x=[1,2": "cannot read",
+    "train skill=pick seed=${": "cannot read",
+    "train skill=pick seed=${oc.env:NO_SUCH_VARIABLE}": "NO_SUCH_VARIABLE",
+    "train skill=pick steps=0": "greater than 0",
+    "train skill=pick steps=-5": "greater than 0",
+    "train skill=pick steps=many": "an integer",
+    "train skill=pick steps=1.5": "an integer",
+    "train skill=pick steps=null": "an integer",
+    "train skill=pick seed=true": "an integer",
+    "train skill=pick ppo.discount=1.5": "from 0 to 1",
+    "train skill=pick ppo.clip=nan": "a number",
+    "train skill=pick ppo.schedule=cosin": "cosine",
+    "train skill=pick ppo.entropy_bounds=3": "a list of numbers",
+    "train skill=pick policy.skip=maybe": "true",
+    "train skill=pick trainer=[ver]": "Choices:",
+    "train skill=pick skill.reward_scales=3": "skill.reward_scales.distance",
+    "train skill=pick skill.reward_scales={distanc:3}": "'skill.reward_scales.distance'",
+    "train skill=pick logger.wandb.mode=online": "logger=wandb",
+    "train skill=pick hydra.run.dir=x": "hydra.run.dir",
+    "train skill=pick seed=1,2": "add -m",
+    "train -m skill=pick": "seed=0,1,2",
+    "train -m skill=pick seed=interval(0,1)": "list its values",
+    "train -m skill=pick,plac seed=1": "no skill called 'plac'",
+    "train": "skill=pick",
+    "train seed=1": "skill=pick",
+    "train skill=pick name=../up": "name=",
+    "train skill=pick name=latest": "latest",
+    "train skill=pick resume=true": "no run at",
+    "train --cfg hydra": "--cfg job",
+    "train --cfg": "--cfg job",
+    "eval": "skill=pick",
+    "eval skill=pick episodes=0": "greater than 0",
+    "eval skill=pick agent=polcy": "policy",
+    "eval skill=pick ppo.clip=1": "unknown key",
+    "bench": "bench sim",
+    "bench smi": "bench=sim",
+    "list x=1": "unknown key",
+    "--install-completion tcsh": "bash",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_is_one_line_with_a_way_out(front_door, work, tmp_path, line):
+    status, out, err = front_door(line)
+    assert status == 2 and not out and not work.calls
+    assert err.startswith("rearrange") and len(err.strip().splitlines()) == 1, err
+    assert MISTAKES[line] in err
+    assert not list(tmp_path.iterdir()), "something was written"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train --help",
+        "train -h skill=pick",
+        "eval --help",
+        "bench --help",
+        "bench sim --help",
+        "list --help",
+        "help train",
+    ],
+)
+def test_help_explains_every_key_and_hides_hydra(front_door, work, line):
+    status, out, err = front_door(line)
+    assert status == 0 and not err and not work.calls
+    assert out.startswith("usage: rearrange") and "hydra" not in out.lower()
+    shown = [row for row in out.splitlines() if row.startswith("  ") and "=" in row.split()[0] and "[" in row]
+    assert shown or "list" in line
+    if line == "train --help":
+        assert "ppo.learning_rate=" in out and "Adam" in out and "policy=resnet18" in out and "paper" in out
+
+
+def test_cfg_job_prints_settings_and_choices(front_door, work):
+    from omegaconf import OmegaConf
+
+    status, out, _ = front_door("train skill=pick seed=3 ppo.clip=0.1 --cfg job")
+    config = OmegaConf.create(out)
+    assert status == 0 and not work.calls
+    assert config.seed == 3 and config.ppo.clip == 0.1 and config.skill.name == "pick" and "hydra" not in config
+    assert "skill=pick" in out.splitlines()[0]
+
+
+def test_work_gets_the_checked_settings(front_door, work):
+    assert front_door("train skill=pick steps=1e5 ppo.clip=1 name=12")[0] == 0
+    _, config, run = work.calls[0]
+    assert config.steps == 100_000 and type(config.steps) is int
+    assert type(config.ppo.clip) is float
+    assert run.path == Path("outputs/train/pick/12") and run.checkpoints.is_dir()
+
+
+def test_bench_takes_its_measurement_as_a_word(front_door, work):
+    assert front_door("bench sim seconds=1")[0] == 0
+    assert work.calls[0][1].what == "sim" and work.calls[0][1].seconds == 1.0
+
+
+def test_list_names_skills_simulators_and_runs(front_door):
+    front_door("train skill=pick name=one")
+    status, out, _ = front_door("list")
+    assert status == 0 and "pick" in out and "mujoco" in out and "train/pick/one" in out and "75%" in out
+
+
+def test_a_crash_keeps_its_traceback_and_is_recorded(front_door, work):
+    def crash(config, run):
+        raise RuntimeError("boom")
+
+    work.behave = crash
+    with pytest.raises(RuntimeError, match="boom"):
+        front_door("train skill=pick name=crashed")
+    run = Path("outputs/train/pick/crashed")
+    assert '"failed"' in (run / "status.json").read_text()
+    assert "RuntimeError: boom" in (run / "log.txt").read_text()
+
+
+def test_ctrl_c_is_exit_status_130(front_door, work):
+    def interrupt(config, run):
+        raise KeyboardInterrupt
+
+    work.behave = interrupt
+    status, _, err = front_door("train skill=pick name=stopped")
+    assert status == 130 and "Traceback" not in err
+    assert '"stopped"' in Path("outputs/train/pick/stopped/status.json").read_text()
+
+
+def test_a_mistake_found_by_the_work_is_one_line_too(front_door, tmp_path):
+    status, _, err = front_door("train skill=pick seed=13")
+    assert status == 2 and err == "rearrange train: nothing works with seed 13.\n" and not list(tmp_path.iterdir())
+
+
+def test_paths_and_names_may_hold_any_character(front_door, work):
+    front_door(["eval", "skill=pick", "checkpoint=my run (2)/seed=0's/a.pt", "agent=random"])
+    assert work.calls[0][1].checkpoint == "my run (2)/seed=0's/a.pt"
+    front_door(["eval", "skill=pick", "checkpoint=~/a.pt", "agent=random", "name=second"])
+    assert work.calls[1][1].checkpoint == os.path.expanduser("~/a.pt")
+
+
+@pytest.mark.parametrize(
+    "line", ["--help", "train --help", "train skill=pick ppo.learning_rat=1", "train skill=pick --cfg job", "--version"]
+)
+def test_answers_are_quick_and_import_nothing_heavy(line):
+    code = (
+        "import sys; from rearrange.cli import main; status = main(sys.argv[1:]); "
+        f"heavy = [m for m in {HEAVY} if m in sys.modules]; print('HEAVY', heavy, file=sys.stderr)"
+    )
+    seconds = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", code, *line.split()], cwd=HOME, capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(
+            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        )  # other jobs must not fail the test
+        assert "HEAVY []" in done.stderr, done.stderr
+    assert min(seconds) < 0.5
+
+
+def test_python_dash_m_and_a_closed_pipe():
+    done = subprocess.run(
+        f"{sys.executable} -m rearrange train --help | head -1", shell=True, cwd=HOME, capture_output=True, text=True
+    )
+    assert done.stdout.startswith("usage: rearrange train") and not done.stderr
+    bad = subprocess.run([sys.executable, "-m", "rearrange", "trian"], cwd=HOME, capture_output=True, text=True)
+    assert bad.returncode == 2

@@ -1,0 +1,119 @@
+"""A run directory is complete, never overwritten, and continued only as it was, or by force."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+PICK = Path("outputs/train/pick")
+
+
+def stop(config, run):
+    raise KeyboardInterrupt
+
+
+def test_it_holds_settings_code_and_result(front_door):
+    assert front_door("train skill=pick seed=4 name=one")[0] == 0
+    run = PICK / "one"
+    assert OmegaConf.load(run / "config.yaml").seed == 4
+    assert list(OmegaConf.load(run / "overrides.yaml")) == ["skill=pick", "seed=4", "name=one"]
+    log = (run / "log.txt").read_text()
+    assert "rearrange train skill=pick seed=4 name=one" in log.splitlines()[0] and "working" in log
+    assert '"finished"' in (run / "status.json").read_text() and "0.75" in (run / "status.json").read_text()
+    if (Path(__file__).parents[2] / ".git").exists():
+        assert (run / "git.txt").read_text().split() and (run / "git.diff").exists()
+
+
+def test_names_are_times_unless_given_and_latest_points_at_the_newest(front_door):
+    front_door("train skill=pick")
+    front_door("train skill=pick")
+    front_door("train skill=pick name=last")
+    assert len([p for p in PICK.iterdir() if not p.is_symlink()]) == 3
+    assert os.readlink(PICK / "latest") == "last"
+
+
+@pytest.mark.parametrize("command", ["train", "eval"])
+def test_an_existing_directory_is_left_alone(front_door, work, command):
+    front_door(f"{command} skill=pick name=one")
+    kept = Path(f"outputs/{command}/pick/one/config.yaml")
+    before = kept.stat().st_mtime_ns, kept.read_text()
+    status, _, err = front_door(f"{command} skill=pick seed=9 name=one")
+    assert status == 2 and len(work.calls) == 1
+    assert "name=" in err and ("resume=true" in err) == (command == "train")
+    assert (kept.stat().st_mtime_ns, kept.read_text()) == before
+
+
+def test_resume_continues_the_named_run_or_the_newest(front_door, work):
+    work.behave = stop
+    front_door("train skill=pick seed=5 ppo.clip=0.3 name=a")
+    front_door("train skill=pick seed=6 name=b")
+    for line, name, seed in (
+        ("resume=true", "b", 6),
+        ("skill=pick name=a resume=true", "a", 5),
+        ("name=a resume=true", "a", 5),
+    ):
+        assert front_door(f"train {line}")[0] == 130
+        _, config, run = work.calls[-1]
+        assert run.resumed and run.path == PICK / name and config.seed == seed
+    assert config.ppo.clip == 0.3
+    assert OmegaConf.load(PICK / "a" / "config.yaml").resume is False
+
+
+def test_a_changed_setting_needs_force(front_door, work):
+    work.behave = stop
+    front_door("train skill=pick seed=5 name=a")
+    status, _, err = front_door("train name=a resume=true seed=6 ppo=paper")
+    assert status == 2 and len(work.calls) == 1
+    assert "seed: 5 -> 6" in err and "ppo.learning_rate: 0.001 -> 0.00025" in err and "resume=force" in err
+    assert front_door("train name=a resume=force seed=6")[0] == 130
+    assert work.calls[-1][1].seed == 6
+    work.behave = lambda config, run: {}
+    assert front_door("train name=a resume=true")[0] == 0, "the forced setting has become the run's own"
+    assert work.calls[-1][1].seed == 6
+
+
+def test_settings_of_a_run_outlive_changed_defaults(front_door, work, monkeypatch):
+    from rearrange import settings
+
+    work.behave = stop
+    monkeypatch.setattr(settings, "has_nvidia_device", lambda: False)
+    front_door("train skill=pick name=a")
+    monkeypatch.setattr(settings, "has_nvidia_device", lambda: True)
+    assert front_door("train name=a resume=true")[0] == 130
+    assert work.calls[-1][1].policy.encoder == "light"
+
+
+def test_a_finished_run_says_how_to_go_on(front_door, work):
+    front_door("train skill=pick name=a steps=100")
+    status, _, err = front_door("train name=a resume=true")
+    assert status == 2 and "steps=" in err and "resume=force" in err
+    assert front_door("train name=a resume=force steps=200")[0] == 0
+    assert work.calls[-1][1].steps == 200
+
+
+def test_no_permission_is_one_sentence_and_writes_nothing(front_door, work, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    status, _, err = front_door("train skill=pick output=file")
+    assert status == 2 and "not a directory" in err
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    status, _, err = front_door("train skill=pick")
+    assert status == 2 and "no permission" in err and "output=" in err
+    assert not work.calls and [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_place_that_turns_out_unwritable_is_one_sentence(front_door):
+    if not os.path.isdir("/proc/self"):
+        pytest.skip("needs /proc")
+    status, _, err = front_door("train skill=pick output=/proc/x")
+    assert status == 2 and "cannot write to /proc/x" in err and len(err.splitlines()) == 1
+
+
+def test_a_damaged_run_is_told_by_name(front_door, work):
+    work.behave = stop
+    front_door("train skill=pick name=a")
+    (PICK / "a" / "config.yaml").write_text("seed: [")
+    status, _, err = front_door("train name=a resume=true")
+    assert status == 2 and "config.yaml" in err and len(err.splitlines()) == 1

@@ -1,0 +1,89 @@
+"""`-m`: one directory per job, a table, an exit status, and nothing done twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rearrange import sweep
+from rearrange.cli import main
+
+HOME = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def launched(work, monkeypatch):
+    """Jobs run in this process; `launched` lists their words."""
+    words = []
+    monkeypatch.setattr(sweep, "launch_process", lambda job: (words.append(job), main(job))[1])
+    return words
+
+
+def test_one_directory_per_job_and_a_table(front_door, launched):
+    status, out, _ = front_door("train -m skill=pick seed=0,1 ppo.clip=0.1,0.2 name=clip")
+    assert status == 0 and len(launched) == 4
+    assert sorted(p.name for p in Path("outputs/train/pick").glob("clip*")) == [
+        f"clip_seed-{s}_clip-{c}" for s in (0, 1) for c in (0.1, 0.2)
+    ]
+    table = out.strip().splitlines()[-4:]
+    assert all("finished" in row and "success 0.75" in row for row in table)
+    assert "seed=1 ppo.clip=0.2" in table[-1]
+
+
+def test_finished_jobs_are_skipped(front_door, launched):
+    front_door("train -m skill=pick seed=0,1")
+    launched.clear()
+    status, out, _ = front_door("train -m skill=pick seed=0,1,2")
+    assert status == 0 and [word for words in launched for word in words if word.startswith("seed=")] == ["seed=2"]
+    assert out.count("finished before") >= 2
+
+
+def test_a_failed_job_fails_the_sweep_and_not_the_others(front_door, launched):
+    status, out, _ = front_door("train -m skill=pick seed=13,1")
+    assert status == 1 and "failed (2)" in out and len(launched) == 2
+    assert Path("outputs/train/pick/seed-1/status.json").exists()
+
+
+def test_a_stopped_sweep_is_continued_with_resume(front_door, launched, work):
+    def interrupt(config, run):
+        raise KeyboardInterrupt
+
+    work.behave = interrupt
+    status, out, _ = front_door("train -m skill=pick seed=0,1")
+    assert status == 130 and len(launched) == 1 and "not started" in out
+    work.behave = lambda config, run: {}
+    status, _, err = front_door("train -m skill=pick seed=0,1")
+    assert status == 2 and "resume=true" in err
+    launched.clear()
+    assert front_door("train -m skill=pick seed=0,1 resume=true")[0] == 0
+    assert ["resume=true" in words for words in launched] == [True, False]
+
+
+def test_nothing_starts_if_any_job_is_wrong(front_door, launched):
+    status, _, err = front_door("train -m skill=pick ppo.clip=0.1,0")
+    assert status == 2 and "ppo.clip=0" in err and not launched
+
+
+def test_another_sweep_needs_another_name(front_door, launched):
+    front_door("train -m skill=pick seed=0,1 steps=10")
+    launched.clear()
+    status, _, err = front_door("train -m skill=pick seed=0,1 steps=20")
+    assert status == 2 and "steps: 10 -> 20" in err and "name=" in err and not launched
+
+
+def test_a_job_is_a_process_of_its_own(tmp_path):
+    """The real launch, up to a mistake that each job finds by itself."""
+    trap = tmp_path / "trainer"
+    trap.mkdir()
+    (trap / "__init__.py").write_text("raise SystemExit('imported from the working directory')")
+    call = "launch_process(['train', 'skill=pick', 'name=../x'])"
+    code = f"import sys; from rearrange.sweep import launch_process; sys.exit({call})"
+    environment = {**os.environ, "PYTHONPATH": str(HOME)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 2 and "name=../x" in done.stderr

@@ -1,0 +1,198 @@
+"""The Gymnasium environment: contract, reproducibility, observations in their frames, image lag, metrics."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import time
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from rearrange.env import OBSERVATIONS
+from rearrange.episode_generator import generate_episode
+from rearrange.episodes import write_episodes
+from rearrange.errors import UserError
+from rearrange.registration import register_envs
+from skills import make_env
+
+
+def actions(env: gymnasium.Env, count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-1, 1, (count, *env.action_space.shape)).astype(np.float32)
+
+
+def trajectory(env: gymnasium.Env, count: int = 40, **reset) -> list[np.ndarray]:
+    observation, _ = env.reset(**reset)
+    out = list(observation.values())
+    for action in actions(env, count):
+        observation, reward, terminated, truncated, _ = env.step(action)
+        out += [*observation.values(), np.float64(reward), np.bool_(terminated)]
+        if terminated or truncated:
+            break
+    return [np.array(x) for x in out]
+
+
+def same(a: list[np.ndarray], b: list[np.ndarray]) -> bool:
+    return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b))
+
+
+def test_gymnasiums_checker_passes_and_the_id_is_registered():
+    register_envs()
+    env = gymnasium.make("rearrange/Pick-v0", depth_size=32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # unbounded boxes are meant
+        check_env(env.unwrapped, skip_render_check=True)
+    assert env.spec.id == "rearrange/Pick-v0"
+    env.close()
+
+
+def test_registering_imports_no_simulator():
+    code = ("import sys; from rearrange.registration import register_envs; register_envs(); "
+            "print([m for m in ('mujoco', 'numba', 'torch') if m in sys.modules])")
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": os.getcwd()})
+    assert out.stdout.strip() == "[]"
+
+
+def test_same_seed_same_trajectory_in_a_new_instance_and_after_other_episodes():
+    env = make_env(depth_size=32)
+    first = trajectory(env, seed=5)
+    second_episode = trajectory(env)
+    other = make_env(depth_size=32)
+    other.reset(options={"episode": 3})
+    for action in actions(other, 10, seed=9):
+        other.step(action)
+    assert same(first, trajectory(other, seed=5))
+    assert same(second_episode, trajectory(other))
+    assert not same(first, trajectory(other, seed=6))
+
+
+def test_a_numbered_episode_is_the_same_whatever_came_before():
+    a, b = make_env(depth_size=0), make_env(depth_size=0)
+    b.reset(seed=3)
+    assert same(trajectory(a, options={"episode": 7}), trajectory(b, options={"episode": 7}))
+    assert not same(trajectory(a, options={"episode": 7}), trajectory(a, seed=1, options={"episode": 7}))
+
+
+def test_the_image_lags_by_one_step_except_at_the_reset():
+    lagged, now = make_env(depth_size=32), make_env(depth_size=32, image_lag=False)
+    images, fresh = [], []
+    for env, out in ((lagged, images), (now, fresh)):
+        out.append(env.reset(options={"episode": 2})[0]["depth"])
+        for _ in range(5):
+            out.append(env.step(np.full(env.action_space.shape, 0.7, np.float32))[0]["depth"])
+    assert np.array_equal(images[0], fresh[0]) and np.array_equal(images[1], fresh[0])
+    for k in range(1, 6):
+        assert np.array_equal(images[k], fresh[k - 1])
+        assert not np.array_equal(fresh[k], fresh[k - 1])
+
+
+def test_observations_are_in_their_frames():
+    keys = ["depth", *OBSERVATIONS]
+    skill_keys = [key for key in keys if not key.startswith("marker")]
+    env = make_env(depth_size=0, observation_keys=skill_keys)
+    observation, _ = env.reset(options={"episode": 4})
+    sim = env.sim
+    for action in actions(env, 15):
+        observation, *_ = env.step(action)
+    assert set(observation) == set(skill_keys) - {"depth"} and all(v.dtype == np.float32 for v in observation.values())
+    site = sim.data.site("end_effector")
+    start, goal = np.array(sim.start_positions[env.skill.target]), np.array(env.episode.targets[env.skill.target][:3])
+    rotation = site.xmat.reshape(3, 3)
+    assert np.allclose(observation["obj_start"], rotation.T @ (start - site.xpos), atol=1e-5)
+    assert np.allclose(observation["obj_goal"], rotation.T @ (goal - site.xpos), atol=1e-5)
+    x, y, yaw = sim.base_pose
+    in_base = np.array([math.cos(yaw) * (site.xpos[0] - x) + math.sin(yaw) * (site.xpos[1] - y),
+                        math.cos(yaw) * (site.xpos[1] - y) - math.sin(yaw) * (site.xpos[0] - x), site.xpos[2]])
+    assert np.allclose(observation["ee_pos"], in_base, atol=1e-5)
+    assert np.allclose(observation["relative_resting_position"], np.array([0.5, 0.0, 1.0]) - in_base, atol=1e-5)
+    assert np.allclose(observation["joint"], [sim.data.joint(n).qpos[0] for n in
+                       ("shoulder_pan", "shoulder_lift", "upperarm_roll", "elbow_flex", "forearm_roll", "wrist_flex", "wrist_roll")])
+    distance, angle = observation["obj_goal_gps_compass"]
+    assert np.allclose([x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)], goal[:2], atol=1e-4)
+    x0, y0, yaw0 = sim.start_base_pose
+    forward, left = observation["gps"]
+    assert np.allclose([x0 + forward * math.cos(yaw0) - left * math.sin(yaw0), y0 + forward * math.sin(yaw0) + left * math.cos(yaw0)],
+                       [x, y], atol=1e-5)
+    assert observation["compass"][0] == pytest.approx(yaw - yaw0, abs=1e-5) and abs(yaw - yaw0) > 1e-3
+
+
+def test_metrics_come_once_at_the_end_and_add_up_to_the_return():
+    env = make_env(depth_size=0, max_steps=30)
+    env.reset(seed=0)
+    total = 0.0
+    for k, action in enumerate(actions(env, 30)):
+        _, reward, terminated, truncated, info = env.step(action)
+        total += reward
+        if terminated or truncated:
+            break
+        assert "metrics" not in info
+    metrics = info["metrics"]
+    assert metrics["episode_steps"] == k + 1
+    assert sum(v for name, v in metrics.items() if name.startswith("reward/")) == pytest.approx(total)
+    assert metrics["success"] + sum(v for name, v in metrics.items() if name.startswith("failure/")) == 1.0
+    assert truncated and metrics["failure/time_limit"] == 1.0
+    assert all(isinstance(v, float) for v in metrics.values())
+
+
+def test_reset_is_fast_in_known_homes():
+    env = make_env(depth_size=128, num_layouts=4)
+    for k in range(8):
+        env.reset(options={"episode": k})
+    times = []
+    for k in range(20):
+        start = time.thread_time()
+        env.reset(options={"episode": k})
+        times.append(time.thread_time() - start)
+    assert np.median(times) < 0.020
+
+
+def test_episodes_from_a_file(tmp_path):
+    path = tmp_path / "two.json.gz"
+    write_episodes(path, [generate_episode("pick", "val", k, 4) for k in (3, 8)])
+    env = make_env(depth_size=0, episodes=str(path), split="val")
+    infos = [env.reset(options={"episode": k})[1]["episode_id"] for k in range(3)]
+    assert infos == ["pick/val/3", "pick/val/8", "pick/val/3"]
+    assert env.reset(seed=0)[1]["episode_id"] in infos
+
+
+def test_a_picture_of_the_scene():
+    env = make_env(depth_size=0, render_mode="rgb_array")
+    env.reset(options={"episode": 0})
+    picture = env.render()
+    assert picture.shape == (512, 512, 3) and picture.dtype == np.uint8 and picture.std() > 20
+
+
+def test_the_limited_action_space_leaves_the_base_out():
+    env = make_env(depth_size=0, action_parts=("arm", "grip"))
+    assert env.action_space.shape == (8,) and [name for name, _ in env.action_parts] == ["arm", "grip"]
+    env.reset(seed=0)
+    start = env.sim.base_pose
+    for action in actions(env, 20):
+        env.step(action)
+    assert math.dist(start[:2], env.sim.base_pose[:2]) < 0.005
+
+
+@pytest.mark.parametrize("settings, named", [
+    ({"split": "training"}, "split=training"), ({"depth_size": -1}, "depth_size=-1"), ({"sim": "gazebo"}, "sim=gazebo"),
+    ({"num_layouts": 0}, "num_layouts=0"), ({"render_mode": "human"}, "render_mode=human"), ({"observation_keys": ["smell"]}, "smell"),
+    ({"action_parts": ("arm", "leg")}, "leg"), ({"max_step": 3}, "max_steps"), ({"reward_scales": {"pick": 1}}, "picked"),
+    ({"episodes": "nowhere.json"}, "nowhere.json"), ({"skill": "pik"}, "'pick'"),
+])
+def test_a_wrong_setting_is_named(settings, named):
+    with pytest.raises(UserError) as error:
+        make_env(**settings)
+    assert named in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_wrong_action_is_refused():
+    env = make_env(depth_size=0)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="10 numbers"):
+        env.step(np.zeros(3, np.float32))
+    with pytest.raises(ValueError, match="not finite"):
+        env.step(np.full(10, np.nan, np.float32))

@@ -1,0 +1,84 @@
+"""What every listed skill must fulfil; a new line in SKILLS is tested without a new test."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from rearrange.env import ACTION_SIZES, OBSERVATIONS
+from rearrange.episode_generator import KINDS
+from skills import SKILL_CONFIGS, SKILLS, make_env
+
+
+@pytest.fixture(params=SKILLS)
+def env(request):
+    return make_env(request.param, depth_size=16)
+
+
+def test_names_and_config(env):
+    skill = env.skill
+    assert SKILLS[skill.name] is type(skill) and set(SKILL_CONFIGS) == set(SKILLS)
+    assert skill.description and "\n" not in skill.description
+    assert skill.episode_kind in KINDS
+    assert set(skill.action_parts) <= set(ACTION_SIZES)
+    assert set(skill.observation_keys) <= {"depth", *OBSERVATIONS}
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        skill.config.max_steps = 1
+
+
+def test_gymnasiums_checker_passes(env):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_env(env, skip_render_check=True)
+
+
+def test_reward_terms_are_those_of_the_scales_and_failures_are_listed(env):
+    rng = np.random.default_rng(0)
+    for seed in range(5):
+        env.reset(seed=seed)
+        while True:
+            _, reward, terminated, truncated, info = env.step(rng.uniform(-1, 1, env.action_space.shape))
+            assert np.isfinite(reward)
+            if terminated or truncated:
+                break
+        names = {name.removeprefix("reward/") for name in info["metrics"] if name.startswith("reward/")}
+        assert names == set(env.skill.reward_scales)
+        assert set(env.skill.reward_terms(env.sim)) == names
+        failures = {name.removeprefix("failure/") for name in info["metrics"] if name.startswith("failure/")}
+        assert failures == {*env.skill.failures, "time_limit"}
+
+
+def test_doing_nothing_fails_by_time_and_never_succeeds(env):
+    for seed in range(3):
+        env.reset(seed=seed)
+        nothing = np.zeros(env.action_space.shape, np.float32)
+        truncated = terminated = False
+        while not (terminated or truncated):
+            _, _, terminated, truncated, info = env.step(nothing)
+        assert truncated and env.steps == env.skill.max_steps and not info["success"]
+
+
+def test_random_actions_hold_nothing_without_touch_and_go_through_nothing(env):
+    rng = np.random.default_rng(1)
+    deepest = 0.0
+    for seed in range(6):
+        env.reset(seed=100 + seed)
+        sim, noise = env.sim, np.zeros(env.action_space.shape)
+        held_before, done = False, False
+        while not done:
+            noise = 0.95 * noise + 0.3 * rng.standard_normal(noise.shape)
+            _, _, terminated, truncated, _ = env.step(noise)
+            done = terminated or truncated
+            contact = sim.data.contact
+            role = sim.home.geom_role[contact.geom]
+            if contact.geom.size:
+                robot = role.any(axis=1)
+                deepest = min(deepest, contact.dist[robot].min(initial=0.0))
+            if sim.is_holding and not held_before:
+                assert sim.suction.touches(), "held without touch"
+            held_before = sim.is_holding
+    assert deepest > -0.04

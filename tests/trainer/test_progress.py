@@ -1,0 +1,105 @@
+"""The live line, the plain lines and the curve."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from trainer import progress
+from trainer.progress import Progress, by_last_part, counting, learning_curve, short, sparkline, spoken_time
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+class Clock:
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    return Clock(monkeypatch)
+
+
+def test_a_line_has_steps_rate_success_return_and_time_left(clock):
+    shown = Progress(1000, "train pick", start=200, out=io.StringIO())
+    clock.now += 2
+    shown.update(400, {"episode/success": 0.5, "episode/return": 12.34, "learn/kl": 1.0})
+    assert shown.line(400) == "train pick  400/1,000 40%  100 steps/s  success 50%  return 12.3  left 0:06"
+
+
+def test_plain_lines_come_every_ten_seconds_and_at_the_end(clock):
+    out, log = io.StringIO(), []
+    with Progress(100, "t", out=out, log=log.append) as shown:
+        for step in range(1, 101):
+            clock.now += 0.25
+            shown.update(step, {})
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 4 and lines == log and lines[-1].startswith("t  100/100 100%")
+    assert "\x1b" not in out.getvalue()
+
+
+def test_a_terminal_gets_one_line_with_a_growing_curve(clock):
+    out = Terminal()
+    with Progress(100, "t", out=out) as shown:
+        for step in range(10, 100, 10):
+            clock.now += 1
+            shown.update(step, {"success": step / 100})
+        shown.print("a message")
+    text = out.getvalue()
+    assert "\x1b[2K" in text and "a message" in text and "▂▂▃▄▅▅▆▇▇" in text
+    assert text.rstrip().count("\n") <= 2
+
+
+@pytest.mark.parametrize("name, value", [("SLURM_JOB_ID", "1"), ("TERM", "dumb")])
+def test_no_live_line_in_batch_jobs(clock, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    assert not Progress(1, "t", out=Terminal()).live
+
+
+def test_live_can_be_turned_off(clock):
+    assert Progress(1, "t", out=Terminal()).live and not Progress(1, "t", out=Terminal(), live=False).live
+
+
+def test_counting_episodes(clock):
+    out = io.StringIO()
+    with counting(4, "eval pick", out=out) as told:
+        for done in range(1, 5):
+            clock.now += 1
+            told(done, done // 2)
+    assert out.getvalue().splitlines()[-1] == "eval pick  4/4 100%  1 episodes/s  success 50%  left 0:00"
+
+
+def test_sparkline_covers_its_range():
+    assert sparkline([0.0, 0.5, 1.0], 3) == "▁▅█"
+    assert len(sparkline([0.1] * 1000, 24)) == 24
+    assert sparkline([-5, 5], 2, unicode=False).isascii()
+
+
+def test_the_curve_of_a_rising_run_rises():
+    steps = list(range(1000, 100_001, 1000))
+    picture = learning_curve(steps, [step / 100_000 for step in steps], width=50, height=10)
+    rows = picture.splitlines()[1:11]
+    filled = [sum(row[7:].ljust(50)[column] != " " for row in rows) for column in range(50)]
+    assert filled == sorted(filled) and filled[0] <= 2 and filled[-1] == 10
+    assert "100% |" in picture and "100,000 steps" in picture
+    assert learning_curve(steps, [0.5] * 100, unicode=False).isascii()
+    assert "no episode" in learning_curve([], [])
+    assert "no episode" in learning_curve([1], [float("nan")])
+
+
+def test_small_words():
+    assert (spoken_time(257), spoken_time(3723)) == ("4:17", "1:02:03")
+    assert [short(n) for n in (999, 4096, 43_210, 1_200_000, 5e8)] == ["999", "4,096", "43.2k", "1.2M", "500M"]
+    assert by_last_part({"a/success": float("nan"), "episode/success": 0.5}, "success") == 0.5
+    assert by_last_part({"successes": 1.0}, "success") is None
