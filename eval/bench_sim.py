@@ -1,7 +1,8 @@
 """How fast the embedded simulator steps on one core, and where the time goes.
 
-Random smooth actions (noise that forgets over half a second) in crowded episodes, a new one whenever one ends, on layouts that have
-been used before, as in training. Times are CPU times of the process, so that other work on the machine distorts them little.
+Random smooth actions (noise that forgets over half a second) in crowded episodes, a new one whenever one ends, on
+layouts that have been used before, as in training. Times are CPU times of the process, so that other work on the
+machine distorts them little.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ NUM_LAYOUTS = 8
 
 
 def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0, seed: int = 0) -> dict[str, Any]:
-    """Step one environment for about `seconds` and return speed, mean milliseconds by part, and the machine; plain values only."""
+    """Step one environment for about `seconds` and return speed, mean milliseconds by part, and the machine; plain
+    values only.
+    """
     if seconds <= 0:
         raise UserError(f"seconds={seconds} must be greater than 0.")
     env = make_env(skill, depth_size=depth_size)
@@ -117,7 +120,9 @@ def _reset(env: Any, episodes: Iterator[Episode]) -> float:
 
 def _run(env: Any, episodes: Iterator[Episode], rng: np.random.Generator, enough: Callable[[int], bool],
          clock: _Clock | None = None) -> tuple:
-    """Step until `enough`; returns steps, resets, mean objects, times of steps and of resets, and the parts' time within resets."""
+    """Step until `enough`; returns steps, resets, mean objects, times of steps and of resets, and the parts' time
+    within resets.
+    """
     step_s: list[float] = []
     reset_s: list[float] = []
     counts: list[int] = []

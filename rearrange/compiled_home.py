@@ -32,7 +32,9 @@ def scene_layout(scene: str) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class CompiledHome:
-    """A compiled layout with the addresses that the simulator needs, and a state in which everything is parked and asleep."""
+    """A compiled layout with the addresses that the simulator needs, and a state in which everything is parked and
+    asleep.
+    """
 
     layout: Layout
     objects: tuple[str, ...]  # name of each slot
@@ -51,7 +53,9 @@ class CompiledHome:
 
 @lru_cache(maxsize=CACHED_HOMES)
 def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHome:
-    """Compile the home of a scene such as "train/17" with these objects in its slots; the last `CACHED_HOMES` are kept."""
+    """Compile the home of a scene such as "train/17" with these objects in its slots; the last `CACHED_HOMES` are
+    kept.
+    """
     layout = scene_layout(scene)
     model = compile_home(layout, objects)
     joint_names = [model.joint(i).name for i in range(model.njnt)]
@@ -96,7 +100,9 @@ def _label_geoms(model: mujoco.MjModel, handles: tuple[str, ...]) -> tuple[np.nd
 
 
 def _park(model: mujoco.MjModel) -> mujoco.MjData:
-    """A state with every object asleep where the model parks it, far outside, and the robot elsewhere, in its start posture."""
+    """A state with every object asleep where the model parks it, far outside, and the robot elsewhere, in its start
+    posture.
+    """
     data = mujoco.MjData(model)
     data.qpos[_joint_slice(model.jnt_qposadr, model, BASE_JOINT_NAMES)] = _AWAY
     for name, value in zip((*JOINT_NAMES, TORSO_JOINT_NAME), (*ARM_START_RAD, TORSO_START_M)):

@@ -1,7 +1,8 @@
-"""What touches what: contact forces on the robot and the geoms that the suction cup touches, from MuJoCo's contact list.
+"""What touches what: contact forces on the robot and the geoms that the suction cup touches, from MuJoCo's contact
+list.
 
-Compiled with numba because it runs at every environment step over arrays of a few rows, where numpy's overhead would be larger
-than the work.
+Compiled with numba because it runs at every environment step over arrays of a few rows, where numpy's overhead would be
+larger than the work.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ NO_OWNER = -1
 def robot_forces(geom, dim, address, efc_force, elliptic, role, owner, held):
     """Largest normal contact force (N) on the arm and on the base, as HAB measures it (a maximum, not a sum).
 
-    The held object counts as part of the arm; contacts between it and the robot do not count, because they are the hold itself.
+    The held object counts as part of the arm; contacts between it and the robot do not count, because they are the hold
+    itself.
 
-    geom: (n, 2) geom ids of each contact; dim, address: (n,) contact dimension and first constraint row, negative when inactive;
-    efc_force: constraint forces; elliptic: friction cone of the model; role: (ngeom,) SCENE, BASE or ARM;
+    geom: (n, 2) geom ids of each contact; dim, address: (n,) contact dimension and first constraint row, negative when
+    inactive; efc_force: constraint forces; elliptic: friction cone of the model; role: (ngeom,) SCENE, BASE or ARM;
     owner: (ngeom,) object slot of a geom or NO_OWNER; held: slot in the hand or NO_OWNER.
     """
     arm = 0.0
@@ -57,8 +59,9 @@ def robot_forces(geom, dim, address, efc_force, elliptic, role, owner, held):
 def cup_touches(geom, frame, distance, cup, suction_axis, cos_limit, touched):
     """Write the geoms in contact with the suction cup into `touched` and return their number.
 
-    geom: (n, 2); frame: (n, 9) contact frames, the normal first, pointing from geom 0 to geom 1; distance: (n,) m, negative inside;
-    cup: geom id; suction_axis: (3,) world direction of suction; cos_limit: least cosine between axis and normal, -1 = any.
+    geom: (n, 2); frame: (n, 9) contact frames, the normal first, pointing from geom 0 to geom 1; distance: (n,) m,
+    negative inside; cup: geom id; suction_axis: (3,) world direction of suction; cos_limit: least cosine between axis
+    and normal, -1 = any.
     """
     count = 0
     for i in range(geom.shape[0]):
@@ -88,7 +91,9 @@ def robot_touches(geom, distance, role, tolerance):
 
 
 def cos_limit(max_angle_rad: float | None) -> float:
-    """Least cosine between suction axis and contact normal for a largest angle; None allows every contact of the cup."""
+    """Least cosine between suction axis and contact normal for a largest angle; None allows every contact of the
+    cup.
+    """
     return -2.0 if max_angle_rad is None else math.cos(max_angle_rad)
 
 

@@ -1,8 +1,8 @@
 """The Gymnasium environment: a home, a robot and one skill.
 
-Time: the policy acts at 30 Hz. The image in an observation was taken before the physics of the step that led to it, while
-everything else is measured after it, as on a system whose rendering overlaps physics; `image_lag=False` takes it after. The
-observation of a reset is not delayed.
+Time: the policy acts at 30 Hz. The image in an observation was taken before the physics of the step that led to it,
+while everything else is measured after it, as on a system whose rendering overlaps physics; `image_lag=False` takes it
+after. The observation of a reset is not delayed.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class RearrangeEnv(gymnasium.Env):
 
     split: train, val or test. num_layouts: homes to draw from; the number of episodes has no limit.
     depth_size: pixels of the square depth image, 0 for none. sim: the simulator, "mujoco".
-    image_lag: see the top of this file. base_speed_m_s, base_turn_rad_s: of the base at full command (Habitat's: 2.5, 2.5).
-    suction_max_angle_rad: largest angle between cup and surface, None for any touch. episodes: an episode file instead of generated
-    episodes. render_mode: "rgb_array" or None.
+    image_lag: see the top of this file. base_speed_m_s, base_turn_rad_s: of the base at full command (Habitat's: 2.5,
+    2.5). suction_max_angle_rad: largest angle between cup and surface, None for any touch. episodes: an episode file
+    instead of generated episodes. render_mode: "rgb_array" or None.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
@@ -92,7 +92,9 @@ class RearrangeEnv(gymnasium.Env):
         return self._observe(self._take_image()), {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
-        """Load the asked or a random episode, or the next ones where the robot finds no place; return how many were skipped."""
+        """Load the asked or a random episode, or the next ones where the robot finds no place; return how many were
+        skipped.
+        """
         reason = ""
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):

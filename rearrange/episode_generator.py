@@ -1,7 +1,8 @@
 """Draws episodes: the same (kind, split, index) gives the same episode everywhere, and there is no last index.
 
-Rules after habitat-lab's `all_receptacles` data set: one object that is to be moved, up to nineteen more around, on every kind of
-receptacle; the fridge and the drawers count when they are open, and are opened only for the object that is to be moved, or its goal.
+Rules after habitat-lab's `all_receptacles` data set: one object that is to be moved, up to nineteen more around, on
+every kind of receptacle; the fridge and the drawers count when they are open, and are opened only for the object that
+is to be moved, or its goal.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rearrange.objects import OBJECTS, STANDARD_SET, ObjectModel
 MAX_OBJECTS = 20
 OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far the generator opens what it opens
 REACH_M = 0.3  # what is to be moved stands at most this far behind an edge before which the robot can stand
+REACH_UNDER_M = {"fridge": 0.2, "shelf": 0.2}  # where a board above forces the arm to come in level
 MIN_MOVE_M = 0.5  # between start and goal
 MAX_ON = {"chair": 2, "sink": 2}  # objects on one receptacle of these kinds
 
@@ -132,7 +134,9 @@ def _surfaces(layout: Layout, opened: set[str]) -> dict[str, _Surface]:
 
 
 def _place(surface: _Surface, model: ObjectModel, rng: np.random.Generator, reachable: bool = False) -> Pose | None:
-    """A free pose on a surface, or None; `reachable` keeps to the accessible edges and keeps the way from there free."""
+    """A free pose on a surface, or None; `reachable` keeps to the accessible edges and keeps the way from there
+    free.
+    """
     if not surface.fits(model):
         return None
     half = surface.receptacle.half_extents_m
@@ -143,7 +147,7 @@ def _place(surface: _Surface, model: ObjectModel, rng: np.random.Generator, reac
             continue
         if reachable:
             side = min(surface.local_sides, key=lambda normal: surface.depth_behind(x, y, normal))
-            if surface.depth_behind(x, y, side) > REACH_M:
+            if surface.depth_behind(x, y, side) > REACH_UNDER_M.get(surface.receptacle.kind, REACH_M):
                 continue
             if math.isfinite(surface.receptacle.clearance_m):
                 surface.kept_free.append(_way_in(x, y, side))

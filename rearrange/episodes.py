@@ -1,8 +1,8 @@
 """Episodes: what stands where and what is to be moved; read from and written to Habitat's rearrangement episode files.
 
-Files follow habitat-lab's RearrangeEpisode schema (`.json` or `.json.gz`). Habitat's world is y-up and ours is z-up, so a point
-(x, y, z) of ours is (x, z, -y) in a file, and a rotation R is C R C^T with C that change of axes. Transforms in files are 4x4,
-row by row, translation in the last column.
+Files follow habitat-lab's RearrangeEpisode schema (`.json` or `.json.gz`). Habitat's world is y-up and ours is z-up, so
+a point (x, y, z) of ours is (x, z, -y) in a file, and a rotation R is C R C^T with C that change of axes. Transforms in
+files are 4x4, row by row, translation in the last column.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Marker:
 class Episode:
     """One arrangement of a home.
 
-    Objects are referred to by their index in `objects`. `targets` holds the goal pose of each object that is to be moved, and
-    `target_receptacles` and `goal_receptacles` name, in the order of `targets`, what each stands on and belongs on.
-    `articulated` holds joint positions (m or rad) of drawers and doors that are not closed. `robot_start` is x, y (m), yaw (rad);
-    None leaves it to the skill.
+    Objects are referred to by their index in `objects`. `targets` holds the goal pose of each object that is to be
+    moved, and `target_receptacles` and `goal_receptacles` name, in the order of `targets`, what each stands on and
+    belongs on. `articulated` holds joint positions (m or rad) of drawers and doors that are not closed. `robot_start`
+    is x, y (m), yaw (rad); None leaves it to the skill.
     """
 
     id: str
@@ -65,7 +65,9 @@ class Episode:
 
 
 def read_episodes(path: str | Path) -> list[Episode]:
-    """Read an episode file; a file that is not one raises UserError naming the file, the field and what was expected."""
+    """Read an episode file; a file that is not one raises UserError naming the file, the field and what was
+    expected.
+    """
     path = Path(path)
     try:
         raw = path.read_bytes()
@@ -82,7 +84,9 @@ def read_episodes(path: str | Path) -> list[Episode]:
 
 
 def write_episodes(path: str | Path, episodes: list[Episode]) -> None:
-    """Write an episode file; a name that ends in `.gz` is compressed (without a time stamp: same episodes, same bytes)."""
+    """Write an episode file; a name that ends in `.gz` is compressed (without a time stamp: same episodes, same
+    bytes).
+    """
     path = Path(path)
     text = json.dumps({"config": None, "episodes": [_to_habitat(episode) for episode in episodes]}).encode()
     try:

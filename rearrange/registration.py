@@ -11,7 +11,9 @@ ENVIRONMENTS = {"Pick-v0": {"skill": "pick"}}  # id -> settings of skills.make_e
 
 
 def register_envs() -> None:
-    """Register every environment of `ENVIRONMENTS` that is not registered yet. Episodes end by the skill's own step limit."""
+    """Register every environment of `ENVIRONMENTS` that is not registered yet. Episodes end by the skill's own step
+    limit.
+    """
     from gymnasium.envs.registration import register, registry
 
     for name, settings in ENVIRONMENTS.items():

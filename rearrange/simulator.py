@@ -1,7 +1,7 @@
 """The embedded simulator: one Fetch in one home, stepped by MuJoCo at 30 Hz in four substeps of 1/120 s.
 
-World frame: z up, metres. Base frame: x forward, y left, z up, on the floor between the wheels. End-effector frame: origin at the
-tip of the suction cup, x the way the cup faces.
+World frame: z up, metres. Base frame: x forward, y left, z up, on the floor between the wheels. End-effector frame:
+origin at the tip of the suction cup, x the way the cup faces.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
 
 @dataclass(frozen=True)
 class SimulatorConfig:
-    """Limits of the robot. `base_speed_m_s` and `base_turn_rad_s` are reached at full command; Habitat's are 2.5 and 2.5."""
+    """Limits of the robot. `base_speed_m_s` and `base_turn_rad_s` are reached at full command; Habitat's are 2.5 and
+    2.5.
+    """
 
     base_speed_m_s: float = 1.0
     base_turn_rad_s: float = 1.5
@@ -47,8 +49,8 @@ class SimulatorConfig:
 class Simulator:
     """One robot in one home. `reset` loads an episode, `place_robot` puts the robot into it, `step` advances 1/30 s.
 
-    Objects are referred to by their index in the episode, drawers and doors by their joint's name. After `step`, positions and
-    contacts are those of the new state; contact forces are those of the last substep.
+    Objects are referred to by their index in the episode, drawers and doors by their joint's name. After `step`,
+    positions and contacts are those of the new state; contact forces are those of the last substep.
     """
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
@@ -61,7 +63,9 @@ class Simulator:
     # ------------------------------------------------------------------ episodes
 
     def reset(self, episode: Episode) -> None:
-        """Load the episode's home, put its objects where it says and let them come to rest. The robot is left outside."""
+        """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
+        outside.
+        """
         home = load_home(episode.scene, _slots_for(episode.objects))
         if home is not self.home:
             self._use(home)
@@ -96,7 +100,9 @@ class Simulator:
         return max((math.dist(position, pose[:3]) for position, pose in pairs), default=0.0)
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin here."""
+        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
+        here.
+        """
         data, home = self.data, self.home
         data.qpos[home.base_qpos] = (x, y, yaw)
         data.qpos[home.arm_qpos] = arm_rad
@@ -126,7 +132,9 @@ class Simulator:
     # ------------------------------------------------------------------ one step
 
     def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
-        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) joint deltas, `grip` >= 0 suction on, `base` forward and left turn."""
+        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) joint deltas, `grip` >= 0 suction on, `base` forward
+        and left turn.
+        """
         if arm is not None:
             self._move_arm_target(arm)
         self._drive(base)
@@ -152,9 +160,11 @@ class Simulator:
         self._base_ctrl[:] = (speed * self._cos, speed * self._sin, self.config.base_turn_rad_s * base[1])
 
     def _advance(self) -> None:
-        """Four substeps, of which the first continues from, and the last is followed by, an update of positions and contacts.
+        """Four substeps, of which the first continues from, and the last is followed by, an update of positions and
+        contacts.
 
-        The same computations as mj_step(nstep=4) in another cut: poses and contacts are up to date at the end of a step.
+        The same computations as mj_step(nstep=4) in another cut: poses and contacts are up to date at the end of a
+        step.
         """
         model, data = self.model, self.data
         mujoco.mj_step2(model, data)
@@ -300,7 +310,9 @@ class Simulator:
 
 
 def _slots_for(objects: tuple[str, ...]) -> tuple[str, ...]:
-    """Contents to compile for an episode: the standard set where it suffices, so that homes can be shared between episodes."""
+    """Contents to compile for an episode: the standard set where it suffices, so that homes can be shared between
+    episodes.
+    """
     unknown = sorted(set(objects) - set(OBJECTS))
     if unknown:
         raise UserError(f"there is no object called {unknown[0]!r}; there are {', '.join(OBJECTS)}.")

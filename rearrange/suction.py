@@ -11,7 +11,9 @@ from rearrange.contacts import cos_limit, cup_touches, touched_buffer
 
 
 class Suction:
-    """Suction of one robot. Objects are known by their slot in the compiled home, handles by the name of their joint."""
+    """Suction of one robot. Objects are known by their slot in the compiled home, handles by the name of their
+    joint.
+    """
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, handles: tuple[str, ...], object_of_geom: np.ndarray,
                  handle_of_geom: np.ndarray, max_angle_rad: float | None = None) -> None:

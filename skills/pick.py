@@ -1,9 +1,9 @@
 """Pick: take one object in the hand and bring the hand back to its resting place.
 
-Observation: depth image, start position of the object in the end-effector frame, arm joint angles, whether something is held, the
-vector from the end-effector to its resting place, end-effector position (see `PickConfig.observation_keys`).
-Action: arm joint deltas, grip, base speed and turn; without the base for the limited action space of Szot et al. (2021).
-Reward: HAB's, see `PickConfig.reward_scales`.
+Observation: depth image, start position of the object in the end-effector frame, arm joint angles, whether something is
+held, the vector from the end-effector to its resting place, end-effector position (see `PickConfig.observation_keys`).
+Action: arm joint deltas, grip, base speed and turn; without the base for the limited action space of Szot et al.
+(2021). Reward: HAB's, see `PickConfig.reward_scales`.
 Success: the right object in the hand, and the end-effector within 0.15 m of its resting place.
 Failure: another object or a handle taken, the object dropped, the hold torn off, too much force on the arm.
 Start: close to the receptacle on which the object stands, facing it, with noise.

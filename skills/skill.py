@@ -1,7 +1,8 @@
 """What a skill is, and the parts that several skills share.
 
-A skill decides where the robot starts, what it sees and commands, what is rewarded, and when the task is done or failed. It holds
-no physics: it reads the simulator. One skill = one file, one frozen config dataclass beside it, one line in `skills.SKILLS`.
+A skill decides where the robot starts, what it sees and commands, what is rewarded, and when the task is done or
+failed. It holds no physics: it reads the simulator. One skill = one file, one frozen config dataclass beside it, one
+line in `skills.SKILLS`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from rearrange.simulator import Simulator
 
 class Skill(ABC):
-    """One task of a few seconds. The environment calls, in this order at each step: grip_command, (physics), failure, success,
-    reward_terms; and at each reset: start.
+    """One task of a few seconds. The environment calls, in this order at each step: grip_command, (physics), failure,
+    success, reward_terms; and at each reset: start.
     """
 
     name: ClassVar[str]
@@ -80,8 +81,8 @@ class Skill(ABC):
 
 
 def contact_terms(sim: Simulator, max_force_n: float) -> dict[str, float]:
-    """Penalties for touching things: `force`, the rise of the contact force on the arm (N, capped); `base_contact`, how hard the base
-    leans on something, as a share of what its motors can push (0..1).
+    """Penalties for touching things: `force`, the rise of the contact force on the arm (N, capped); `base_contact`, how
+    hard the base leans on something, as a share of what its motors can push (0..1).
     """
     return {
         "force": min(sim.arm_force_rise_n, max_force_n),
@@ -113,9 +114,9 @@ def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Re
                position_noise_m: float, yaw_noise_rad: float) -> None:
     """HAB's close start: as near to a point on a receptacle as the robot can stand, facing it, with noise.
 
-    The robot stands in front of the side of the receptacle that is nearest to the point. Where it would touch something it backs
-    off along the side's normal (in front of a shelf the arm needs room) or moves along the edge, then tries the other sides.
-    Raises NoStartPose.
+    The robot stands in front of the side of the receptacle that is nearest to the point. Where it would touch something
+    it backs off along the side's normal (in front of a shelf the arm needs room) or moves along the edge, then tries
+    the other sides. Raises NoStartPose.
     """
     center, yaw, sides = world_receptacle(sim, receptacle)
     distances = [_distance_to_edge(point, center, yaw, receptacle.half_extents_m, side) for side in sides]

@@ -1,4 +1,6 @@
-"""The simulator: objects rest, the hand holds only what it touches, furniture stops the robot, states are up to date."""
+"""The simulator: objects rest, the hand holds only what it touches, furniture stops the robot, states are up to
+date.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A scripted picker for tests: inverse kinematics by damped least squares, executed through the ordinary actions only.
 
-It sees the simulator's state. It plans by trying directions of approach and places of the base until a posture of the arm touches
-nothing but the object, drives and moves there, presses until the suction holds, goes back the same way and rests.
+It sees the simulator's state. It plans by trying directions of approach and places of the base until a posture of the
+arm touches nothing but the object, drives and moves there, presses until the suction holds, goes back the same way and
+rests.
 """
 
 from __future__ import annotations
