@@ -7,10 +7,11 @@ machine distorts them little.
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +20,24 @@ from rearrange.episodes import Episode
 from rearrange.errors import UserError
 from skills import make_env
 
+if TYPE_CHECKING:
+    from rearrange.run_directory import Run
+
 NOISE_MEMORY = 0.93  # of the action noise per step
 NOISE_STD = 0.5
 CROWDED = 0.7 * MAX_OBJECTS  # objects that stand in the home of a benchmark episode, at least
 WARM_UP_STEPS = 200
 NUM_LAYOUTS = 8
+
+
+def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+    """`rearrange bench sim`: print the table and keep the figures in bench.json; returns the headline ones."""
+    result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"])
+    for line in table(result):
+        run.say(line)
+    (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    run.say(f"figures: {run.path / 'bench.json'}")
+    return {"steps_per_s": result["steps_per_s"], **{f"{name}_ms": ms for name, ms in result["parts_ms"].items()}}
 
 
 def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0, seed: int = 0) -> dict[str, Any]:
@@ -65,14 +79,16 @@ def table(result: dict[str, Any]) -> list[str]:
     size = result["depth_size"]
     image = f"{size}x{size} depth" if size else "no image"
     lines = [
-        f"{result['steps_per_s']:,.0f} steps/s on one core ({result['steps_per_s_with_resets']:,.0f} with resets): Fetch, "
-        f"{result['objects']:.0f} objects, {image}, skill {result['skill']}, {result['steps']:,} steps",
-        f"step   {step['mean']:.3f} ms   p50 {step['p50']:.3f}   p95 {step['p95']:.3f}   p99 {step['p99']:.3f}",
+        f"{result['steps_per_s']:,.0f} steps/s on one core "
+        f"({result['steps_per_s_with_resets']:,.0f} with resets): Fetch, {result['objects']:.0f} objects, {image}, "
+        f"skill {result['skill']}, {result['steps']:,} steps",
+        f"step   {step['mean']:.3f} ms of CPU   p50 {step['p50']:.3f}   p95 {step['p95']:.3f}   p99 {step['p99']:.3f}",
     ]
     for name, part_ms in result["parts_ms"].items():
         lines.append(f"  {name:<8} {part_ms:.3f} ms  {100 * part_ms / step['mean']:3.0f} %")
     if result["reset_ms"]:
-        lines.append(f"reset  {result['reset_ms']['mean']:.1f} ms   max {result['reset_ms']['max']:.1f}   ({result['resets']} resets)")
+        reset = result["reset_ms"]
+        lines.append(f"reset  {reset['mean']:.1f} ms   max {reset['max']:.1f}   ({result['resets']} resets)")
     return lines
 
 

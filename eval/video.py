@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rearrange.picture import depth_picture, draw_text, text_width
+from rearrange.overlay import depth_picture, draw_text, text_width
 
 PANEL_WIDTH, MARGIN, DEPTH_SIZE = 288, 16, 256
 PANEL_RGB, TEXT_RGB, FAINT_RGB = (24, 27, 33), (232, 234, 238), (150, 156, 166)

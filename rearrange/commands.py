@@ -95,12 +95,12 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
 
 
 def bench(config: DictConfig, run: Run) -> dict[str, float]:
-    """`rearrange bench sim`: speed on this machine."""
-    from eval.bench_sim import run_bench
+    """`rearrange bench <what>`: measurements on this machine."""
+    from importlib import import_module
 
     plain = OmegaConf.to_container(config, resolve=True)
     run.create()
-    return run_bench(plain, run)
+    return import_module(f"eval.bench_{plain['what']}").run_bench(plain, run)
 
 
 def list_(config: DictConfig) -> None:

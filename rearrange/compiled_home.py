@@ -26,7 +26,7 @@ def scene_layout(scene: str) -> Layout:
     """The layout of a scene such as "train/17"."""
     split, _, index = scene.partition("/")
     if not index.isdigit():
-        raise UserError(f"the embedded simulator has no scene {scene!r}; its scenes are called like train/17, val/3, test/0.")
+        raise UserError(f"the embedded simulator has no scene {scene!r}; scenes are called like train/17 or val/3.")
     return make_layout(split, int(index))
 
 

@@ -30,8 +30,10 @@ from rearrange.simulator import Simulator, SimulatorConfig
 if TYPE_CHECKING:
     from skills.skill import Skill
 
+Observation = dict[str, np.ndarray]
 ACTION_SIZES = {"arm": 7, "grip": 1, "base": 2, "stop": 1}  # parts of an action, always in this order
 
+ENV_FAILURES = ("time_limit", "unstable")  # ends of an episode beside the skill's own; both truncate
 _MAX_SKIPPED = 50  # episodes tried at one reset
 _MAX_SETTLE_M = 0.03  # an episode whose objects move farther while they come to rest is skipped
 
@@ -48,9 +50,10 @@ class RearrangeEnv(gymnasium.Env):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
 
-    def __init__(self, skill: Skill, split: str = "train", depth_size: int = 128, sim: str = "mujoco", image_lag: bool = True,
-                 base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5, suction_max_angle_rad: float | None = None,
-                 num_layouts: int = 96, episodes: str | Path | None = None, render_mode: str | None = None) -> None:
+    def __init__(self, skill: Skill, split: str = "train", depth_size: int = 128, sim: str = "mujoco",
+                 image_lag: bool = True, base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5,
+                 suction_max_angle_rad: float | None = None, num_layouts: int = 96, episodes: str | Path | None = None,
+                 render_mode: str | None = None) -> None:
         _check(split, depth_size, sim, num_layouts, render_mode, skill.observation_keys)
         self.skill = skill
         self.split, self.num_layouts = split, num_layouts
@@ -78,7 +81,8 @@ class RearrangeEnv(gymnasium.Env):
 
     # ------------------------------------------------------------------ reset
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None,
+              options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
         """Start an episode: a random one, or options["episode"], a number or an Episode.
 
         A number always gives the same episode with the same start of the robot, unless a seed is given beside it.
@@ -89,13 +93,14 @@ class RearrangeEnv(gymnasium.Env):
         self.steps = 0
         self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
         self._skipped = skipped
-        return self._observe(self._take_image()), {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
+        info = {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
+        return self._observe(self._take_image()), info
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
         """Load the asked or a random episode, or the next ones where the robot finds no place; return how many were
         skipped.
         """
-        reason = ""
+        reason = "its objects do not rest where it puts them"
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
             self.episode = asked if isinstance(asked, Episode) else self._episode(int(index) + skipped)
@@ -109,7 +114,7 @@ class RearrangeEnv(gymnasium.Env):
                 reason = str(error)
                 continue
             return skipped
-        raise UserError(f"episode {self.episode.id!r} cannot be started: {reason or 'its objects do not rest where it puts them'}.")
+        raise UserError(f"episode {self.episode.id!r} cannot be started: {reason}.")
 
     def _episode(self, index: int) -> Episode:
         if self._listed is not None:
@@ -118,7 +123,7 @@ class RearrangeEnv(gymnasium.Env):
 
     # ------------------------------------------------------------------ step
 
-    def step(self, action: np.ndarray) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         command = self._command(action)
         if self._image_lag:
             image = self._take_image()
@@ -130,12 +135,15 @@ class RearrangeEnv(gymnasium.Env):
         if not self._image_lag:
             image = self._take_image()
         self.steps += 1
+        if sim.unstable:  # nothing that is measured now means anything
+            info = {"success": False, "metrics": self._metrics(False, "unstable")}
+            return self._observe(image), 0.0, False, True, info
         failure = skill.failure(sim)
         success = failure is None and skill.success(sim)
         reward = self._reward()
         terminated = success or failure is not None
         truncated = not terminated and self.steps >= skill.max_steps
-        info: dict[str, Any] = {"success": success}
+        info = {"success": success}
         if terminated or truncated:
             info["metrics"] = self._metrics(success, "time_limit" if truncated else failure)
         return self._observe(image), reward, terminated, truncated, info
@@ -144,7 +152,8 @@ class RearrangeEnv(gymnasium.Env):
         """The parts of an action, limited to [-1, 1]."""
         values = np.asarray(action).tolist()
         if len(values) != self.action_space.shape[0]:
-            raise ValueError(f"an action of skill {self.skill.name} has {self.action_space.shape[0]} numbers, not {len(values)}.")
+            size = self.action_space.shape[0]
+            raise ValueError(f"an action of skill {self.skill.name} has {size} numbers, not {len(values)}.")
         total = sum(values)
         if total != total:
             raise ValueError(f"the action contains a number that is not finite: {values}.")
@@ -166,7 +175,7 @@ class RearrangeEnv(gymnasium.Env):
         return {
             "success": float(success),
             "episode_steps": float(self.steps),
-            **{f"failure/{name}": float(name == failure) for name in (*self.skill.failures, "time_limit")},
+            **{f"failure/{name}": float(name == failure) for name in (*self.skill.failures, *ENV_FAILURES)},
             **{f"reward/{name}": value for name, value in self._sums.items()},
             **self.skill.measures(),
             "arm_force_n": self.sim.accumulated_arm_force_n,
@@ -175,7 +184,7 @@ class RearrangeEnv(gymnasium.Env):
 
     # ------------------------------------------------------------------ observation
 
-    def _observe(self, image: np.ndarray | None) -> dict[str, np.ndarray]:
+    def _observe(self, image: np.ndarray | None) -> Observation:
         observation = {} if image is None else {"depth": image}
         for key, read in self._readers:
             observation[key] = np.array(read(self), np.float32)
@@ -206,8 +215,9 @@ class RearrangeEnv(gymnasium.Env):
         if self.skill.target is not None:
             i = self.skill.target
             pose = sim.object_pose(i)
-            marks.append(WireBox(np.array(pose[:3]), np.array(sim.object_half_extents(i)) + 0.01, np.array(pose[3:]), (255, 210, 0)))
-            marks.append(Sphere(np.array(sim.from_base(REST_POSITION_M)), 0.03, (60, 200, 255), 0.6))
+            half = np.array(sim.object_half_extents(i)) + 0.01
+            marks = [WireBox(np.array(pose[:3]), half, np.array(pose[3:]), (1.0, 0.8, 0.0)),
+                     Sphere(np.array(sim.from_base(REST_POSITION_M)), 0.03, (0.2, 0.8, 1.0), 0.6)]
         eye = np.array([x - 1.1 * cos + 1.0 * sin, y - 1.1 * sin - 1.0 * cos, 1.9])
         look_at = np.array([x + 0.6 * cos, y + 0.6 * sin, 0.8])
         return self._painter[1].render(sim.data, eye, look_at, marks)
@@ -264,7 +274,7 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
     "ee_pos": (_vector(3), lambda env: env.sim.ee_in_base),  # end-effector, base frame
     "is_holding": (_vector(1, 0.0, 1.0), lambda env: (float(env.sim.is_holding),)),
     "relative_resting_position": (_vector(3), _to_rest),  # rest - end-effector, base frame
-    "obj_start": (_vector(3), lambda env: env.sim.to_ee(_start(env))),  # where the target stood at the start, end-effector frame
+    "obj_start": (_vector(3), lambda env: env.sim.to_ee(_start(env))),  # where the target stood, end-effector frame
     "obj_goal": (_vector(3), lambda env: env.sim.to_ee(_goal(env))),  # where it belongs, end-effector frame
     "obj_start_gps_compass": (_vector(2), lambda env: _polar(env, _start(env))),
     "obj_goal_gps_compass": (_vector(2), lambda env: _polar(env, _goal(env))),
@@ -293,7 +303,8 @@ def _not_empty(path: str | Path, episodes: list[Episode]) -> list[Episode]:
     return episodes
 
 
-def _check(split: str, depth_size: int, sim: str, num_layouts: int, render_mode: str | None, keys: Sequence[str]) -> None:
+def _check(split: str, depth_size: int, sim: str, num_layouts: int, render_mode: str | None,
+           keys: Sequence[str]) -> None:
     """Raise UserError for the first setting that cannot be."""
     if split not in SPLIT_FAMILIES:
         raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")

@@ -24,7 +24,8 @@ Pose = tuple[float, float, float, float, float, float, float]  # x, y, z (m), qu
 _OBJECT_FILE = ".object_config.json"
 _OBJECT_PATHS = ["data/objects/ycb/configs/"]
 _DATASET = "rearrange"
-_ARTICULATED_HANDLES = {"drawer": "kitchen_counter_:0000", "fridge": "fridge_:0000"}  # first word of our joint -> Habitat's body
+# First word of the name of our joint -> Habitat's body.
+_ARTICULATED_HANDLES = {"drawer": "kitchen_counter_:0000", "fridge": "fridge_:0000"}
 
 
 class NoStartPose(Exception):
@@ -109,7 +110,8 @@ def _to_habitat(episode: Episode) -> dict:
     handles = object_handles(episode.objects)
     states: dict[str, dict[str, float]] = {}
     for joint, value in episode.articulated.items():
-        handle, link = joint.split("|") if "|" in joint else (_ARTICULATED_HANDLES.get(joint.split("_")[0], joint), joint)
+        ours = _ARTICULATED_HANDLES.get(joint.split("_")[0], joint), joint
+        handle, link = joint.split("|") if "|" in joint else ours
         states.setdefault(handle, {})[link] = value
     position, rotation = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]
     if episode.robot_start is not None:
@@ -124,7 +126,9 @@ def _to_habitat(episode: Episode) -> dict:
         "start_rotation": rotation,
         "info": {"object_labels": {handles[i]: label for i, label in episode.labels.items()}},
         "ao_states": states,
-        "rigid_objs": [[name + _OBJECT_FILE, _pose_to_matrix(p)] for name, p in zip(episode.objects, episode.start_poses)],
+        "rigid_objs": [
+            [name + _OBJECT_FILE, _pose_to_matrix(pose)] for name, pose in zip(episode.objects, episode.start_poses)
+        ],
         "targets": {handles[i]: _pose_to_matrix(pose) for i, pose in episode.targets.items()},
         "markers": [
             {"name": m.name, "type": "articulated_object",

@@ -42,7 +42,7 @@ class SimulatorConfig:
     max_joint_delta_rad: float = ARM_DELTA_RAD  # per step, added to the motor target
     max_joint_lag_rad: float = 0.15  # how far a motor target may lead its joint
     hold_break_m: float = 0.15  # stretch at which the suction lets go
-    suction_max_angle_rad: float | None = None  # largest angle between cup axis and contact normal; None = any touch of the cup
+    suction_max_angle_rad: float | None = None  # largest angle between cup axis and contact normal; None = any touch
     settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
 
 
@@ -58,6 +58,7 @@ class Simulator:
         self.home: CompiledHome | None = None
         self.wanted: int | None = None  # object, and
         self.wanted_handle: str | None = None  # handle, that the suction prefers when it touches several things
+        self.unstable = False  # the physics broke down in the last step: the episode has to end
         self.stop_called = False  # by the stop action, for skills that have one
 
     # ------------------------------------------------------------------ episodes
@@ -81,7 +82,7 @@ class Simulator:
             self._set_object(i, pose)
         self._settle()
         self.start_positions = [tuple(self.object_position(i)) for i in range(len(self._slots))]
-        self.held, self.held_handle, self.hold_broken, self.released = None, None, False, False
+        self.held, self.held_handle, self.hold_broken, self.released, self.unstable = None, None, False, False, False
         self.wanted = self.wanted_handle = None
         self.stop_called = False
 
@@ -126,7 +127,8 @@ class Simulator:
         direction = np.subtract(end, start)
         length = float(np.linalg.norm(direction))
         groups = np.array([1, 0, 0, 0, 0, 0], np.uint8)
-        hit = mujoco.mj_ray(self.model, self.data, np.array(start), direction / length, groups, 1, -1, np.zeros(1, np.int32))
+        geom = np.zeros(1, np.int32)
+        hit = mujoco.mj_ray(self.model, self.data, np.array(start), direction / length, groups, 1, -1, geom)
         return 0.0 <= hit < length
 
     # ------------------------------------------------------------------ one step
@@ -167,12 +169,14 @@ class Simulator:
         step.
         """
         model, data = self.model, self.data
+        before_s = data.time
         mujoco.mj_step2(model, data)
         mujoco.mj_step(model, data, nstep=3)
         contact = data.contact
         self._forces = robot_forces(contact.geom, contact.dim, contact.efc_address, data.efc_force, self._elliptic,
                                     self.home.geom_role, self.home.object_of_geom, self._held_slot)
         mujoco.mj_step1(model, data)
+        self.unstable = data.time < before_s  # MuJoCo starts again from nothing when its numbers overflow
 
     def _read_forces(self) -> None:
         """HAB's force measure on the arm: the sum of rises above 20 N of the largest contact force."""
@@ -256,7 +260,8 @@ class Simulator:
     def set_joint(self, name: str, value: float) -> None:
         """Open a drawer (m) or door (rad), before the robot is placed."""
         if name not in self.home.handles:
-            raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {', '.join(self.home.handles)}.")
+            known = ", ".join(self.home.handles)
+            raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {known}.")
         self.data.qpos[self.model.joint(name).qposadr[0]] = value
 
     def put_in_hand(self, i: int) -> None:
@@ -276,8 +281,8 @@ class Simulator:
 
     def from_base(self, point: tuple[float, float, float]) -> tuple[float, float, float]:
         """A point of the base frame in the world."""
-        x, y, _ = self.base_pose
-        return (x + self._cos * point[0] - self._sin * point[1], y + self._sin * point[0] + self._cos * point[1], point[2])
+        (x, y, _), (forward, left, up) = self.base_pose, point
+        return (x + self._cos * forward - self._sin * left, y + self._sin * forward + self._cos * left, up)
 
     def to_ee(self, point: tuple[float, float, float]) -> tuple[float, float, float]:
         """A world point in the end-effector frame."""

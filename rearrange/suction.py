@@ -104,7 +104,10 @@ class Suction:
         """How far the held thing has been pulled from its place in the hand; 0 when nothing is held."""
         if self._constraint < 0:
             return 0.0
-        body = self._object_bodies[self.slot] if self.slot is not None else self._handle_bodies[self._handles.index(self.handle)]
+        if self.slot is not None:
+            body = self._object_bodies[self.slot]
+        else:
+            body = self._handle_bodies[self._handles.index(self.handle)]
         ends = []
         for frame, point in ((self._gripper, self._hand_point), (body, self._held_point)):
             m, (x, y, z), p = self._data.xmat[frame].tolist(), point.tolist(), self._data.xpos[frame].tolist()

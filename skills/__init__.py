@@ -23,13 +23,15 @@ def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
     from rearrange.env import RearrangeEnv  # imports the simulator
 
     if skill not in SKILLS:
-        raise UserError(f"there is no skill called {skill!r}{_suggestion(skill, SKILLS)}; skills are {', '.join(SKILLS)}.")
+        choices = ", ".join(SKILLS)
+        raise UserError(f"there is no skill called {skill!r}{_suggestion(skill, SKILLS)}; skills are {choices}.")
     of_env = [name for name in inspect.signature(RearrangeEnv).parameters if name != "skill"]
     of_skill = [field.name for field in dataclasses.fields(SKILL_CONFIGS[skill])]
     for name in settings:
         if name not in of_env and name not in of_skill:
             known = [*of_skill, *of_env]
-            raise UserError(f"skill {skill} has no setting {name!r}{_suggestion(name, known)}; settings are {', '.join(known)}.")
+            near = _suggestion(name, known)
+            raise UserError(f"skill {skill} has no setting {name!r}{near}; settings are {', '.join(known)}.")
     config = SKILL_CONFIGS[skill](**{k: _as_tuple(v) for k, v in settings.items() if k in of_skill})
     return RearrangeEnv(SKILLS[skill](config), **{k: v for k, v in settings.items() if k in of_env})
 

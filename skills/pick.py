@@ -45,7 +45,8 @@ class PickConfig:
     """Choices of the Pick task; the defaults are HAB's where HAB has them."""
 
     action_parts: tuple[str, ...] = ("arm", "grip", "base")  # ("arm", "grip") is the limited action space
-    observation_keys: tuple[str, ...] = ("depth", "obj_start", "joint", "is_holding", "relative_resting_position", "ee_pos")
+    observation_keys: tuple[str, ...] = (
+        "depth", "obj_start", "joint", "is_holding", "relative_resting_position", "ee_pos")
     max_steps: int = 200
     reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
     rest_position_m: tuple[float, float, float] = (0.5, 0.0, 1.0)  # of the end-effector, base frame
@@ -84,7 +85,8 @@ class Pick(Skill):
         return 1.0 if sim.is_holding and not self.config.allow_release else grip
 
     def success(self, sim: Simulator) -> bool:
-        return sim.held == self.target and distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
+        at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
+        return sim.held == self.target and at_rest
 
     def failure(self, sim: Simulator) -> str | None:
         if sim.hold_broken:

@@ -98,7 +98,8 @@ def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float]) -> floa
     return math.dist(sim.ee_in_base, rest_m)
 
 
-def world_receptacle(sim: Simulator, receptacle: Receptacle) -> tuple[tuple[float, ...], float, list[tuple[float, float]]]:
+def world_receptacle(
+        sim: Simulator, receptacle: Receptacle) -> tuple[tuple[float, ...], float, list[tuple[float, float]]]:
     """Centre, yaw and outward side normals of a receptacle in the world now, wherever its drawer or door stands."""
     if receptacle.parent is None:
         return tuple(receptacle.center_m), receptacle.yaw_rad, [tuple(side) for side in receptacle.sides]

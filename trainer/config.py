@@ -66,7 +66,7 @@ class TrainConfig:
     steps: int = 1_000_000  # environment steps in total
     seed: int = 0
     device: str = "auto"  # "auto" = cuda where available
-    torch_threads: int | None = None  # threads while learning; None = one per CPU core
+    torch_threads: int | None = None  # threads while learning; None = one or all cores, whichever is faster
     checkpoint_every_s: float = 300.0
     log_every_s: float = 10.0
     episode_window: int = 300  # episodes in the logged rolling means

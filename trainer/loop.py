@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import logging
 import os
 import signal
 import threading
@@ -21,6 +21,7 @@ from trainer.collect import CollectStats, Collector
 from trainer.config import TrainConfig
 from trainer.policy import Policy, observation_shapes
 from trainer.rollout import Rollout
+from trainer.threads import LearnThreads
 
 
 class Observer(Protocol):
@@ -111,7 +112,7 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     content = checkpoint.load_checkpoint(resume_from) if resume_from is not None else None
     done = content["counters"]["steps"] if content else 0
     worker_seed = int(np.random.SeedSequence([config.seed, done]).generate_state(1)[0])  # a resumed run sees new episodes
-    with _thread_counts(config) as learn_threads, Collector(make_env, config.collect, worker_seed, device) as collector, \
+    with LearnThreads(config.torch_threads) as threads, Collector(make_env, config.collect, worker_seed, device) as collector, \
             _stop_on_signal() as stop:
         learner = Learner(config, collector, device)
         if content:
@@ -123,7 +124,7 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
         try:
             while learner.steps < config.steps and not stop.signal:
                 collected = collector.collect(learner.policy, rollout, learner.updates)
-                with learn_threads():
+                with threads.learning():
                     learned = learner.update(rollout)
                 run.after_update(collected, learned)
         except BaseException:
@@ -191,8 +192,6 @@ class _Run:
             self.saved = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, self.learner.content(self.meta))
             self._saved_steps = self.learner.steps
         except OSError as error:
-            import logging
-
             logging.getLogger(__name__).warning("checkpoint not written (%s); the previous one is intact, training goes on.", error)
 
     def save_quietly(self) -> None:
@@ -233,27 +232,6 @@ def _stop_on_signal() -> Iterator[_Stop]:
     finally:
         for s, handler in previous.items():
             signal.signal(s, handler)
-
-
-@contextmanager
-def _thread_counts(config: TrainConfig) -> Iterator[Callable]:
-    """One torch thread while collecting, so that environments have the cores; all of them while learning."""
-    before = torch.get_num_threads()
-    learn = config.torch_threads or os.cpu_count() or 1
-    torch.set_num_threads(1)
-
-    @contextmanager
-    def learning() -> Iterator[None]:
-        torch.set_num_threads(learn)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(1)
-
-    try:
-        yield learning
-    finally:
-        torch.set_num_threads(before)
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoWriter, compose, fit
-from rearrange.picture import text_width
+from rearrange.overlay import text_width
 
 
 def frames(count=6, shape=(64, 96, 3)):

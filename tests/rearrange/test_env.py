@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -18,6 +19,8 @@ from rearrange.env import OBSERVATIONS
 from rearrange.episode_generator import generate_episode
 from rearrange.episodes import write_episodes
 from rearrange.errors import UserError
+from rearrange.fetch import JOINT_NAMES
+from rearrange.geometry import from_frame
 from rearrange.registration import register_envs
 from skills import make_env
 
@@ -54,7 +57,9 @@ def test_gymnasiums_checker_passes_and_the_id_is_registered():
 def test_registering_imports_no_simulator():
     code = ("import sys; from rearrange.registration import register_envs; register_envs(); "
             "print([m for m in ('mujoco', 'numba', 'torch') if m in sys.modules])")
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": os.getcwd()})
+    root = str(Path(__file__).resolve().parents[2])
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                         env=os.environ | {"PYTHONPATH": root})
     assert out.stdout.strip() == "[]"
 
 
@@ -110,14 +115,12 @@ def test_observations_are_in_their_frames():
                         math.cos(yaw) * (site.xpos[1] - y) - math.sin(yaw) * (site.xpos[0] - x), site.xpos[2]])
     assert np.allclose(observation["ee_pos"], in_base, atol=1e-5)
     assert np.allclose(observation["relative_resting_position"], np.array([0.5, 0.0, 1.0]) - in_base, atol=1e-5)
-    assert np.allclose(observation["joint"], [sim.data.joint(n).qpos[0] for n in
-                       ("shoulder_pan", "shoulder_lift", "upperarm_roll", "elbow_flex", "forearm_roll", "wrist_flex", "wrist_roll")])
+    assert np.allclose(observation["joint"], [sim.data.joint(name).qpos[0] for name in JOINT_NAMES])
     distance, angle = observation["obj_goal_gps_compass"]
-    assert np.allclose([x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)], goal[:2], atol=1e-4)
+    seen_at = x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)
+    assert np.allclose(seen_at, goal[:2], atol=1e-4)
     x0, y0, yaw0 = sim.start_base_pose
-    forward, left = observation["gps"]
-    assert np.allclose([x0 + forward * math.cos(yaw0) - left * math.sin(yaw0), y0 + forward * math.sin(yaw0) + left * math.cos(yaw0)],
-                       [x, y], atol=1e-5)
+    assert np.allclose(from_frame(*observation["gps"], (x0, y0, yaw0)), [x, y], atol=1e-5)
     assert observation["compass"][0] == pytest.approx(yaw - yaw0, abs=1e-5) and abs(yaw - yaw0) > 1e-3
 
 
@@ -179,8 +182,10 @@ def test_the_limited_action_space_leaves_the_base_out():
 
 @pytest.mark.parametrize("settings, named", [
     ({"split": "training"}, "split=training"), ({"depth_size": -1}, "depth_size=-1"), ({"sim": "gazebo"}, "sim=gazebo"),
-    ({"num_layouts": 0}, "num_layouts=0"), ({"render_mode": "human"}, "render_mode=human"), ({"observation_keys": ["smell"]}, "smell"),
-    ({"action_parts": ("arm", "leg")}, "leg"), ({"max_step": 3}, "max_steps"), ({"reward_scales": {"pick": 1}}, "picked"),
+    ({"num_layouts": 0}, "num_layouts=0"), ({"render_mode": "human"}, "render_mode=human"),
+    ({"observation_keys": ["smell"]}, "smell"),
+    ({"action_parts": ("arm", "leg")}, "leg"), ({"max_step": 3}, "max_steps"),
+    ({"reward_scales": {"pick": 1}}, "picked"),
     ({"episodes": "nowhere.json"}, "nowhere.json"), ({"skill": "pik"}, "'pick'"),
 ])
 def test_a_wrong_setting_is_named(settings, named):
@@ -196,3 +201,16 @@ def test_a_wrong_action_is_refused():
         env.step(np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="not finite"):
         env.step(np.full(10, np.nan, np.float32))
+
+
+def test_broken_physics_ends_the_episode_and_the_next_one_is_sound(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes its warning into the working directory
+    env = make_env(depth_size=0)
+    env.reset(options={"episode": 1})
+    nothing = np.zeros(env.action_space.shape, np.float32)
+    env.step(nothing)
+    env.sim.data.qvel[:] = 1e13
+    observation, reward, terminated, truncated, info = env.step(nothing)
+    assert truncated and not terminated and reward == 0.0 and info["metrics"]["failure/unstable"] == 1.0
+    assert all(np.isfinite(value).all() for value in observation.values())
+    assert same(trajectory(env, options={"episode": 7}), trajectory(make_env(depth_size=0), options={"episode": 7}))

@@ -22,15 +22,18 @@ def episode() -> Episode:
     half = math.sqrt(0.5)
     return Episode(
         id="7", scene="train/3", objects=("013_apple", "024_bowl", "013_apple"),
-        start_poses=((1.0, 2.0, 3.0, 1.0, 0.0, 0.0, 0.0), (0.1, -0.2, 0.3, half, 0.0, 0.0, half), (4.0, 5.0, 6.0, 0.5, 0.5, -0.5, 0.5)),
-        targets={2: (1.0, 1.5, 0.9, half, 0.0, 0.0, -half)}, target_receptacles=("table_0",), goal_receptacles=("counter_0",),
-        articulated={"drawer_1": 0.5, "fridge_door": 1.5}, markers=(Marker("handle", "fridge_:0000", "fridge_door", (0.1, 0.2, 0.3)),),
+        start_poses=((1.0, 2.0, 3.0, 1.0, 0.0, 0.0, 0.0), (0.1, -0.2, 0.3, half, 0.0, 0.0, half),
+                     (4.0, 5.0, 6.0, 0.5, 0.5, -0.5, 0.5)),
+        targets={2: (1.0, 1.5, 0.9, half, 0.0, 0.0, -half)},
+        target_receptacles=("table_0",), goal_receptacles=("counter_0",),
+        articulated={"drawer_1": 0.5, "fridge_door": 1.5},
+        markers=(Marker("handle", "fridge_:0000", "fridge_door", (0.1, 0.2, 0.3)),),
         labels={0: "clutter|0", 2: "any_targets|0"}, robot_start=(1.0, 2.0, 0.5))
 
 
 def close(a: Episode, b: Episode) -> bool:
-    numbers = zip((*a.start_poses, *a.targets.values(), a.robot_start), (*b.start_poses, *b.targets.values(), b.robot_start))
-    same = all(np.allclose(p, q, atol=1e-6) for p, q in numbers)
+    of_a, of_b = ((*e.start_poses, *e.targets.values(), e.robot_start) for e in (a, b))
+    same = all(np.allclose(p, q, atol=1e-6) for p, q in zip(of_a, of_b))
     words = ("id", "scene", "objects", "target_receptacles", "goal_receptacles", "articulated", "labels", "markers")
     return same and all(getattr(a, name) == getattr(b, name) for name in words) and list(a.targets) == list(b.targets)
 
@@ -64,8 +67,8 @@ def test_a_file_of_another_scene_keeps_its_links(tmp_path, episode):
     write_episodes(tmp_path / "e.json", [episode])
     content = json.loads((tmp_path / "e.json").read_text())
     entry = content["episodes"][0]
-    entry.update(ao_states={"fridge_:0000": {"2": 1.5}}, goal_receptacles=[["fridge_:0000", 3]], start_position=[0, 0, 0],
-                 start_rotation=[0, 0, 0, 1], name_to_receptacle={"x": "y"})
+    entry.update(ao_states={"fridge_:0000": {"2": 1.5}}, goal_receptacles=[["fridge_:0000", 3]],
+                 start_position=[0, 0, 0], start_rotation=[0, 0, 0, 1], name_to_receptacle={"x": "y"})
     (tmp_path / "e.json").write_text(json.dumps(content))
     read = read_episodes(tmp_path / "e.json")
     assert read[0].articulated == {"fridge_:0000|2": 1.5}
@@ -76,8 +79,9 @@ def test_a_file_of_another_scene_keeps_its_links(tmp_path, episode):
 
 
 @pytest.mark.parametrize("field, value", [
-    ("rigid_objs", None), ("rigid_objs", [["apple"]]), ("rigid_objs", [["a", [[1, 2], [3, 4]]]]), ("targets", {"nothing_:0000": []}),
-    ("scene_id", 3), ("ao_states", {"fridge": 2}), ("markers", [{"name": "x"}]), ("start_position", [0, "a", 0]),
+    ("rigid_objs", None), ("rigid_objs", [["apple"]]), ("rigid_objs", [["a", [[1, 2], [3, 4]]]]),
+    ("targets", {"nothing_:0000": []}), ("scene_id", 3), ("ao_states", {"fridge": 2}), ("markers", [{"name": "x"}]),
+    ("start_position", [0, "a", 0]),
     ("goal_receptacles", ["table"]), ("rigid_objs", [["a", [[2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0], [0, 0, 0, 1]]]]),
 ])
 def test_a_wrong_field_is_named(tmp_path, episode, field, value):
@@ -91,7 +95,8 @@ def test_a_wrong_field_is_named(tmp_path, episode, field, value):
     assert str(path) in str(error.value) and field in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"not json", b"[]", b'{"episodes": 3}', gzip.compress(b"{")[:-4], b"\x00\xff\x1f"])
+@pytest.mark.parametrize("content", [
+    b"", b"not json", b"[]", b'{"episodes": 3}', gzip.compress(b"{")[:-4], b"\x00\xff\x1f"])
 def test_what_is_not_an_episode_file_is_refused(tmp_path, content):
     path = tmp_path / "bad.json"
     path.write_bytes(content)
@@ -123,7 +128,8 @@ def test_generated_episodes_keep_the_rules():
         for a in range(len(boxes)):
             for b in range(a):
                 apart = math.dist(boxes[a][:2], boxes[b][:2]) > boxes[a][3] + boxes[b][3]
-                assert apart or abs(boxes[a][2] - boxes[b][2]) > boxes[a][4] + boxes[b][4], f"objects {a}, {b} of episode {i}"
+                above = abs(boxes[a][2] - boxes[b][2]) > boxes[a][4] + boxes[b][4]
+                assert apart or above, f"objects {a}, {b} of episode {i}"
     expected = {"table", "coffee_table", "counter", "sink", "chair", "sofa", "tv_stand", "shelf", "fridge", "drawer"}
     assert set(kinds) == expected and min(kinds.values()) >= 8, kinds
 

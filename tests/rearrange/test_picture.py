@@ -6,18 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.picture import (
-    SUN_DIRECTION,
-    Ghost,
-    Painter,
-    Sphere,
-    WireBox,
-    camera_axes,
-    depth_picture,
-    draw_text,
-    follow_camera,
-    text_width,
-)
+from rearrange.overlay import depth_picture, draw_text, text_width
+from rearrange.picture import SUN_DIRECTION, Ghost, Painter, Sphere, WireBox, camera_axes, follow_camera
 
 FLOOR = '<geom type="plane" size="9 9 .1" rgba=".6 .6 .6 1"/>'
 RED_BALL = '<geom name="ball" type="sphere" size=".3" pos="0 0 .5" rgba="1 0 0 1"/>'

@@ -10,10 +10,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange import raster
-from rearrange.raster import FACES, NO_CODE, DepthCamera, draw, pixel_slopes, shape_table, warm_up
+from rearrange.raster import FACES, NO_CODE, DepthCamera, draw, pixel_slopes, shape_table
 
 FAR_M = 10.0
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHAPES = ("box", "cylinder", "capsule", "sphere", "plane")
 
 
@@ -255,12 +255,11 @@ def test_kernels_are_compiled_without_any_writable_cache_directory(tmp_path):
         "from rearrange.raster import compiled\n@compiled\ndef double(x):\n    return 2 * x\nprint(double(21))\n"
     )
     (tmp_path / "__pycache__").write_text("a file, so that no directory can be made here")
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment |= {
         "HOME": str(tmp_path / "module.py"),
         "XDG_CACHE_HOME": str(tmp_path / "module.py"),
-        "PYTHONPATH": root,
+        "PYTHONPATH": ROOT,
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     result = subprocess.run(
@@ -269,6 +268,29 @@ def test_kernels_are_compiled_without_any_writable_cache_directory(tmp_path):
     assert result.stdout.strip() == "42", result.stderr
 
 
-def test_warm_up_leaves_the_kernels_compiled():
-    warm_up()
-    assert raster.draw.signatures and raster._normalise.signatures
+def test_warm_up_compiles_what_cameras_and_pictures_use_for_one_set_of_argument_types():
+    """In a process of its own, so that nothing else compiles; one set: see `raster_kernels.compiled`."""
+    code = """
+import mujoco, numpy as np
+from rearrange import raster, raster_kernels as kernels
+def counts(module, *names):
+    return [len(getattr(module, name).signatures) for name in names]
+raster.warm_up()
+assert counts(kernels, "draw_depth", "normalise", "draw_depth_and_codes") == [1, 1, 0]
+raster.warm_up(pictures=True)
+from rearrange import picture, shading
+names = ("occlusion", "blur", "paint", "blend_shapes", "blend_line")
+assert counts(shading, *names) == [1] * 5
+model = mujoco.MjModel.from_xml_string(
+    "<mujoco><worldbody><camera name='head'/><geom size='.1' pos='0 0 -1'/><geom size='.2'/></worldbody></mujoco>")
+data = mujoco.MjData(model)
+mujoco.mj_forward(model, data)
+raster.DepthCamera(model, 64).render(data, np.empty((64, 64, 1), np.float32)[:, :, 0])
+place = (0.0, 0.0, -1.0)
+marks = [picture.WireBox(place, place), picture.Ghost("box", (1, 1, 1), place), picture.Sphere(place, 1)]
+picture.Painter(model, 40, 32).render(data, np.ones(3), np.zeros(3), marks)
+assert counts(kernels, "draw_depth", "normalise", "draw_depth_and_codes") == [1, 1, 1]
+assert counts(shading, *names) == [1] * 5
+"""
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr

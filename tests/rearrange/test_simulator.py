@@ -15,6 +15,7 @@ from rearrange.episode_generator import generate_episode
 from rearrange.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_START_RAD
+from rearrange.geometry import rotate
 from rearrange.objects import OBJECTS
 from rearrange.simulator import Simulator, SimulatorConfig
 from skills.skill import start_near
@@ -26,7 +27,8 @@ def on_table(names: tuple[str, ...] = ("005_tomato_soup_can",), scene: str = "tr
     """Objects in a row along the middle of the table of a scene."""
     table = next(r for r in load_home(scene).layout.receptacles if r.kind == "table")
     x, y, z = table.center_m
-    poses = tuple((x + 0.2 * (i - (len(names) - 1) / 2), y, z + OBJECTS[n].half_height_m, 1.0, 0.0, 0.0, 0.0) for i, n in enumerate(names))
+    first = x - 0.1 * (len(names) - 1)
+    poses = tuple((first + 0.2 * i, y, z + OBJECTS[n].half_height_m, 1.0, 0.0, 0.0, 0.0) for i, n in enumerate(names))
     return Episode(id="table", scene=scene, objects=names, start_poses=poses, targets={0: poses[0]},
                    target_receptacles=(table.name,), **changes)
 
@@ -90,14 +92,14 @@ def test_the_arm_moves_at_most_its_delta_and_the_target_waits_for_a_blocked_join
 def test_furniture_stops_the_base():
     sim = Simulator(SimulatorConfig(base_speed_m_s=2.5))
     sim.reset(on_table())
-    table = next(r for r in sim.home.layout.receptacles if r.kind == "counter")
-    start_near(sim, (*table.center_m[:2], table.center_m[2]), table, np.random.default_rng(0), position_noise_m=0.0, yaw_noise_rad=0.0)
+    counter = next(r for r in sim.home.layout.receptacles if r.kind == "counter")
+    start_near(sim, counter.center_m, counter, np.random.default_rng(0), position_noise_m=0.0, yaw_noise_rad=0.0)
     start = sim.base_pose
     forces = []
     for _ in range(60):
         sim.step(base=[1.0, 0.0])
         forces.append(sim.base_force_n)
-        robot = np.array([bool(sim.home.geom_role[a]) or bool(sim.home.geom_role[b]) for a, b in sim.data.contact.geom], bool)
+        robot = sim.home.geom_role[sim.data.contact.geom].any(axis=1)
         assert (sim.data.contact.dist[robot] > -0.03).all()
     assert math.dist(start[:2], sim.base_pose[:2]) < 0.5
     assert max(forces[-10:]) > 100 and sim.accumulated_arm_force_n < 1e5
@@ -175,7 +177,7 @@ def test_an_object_can_start_in_the_hand(sim):
         sim.step(grip=1.0, base=[0.5, 0.0])
     x, y, z = sim.to_ee(sim.object_position(0))
     assert sim.held == 0 and abs(x - CAN.half_height_m) < 0.005 and math.hypot(y, z) < 0.005
-    assert sim.data.body("object_3").xmat[8] > 0.98  # the cup looks down in the start posture, so the can stands upright
+    assert sim.data.body("object_3").xmat[8] > 0.98  # upright, because the cup looks down
 
 
 def test_a_held_handle_opens_its_drawer():
@@ -187,9 +189,8 @@ def test_a_held_handle_opens_its_drawer():
     body = sim.data.body(drawer)
     out = body.xmat.reshape(3, 3)[:, 0]
     yaw = math.atan2(-out[1], -out[0])
-    tip = np.array(sim.to_base(sim.ee_position))
-    place = handle[:2] - np.array([math.cos(yaw) * tip[0] - math.sin(yaw) * tip[1], math.sin(yaw) * tip[0] + math.cos(yaw) * tip[1]])
-    sim.place_robot(*place, yaw)
+    dx, dy = rotate(*sim.to_base(sim.ee_position)[:2], yaw)
+    sim.place_robot(handle[0] - dx, handle[1] - dy, yaw)
     sim.suction.hold_handle(drawer)  # as if the cup touched it, far above: only the mechanism is tested here
     sim._read_hold()
     assert sim.held_handle == drawer and sim.is_holding
@@ -206,7 +207,7 @@ def test_the_force_measure_adds_up_rises_above_twenty_newtons(sim):
         sim._forces = (force, 0.0)
         sim._read_forces()
         rises.append(sim.arm_force_rise_n)
-    # 25 is 25 above the reference 0 and becomes it; 40 is 15 above and not counted; 50 is 25 above; falls move the reference down.
+    # 25 is 25 above the reference 0 and becomes it; 40 is only 15 above; 50 is 25 above; falls move the reference down.
     assert rises == [0.0, 25.0, 0.0, 25.0, 0.0, 30.0]
     assert sim.accumulated_arm_force_n == 80.0
 

@@ -51,7 +51,7 @@ class ScriptedPicker:
         action[self.parts["grip"]] = 1.0
         off = self._drive(action, self.drive_m)
         q = np.array(sim._target_rad)
-        close_m = 0.1 if len(self.path) == len(self.plan[1]) else 0.03  # postures were planned for the place of the base
+        close_m = 0.1 if len(self.path) == len(self.plan[1]) else 0.03  # postures are for this place of the base
         if off > close_m and not self.leaving:
             return action
         if self.path:
@@ -106,7 +106,8 @@ class ScriptedPicker:
                             center[0] - self.scratch.qpos[self.sim.home.base_qpos][0])
             for tilt in TILTS_RAD:
                 for turn in TURNS_RAD if tilt < 1.5 else (0.0,):
-                    axis = np.array([math.cos(tilt) * math.cos(to + turn), math.cos(tilt) * math.sin(to + turn), -math.sin(tilt)])
+                    level = math.cos(tilt)
+                    axis = np.array([level * math.cos(to + turn), level * math.sin(to + turn), -math.sin(tilt)])
                     depth = abs(axis[2]) * half[2] + math.hypot(axis[0], axis[1]) * min(half[0], half[1])
                     touch = center - axis * depth
                     before = self._ik(touch - STANDOFF_M * axis, axis, np.array(ARM_START_RAD))
@@ -115,7 +116,8 @@ class ScriptedPicker:
                     at = self._ik(touch, axis, before)
                     if at is None or self._touches(at, i) or self._touches((at + before) / 2, i):
                         continue
-                    if any(self._touches(w * before + (1 - w) * np.array(ARM_START_RAD), None) for w in (0.33, 0.67, 0.85)):
+                    first = np.array(ARM_START_RAD)
+                    if any(self._touches(first + w * (before - first), None) for w in (0.33, 0.67, 0.85)):
                         continue
                     cost = np.abs(before - ARM_START_RAD).max() + 1.5 * abs(drive)
                     if best is None or cost < best[0]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rearrange.env import ACTION_SIZES, OBSERVATIONS
+from rearrange.env import ACTION_SIZES, ENV_FAILURES, OBSERVATIONS
 from rearrange.episode_generator import KINDS
 from skills import SKILL_CONFIGS, SKILLS, make_env
 
@@ -49,7 +49,7 @@ def test_reward_terms_are_those_of_the_scales_and_failures_are_listed(env):
         assert names == set(env.skill.reward_scales)
         assert set(env.skill.reward_terms(env.sim)) == names
         failures = {name.removeprefix("failure/") for name in info["metrics"] if name.startswith("failure/")}
-        assert failures == {*env.skill.failures, "time_limit"}
+        assert failures == {*env.skill.failures, *ENV_FAILURES}
 
 
 def test_doing_nothing_fails_by_time_and_never_succeeds(env):
