@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
+MAX_ENVS = 16384
+
+
 @dataclass(frozen=True)
 class PolicyConfig:
     """Network of the policy. `encoder` names an image encoder in `trainer.encoders.ENCODERS`; None ignores images."""
@@ -101,6 +104,8 @@ class TrainConfig:
         for key, value in {"ppo.discount": p.discount, "ppo.gae_lambda": p.gae_lambda}.items():
             if not 0 <= value <= 1:
                 raise ValueError(f"{key}={value} must lie in [0, 1].")
+        if c.num_envs > MAX_ENVS:
+            raise ValueError(f"trainer.num_envs={c.num_envs} exceeds {MAX_ENVS}, the most that one learner drives.")
         if p.schedule not in ("cosine", "linear", "constant"):
             raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
         if c.mode not in ("ver",):

@@ -63,13 +63,13 @@ class Progress:
             self._display = None
 
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Show the state at `step`. Success and return are read from keys that end so, such as "episode/success"."""
+        """Show the state at `step`. Success and return are read from "episode/success" and "episode/return"."""
         now = time.monotonic()
         self._times.append((now, step))
         while len(self._times) > 2 and now - self._times[1][0] > _WINDOW_S:
             self._times.popleft()
         for name in ("success", "return"):
-            value = by_last_part(metrics, name)
+            value = of_episodes(metrics, name)
             if value is not None:
                 self._shown[name] = value
                 if name == "success":
@@ -128,7 +128,7 @@ class Progress:
 def counting(total: int, title: str, **options: Any) -> Iterator[Callable[[int, int], None]]:
     """Progress of episodes: gives a function to call with (episodes done, successes so far)."""
     with Progress(total, title, unit="episodes", **options) as progress:
-        yield lambda done, successes: progress.update(done, {"success": successes / max(done, 1)})
+        yield lambda done, successes: progress.update(done, {"episode/success": successes / max(done, 1)})
 
 
 def short(number: float) -> str:
@@ -149,12 +149,10 @@ def speaks_unicode(out: TextIO) -> bool:
     return (getattr(out, "encoding", None) or "").lower().replace("-", "") == "utf8"
 
 
-def by_last_part(metrics: Mapping[str, float], name: str) -> float | None:
-    """The finite value of the first key whose last part is `name`: "success" finds "episode/success"."""
-    for key, value in metrics.items():
-        if key.split("/")[-1] == name and value is not None and math.isfinite(value):
-            return float(value)
-    return None
+def of_episodes(metrics: Mapping[str, float], name: str) -> float | None:
+    """The mean over episodes of a measure, "episode/<name>"; None if it is not there or not a number."""
+    value = metrics.get(f"episode/{name}")
+    return value if value is not None and math.isfinite(value) else None
 
 
 def spoken_time(seconds: float) -> str:

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from trainer import progress
-from trainer.progress import Progress, by_last_part, counting, learning_curve, short, sparkline, spoken_time
+from trainer.progress import Progress, of_episodes, counting, learning_curve, short, sparkline, spoken_time
 
 
 class Terminal(io.StringIO):
@@ -54,7 +54,7 @@ def test_a_terminal_gets_one_line_with_a_growing_curve(clock):
     with Progress(100, "t", out=out) as shown:
         for step in range(10, 100, 10):
             clock.now += 1
-            shown.update(step, {"success": step / 100})
+            shown.update(step, {"episode/success": step / 100})
         shown.print("a message")
     text = out.getvalue()
     assert "\x1b[2K" in text and "a message" in text and "▂▂▃▄▅▅▆▇▇" in text
@@ -101,5 +101,5 @@ def test_the_curve_of_a_rising_run_rises():
 def test_small_words():
     assert (spoken_time(257), spoken_time(3723)) == ("4:17", "1:02:03")
     assert [short(n) for n in (999, 4096, 43_210, 1_200_000, 5e8)] == ["999", "4,096", "43.2k", "1.2M", "500M"]
-    assert by_last_part({"a/success": float("nan"), "episode/success": 0.5}, "success") == 0.5
-    assert by_last_part({"successes": 1.0}, "success") is None
+    assert of_episodes({"reward/success": 3.0, "episode/success": 0.5}, "success") == 0.5
+    assert of_episodes({"episode/success": float("nan")}, "success") is None
