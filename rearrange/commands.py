@@ -79,6 +79,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     checkpoint, env = _evaluated_policy(plain, skill, env)
     if plain["video"]:
         env["depth_size"] = env["depth_size"] or 128  # videos show the depth image also for policies that do not see
+        env["render_mode"] = "rgb_array"
     env = _fit_to_policy(skill, env, checkpoint)
     run.create()
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), plain["episodes"], plain["seed"],
