@@ -10,14 +10,18 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from numba import boolean, float64, int8, int32, int64, njit
 
 # Roles of a geom in the bookkeeping of forces.
 SCENE, BASE, ARM = 0, 1, 2
 NO_OWNER = -1
 
+# MuJoCo's contact list is an array of structs, so its columns are strided ("A"). With explicit types each function is
+# compiled once: with two sets of types, workers that start on an empty cache could store each other's code.
+_PAIRS, _INTS, _FLOATS, _FRAMES = int32[:, :], int32[:], float64[:], float64[:, :]
 
-@njit(cache=True, nogil=True)
+
+@njit((_PAIRS, _INTS, _INTS, float64[::1], boolean, int8[::1], int32[::1], int64), cache=True, nogil=True)
 def robot_forces(geom, dim, address, efc_force, elliptic, role, owner, held):
     """Largest normal contact force (N) on the arm and on the base, as HAB measures it (a maximum, not a sum).
 
@@ -55,7 +59,7 @@ def robot_forces(geom, dim, address, efc_force, elliptic, role, owner, held):
     return arm, base
 
 
-@njit(cache=True, nogil=True)
+@njit((_PAIRS, _FRAMES, _FLOATS, int64, _FLOATS, float64, int32[::1]), cache=True, nogil=True)
 def cup_touches(geom, frame, distance, cup, suction_axis, cos_limit, touched):
     """Write the geoms in contact with the suction cup into `touched` and return their number.
 
@@ -80,7 +84,7 @@ def cup_touches(geom, frame, distance, cup, suction_axis, cos_limit, touched):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit((_PAIRS, _FLOATS, int8[::1], float64), cache=True, nogil=True)
 def robot_touches(geom, distance, role, tolerance):
     """True when any contact deeper than `tolerance` (m) involves a robot geom."""
     for i in range(geom.shape[0]):

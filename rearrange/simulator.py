@@ -28,6 +28,7 @@ STEP_S = 1 / 30
 _SETTLE_CHUNK = 9  # substeps; MuJoCo puts resting objects to sleep after ten
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
+_MAX_SPEED = 200.0  # m/s or rad/s of any joint or object
 _MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
 
 
@@ -176,7 +177,9 @@ class Simulator:
         self._forces = robot_forces(contact.geom, contact.dim, contact.efc_address, data.efc_force, self._elliptic,
                                     self.home.geom_role, self.home.object_of_geom, self._held_slot)
         mujoco.mj_step1(model, data)
-        self.unstable = data.time < before_s  # MuJoCo starts again from nothing when its numbers overflow
+        # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
+        # a gap flies off at a speed that nothing in a home has.
+        self.unstable = data.time < before_s or not -_MAX_SPEED < data.qvel.min() <= data.qvel.max() < _MAX_SPEED
 
     def _read_forces(self) -> None:
         """HAB's force measure on the arm: the sum of rises above 20 N of the largest contact force."""
