@@ -21,7 +21,7 @@ class EpisodeRecorder:
     def frame(self, observation: dict[str, np.ndarray], reward: float, total: float, info: dict[str, Any], over: bool) -> None:
         """One step of the episode."""
         env = self.env
-        lines = [f"step {env.steps} of {env.skill.max_steps}", f"reward {reward:+.2f}   sum {total:.1f}", *status_lines(env)]
+        lines = [f"step {env.steps} of {env.skill.max_steps}", f"reward {reward:+.2f}   sum {total:.1f}", *env.status_lines()]
         failure = None
         if over:
             reasons = [k.removeprefix("failure/") for k, v in info["metrics"].items() if k.startswith("failure/") and v]
@@ -39,11 +39,3 @@ class EpisodeRecorder:
     def discard(self) -> None:
         """Give the episode up."""
         self._video.__exit__(RuntimeError, None, None)
-
-
-def status_lines(env: Any) -> list[str]:
-    """What the robot is after, what it holds, and how hard its arm pushes, in words."""
-    sim = env.sim
-    held = sim.held_handle or (env.episode.objects[sim.held] if sim.held is not None else "nothing")
-    target = [f"target {env.episode.objects[env.skill.target]}"] if env.skill.target is not None else []
-    return [*target, f"holds {held}", f"arm force {sim.arm_force_n:.0f} N   sum {sim.accumulated_arm_force_n:.0f}"]

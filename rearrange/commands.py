@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,10 +40,13 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     probe = _probe(skill, env)
     engine = _per_action_std(engine, plain, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
+    _check_network(engine, probe, resume_from)
     run.create()
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   skill {skill}   policy {plain['policy']['encoder'] or 'blind'}   "
             f"{engine.collect.num_envs} environments   {engine.steps:,} steps")
     meta = {"skill": skill, "env": _json_safe(env), "image_size": plain["policy"]["image_size"]}
+    where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
+    again = f"rearrange train skill={skill} name={shlex.quote(run.path.name)}{where} resume=true"
     try:
         start = _step_of(resume_from) if run.resumed else None
         with MetricsLogger(run.path, plain["logger"]["wandb"], resume_step=start, config=plain) as logger, \
@@ -53,19 +57,17 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
         raise UserError(str(error)) from error
     except (WorkerError, NonFiniteLoss) as error:
         run.log(str(error))
-        print(f"rearrange train: {error}\nThe run ended; its last checkpoint is intact. Continue with: "
-              f"rearrange train skill={skill} name={run.path.name} resume=true", file=sys.stderr)
+        print(f"rearrange train: {error}\nThe run ended; its last checkpoint is intact. Continue with: {again}", file=sys.stderr)
         run.finish("failed")
         raise SystemExit(1) from None
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
-    again = f"rearrange train skill={skill} name={run.path.name} resume=true"
     if result.reason != "complete":
         run.say(f"stopped by {result.reason} after {result.steps:,} steps; saved {result.checkpoint}. Continue with: {again}")
         raise KeyboardInterrupt
     for line in progress.curve():
         run.say(line)
     run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
-    run.say(f"next: rearrange eval skill={skill} checkpoint={run.path} video=3")
+    run.say(f"next: rearrange eval skill={skill} checkpoint={shlex.quote(str(run.path))} video=3")
     return final
 
 
@@ -76,7 +78,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
 
     plain = OmegaConf.to_container(config, resolve=True)
     skill, env = env_settings(plain, plain["split"], 0)
-    checkpoint, env = _evaluated_policy(plain, skill, env)
+    checkpoint, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
     if plain["video"]:
         env["depth_size"] = env["depth_size"] or 128  # videos show the depth image also for policies that do not see
         env["render_mode"] = "rgb_array"
@@ -159,6 +161,34 @@ def _per_action_std(engine, plain: dict[str, Any], env):
     return dataclasses.replace(engine, policy=dataclasses.replace(engine.policy, log_std_init=tuple(values))) if known else engine
 
 
+def _check_network(engine, env, resume_from: Path | None) -> None:
+    """Refuse a device that is not there, and a network that does not fit the environment or the checkpoint to resume from."""
+    import torch
+
+    from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.policy import Policy
+
+    log_std, actions = engine.policy.log_std_init, env.action_space.shape[0]
+    if isinstance(log_std, tuple) and len(log_std) != actions:
+        raise UserError(f"policy.log_std_init has {len(log_std)} numbers; it must be one number, or one for each of the {actions} actions.")
+    try:
+        if engine.device != "auto":
+            torch.zeros(1, device=engine.device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UserError(f"device={engine.device} cannot be used here: {str(error).splitlines()[0].rstrip('.')}. Choose auto or cpu.") from None
+    try:
+        policy = Policy(env.observation_space, env.action_space, engine.policy)
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"this policy cannot be built for these observations: {str(error).splitlines()[0]}") from error
+    if resume_from is not None:
+        try:
+            policy.load_state_dict(load_checkpoint(resume_from)["policy"])
+        except CheckpointError as error:
+            raise UserError(str(error)) from error
+        except RuntimeError as error:
+            raise UserError(f"{resume_from} is a checkpoint of another network: {str(error).splitlines()[-1].strip()}") from error
+
+
 def _newest_checkpoint(run: Run) -> Path | None:
     """The checkpoint to resume from; None where the run stopped before its first."""
     from trainer.checkpoint import list_checkpoints
@@ -171,8 +201,9 @@ def _step_of(checkpoint: Path | None) -> int:
     return 0 if checkpoint is None else int(checkpoint.stem.removeprefix("step_"))
 
 
-def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any]) -> tuple[Path | None, dict[str, Any]]:
-    """Checkpoint file and the environment it was trained with; baselines need none."""
+def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
+                      typed: tuple[str, ...]) -> tuple[Path | None, dict[str, Any]]:
+    """Checkpoint file and environment: the settings the policy was trained with, but for what was typed; baselines need none."""
     if plain["agent"] != "policy":
         return None, env
     from rearrange.run_directory import find_run
@@ -184,13 +215,14 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any]) ->
     except CheckpointError as error:
         raise UserError(str(error)) from error
     meta = content.get("meta", {})
-    if meta.get("skill") != skill:
-        raise UserError(f"{path} is a checkpoint of skill {meta.get('skill')}, not of {skill}: write skill={meta.get('skill')}, or "
+    if "skill" not in meta:
+        raise UserError(f"{path} is a checkpoint of something else than a skill: it was not written by rearrange train.")
+    if meta["skill"] != skill:
+        raise UserError(f"{path} is a checkpoint of skill {meta['skill']}, not of {skill}: write skill={meta['skill']}, or "
                         f"another checkpoint=.")
-    env["depth_size"] = meta["image_size"]
-    for key in ("action_parts", "observation_keys"):  # what the network was built for
-        env[key] = meta["env"][key]
-    return path, env
+    kept = {"split", "num_layouts", "episodes"} | {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
+    trained = {key: value for key, value in meta.get("env", {}).items() if key not in kept}
+    return path, env | trained | {"depth_size": meta.get("image_size", 0)}
 
 
 def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None) -> dict[str, Any]:
@@ -198,18 +230,25 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None) -> 
     probe = _probe(skill, env)
     if checkpoint is None:
         return env
-    from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
+    from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy, space_from_plain
     from trainer.policy import observation_shapes
 
+    content = load_checkpoint(checkpoint)
     try:
-        policy = load_policy(load_checkpoint(checkpoint))
-    except CheckpointError as error:
-        raise UserError(str(error)) from error
-    shapes = observation_shapes(probe.observation_space)
-    missing = [k for k in (*policy.vector_keys, *policy.image_keys) if k not in shapes]
-    if missing or policy.action_size != probe.action_space.shape[0]:
-        raise UserError(f"{checkpoint} does not fit this environment: it needs observations {policy.vector_keys + policy.image_keys} "
-                        f"and {policy.action_size} actions; the environment gives {list(shapes)} and {probe.action_space.shape[0]}.")
+        policy = load_policy(content)
+        seen = observation_shapes(space_from_plain(content["observation_space"]))
+    except (CheckpointError, KeyError, TypeError) as error:
+        raise UserError(f"{checkpoint} cannot be used: {error}") from error
+    shapes, actions = observation_shapes(probe.observation_space), probe.action_space.shape[0]
+    needed = {k: seen[k] for k in (*policy.vector_keys, *policy.image_keys)}
+    wrong = [k for k, shape in needed.items() if shapes.get(k) != shape]
+    if wrong:
+        gives = f"with shape {shapes[wrong[0]]}" if wrong[0] in shapes else "not at all"
+        raise UserError(f"{checkpoint} is a checkpoint of another network: it needs observation '{wrong[0]}' with shape "
+                        f"{needed[wrong[0]]}, which this environment gives {gives}.")
+    if policy.action_size != actions:
+        raise UserError(f"{checkpoint} is a checkpoint of another network: it gives {policy.action_size} actions, this environment "
+                        f"takes {actions}.")
     return env
 
 

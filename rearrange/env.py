@@ -65,6 +65,7 @@ class RearrangeEnv(gymnasium.Env):
         self._image_lag = image_lag
         self._depth_size = depth_size if "depth" in skill.observation_keys else 0
         self._painter: tuple[Any, Any] | None = None
+        self._view: tuple[np.ndarray, np.ndarray] | None = None
         self._slices = _action_slices(skill.action_parts)
         width = sum(ACTION_SIZES[name] for name in self._slices)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
@@ -201,16 +202,17 @@ class RearrangeEnv(gymnasium.Env):
     # ------------------------------------------------------------------ picture
 
     def render(self) -> np.ndarray | None:
-        """The scene from behind the robot's shoulder, (512, 512, 3) uint8."""
+        """The scene from behind the robot's left shoulder, (512, 512, 3) uint8.
+
+        A wire box marks the object of the episode, a small ball the place where the end-effector has to come to rest.
+        """
         if self.render_mode is None or self.episode is None:
             return None
-        from rearrange.picture import Painter, Sphere, WireBox
+        from rearrange.picture import Painter, Sphere, WireBox, follow_camera
 
         sim = self.sim
         if self._painter is None or self._painter[0] is not sim.model:
             self._painter = (sim.model, Painter(sim.model))
-        x, y, yaw = sim.base_pose
-        cos, sin = math.cos(yaw), math.sin(yaw)
         marks = []
         if self.skill.target is not None:
             i = self.skill.target
@@ -218,9 +220,19 @@ class RearrangeEnv(gymnasium.Env):
             half = np.array(sim.object_half_extents(i)) + 0.01
             marks = [WireBox(np.array(pose[:3]), half, np.array(pose[3:]), (1.0, 0.8, 0.0)),
                      Sphere(np.array(sim.from_base(REST_POSITION_M)), 0.03, (0.2, 0.8, 1.0), 0.6)]
-        eye = np.array([x - 1.1 * cos + 1.0 * sin, y - 1.1 * sin - 1.0 * cos, 1.9])
-        look_at = np.array([x + 0.6 * cos, y + 0.6 * sin, 0.8])
-        return self._painter[1].render(sim.data, eye, look_at, marks)
+        self._view = follow_camera(sim.base_pose, None if self.steps == 0 else self._view)
+        return self._painter[1].render(sim.data, *self._view, marks)
+
+    def status_lines(self) -> list[str]:
+        """What a spectator wants to read beside the picture."""
+        sim, target = self.sim, self.skill.target
+        if target is None:
+            return []
+        name = self.episode.objects[target].partition("_")[2].replace("_", " ")
+        to_object = math.dist(sim.ee_position, sim.object_position(target))
+        to_rest = math.dist(sim.ee_in_base, REST_POSITION_M)
+        held = "nothing" if sim.held is None else "the object" if sim.held == target else "another object"
+        return [f"object: {name}", f"holds {held}", f"hand to object {to_object:.2f} m", f"hand to rest {to_rest:.2f} m"]
 
 
 @lru_cache(maxsize=CACHED_HOMES)
@@ -316,6 +328,8 @@ def _check(split: str, depth_size: int, sim: str, num_layouts: int, render_mode:
         raise UserError(f"num_layouts={num_layouts} should be at least 1.")
     if render_mode not in (None, "rgb_array"):
         raise UserError(f"render_mode={render_mode} should be rgb_array or None.")
+    if not keys:
+        raise UserError(f"observation_keys=[] leaves the policy nothing to see; there are depth, {', '.join(OBSERVATIONS)}.")
     unknown = [key for key in keys if key != "depth" and key not in OBSERVATIONS]
     if unknown:
         raise UserError(f"there is no observation called {unknown[0]!r}; there are depth, {', '.join(OBSERVATIONS)}.")
