@@ -141,8 +141,23 @@ def _make_env(skill: str, env: dict[str, Any]):
 
 
 def _probe(skill: str, env: dict[str, Any]):
-    """Build one environment here first: a setting that cannot work is told before anything is written or started."""
-    return _make_env(skill, env)
+    """Build an environment here and step it once, before anything is written or started.
+
+    A setting that cannot work is told at once, and what has to be compiled is compiled once, not in every process.
+    """
+    import threading
+
+    hint = threading.Timer(2.0, print, ["preparing: compiling the simulator's kernels, once on this machine ..."], {"flush": True})
+    hint.daemon = True
+    hint.start()
+    try:
+        probe = _make_env(skill, env)
+        probe.reset(seed=0)
+        probe.step(probe.action_space.sample() * 0)
+        probe.render()
+    finally:
+        hint.cancel()
+    return probe
 
 
 def _per_action_std(engine, plain: dict[str, Any], env):

@@ -130,7 +130,7 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
         except BaseException:
             run.save_quietly()
             raise
-        return run.finish(stop.signal or "complete")
+        return run.finish("complete" if learner.steps >= config.steps else stop.signal)
 
 
 class _Run:

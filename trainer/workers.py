@@ -28,7 +28,7 @@ import numpy as np
 
 from trainer.channel import MESSAGE, STEP, Channel, Closed, SharedArrays
 
-NOTIFY_EVERY_S = 0.0005  # steps faster than this are announced together
+NOTIFY_EVERY_S = 0.001  # steps faster than this are announced together
 
 
 @dataclass(frozen=True)

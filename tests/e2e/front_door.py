@@ -1,0 +1,109 @@
+"""The program as a person runs it: real commands in real processes, and what is left of them afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 120.0
+DEAD_PROXY = "http://127.0.0.1:9"  # nobody listens there: whoever wants the network fails at once
+
+# A run small enough for a test: 2 environments in 1 process, rollouts of 64 steps. With the image, so that the whole
+# path is walked, and so that a run lasts long enough to be interrupted.
+TINY = ("skill=pick", "experiment=debug", "policy=light", "trainer.num_workers=1", "sim.num_layouts=4", "log_every_s=0.01")
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Environment variables of a child: one thread, no account, no network."""
+    inherited = {k: v for k, v in os.environ.items() if not k.upper().startswith(("WANDB", "SLURM")) and k.upper() != "NO_PROXY"}
+    proxies = {f"{k}_proxy": DEAD_PROXY for k in ("http", "https", "all")}
+    paths = [str(HOME), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return inherited | proxies | {k.upper(): v for k, v in proxies.items()} | {
+        "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths), "HOME": str(home), "NETRC": str(home / "netrc"),
+    }
+
+
+def start(directory: Path, *words: str) -> subprocess.Popen:
+    """Start `rearrange <words>` in a directory, as the leader of its own session."""
+    return subprocess.Popen([sys.executable, "-m", "rearrange", *words], cwd=directory, env=environment(directory),
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def finish(process: subprocess.Popen, timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess:
+    """Wait for the end of a started command; one that hangs is killed and fails the test."""
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"{process.args} did not end within {timeout_s:.0f} s:\n{out[-2000:]}\n{err[-2000:]}") from None
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def rearrange(directory: Path, *words: str) -> subprocess.CompletedProcess:
+    """Run one command to its end."""
+    return finish(start(directory, *words))
+
+
+def succeed(directory: Path, *words: str) -> str:
+    """Run one command that must succeed; its standard output."""
+    done = rearrange(directory, *words)
+    assert done.returncode == 0, f"{words}: {done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen, timeout_s: float = 60.0) -> None:
+    """Wait until something is the case while a process runs."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"waited in vain; status {process.returncode}:\n{out[-2000:]}\n{err[-2000:]}")
+        time.sleep(0.02)
+
+
+def steps_logged(run: Path) -> list[int]:
+    """The steps of the rows of a run's metrics.jsonl."""
+    file = run / "metrics.jsonl"
+    return [json.loads(line)["step"] for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")] if file.exists() else []
+
+
+def status(run: Path) -> str:
+    """How a run says that it ended."""
+    return json.loads((run / "status.json").read_text())["status"]
+
+
+def checkpoint_steps(run: Path) -> list[int]:
+    """The steps of a run's checkpoints, oldest first; no other file lies beside them."""
+    names = sorted(path.name for path in (run / "checkpoints").iterdir())
+    assert all(name.startswith("step_") and name.endswith(".pt") for name in names), names
+    return [int(name.removeprefix("step_").removesuffix(".pt")) for name in names]
+
+
+def session_members(session: int) -> list[int]:
+    """Processes of a session that are alive (Linux)."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, sid = stat.read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(sid) == session and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def listing(directory: Path) -> list[tuple[str, int, int]]:
+    """Everything below a directory: path, size, time of the last change."""
+    entries = []
+    for path in sorted(directory.rglob("*")):
+        about = path.lstat()
+        entries.append((str(path.relative_to(directory)), about.st_size if path.is_file() else 0, about.st_mtime_ns))
+    return entries

@@ -1,0 +1,86 @@
+"""rearrange eval: the policy that the shared run trained, and the baselines."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+
+import pytest
+
+from tests.e2e.front_door import succeed
+
+SHORT = ("skill.max_steps=20", "sim.num_layouts=4", "workers=1")
+
+
+def results(home, name):
+    """metrics.json and the rows of episodes.csv."""
+    folder = home / "outputs/eval/pick" / name
+    with open(folder / "episodes.csv", newline="") as file:
+        return json.loads((folder / "metrics.json").read_text()), list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def evaluated(trained):
+    """Five episodes of the trained policy, two of them recorded."""
+    out = succeed(trained.home, "eval", "skill=pick", "checkpoint=outputs/train/pick/tiny", "episodes=5", "video=2", "name=seen", *SHORT)
+    return trained.home, out
+
+
+def test_figures_and_table_agree_with_the_episodes(evaluated):
+    home, out = evaluated
+    figures, rows = results(home, "seen")
+    n = len(rows)
+    wins = sum(int(row["success"]) for row in rows)
+    assert n == figures["episodes"] == 5 and [int(row["index"]) for row in rows] == list(range(5))
+    assert figures["success"] == wins / n
+    low, high = figures["success_interval_95"]
+    assert 0 <= low <= wins / n <= high <= 1 and high - low > 0.3  # five episodes say little
+    assert math.isclose(figures["mean_steps"], sum(int(row["steps"]) for row in rows) / n)
+    assert math.isclose(figures["mean_reward"], sum(float(row["reward"]) for row in rows) / n, abs_tol=1e-3)
+    assert math.isclose(sum(figures["failures"].values()), 1 - wins / n)
+    for row in rows:
+        assert (row["failure"] == "") == (row["success"] == "1")
+        assert row["scene"].startswith("val/")
+    assert {key: figures[key] for key in ("skill", "agent", "split", "seed", "deterministic")} == {
+        "skill": "pick", "agent": "policy", "split": "val", "seed": 0, "deterministic": False}
+    assert re.search(rf"success +{wins / n:.1%} .*n = 5", out)
+    assert all(f"failed: {reason}" in out for reason in figures["failures"])
+
+
+def test_videos_play_and_show_every_step(evaluated):
+    import imageio.v3 as iio
+
+    from eval.video import HOLD_S
+
+    home, _ = evaluated
+    _, rows = results(home, "seen")
+    files = sorted((home / "outputs/eval/pick/seen/videos").iterdir())
+    assert [file.name.rsplit("_", 1)[0] for file in files] == ["episode_0000", "episode_0001"], files
+    for file, row in zip(files, rows):
+        assert file.name.endswith("_success.mp4" if row["success"] == "1" else "_failure.mp4")
+        assert row["video"].endswith(file.name)
+        frames = iio.imread(file)
+        assert len(frames) == int(row["steps"]) + round(HOLD_S * 30)
+        assert frames.shape[1] >= 512 and frames.shape[2] >= 700 and frames.std() > 20
+        assert iio.immeta(file)["fps"] == 30
+        assert abs(frames[0].astype(int) - frames[int(row["steps"]) - 1]).max() > 50, "nothing moves"
+
+
+def test_the_same_seed_gives_the_same_figures_however_many_processes_work(trained):
+    words = ("eval", "skill=pick", "checkpoint=outputs/train/pick/tiny", "episodes=20", "skill.max_steps=8", "sim.num_layouts=4", "seed=5")
+    succeed(trained.home, *words, "workers=1", "name=one")
+    succeed(trained.home, *words, "workers=2", "name=two")
+    assert results(trained.home, "one") == results(trained.home, "two")
+
+
+@pytest.mark.parametrize("agent", ["random", "zero"])
+def test_baselines_need_no_checkpoint(tmp_path, agent):
+    out = succeed(tmp_path, "eval", "skill=pick", f"agent={agent}", "episodes=3", "name=base", *SHORT)
+    figures, rows = results(tmp_path, "base")
+    assert figures["agent"] == agent and figures["checkpoint"] is None and len(rows) == 3
+    assert figures["success"] == 0.0 and f"agent {agent}" in out
+    assert {row["video"] for row in rows} == {""} and not list((tmp_path / "outputs/eval/pick/base/videos").glob("*"))
+    if agent == "zero":
+        assert all(row["steps"] == "20" for row in rows)

@@ -1,0 +1,101 @@
+"""rearrange train: start, stop, resume, finish; and what it leaves."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import STEPS
+from tests.e2e.front_door import (TINY, checkpoint_steps, finish, session_members, start, status, steps_logged, succeed,
+                                  wait_until)
+
+
+@pytest.mark.parametrize("number, name", [(0, "SIGTERM"), (1, "SIGINT")])
+def test_a_signal_saves_and_says_how_to_go_on(trained, number, name):
+    done, step, ended = trained.stops[number]
+    assert done.returncode == 130 and ended == "stopped", done.stderr
+    assert "Traceback" not in done.stderr
+    assert f"stopped by {name}" in done.stdout
+    assert "rearrange train skill=pick name=tiny resume=true" in done.stdout
+    assert 0 < step < STEPS, "the signal came too late to test anything"
+
+
+def test_a_resumed_run_goes_on_where_it_stopped_and_finishes(trained):
+    assert trained.final.returncode == 0, trained.final.stderr
+    (_, first, _), (_, second, _) = trained.stops
+    assert first < second < STEPS
+    steps = steps_logged(trained.run)
+    assert steps == sorted(set(steps)), "a step was logged twice"
+    assert steps[-1] == STEPS and status(trained.run) == "finished"
+    assert checkpoint_steps(trained.run)[-1] == STEPS
+    assert f"done: {STEPS:,} steps" in trained.final.stdout and "rearrange eval skill=pick" in trained.final.stdout
+
+
+def test_the_run_directory_tells_the_whole_story(trained):
+    run = trained.run
+    assert {path.name for path in run.iterdir()} >= {
+        "config.yaml", "overrides.yaml", "log.txt", "metrics.csv", "metrics.jsonl", "tb", "checkpoints", "status.json"}
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    with open(run / "metrics.csv", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [int(row["step"]) for row in table] == [row["step"] for row in rows]
+    last = rows[-1]
+    assert {"steps_per_s", "episodes", "episode/return", "episode/success", "failure/time_limit", "reward/distance", "learn/kl",
+            "time/learn_share"} <= set(last)
+    assert 0 <= last["episode/success"] <= 1 and last["episodes"] > 0
+    assert float(table[-1]["episode/return"]) == last["episode/return"]
+    log = (run / "log.txt").read_text()
+    assert log.count("$ rearrange train") == 3
+    assert f"success {last['episode/success']:.0%}" in log.splitlines()[-4] + log.splitlines()[-3] + trained.final.stdout
+    assert any(file.name.startswith("events.out") for file in (run / "tb").iterdir())
+
+
+def test_list_shows_the_run(trained):
+    out = succeed(trained.home, "list")
+    line = next(row for row in out.splitlines() if "train/pick/tiny" in row)
+    assert "finished" in line and f"step_{STEPS:012d}.pt" in line
+
+
+def test_wandb_needs_no_account_and_no_network(tmp_path):
+    out = succeed(tmp_path, "train", "skill=pick", "experiment=debug", "logger=wandb", "name=offline")
+    run = tmp_path / "outputs/train/pick/offline"
+    assert list(run.glob("wandb/offline-run-*/*.wandb")), sorted(run.rglob("*"))
+    assert "done: 128 steps" in out and status(run) == "finished"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_killed_worker_ends_the_run_with_its_name(tmp_path):
+    """kill -9 of a worker, as the kernel does when memory runs out."""
+    run = tmp_path / "outputs/train/pick/killed"
+    shared_before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    process = start(tmp_path, "train", *TINY, "steps=1000000", "name=killed")
+    wait_until(lambda: bool(steps_logged(run)), process)
+    (worker,) = (pid for pid in session_members(process.pid) if "trainer.workers" in _command(pid))
+    os.kill(worker, signal.SIGKILL)
+    done = finish(process, 30.0)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr and done.stderr.count("environment worker") == 1
+    assert f"environment worker 0 (environments 0-1, pid {worker}) was killed by signal SIGKILL" in done.stderr
+    assert "name=killed resume=true" in done.stderr
+    assert status(run) == "failed"
+    assert not session_members(process.pid), "an orphan process is left"
+    if os.path.isdir("/dev/shm"):
+        assert set(os.listdir("/dev/shm")) <= shared_before, "shared memory is left"
+    from trainer.checkpoint import load_checkpoint, load_policy
+
+    content = load_checkpoint(run)
+    load_policy(content)
+    assert content["step"] == checkpoint_steps(run)[-1] >= steps_logged(run)[-1]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
