@@ -43,6 +43,8 @@ class Policy(nn.Module):
         self.action_size = int(action_space.n) if self.discrete else int(np.prod(action_space.shape))
         shapes = observation_shapes(observation_space)
         self.image_keys = [k for k, s in shapes.items() if len(s) == 3] if config.encoder else []
+        boxes = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {"obs": observation_space}
+        self.image_scale = {k: image_scale(boxes[k]) for k in self.image_keys}
         self.vector_keys = [k for k, s in shapes.items() if len(s) != 3]
         self.encoders = nn.ModuleDict(
             {k: ENCODERS[config.encoder](shapes[k], config.embedding_size) for k in self.image_keys}
@@ -122,7 +124,7 @@ class Policy(nn.Module):
 
     def _features(self, obs: dict[str, Tensor], previous: Tensor) -> Tensor:
         parts = [obs[k].flatten(1) for k in self.vector_keys]
-        parts += [self.encoders[k](obs[k]) for k in self.image_keys]
+        parts += [self.encoders[k](obs[k] * s if (s := self.image_scale[k]) != 1 else obs[k]) for k in self.image_keys]
         return self.body(torch.cat([*parts, previous], -1))
 
     def _heads(self, out: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -167,6 +169,12 @@ def observation_shapes(space: spaces.Space) -> dict[str, tuple[int, ...]]:
     if isinstance(space, spaces.Box):
         return {"obs": tuple(space.shape)}
     raise ValueError(f"observation space {space} is neither a Box nor a Dict of Boxes.")
+
+
+def image_scale(space: spaces.Box) -> float:
+    """Factor that brings an image into [0, 1]: 1/255 for bytes, 1 where the space has no finite bound or is there already."""
+    high = float(np.max(space.high))
+    return 1 / high if 1 < high < np.inf else 1.0
 
 
 def _lstm(width: int, hidden: int, layers: int) -> nn.LSTM:

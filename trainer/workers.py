@@ -56,7 +56,10 @@ class WorkerProcess:
         )
         theirs.close()
         self.channel = Channel(ours)
-        self.channel.send(MESSAGE, pickle.dumps(setup))
+        try:
+            self.channel.send(MESSAGE, pickle.dumps(setup))
+        except Closed:  # it died at once: the first read tells how
+            pass
 
     @property
     def name(self) -> str:
@@ -140,6 +143,7 @@ class Worker:
         self.final_obs = {k[6:]: v[self.slots] for k, v in self.shared.arrays.items() if k.startswith("final/")}
         self.reward, self.terminated, self.truncated, self.step_s = (
             self.shared[k][self.slots] for k in ("reward", "terminated", "truncated", "step_s"))
+        self.first_action = int(getattr(self.envs[0].action_space, "start", 0))  # of a Discrete space
         self.returns = [0.0] * setup.num_envs
         self.lengths = [0] * setup.num_envs
 
@@ -171,7 +175,7 @@ class Worker:
         start = time.perf_counter()
         action = self.action[e]
         try:
-            obs, reward, terminated, truncated, info = self.envs[e].step(int(action) if action.ndim == 0 else action)
+            obs, reward, terminated, truncated, info = self.envs[e].step(self.first_action + int(action) if action.ndim == 0 else action)
             reward = float(reward)
         except Exception:
             raise EnvironmentFailure(self._where(e, f"step {self.lengths[e] + 1}"), traceback.format_exc()) from None

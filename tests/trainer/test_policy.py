@@ -79,3 +79,14 @@ def test_blind_ignores_images_and_unknown_spaces_are_refused():
     assert Policy(DICT, BOX, CONFIGS["blind"]).image_keys == []
     with pytest.raises(ValueError, match="Box keys only"):
         Policy(gym.spaces.Dict(x=gym.spaces.Discrete(3)), BOX, CONFIGS["blind"])
+
+
+def test_byte_images_are_scaled_to_one():
+    """An image of bytes gives the features of the same image in [0, 1]."""
+    torch.manual_seed(0)
+    as_bytes = Policy(gym.spaces.Box(0, 255, (64, 64, 3), np.uint8), BOX, CONFIGS["light"])
+    as_floats = Policy(gym.spaces.Box(0, 1, (64, 64, 3), np.float32), BOX, CONFIGS["light"])
+    as_floats.load_state_dict(as_bytes.state_dict())
+    image, state, previous = torch.randint(0, 256, (2, 64, 64, 3)).float(), torch.zeros(2, 32), torch.zeros(2, 3)
+    a = as_bytes.act({"obs": image}, state, previous, deterministic=True).action
+    assert torch.allclose(a, as_floats.act({"obs": image / 255}, state, previous, deterministic=True).action, atol=1e-6)
