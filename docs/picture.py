@@ -1,0 +1,39 @@
+"""The picture of the README, from the video of an evaluation: three moments of one episode, each with the depth image.
+
+    rearrange eval skill=pick video=5 name=for_the_readme
+    python docs/picture.py outputs/eval/pick/for_the_readme/videos/episode_0004_success.mp4 docs/images/pick.png
+"""
+
+from __future__ import annotations
+
+import sys
+
+import imageio.v3 as iio
+import numpy as np
+from PIL import Image
+
+from eval.video import DEPTH_SIZE, HOLD_S, MARGIN, TITLE_SIZE
+
+MOMENTS = (0.0, 0.6, 1.0)  # of the episode
+WIDTH_PX, GAP_PX = 380, 6
+
+
+def column(frame: np.ndarray) -> np.ndarray:
+    """The scene from outside, with the depth image in its lower right corner."""
+    side = frame.shape[0]
+    top, left = MARGIN - 4 + TITLE_SIZE + 10, side + MARGIN  # where eval.video.compose puts the depth image
+    depth = frame[top : top + DEPTH_SIZE, left : left + DEPTH_SIZE]
+    scene = Image.fromarray(frame[:, :side]).resize((WIDTH_PX, WIDTH_PX), Image.LANCZOS)
+    scene.paste(Image.fromarray(depth).resize((WIDTH_PX // 3, WIDTH_PX // 3), Image.LANCZOS), (2 * WIDTH_PX // 3, 2 * WIDTH_PX // 3))
+    return np.asarray(scene)
+
+
+def main(video: str, picture: str) -> None:
+    frames = iio.imread(video)[: -round(HOLD_S * 30)]
+    gap = np.full((WIDTH_PX, GAP_PX, 3), 255, np.uint8)
+    parts = [part for moment in MOMENTS for part in (gap, column(frames[round(moment * (len(frames) - 1))]))][1:]
+    Image.fromarray(np.concatenate(parts, axis=1)).save(picture, optimize=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

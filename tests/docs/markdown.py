@@ -1,0 +1,35 @@
+"""What the pages contain: code blocks and tables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[2]
+PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced code blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def table(page: str, first: str) -> list[dict[str, str]]:
+    """The rows of the table of docs/<page> whose first column is called `first`, by column name."""
+    rows: list[list[str]] = []
+    for line in (HOME / "docs" / page).read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if rows and not cells:
+            break
+        if rows or (cells and cells[0] == first):
+            rows.append(cells)
+    assert rows, f"docs/{page} has no table that begins with '{first}'"
+    head, _, *body = rows
+    return [dict(zip(head, row, strict=True)) for row in body]
+
+
+def commands(page: Path) -> list[str]:
+    """Every `rearrange ...` command of a page: lines of shell blocks, without comments, and inline code."""
+    lines = [line.split("  #")[0].strip() for block in blocks(page, "bash") for line in block.splitlines()]
+    inline = re.findall(r"`(rearrange (?:train|eval|bench|list)[^`]*)`", page.read_text(encoding="utf-8"))
+    return [line for line in dict.fromkeys([*lines, *inline]) if line.startswith("rearrange")]
