@@ -24,7 +24,8 @@ def column(frame: np.ndarray) -> np.ndarray:
     top, left = MARGIN - 4 + TITLE_SIZE + 10, side + MARGIN  # where eval.video.compose puts the depth image
     depth = frame[top : top + DEPTH_SIZE, left : left + DEPTH_SIZE]
     scene = Image.fromarray(frame[:, :side]).resize((WIDTH_PX, WIDTH_PX), Image.LANCZOS)
-    scene.paste(Image.fromarray(depth).resize((WIDTH_PX // 3, WIDTH_PX // 3), Image.LANCZOS), (2 * WIDTH_PX // 3, 2 * WIDTH_PX // 3))
+    inset = WIDTH_PX // 3
+    scene.paste(Image.fromarray(depth).resize((inset, inset), Image.LANCZOS), (WIDTH_PX - inset, WIDTH_PX - inset))
     return np.asarray(scene)
 
 

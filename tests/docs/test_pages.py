@@ -26,9 +26,11 @@ def test_every_command_is_understood(line, capsys):
         jobs = expand(command, overrides)
         assert len(jobs) > 1
         for job in jobs:
-            compose(command, [w for w in overrides if w.split("=")[0] not in job] + [f"{k}={v}" for k, v in job.items()])
+            fixed = [word for word in overrides if word.split("=")[0] not in job]
+            compose(command, fixed + [f"{key}={value}" for key, value in job.items()])
         return
-    look_only = ["--cfg", "job"] if words and words[0] in ("train", "eval", "bench") and not {"--help", "--cfg"} & set(words) else []
+    would_work = words and words[0] in ("train", "eval", "bench") and not {"--help", "--cfg"} & set(words)
+    look_only = ["--cfg", "job"] if would_work else []
     assert main([*words, *look_only]) == 0, capsys.readouterr().err
 
 
@@ -36,13 +38,17 @@ def test_the_pages_have_commands():
     assert len([line for page in PAGES for line in commands(page)]) > 20
 
 
-@pytest.mark.parametrize("name, number", [(name, i) for name, page in zip(NAMES, PAGES) for i in range(len(blocks(page, "python")))])
+EXAMPLES = [(name, i) for name, page in zip(NAMES, PAGES) for i in range(len(blocks(page, "python")))]
+
+
+@pytest.mark.parametrize("name, number", EXAMPLES)
 def test_every_python_example_runs(name, number, tmp_path, monkeypatch):
     """With 512 steps instead of a hundred thousand: the examples shall run, not learn."""
     monkeypatch.chdir(tmp_path)
     code = blocks(HOME / name, "python")[number]
-    code = code.replace("steps=100_000)", "steps=512, collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=128))")
-    code = code.replace("steps=100_000,", "steps=512,").replace("num_envs=8, num_workers=2)", "num_envs=2, num_workers=1, rollout_steps=128)")
+    small = "num_envs=2, num_workers=1, rollout_steps=128)"
+    code = code.replace("steps=100_000)", f"steps=512, torch_threads=1, collect=CollectConfig({small})")
+    code = code.replace("steps=100_000,", "steps=512, torch_threads=1,").replace("num_envs=8, num_workers=2)", small)
     assert "100_000" not in code, "this example would run for minutes"
     exec(compile("from trainer import CollectConfig\n" + code, f"{name}[{number}]", "exec"), {"__name__": "example"})
 
@@ -56,19 +62,20 @@ def test_every_link_leads_somewhere(name):
         assert (HOME / target).exists(), target
 
 
-def test_the_picture_is_small_and_made_by_the_script(tmp_path):
+def test_the_picture_is_small_and_made_by_the_script(tmp_path, monkeypatch):
     """docs/picture.py on a video of the shape that an evaluation writes."""
     import numpy as np
     from PIL import Image
 
     from eval.video import VideoWriter, compose
 
-    spec = __import__("importlib.util").util.spec_from_file_location("picture_script", HOME / "docs/picture.py")
-    script = __import__("importlib.util").util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    monkeypatch.syspath_prepend(HOME / "docs")
+    import picture as script
+
     with VideoWriter(tmp_path / "episode.mp4") as video:
         for shade in (40, 90, 200):
-            video.add(compose(np.full((512, 512, 3), shade, np.uint8), np.full((8, 8), shade / 255, np.float32), ["step"], title="pick"))
+            scene, depth = np.full((512, 512, 3), shade, np.uint8), np.full((8, 8), shade / 255, np.float32)
+            video.add(compose(scene, depth, ["step"], title="pick"))
     script.main(str(tmp_path / "episode.mp4"), str(tmp_path / "out.png"))
     made = np.asarray(Image.open(tmp_path / "out.png"))
     committed = Image.open(HOME / "docs/images/pick.png")

@@ -20,7 +20,8 @@ def config():
 def test_pick_observation(config):
     from skills import make_env
 
-    space = make_env("pick", depth_size=config.policy.image_size, observation_keys=list(config.skill.observation_keys)).observation_space
+    keys = list(config.skill.observation_keys)
+    space = make_env("pick", depth_size=config.policy.image_size, observation_keys=keys).observation_space
     shapes = {row["key"]: tuple(int(n) for n in row["shape"].split(" x ")) for row in table("pick.md", "key")}
     assert shapes == {key: box.shape for key, box in space.items()}
 
@@ -40,8 +41,9 @@ def test_pick_numbers_in_the_text(config):
 
     text = (HOME / "docs/pick.md").read_text(encoding="utf-8")
     skill, sim = config.skill, config.sim
-    for fact in (f"{skill.max_steps} steps", f"within {skill.rest_radius_m:g} m", f"passed {skill.max_accumulated_force_n:g} N",
-                 f"at most {skill.max_force_step_n:g} N a step", f"noise ({skill.start_position_noise_m:g} m, {skill.start_yaw_noise_rad:g} rad)",
+    for fact in (f"{skill.max_steps} steps", f"within {skill.rest_radius_m:g} m",
+                 f"passed {skill.max_accumulated_force_n:g} N", f"at most {skill.max_force_step_n:g} N a step",
+                 f"noise ({skill.start_position_noise_m:g} m, {skill.start_yaw_noise_rad:g} rad)",
                  f"({', '.join(f'{x:g}' for x in skill.rest_position_m)}) m", f"±{ARM_DELTA_RAD:g} rad",
                  f"±{sim.base_speed_m_s:g} m/s, ±{sim.base_turn_rad_s:g} rad/s"):
         assert fact in text, fact
@@ -75,7 +77,8 @@ def test_home_objects():
     assert list(rows) == list(OBJECTS)
     for name, model in OBJECTS.items():
         assert rows[name]["shape"] == model.shape and float(rows[name]["mass (kg)"]) == model.mass_kg
-        assert [float(n) for n in rows[name]["size (mm)"].split(" x ")] == pytest.approx([2000 * half for half in model.half_size_m])
+        size_mm = [float(n) for n in rows[name]["size (mm)"].split(" x ")]
+        assert size_mm == pytest.approx([2000 * half for half in model.half_size_m])
 
 
 def test_home_receptacle_kinds_are_all_there():

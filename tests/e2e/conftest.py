@@ -30,7 +30,8 @@ def trained(tmp_path_factory) -> Trained:
     home = tmp_path_factory.mktemp("e2e")
     run = home / "outputs/train/pick/tiny"
     stops = []
-    commands = (("train", *TINY, f"steps={STEPS}", "name=tiny", "seed=3"), ("train", "skill=pick", "name=tiny", "resume=true"))
+    again = ("train", "skill=pick", "name=tiny", "resume=true")
+    commands = (("train", *TINY, f"steps={STEPS}", "name=tiny", "seed=3"), again)
     for words, signum in zip(commands, (signal.SIGTERM, signal.SIGINT)):
         before = len(steps_logged(run))
         process = start(home, *words)
@@ -41,5 +42,4 @@ def trained(tmp_path_factory) -> Trained:
             process.send_signal(signum)
         done = finish(process)
         stops.append((done, max(checkpoint_steps(run), default=None), status(run)))
-    final = rearrange(home, "train", "skill=pick", "name=tiny", "resume=true")
-    return Trained(home, run, tuple(stops), final)
+    return Trained(home, run, tuple(stops), rearrange(home, *again))

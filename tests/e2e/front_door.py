@@ -16,12 +16,14 @@ DEAD_PROXY = "http://127.0.0.1:9"  # nobody listens there: whoever wants the net
 
 # A run small enough for a test: 2 environments in 1 process, rollouts of 64 steps. With the image, so that the whole
 # path is walked, and so that a run lasts long enough to be interrupted.
-TINY = ("skill=pick", "experiment=debug", "policy=light", "trainer.num_workers=1", "sim.num_layouts=4", "log_every_s=0.01")
+TINY = ("skill=pick", "experiment=debug", "policy=light", "trainer.num_workers=1", "torch_threads=1",
+        "sim.num_layouts=4", "log_every_s=0.01")
 
 
 def environment(home: Path) -> dict[str, str]:
     """Environment variables of a child: one thread, no account, no network."""
-    inherited = {k: v for k, v in os.environ.items() if not k.upper().startswith(("WANDB", "SLURM")) and k.upper() != "NO_PROXY"}
+    dropped = ("WANDB", "SLURM", "NO_PROXY")
+    inherited = {k: v for k, v in os.environ.items() if not k.upper().startswith(dropped)}
     proxies = {f"{k}_proxy": DEAD_PROXY for k in ("http", "https", "all")}
     paths = [str(HOME), *filter(None, [os.environ.get("PYTHONPATH")])]
     return inherited | proxies | {k.upper(): v for k, v in proxies.items()} | {
@@ -42,7 +44,8 @@ def finish(process: subprocess.Popen, timeout_s: float = TIMEOUT_S) -> subproces
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        raise AssertionError(f"{process.args} did not end within {timeout_s:.0f} s:\n{out[-2000:]}\n{err[-2000:]}") from None
+        text = f"{process.args} did not end within {timeout_s:.0f} s:\n{out[-2000:]}\n{err[-2000:]}"
+        raise AssertionError(text) from None
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
@@ -72,7 +75,8 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen, timeout
 def steps_logged(run: Path) -> list[int]:
     """The steps of the rows of a run's metrics.jsonl."""
     file = run / "metrics.jsonl"
-    return [json.loads(line)["step"] for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")] if file.exists() else []
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [json.loads(line)["step"] for line in lines if line.endswith("\n")]
 
 
 def status(run: Path) -> str:

@@ -24,7 +24,8 @@ def results(home, name):
 @pytest.fixture(scope="module")
 def evaluated(trained):
     """Five episodes of the trained policy, two of them recorded."""
-    out = succeed(trained.home, "eval", "skill=pick", "checkpoint=outputs/train/pick/tiny", "episodes=5", "video=2", "name=seen", *SHORT)
+    out = succeed(trained.home, "eval", "skill=pick", "checkpoint=outputs/train/pick/tiny", "episodes=5", "video=2",
+                  "name=seen", *SHORT)
     return trained.home, out
 
 
@@ -69,7 +70,8 @@ def test_videos_play_and_show_every_step(evaluated):
 
 
 def test_the_same_seed_gives_the_same_figures_however_many_processes_work(trained):
-    words = ("eval", "skill=pick", "checkpoint=outputs/train/pick/tiny", "episodes=20", "skill.max_steps=8", "sim.num_layouts=4", "seed=5")
+    words = ("eval", "skill=pick", "checkpoint=outputs/train/pick/tiny", "episodes=20", "skill.max_steps=8",
+             "sim.num_layouts=4", "seed=5")
     succeed(trained.home, *words, "workers=1", "name=one")
     succeed(trained.home, *words, "workers=2", "name=two")
     assert results(trained.home, "one") == results(trained.home, "two")

@@ -46,13 +46,13 @@ def test_the_run_directory_tells_the_whole_story(trained):
         table = list(csv.DictReader(file))
     assert [int(row["step"]) for row in table] == [row["step"] for row in rows]
     last = rows[-1]
-    assert {"steps_per_s", "episodes", "episode/return", "episode/success", "failure/time_limit", "reward/distance", "learn/kl",
-            "time/learn_share"} <= set(last)
+    assert {"steps_per_s", "episodes", "episode/return", "episode/success", "failure/time_limit", "reward/distance",
+            "learn/kl", "time/learn_share"} <= set(last)
     assert 0 <= last["episode/success"] <= 1 and last["episodes"] > 0
     assert float(table[-1]["episode/return"]) == last["episode/return"]
     log = (run / "log.txt").read_text()
     assert log.count("$ rearrange train") == 3
-    assert f"success {last['episode/success']:.0%}" in log.splitlines()[-4] + log.splitlines()[-3] + trained.final.stdout
+    assert f"success {last['episode/success']:.0%}" in trained.final.stdout
     assert any(file.name.startswith("events.out") for file in (run / "tb").iterdir())
 
 
