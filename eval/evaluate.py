@@ -35,6 +35,7 @@ class Job:
     deterministic: bool = False
     videos: int = 0  # the first so many episodes are recorded
     video_dir: str | None = None
+    video_env: dict[str, Any] | None = None  # settings of the environments of those; None = `env`
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,10 @@ class EpisodeResult:
 
 def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None) -> list[EpisodeResult]:
     """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far)."""
-    chunks = [list(range(a, min(a + CHUNK, job.episodes))) for a in range(0, job.episodes, CHUNK)]
+    recorded = min(job.videos, job.episodes)
+    spans = [(a, min(a + SLOTS, recorded)) for a in range(0, recorded, SLOTS)]  # pictures take time: small chunks
+    spans += [(a, min(a + CHUNK, job.episodes)) for a in range(recorded, job.episodes, CHUNK)]
+    chunks = [list(range(*span)) for span in spans]
     workers = min(workers or os.cpu_count() or 1, len(chunks))
     results: list[EpisodeResult] = []
 
@@ -86,7 +90,7 @@ def run_chunk(job: Job, indices: list[int]) -> list[EpisodeResult]:
     from trainer.checkpoint import load_checkpoint
 
     torch.set_num_threads(1)
-    envs = _environments(job, make_env)
+    envs = _environments(job.skill, (job.video_env or job.env) if indices[0] < job.videos else job.env, make_env)
     checkpoint = load_checkpoint(job.checkpoint) if job.checkpoint else None
     agent = make_agent(job.agent, checkpoint, SLOTS, envs[0].action_space.shape[0], job.deterministic)
     waiting = iter(indices)
@@ -106,11 +110,11 @@ def run_chunk(job: Job, indices: list[int]) -> list[EpisodeResult]:
 _KEPT: dict[str, list] = {}  # environments are kept between the chunks of a process
 
 
-def _environments(job: Job, make_env: Callable) -> list:
-    key = json.dumps([job.skill, job.env], sort_keys=True, default=str)
+def _environments(skill: str, settings: dict[str, Any], make_env: Callable) -> list:
+    key = json.dumps([skill, settings], sort_keys=True, default=str)
     if key not in _KEPT:
         _KEPT.clear()
-        _KEPT[key] = [make_env(job.skill, **job.env) for _ in range(SLOTS)]
+        _KEPT[key] = [make_env(skill, **settings) for _ in range(SLOTS)]
     return _KEPT[key]
 
 

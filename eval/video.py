@@ -47,7 +47,7 @@ def compose(
         draw_text(
             frame,
             (left, y + DEPTH_SIZE + 3),
-            f"depth {depth.shape[1]} x {depth.shape[0]}, what the policy sees",
+            f"head camera, depth {depth.shape[1]} x {depth.shape[0]}",
             SMALL_SIZE,
             FAINT_RGB,
         )

@@ -79,13 +79,11 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     plain = OmegaConf.to_container(config, resolve=True)
     skill, env = env_settings(plain, plain["split"], 0)
     checkpoint, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
-    if plain["video"]:
-        env["depth_size"] = env["depth_size"] or 128  # videos show the depth image also for policies that do not see
-        env["render_mode"] = "rgb_array"
-    env = _fit_to_policy(skill, env, checkpoint)
+    recorded = env | {"depth_size": env["depth_size"] or 128, "render_mode": "rgb_array"}  # videos show depth to us, if not to a blind policy
+    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint)
     run.create()
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), plain["episodes"], plain["seed"],
-                         plain["deterministic"], plain["video"], str(run.videos))
+                         plain["deterministic"], plain["video"], str(run.videos), recorded)
     run.say(f"eval {run.path}   skill {skill}   agent {plain['agent']}" + (f" {checkpoint}" if checkpoint else ""))
     from trainer.progress import counting
 
@@ -147,7 +145,7 @@ def _probe(skill: str, env: dict[str, Any]):
     """
     import threading
 
-    hint = threading.Timer(2.0, print, ["preparing: compiling the simulator's kernels, once on this machine ..."], {"flush": True})
+    hint = threading.Timer(2.0, print, ["preparing the simulator (the first time on a machine it is compiled, which takes some ten seconds) ..."], {"flush": True})
     hint.daemon = True
     hint.start()
     try:
@@ -240,11 +238,11 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     return path, env | trained | {"depth_size": meta.get("image_size", 0)}
 
 
-def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None) -> dict[str, Any]:
+def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None) -> None:
     """Refuse a checkpoint whose spaces are not those of the environment."""
     probe = _probe(skill, env)
     if checkpoint is None:
-        return env
+        return
     from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy, space_from_plain
     from trainer.policy import observation_shapes
 
@@ -264,7 +262,6 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None) -> 
     if policy.action_size != actions:
         raise UserError(f"{checkpoint} is a checkpoint of another network: it gives {policy.action_size} actions, this environment "
                         f"takes {actions}.")
-    return env
 
 
 def _json_safe(value: Any) -> Any:

@@ -92,6 +92,7 @@ class RearrangeEnv(gymnasium.Env):
         asked = (options or {}).get("episode")
         skipped = self._start_episode(asked, fixed_rng=asked is not None and seed is None)
         self.steps = 0
+        self._view = None
         self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
         self._skipped = skipped
         info = {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
@@ -220,7 +221,7 @@ class RearrangeEnv(gymnasium.Env):
             half = np.array(sim.object_half_extents(i)) + 0.01
             marks = [WireBox(np.array(pose[:3]), half, np.array(pose[3:]), (1.0, 0.8, 0.0)),
                      Sphere(np.array(sim.from_base(REST_POSITION_M)), 0.03, (0.2, 0.8, 1.0), 0.6)]
-        self._view = follow_camera(sim.base_pose, None if self.steps == 0 else self._view)
+        self._view = follow_camera(sim.base_pose, self._view)
         return self._painter[1].render(sim.data, *self._view, marks)
 
     def status_lines(self) -> list[str]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rearrange.errors import UserError
 from skills.skill import Skill, contact_terms, distance_to_rest, merge_scales, start_near
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class PickConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reward_scales", merge_scales("pick", REWARD_SCALES, self.reward_scales))
+        if len(self.rest_position_m) != 3:
+            raise UserError(f"skill.rest_position_m={list(self.rest_position_m)} must be three numbers: x, y, z in the base frame, in "
+                            "metres.")
 
 
 class Pick(Skill):

@@ -70,8 +70,7 @@ def load_checkpoint(path: str | os.PathLike) -> dict[str, Any]:
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, EOFError, RuntimeError, ValueError, KeyError, OSError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise CheckpointError(f"{file} is not a complete checkpoint: {first[:120]}") from error
+        raise CheckpointError(f"{file} is not a complete checkpoint: it is damaged, or another kind of file.") from error
     if not isinstance(content, dict) or "policy" not in content or "format" not in content:
         raise CheckpointError(f"{file} is not a checkpoint of rearrange: it holds no 'policy' and 'format'.")
     if content["format"] != FORMAT:

@@ -114,6 +114,6 @@ class TrainConfig:
             raise ValueError(f"ppo.mini_batches={p.mini_batches} exceeds the {self.steps_per_rollout} steps of a rollout "
                              f"(trainer.num_envs={c.num_envs} x trainer.rollout_steps={c.rollout_steps}).")
         if c.min_batch and c.min_batch > c.num_envs:
-            raise ValueError(f"trainer.min_batch={c.min_batch} exceeds collect.num_envs={c.num_envs}.")
+            raise ValueError(f"trainer.min_batch={c.min_batch} exceeds trainer.num_envs={c.num_envs}.")
         if not 0 < p.entropy_bounds[0] <= p.entropy_bounds[1]:
             raise ValueError(f"ppo.entropy_bounds={p.entropy_bounds} must be (low, high) with 0 < low <= high.")
