@@ -28,6 +28,7 @@ STEP_S = 1 / 30
 _SETTLE_CHUNK = 9  # substeps; MuJoCo puts resting objects to sleep after ten
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
+_ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 _MAX_SPEED = 200.0  # m/s or rad/s of any joint or object
 _MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
 
@@ -112,7 +113,7 @@ class Simulator:
         data.ctrl[home.arm_ctrl] = arm_rad
         data.ctrl[home.base_ctrl] = 0.0
         mujoco.mj_forward(self.model, data)
-        self._target_rad = list(arm_rad)
+        self._target_rad = np.array(arm_rad)
         self._read_pose()
         self.start_base_pose = (x, y, yaw)
         self.arm_force_n = self.base_force_n = self.arm_force_rise_n = self.accumulated_arm_force_n = 0.0
@@ -148,12 +149,11 @@ class Simulator:
 
     def _move_arm_target(self, arm: list[float]) -> None:
         """Add the deltas to the motor targets, which stay near the joint and inside its limits."""
-        lag, delta = self.config.max_joint_lag_rad, self.config.max_joint_delta_rad
-        target = self._target_rad
-        for i, (angle, (low, high)) in enumerate(zip(self._arm_qpos.tolist(), ARM_LIMITS_RAD)):
-            t = target[i] + delta * arm[i]
-            target[i] = min(max(t, angle - lag, low), angle + lag, high)
-        self._arm_ctrl[:] = target
+        lag, angle = self.config.max_joint_lag_rad, self._arm_qpos
+        wanted = self._target_rad + self.config.max_joint_delta_rad * np.array(arm)
+        wanted = np.maximum(np.maximum(wanted, angle - lag), _ARM_LOW_RAD)
+        self._target_rad = np.minimum(np.minimum(wanted, angle + lag), _ARM_HIGH_RAD)
+        self._arm_ctrl[:] = self._target_rad
 
     def _drive(self, base: list[float] | None) -> None:
         if base is None:

@@ -7,6 +7,7 @@ rollout, and stops when T x N steps are closed, however many each environment ga
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import selectors
@@ -49,7 +50,8 @@ class Collector:
     def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, device: torch.device):
         self.config, self.device = config, device
         workers = min(config.num_workers or os.cpu_count() or 1, config.num_envs)
-        self.min_batch = config.min_batch or max(1, config.num_envs // 4)
+        # One worker's worth: while its environments are answered, the others step. One environment per worker: any.
+        self.min_batch = config.min_batch or max(1, min(config.num_envs // workers, config.num_envs // 2))
         self.max_batch = config.max_batch or config.num_envs
         self.workers: list[WorkerProcess] = []
         self.shared: SharedArrays | None = None
@@ -185,7 +187,14 @@ class Collector:
         stats.storage_s += time.perf_counter() - inferred
 
     def _gather(self, arrays: dict[str, np.ndarray], envs: np.ndarray) -> dict[str, Tensor]:
-        return {k: torch.from_numpy(a[envs]).to(self.device, non_blocking=True) for k, a in arrays.items()}
+        batch = {k: a[envs] for k, a in arrays.items()}
+        for k, values in batch.items():
+            if not math.isfinite(values.sum()):
+                bad = envs[[not np.isfinite(v).all() for v in values]]
+                if len(bad):  # else the sum alone overflowed
+                    raise WorkerError(f"{self.workers[self.worker_of[bad[0]]].name} failed: environment {bad[0]} returned an "
+                                      f"observation '{k}' that is not finite.")
+        return {k: torch.from_numpy(v).to(self.device, non_blocking=True) for k, v in batch.items()}
 
     def _send(self, envs: np.ndarray, action: np.ndarray) -> None:
         """Write the actions (clipped to the space) and tell the workers."""

@@ -56,7 +56,7 @@ class CollectConfig:
     num_envs: int = 32  # N
     num_workers: int | None = None  # environment processes; None = one per CPU core, at most num_envs
     rollout_steps: int = 128  # T: a rollout is T x N steps, whichever environments give them
-    min_batch: int | None = None  # environments per inference call; None = N / 4, at least 1
+    min_batch: int | None = None  # environments per inference call; None = as many as a worker has, at most N / 2
     max_batch: int | None = None  # None = N
     max_wait_s: float = 0.002  # longest an observation waits for a fuller batch
     step_timeout_s: float = 120.0  # a worker silent for this long while it owes a step is reported as hung

@@ -203,15 +203,14 @@ class Worker:
         self._write(self.obs, e, obs)
 
     def _write(self, target: dict[str, np.ndarray], e: int, obs: Any) -> None:
+        """An observation into its slot. The learner, which sees a whole batch at a time, checks that it is finite."""
         values = obs if isinstance(obs, dict) else {"obs": obs}
         for k, array in target.items():
-            value = np.asarray(values[k])
-            if value.shape != array.shape[1:]:
+            value, slot = values[k], array[e]
+            if np.shape(value) != slot.shape:
                 raise EnvironmentFailure(self._where(e, f"step {self.lengths[e]}"),
-                                         f"observation '{k}' has shape {value.shape}, its space says {array.shape[1:]}.")
-            array[e] = value
-            if not np.isfinite(array[e].sum()):
-                raise EnvironmentFailure(self._where(e, f"step {self.lengths[e]}"), f"observation '{k}' is not finite.")
+                                         f"observation '{k}' has shape {np.shape(value)}, its space says {slot.shape}.")
+            slot[...] = value
 
     def _where(self, e: int, when: str) -> str:
         return f"environment {self.setup.first_env + e} at {when}"

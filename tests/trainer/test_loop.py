@@ -187,7 +187,7 @@ def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, caplog):
     ("raise", ["the drawer fell out", "ZeroDivisionError", "environment"]),
     ("kill", ["was killed by signal SIGKILL"]),
     ("nan_reward", ["reward is nan"]),
-    ("nan_obs", ["observation 'goal' is not finite"]),
+    ("nan_obs", ["observation 'goal' that is not finite"]),
     ("shape", ["has shape (3,), its space says (2,)"]),
 ])
 def test_a_failing_worker_is_named_within_seconds(tmp_path, fault, words):
