@@ -94,6 +94,15 @@ def robot_touches(geom, distance, role, tolerance):
     return False
 
 
+@njit((float64[::1], float64), cache=True, nogil=True)
+def slower_than(velocity, limit):
+    """True when every generalised velocity (m/s or rad/s) is below `limit`; False also for one that is not a number."""
+    for v in velocity:
+        if not -limit < v < limit:
+            return False
+    return True
+
+
 def cos_limit(max_angle_rad: float | None) -> float:
     """Least cosine between suction axis and contact normal for a largest angle; None allows every contact of the
     cup.

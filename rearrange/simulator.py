@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from rearrange.compiled_home import CompiledHome, load_home
-from rearrange.contacts import NO_OWNER, robot_forces, robot_touches
+from rearrange.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_DELTA_RAD, ARM_LIMITS_RAD, ARM_START_RAD
@@ -179,7 +179,7 @@ class Simulator:
         mujoco.mj_step1(model, data)
         # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
         # a gap flies off at a speed that nothing in a home has.
-        self.unstable = data.time < before_s or not -_MAX_SPEED < data.qvel.min() <= data.qvel.max() < _MAX_SPEED
+        self.unstable = data.time < before_s or not slower_than(data.qvel, _MAX_SPEED)
 
     def _read_forces(self) -> None:
         """HAB's force measure on the arm: the sum of rises above 20 N of the largest contact force."""
