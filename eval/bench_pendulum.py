@@ -64,7 +64,7 @@ def train_ours(steps: int, seed: int) -> Curve:
     config = TrainConfig(
         steps=steps, seed=seed, log_every_s=1e-6, episode_window=ENVS * STEPS_PER_ENV // 200, torch_threads=1,
         policy=PolicyConfig(encoder=None, lstm_layers=0, body_size=64, log_std_init=0.0),
-        ppo=PPOConfig(discount=0.9, epochs=10, mini_batches=ENVS * STEPS_PER_ENV // 64, schedule="constant"),
+        ppo=PPOConfig(discount=0.9, epochs=10, mini_batches=ENVS * STEPS_PER_ENV // 64, learning_rate=1e-3, schedule="constant"),
         collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV),
     )
     result = train(functools.partial(gymnasium.make, ENV), config)

@@ -25,7 +25,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange train`: one run of the engine on one skill. Returns the final figures."""
     from trainer.checkpoint import CheckpointError
     from trainer.collect import WorkerError
-    from trainer.logger import MetricsLogger
+    from trainer.logger import MetricsLogger, read_jsonl
     from trainer.loop import train as run_engine
     from trainer.ppo import NonFiniteLoss
     from trainer.progress import Progress
@@ -51,6 +51,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
         start = _step_of(resume_from) if run.resumed else None
         with MetricsLogger(run.path, plain["logger"]["wandb"], resume_step=start, config=plain) as logger, \
                 Progress(engine.steps, f"train {skill}", start or 0, plain["logger"]["progress"], log=run.log) as progress:
+            if run.resumed and (logged := run.path / "metrics.jsonl").exists():
+                progress.remember(read_jsonl(logged))
             result = run_engine(functools.partial(_make_env, skill, env), engine, run.path, resume_from,
                                 (logger.log, progress.update), meta)
     except CheckpointError as error:

@@ -32,7 +32,7 @@ class PPOConfig:
     epochs: int = 3
     mini_batches: int = 4
     clip: float = 0.2
-    learning_rate: float = 1e-3
+    learning_rate: float = 7e-4
     schedule: str = "cosine"  # "cosine" or "linear" decay to zero over the run's steps, or "constant"
     adam_epsilon: float = 1e-5
     max_grad_norm: float | None = 0.5

@@ -104,6 +104,11 @@ class Progress:
         parts.append(f"left {spoken_time(max(self.total - step, 0) / rate) if rate > 0 else '?'}")
         return "  ".join(parts)
 
+    def remember(self, rows: Sequence[Mapping[str, float]]) -> None:
+        """Logged rows of the part of a run that a resumed one continues, for its curve."""
+        known = [(int(row["step"]), of_episodes(row, "success")) for row in rows]
+        self._success = [(step, success) for step, success in known if success is not None]
+
     def curve(self) -> list[str]:
         """The success over the run as a picture in text, line by line."""
         steps, values = zip(*self._success, strict=True) if self._success else ((), ())

@@ -67,7 +67,7 @@ def test_a_changed_setting_needs_force(front_door, work):
     front_door("train skill=pick seed=5 name=a")
     status, _, err = front_door("train name=a resume=true seed=6 ppo=paper")
     assert status == 2 and len(work.calls) == 1
-    assert "seed: 5 -> 6" in err and "ppo.learning_rate: 0.001 -> 0.00025" in err and "resume=force" in err
+    assert "seed: 5 -> 6" in err and "ppo.learning_rate: 0.0007 -> 0.00025" in err and "resume=force" in err
     assert front_door("train name=a resume=force seed=6")[0] == 130
     assert work.calls[-1][1].seed == 6
     work.behave = lambda config, run: {}

@@ -103,3 +103,11 @@ def test_small_words():
     assert [short(n) for n in (999, 4096, 43_210, 1_200_000, 5e8)] == ["999", "4,096", "43.2k", "1.2M", "500M"]
     assert of_episodes({"reward/success": 3.0, "episode/success": 0.5}, "success") == 0.5
     assert of_episodes({"episode/success": float("nan")}, "success") is None
+
+
+def test_a_resumed_run_draws_its_whole_curve():
+    shown = Progress(100, "train", start=50, out=io.StringIO())
+    shown.remember([{"step": 10}, {"step": 25, "episode/success": 0.0}, {"step": 50, "episode/success": 0.2}])
+    shown.update(100, {"episode/success": 0.9})
+    bottom = shown.curve()[-3]
+    assert bottom.count("█") + bottom.count("#") < 40  # the first half of the run, without success, stays empty
