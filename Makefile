@@ -14,7 +14,7 @@ help:
 
 quickstart: $(STAMP)
 	$(BIN)/rearrange train experiment=quickstart
-	$(BIN)/rearrange eval skill=pick episodes=50 video=2
+	$(BIN)/rearrange eval skill=pick episodes=100 video=2
 	@echo
 	@echo "Trained:    outputs/train/pick/latest   (curves: $(BIN)/tensorboard --logdir outputs)"
 	@echo "Evaluated:  outputs/eval/pick/latest    (videos in videos/, figures in metrics.json)"
