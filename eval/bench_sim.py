@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rearrange.episode_generator import MAX_OBJECTS, generate_episode
-from rearrange.episodes import Episode
 from rearrange.errors import UserError
 from skills import make_env
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 NOISE_MEMORY = 0.93  # of the action noise per step
 NOISE_STD = 0.5
-CROWDED = 0.7 * MAX_OBJECTS  # objects that stand in the home of a benchmark episode, at least
 WARM_UP_STEPS = 200
 NUM_LAYOUTS = 8
 
@@ -46,7 +44,7 @@ def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0,
     """
     if seconds <= 0:
         raise UserError(f"seconds={seconds} must be greater than 0.")
-    env = make_env(skill, depth_size=depth_size)
+    env = make_env(skill, depth_size=depth_size, num_layouts=NUM_LAYOUTS)
     clock = _Clock()
     env.sim._advance = clock.timed("physics", env.sim._advance)  # noqa: SLF001 the benchmark looks inside
     env._take_image = clock.timed("depth", env._take_image)  # noqa: SLF001
@@ -113,28 +111,28 @@ class _Clock:
         self.total_s = dict.fromkeys(self.total_s, 0.0)
 
 
-def _crowded_episodes(kind: str) -> Iterator[Episode]:
-    """Training episodes in which many objects stand around."""
+def _crowded_episodes(kind: str) -> Iterator[int]:
+    """Training episodes in which as many objects as there can be stand around, by number."""
     index = 0
     while True:
-        episode = generate_episode(kind, "train", index, NUM_LAYOUTS)
-        if len(episode.objects) >= CROWDED:
-            yield episode
+        if len(generate_episode(kind, "train", index, NUM_LAYOUTS).objects) == MAX_OBJECTS:
+            yield index
         index += 1
 
 
-def _reset(env: Any, episodes: Iterator[Episode]) -> float:
+def _reset(env: Any, episodes: Iterator[int]) -> float:
     """Start the next episode that can be started; returns the seconds that its reset took."""
     while True:
+        number = next(episodes)
         start = time.thread_time()
         try:
-            env.reset(options={"episode": next(episodes)})
+            env.reset(options={"episode": number})
         except UserError:  # the robot finds no place before a crowded piece of furniture
             continue
         return time.thread_time() - start
 
 
-def _run(env: Any, episodes: Iterator[Episode], rng: np.random.Generator, enough: Callable[[int], bool],
+def _run(env: Any, episodes: Iterator[int], rng: np.random.Generator, enough: Callable[[int], bool],
          clock: _Clock | None = None) -> tuple:
     """Step until `enough`; returns steps, resets, mean objects, times of steps and of resets, and the parts' time
     within resets.
