@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -71,15 +72,25 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int]
         for chunk in chunks:
             take(run_chunk(job, chunk))
     else:
-        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        with ProcessPoolExecutor(workers, get_context("spawn"), _in_worker, (os.getpid(),)) as pool:
             futures = [pool.submit(run_chunk, job, chunk) for chunk in chunks]
             try:
                 for future in as_completed(futures):
                     take(future.result())
             except BaseException:
+                for process in list(pool._processes.values()):  # do not wait for the episodes under way
+                    process.terminate()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     return sorted(results, key=lambda r: r.index)
+
+
+def _in_worker(parent: int) -> None:
+    """A worker process leaves Ctrl-C, which reaches the whole group, to its parent, and does not outlive it."""
+    from trainer.workers import die_with_parent
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(parent)
 
 
 def run_chunk(job: Job, indices: list[int]) -> list[EpisodeResult]:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 import sys
+import threading
 import traceback
 
 from rearrange import __version__
@@ -117,6 +119,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
 
     from rearrange import commands  # torch and the simulator, from here on
 
+    _end_like_ctrl_c()
     work = {"train": commands.train, "eval": commands.evaluate, "bench": commands.bench}[command]
     try:
         result = work(settings.config, run)
@@ -130,6 +133,12 @@ def _work(command: str, overrides: list[str], settings) -> int:
         raise
     run.finish("finished", result)
     return 0
+
+
+def _end_like_ctrl_c() -> None:
+    """Let SIGTERM end a command as Ctrl-C does: tidily. Training replaces this by a handler that saves first."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:

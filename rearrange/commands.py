@@ -189,7 +189,7 @@ def _check_network(engine, env, resume_from: Path | None) -> None:
     try:
         if engine.device != "auto":
             torch.zeros(1, device=engine.device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError) as error:
         raise UserError(f"device={engine.device} cannot be used here: {str(error).splitlines()[0].rstrip('.')}. Choose auto or cpu.") from None
     try:
         policy = Policy(env.observation_space, env.action_space, engine.policy)

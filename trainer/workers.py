@@ -96,7 +96,7 @@ def main() -> None:
     fd, parent = int(sys.argv[1]), int(sys.argv[2])
     for signum in (signal.SIGINT, signal.SIGTERM):  # the learner decides when to stop; Ctrl-C reaches the whole group
         signal.signal(signum, signal.SIG_IGN)
-    _die_with_parent(parent)
+    die_with_parent(parent)
     channel = Channel(socket.socket(fileno=fd))
     where = "while starting"
     try:
@@ -230,7 +230,7 @@ def _report(channel: Channel, where: str, trace: str) -> None:
         pass
 
 
-def _die_with_parent(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Linux: be killed when the learner dies, even in the middle of a long step."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import re
+import signal
+import time
 
 import pytest
 
-from tests.e2e.front_door import succeed
+from tests.e2e.front_door import finish, session_members, start, succeed
 
 SHORT = ("skill.max_steps=20", "sim.num_layouts=4", "workers=1")
 
@@ -86,3 +89,19 @@ def test_baselines_need_no_checkpoint(tmp_path, agent):
     assert {row["video"] for row in rows} == {""} and not list((tmp_path / "outputs/eval/pick/base/videos").glob("*"))
     if agent == "zero":
         assert all(row["steps"] == "20" for row in rows)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_an_evaluation_tidily(tmp_path, signum):
+    """No orphan, no traceback, status "stopped", exit status 130; the signal reaches the command's process alone."""
+    process = start(tmp_path, "eval", "skill=pick", "agent=zero", "episodes=5000", "workers=2", "name=long")
+    deadline = time.monotonic() + 60
+    while len(session_members(process.pid)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert len(session_members(process.pid)) >= 4  # the command, two workers, the resource tracker
+    os.kill(process.pid, signum)
+    err = finish(process, 30).stderr
+    time.sleep(0.5)
+    assert process.returncode == 130 and err.strip() == "rearrange eval: stopped.", err
+    assert not session_members(process.pid)
+    assert '"stopped"' in (tmp_path / "outputs/eval/pick/long/status.json").read_text(encoding="utf-8")
