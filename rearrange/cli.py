@@ -136,9 +136,13 @@ def _work(command: str, overrides: list[str], settings) -> int:
 
 
 def _end_like_ctrl_c() -> None:
-    """Let SIGTERM end a command as Ctrl-C does: tidily. Training replaces this by a handler that saves first."""
+    """Let SIGTERM end a command as Ctrl-C does: tidily. Training replaces this by a handler that saves first.
+
+    SIGINT too, since a shell starts its background jobs with that signal ignored.
+    """
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, signal.default_int_handler)
 
 
 def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
