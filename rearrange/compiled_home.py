@@ -14,6 +14,7 @@ from rearrange.fetch import (
     ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M)
 from rearrange.home import compile_home
 from rearrange.layouts import Layout, make_layout
+from rearrange.nearness import Nearness, measure
 from rearrange.objects import STANDARD_SET
 
 CACHED_HOMES = 128
@@ -49,6 +50,7 @@ class CompiledHome:
     geom_role: np.ndarray  # (ngeom,) SCENE, BASE or ARM
     object_of_geom: np.ndarray  # (ngeom,) slot or -1
     handle_of_geom: np.ndarray  # (ngeom,) index into handles or -1
+    nearness: Nearness
 
 
 @lru_cache(maxsize=CACHED_HOMES)
@@ -68,7 +70,8 @@ def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHo
         arm_dofs=_joint_slice(model.jnt_dofadr, model, JOINT_NAMES),
         base_ctrl=_contiguous([model.actuator(name).id for name in BASE_JOINT_NAMES]),
         arm_ctrl=_contiguous([model.actuator(name).id for name in JOINT_NAMES]),
-        handles=handles, geom_role=role, object_of_geom=object_of, handle_of_geom=handle_of)
+        handles=handles, geom_role=role, object_of_geom=object_of, handle_of_geom=handle_of,
+        nearness=measure(model, BASE_JOINT_NAMES[0]))
 
 
 def _joint_slice(addresses: np.ndarray, model: mujoco.MjModel, names: tuple[str, ...]) -> slice:

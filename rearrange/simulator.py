@@ -20,12 +20,15 @@ from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_DELTA_RAD, ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.geometry import matrix_quat
+from rearrange.nearness import reachable
 from rearrange.objects import OBJECTS, STANDARD_SET
 from rearrange.suction import Suction
 
 STEP_S = 1 / 30
 
-_SETTLE_CHUNK = 9  # substeps; MuJoCo puts resting objects to sleep after ten
+_SETTLE_CHUNK = 3  # substeps between two looks whether all objects sleep
+_REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
+_ALMOST_ASLEEP = -2  # of MuJoCo's counters of calm substeps, which begin at -11 and put to sleep at 0
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
@@ -81,7 +84,7 @@ class Simulator:
         for joint, value in episode.articulated.items():
             self.set_joint(joint, value)
         for i, pose in enumerate(episode.start_poses):
-            self._set_object(i, pose)
+            self._set_object(i, (*pose[:2], pose[2] - _REST_DEPTH_M, *pose[3:]))
         self._settle()
         self.start_positions = [tuple(self.object_position(i)) for i in range(len(self._slots))]
         self.held, self.held_handle, self.hold_broken, self.released, self.unstable = None, None, False, False, False
@@ -89,8 +92,14 @@ class Simulator:
         self.stop_called = False
 
     def _settle(self) -> None:
-        """Let the objects come to rest: until all of them sleep, at most `settle_steps`."""
+        """Let the objects come to rest: until all of them sleep, at most `settle_steps`.
+
+        Most already rest. Those are told from the others by how they move in the first substeps, instead of the ten
+        that MuJoCo waits.
+        """
         trees = self.model.body_treeid[self._bodies]
+        mujoco.mj_step(self.model, self.data)  # wakes what has been put somewhere
+        self.data.tree_asleep[trees] = _ALMOST_ASLEEP
         for _ in range(0, 4 * self.config.settle_steps, _SETTLE_CHUNK):
             mujoco.mj_step(self.model, self.data, nstep=_SETTLE_CHUNK)
             if (self.data.tree_asleep[trees] >= 0).all():
@@ -171,12 +180,16 @@ class Simulator:
         """
         model, data = self.model, self.data
         before_s = data.time
+        near = self.home.nearness
+        reachable(near.furniture_low_m, near.furniture_high_m, data.geom_xpos, data.geom_xmat, near.geoms, near.boxes,
+                  near.link_of_geom, self._robot_qvel, near.reach_m, near.link_of_dof, STEP_S, near.bits, self._link_corners, self._link_bits)
         mujoco.mj_step2(model, data)
         mujoco.mj_step(model, data, nstep=3)
         contact = data.contact
         self._forces = robot_forces(contact.geom, contact.dim, contact.efc_address, data.efc_force, self._elliptic,
                                     self.home.geom_role, self.home.object_of_geom, self._held_slot)
         mujoco.mj_step1(model, data)
+        self._link_bits[:] = near.bits
         # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
         # a gap flies off at a speed that nothing in a home has.
         self.unstable = data.time < before_s or not slower_than(data.qvel, _MAX_SPEED)
@@ -307,6 +320,9 @@ class Simulator:
         self._qpos_of_slot = [int(model.joint(f"object_{slot}").qposadr[0]) for slot in range(len(home.objects))]
         self._base_qpos, self._arm_qpos = data.qpos[home.base_qpos], data.qpos[home.arm_qpos]
         self._arm_qvel = data.qvel[home.arm_dofs]
+        self._robot_qvel = data.qvel[home.nearness.dofs]
+        self._link_bits = model.body_conaffinity[home.nearness.links]
+        self._link_corners = np.empty((len(self._link_bits), 7))
         self._base_ctrl, self._arm_ctrl = data.ctrl[home.base_ctrl], data.ctrl[home.arm_ctrl]
         site = model.site("end_effector").id
         self._ee_xpos, self._ee_xmat = data.site_xpos[site], data.site_xmat[site]
