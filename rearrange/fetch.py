@@ -55,6 +55,20 @@ _LINKS: tuple[tuple[str, str, str, float, float, str], ...] = (
     ("0.1245 0 0", "0 1 0", "0 0 0 0.13 0 0", 0.045, 1.66, BLUE),
     ("0.1385 0 0", "1 0 0", "0 0 0 0.06 0 0", 0.045, 0.135, LIGHT),
 )
+# What collides is fewer and simpler shapes, unseen, because each costs time: three capsules from joint to joint, which a
+# roll of the links does not move, with the links' own radii; and the torso, which stays at its height, as a part of the
+# base. Body: (name, type, size, place).
+_COLLISION: dict[str, tuple[tuple[str, str, str, str], ...]] = {
+    "shoulder_pan": (("arm_shoulder", "capsule", "0.055", 'fromto="0 0 0 0.117 0 0.06"'),),
+    "shoulder_lift": (("arm_upperarm", "capsule", "0.055", 'fromto="0 0 0 0.339 0 0"'),),
+    "elbow_flex": (("arm_forearm", "capsule", "0.050", 'fromto="0 0 0 0.307 0 0"'),),
+    "wrist_flex": (("arm_wrist", "capsule", "0.045", 'fromto="0 0 0 0.1985 0 0"'),),
+}
+_TORSO_COLLISION: tuple[tuple[str, str, str, str], ...] = (
+    ("base_torso_space", "box", "0.085 0.135 0.22", f'pos="-0.071875 0 {0.69743 + TORSO_START_M:.5f}"'),
+    ("base_head_space", "box", "0.085 0.12 0.045", f'pos="-0.001875 0 {1.03243 + TORSO_START_M:.5f}"'),
+)
+_NOTHING = 'contype="0" conaffinity="0"'
 _SERVOS: tuple[tuple[float, float, float], ...] = (
     (400, 40, 34),
     (700, 70, 130),
@@ -70,6 +84,10 @@ _SERVOS: tuple[tuple[float, float, float], ...] = (
 def robot_body(base_bits: str, arm_bits: str) -> str:
     """MJCF of the robot at the origin. The arguments are contype/conaffinity attributes of base and arm geoms."""
 
+    def spaces(shapes: tuple[tuple[str, str, str, str], ...], bits: str) -> list[str]:
+        return [f'<geom name="{name}" type="{kind}" size="{size}" {place} mass="0" rgba="0 0 0 0" group="3" {bits}/>'
+                for name, kind, size, place in shapes]
+
     def geom(name: str, kind: str, size: str, position: str, mass: float, rgba: str, bits: str = base_bits) -> str:
         return (
             f'<geom name="{name}" type="{kind}" size="{size}" pos="{position}" mass="{mass}" rgba="{rgba}" '
@@ -84,14 +102,15 @@ def robot_body(base_bits: str, arm_bits: str) -> str:
         geom("base_skirt", "cylinder", "0.24 0.03", "0 0 0.04", 2, BLACK),
         geom("base_deck", "cylinder", "0.25 0.025", "0 0 0.335", 2, LIGHT),
         geom("base_column", "box", "0.10 0.14 0.20", "-0.10 0 0.55", 20, DARK),
+        *spaces(_TORSO_COLLISION, base_bits),
         _head_camera(),
         '<body name="torso" pos="-0.086875 0 0.37743" gravcomp="1">',
         f'<joint name="{TORSO_JOINT_NAME}" type="slide" axis="0 0 1" range="{TORSO_LIMITS_M[0]} {TORSO_LIMITS_M[1]}" '
         'armature="5" damping="20"/>',
-        geom("base_torso", "box", "0.085 0.135 0.22", "0.015 0 0.32", 11, LIGHT),
-        geom("base_neck", "cylinder", "0.045 0.04", "0.045 0 0.57", 1, DARK),
-        geom("base_head", "box", "0.085 0.12 0.045", "0.085 0 0.655", 3, LIGHT),
-        geom("base_visor", "box", "0.008 0.10 0.028", "0.172 0 0.66", 0.2, BLACK),
+        geom("base_torso", "box", "0.085 0.135 0.22", "0.015 0 0.32", 11, LIGHT, _NOTHING),
+        geom("base_neck", "cylinder", "0.045 0.04", "0.045 0 0.57", 1, DARK, _NOTHING),
+        geom("base_head", "box", "0.085 0.12 0.045", "0.085 0 0.655", 3, LIGHT, _NOTHING),
+        geom("base_visor", "box", "0.008 0.10 0.028", "0.172 0 0.66", 0.2, BLACK, _NOTHING),
     ]
     for name, limits, link in zip(JOINT_NAMES, ARM_LIMITS_RAD, _LINKS, strict=True):
         offset, axis, line, radius, mass, rgba = link
@@ -100,7 +119,8 @@ def robot_body(base_bits: str, arm_bits: str) -> str:
             f'<body name="{name}_link" pos="{offset}" gravcomp="1">',
             f'<joint name="{name}" axis="{axis}" {span} armature="0.3" damping="2"/>',
             f'<geom name="arm_{name}" type="capsule" fromto="{line}" size="{radius}" mass="{mass}" rgba="{rgba}" '
-            f'group="3" {arm_bits}/>',
+            f'group="3" {_NOTHING}/>',
+            *spaces(_COLLISION.get(name, ()), arm_bits),
         ]
     s += [
         '<body name="gripper" pos="0.16645 0 0" gravcomp="1">',

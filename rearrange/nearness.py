@@ -20,19 +20,15 @@ _SLACK_M = 0.06  # more than what the motors can add to the present speed, over 
 
 @dataclass(frozen=True, eq=False)
 class Nearness:
-    """What `reachable` needs of a home. Rows of `links` are bodies, `link_of_geom` says to which of them a geom
-    belongs.
-    """
+    """What `reachable` needs of a home."""
 
-    furniture_low_m: np.ndarray  # (furniture, 3) corners of the boxes around each piece
-    furniture_high_m: np.ndarray
+    furniture: np.ndarray  # (pieces, 6) low and high corner of the box around each (m)
     links: slice  # bodies of the robot, base first
     dofs: slice  # joint velocities of the robot
     reach_m: np.ndarray  # (dofs,) how far at most a point moves per unit of each joint; 1 for a sliding one
     link_of_dof: np.ndarray  # (dofs,)
-    geoms: np.ndarray  # (geoms,) of the robot
-    boxes: np.ndarray  # (geoms, 6) middle and half size, in the geom's frame
-    link_of_geom: np.ndarray  # (geoms,)
+    geoms: np.ndarray  # (geoms, 2) those of the robot that collide, and the row of `links` to which each belongs
+    boxes: np.ndarray  # (geoms, 6) middle and half size, in the geom's frame (m)
     bits: np.ndarray  # (links,) what each collides with when it is near everything
 
 
@@ -47,14 +43,15 @@ def measure(model: mujoco.MjModel, base_joint: str) -> Nearness:
     root = int(model.joint(base_joint).bodyid[0])
     tree = np.flatnonzero(model.body_treeid == model.body_treeid[root])
     links = slice(int(tree[0]), int(tree[-1]) + 1)
-    geoms = np.flatnonzero((model.geom_bodyid >= links.start) & (model.geom_bodyid < links.stop))
+    of_robot = (model.geom_bodyid >= links.start) & (model.geom_bodyid < links.stop)
+    geoms = np.flatnonzero(of_robot & (model.geom_conaffinity > 0))
     dofs = np.flatnonzero(model.dof_treeid == model.body_treeid[root])
     return Nearness(
-        furniture_low_m=middle - half, furniture_high_m=middle + half, links=links,
+        furniture=np.hstack([middle - half, middle + half]), links=links,
         dofs=slice(int(dofs[0]), int(dofs[-1]) + 1), reach_m=_reach_m(model, dofs, geoms),
-        link_of_dof=(model.dof_bodyid[dofs] - links.start).astype(np.int32), geoms=geoms.astype(np.int32), boxes=model.geom_aabb[geoms].copy(),
-        link_of_geom=(model.geom_bodyid[geoms] - links.start).astype(np.int32),
-        bits=model.body_conaffinity[links].copy())
+        link_of_dof=(model.dof_bodyid[dofs] - links.start).astype(np.int32),
+        geoms=np.column_stack([geoms, model.geom_bodyid[geoms] - links.start]).astype(np.int32),
+        boxes=model.geom_aabb[geoms].copy(), bits=model.body_conaffinity[links].copy())
 
 
 def _reach_m(model: mujoco.MjModel, dofs: np.ndarray, geoms: np.ndarray) -> np.ndarray:
@@ -75,18 +72,17 @@ def _reach_m(model: mujoco.MjModel, dofs: np.ndarray, geoms: np.ndarray) -> np.n
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _overlap(box, low, high):
-    return (box[0] <= high[0] and box[3] >= low[0] and box[1] <= high[1] and box[4] >= low[1]
-            and box[2] <= high[2] and box[5] >= low[2])
+def _overlap(a, b):
+    return a[0] <= b[3] and a[3] >= b[0] and a[1] <= b[4] and a[4] >= b[1] and a[2] <= b[5] and a[5] >= b[2]
 
 
-@njit((float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], int32[::1], float64[:, ::1], int32[::1],
-       float64[::1], float64[::1], int32[::1], float64, int32[::1], float64[:, ::1], int32[::1]), cache=True, nogil=True)
-def reachable(low, high, xpos, xmat, geoms, boxes, link_of_geom, velocity, reach, link_of_dof, duration_s, bits, corners, out):
+@njit((float64[:, ::1], float64[:, ::1], float64[:, ::1], int32[:, ::1], float64[:, ::1], float64[::1], float64[::1],
+       int32[::1], float64, int32[::1], float64[:, ::1], int32[::1]), cache=True, nogil=True)
+def reachable(furniture, xpos, xmat, geoms, boxes, velocity, reach, link_of_dof, duration_s, bits, corners, out):
     """Write into `out` (links,) what each link can touch in the next `duration_s`: its `bits`, without the one for
     furniture or floor that it cannot reach.
 
-    low, high, geoms, boxes, link_of_geom, reach, link_of_dof, bits: of Nearness. xpos, xmat: poses of all geoms. velocity: (dofs,) of the
+    furniture, geoms, boxes, reach, link_of_dof, bits: of Nearness. xpos, xmat: poses of all geoms. velocity: (dofs,) of the
     robot. corners: (links, 7) room for work.
     """
     corners[:, :3] = np.inf
@@ -95,7 +91,7 @@ def reachable(low, high, xpos, xmat, geoms, boxes, link_of_geom, velocity, reach
     for k in range(velocity.shape[0]):
         corners[link_of_dof[k]:, 6] += duration_s * reach[k] * abs(velocity[k])
     for k in range(geoms.shape[0]):
-        g, link = geoms[k], link_of_geom[k]
+        g, link = geoms[k]
         for i in range(3):
             a, b, c = xmat[g, 3 * i], xmat[g, 3 * i + 1], xmat[g, 3 * i + 2]
             middle = xpos[g, i] + a * boxes[k, 0] + b * boxes[k, 1] + c * boxes[k, 2]
@@ -109,9 +105,9 @@ def reachable(low, high, xpos, xmat, geoms, boxes, link_of_geom, velocity, reach
         out[link] = bits[link] & ~FURNITURE_BIT
         if corners[link, 2] > 0.0:
             out[link] &= ~FLOOR_BIT
-    for f in range(low.shape[0]):
-        if not _overlap(around, low[f], high[f]):
+    for piece in furniture:
+        if not _overlap(around, piece):
             continue
         for link in range(out.shape[0]):
-            if _overlap(corners[link], low[f], high[f]):
+            if _overlap(corners[link], piece):
                 out[link] |= bits[link] & FURNITURE_BIT

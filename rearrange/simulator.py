@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from rearrange.compiled_home import CompiledHome, load_home
+from rearrange.compiled_home import CompiledHome, load_home, put_to_rest
 from rearrange.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
@@ -26,9 +26,7 @@ from rearrange.suction import Suction
 
 STEP_S = 1 / 30
 
-_SETTLE_CHUNK = 3  # substeps between two looks whether all objects sleep
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
-_ALMOST_ASLEEP = -2  # of MuJoCo's counters of calm substeps, which begin at -11 and put to sleep at 0
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
@@ -85,25 +83,11 @@ class Simulator:
             self.set_joint(joint, value)
         for i, pose in enumerate(episode.start_poses):
             self._set_object(i, (*pose[:2], pose[2] - _REST_DEPTH_M, *pose[3:]))
-        self._settle()
+        put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(), 4 * self.config.settle_steps)
         self.start_positions = [tuple(self.object_position(i)) for i in range(len(self._slots))]
         self.held, self.held_handle, self.hold_broken, self.released, self.unstable = None, None, False, False, False
         self.wanted = self.wanted_handle = None
         self.stop_called = False
-
-    def _settle(self) -> None:
-        """Let the objects come to rest: until all of them sleep, at most `settle_steps`.
-
-        Most already rest. Those are told from the others by how they move in the first substeps, instead of the ten
-        that MuJoCo waits.
-        """
-        trees = self.model.body_treeid[self._bodies]
-        mujoco.mj_step(self.model, self.data)  # wakes what has been put somewhere
-        self.data.tree_asleep[trees] = _ALMOST_ASLEEP
-        for _ in range(0, 4 * self.config.settle_steps, _SETTLE_CHUNK):
-            mujoco.mj_step(self.model, self.data, nstep=_SETTLE_CHUNK)
-            if (self.data.tree_asleep[trees] >= 0).all():
-                return
 
     @property
     def settle_distance_m(self) -> float:
@@ -181,8 +165,8 @@ class Simulator:
         model, data = self.model, self.data
         before_s = data.time
         near = self.home.nearness
-        reachable(near.furniture_low_m, near.furniture_high_m, data.geom_xpos, data.geom_xmat, near.geoms, near.boxes,
-                  near.link_of_geom, self._robot_qvel, near.reach_m, near.link_of_dof, STEP_S, near.bits, self._link_corners, self._link_bits)
+        reachable(near.furniture, data.geom_xpos, data.geom_xmat, near.geoms, near.boxes, self._robot_qvel,
+                  near.reach_m, near.link_of_dof, STEP_S, near.bits, self._link_corners, self._link_bits)
         mujoco.mj_step2(model, data)
         mujoco.mj_step(model, data, nstep=3)
         contact = data.contact
