@@ -20,7 +20,11 @@ from rearrange.errors import UserError
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
     from rearrange.layout_parts import Receptacle
+    from rearrange.picture import Ghost, Sphere, WireBox
     from rearrange.simulator import Simulator
+
+    Mark = WireBox | Sphere | Ghost
+
 
 class Skill(ABC):
     """One task of a few seconds. The environment calls, in this order at each step: grip_command, (physics), failure,
@@ -74,6 +78,14 @@ class Skill(ABC):
     def measures(self) -> dict[str, float]:
         """Numbers about the episode that are logged at its end beside success, failures and reward."""
         return {}
+
+    def marks(self, sim: Simulator) -> list[Mark]:
+        """What is marked in a spectator's picture; the policy does not see it. See `skills.marks`."""
+        return []
+
+    def status_lines(self, sim: Simulator) -> list[str]:
+        """What a spectator wants to read beside the picture, a few short lines."""
+        return []
 
     def grip_command(self, sim: Simulator, grip: float) -> float:
         """The command that reaches the suction, for skills that must not release or grasp at will."""
