@@ -236,6 +236,10 @@ class Simulator:
         """Speeds of the seven arm joints (rad/s); a view."""
         return self._arm_qvel
 
+    def arm_targets(self) -> np.ndarray:
+        """Where the motors of the seven arm joints are sent (rad); a view."""
+        return self._target_rad
+
     def object_position(self, i: int) -> list[float]:
         """Middle of object i, world frame."""
         return self.data.xpos[self._bodies[i]].tolist()
