@@ -8,14 +8,19 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from rearrange.errors import UserError
+from skills.close_cabinet import CloseCabinet, CloseCabinetConfig
+from skills.close_fridge import CloseFridge, CloseFridgeConfig
+from skills.open_cabinet import OpenCabinet, OpenCabinetConfig
+from skills.open_fridge import OpenFridge, OpenFridgeConfig
 from skills.pick import Pick, PickConfig
+from skills.place import Place, PlaceConfig
 from skills.skill import Skill
 
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
 
-SKILLS: dict[str, type[Skill]] = {"pick": Pick}
-SKILL_CONFIGS: dict[str, type] = {"pick": PickConfig}
+SKILLS: dict[str, type[Skill]] = {"pick": Pick, "place": Place}
+SKILL_CONFIGS: dict[str, type] = {"pick": PickConfig, "place": PlaceConfig}
 
 
 def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
