@@ -214,4 +214,12 @@ def _clutter(surfaces: list[_Surface], count: int, taken_name: str, rng: np.rand
     return placed
 
 
-KINDS = {"pick": _all_receptacles, "place": _all_receptacles}  # kind -> (id, scene, layout, rng) -> Episode
+# kind -> (id, scene, layout, rng) -> Episode
+KINDS: dict[str, Callable[[str, str, Layout, np.random.Generator], Episode]] = {
+    "pick": _all_receptacles,
+    "place": _all_receptacles,
+    "open_cabinet": partial(_in_compartment, "drawer", False),
+    "close_cabinet": partial(_in_compartment, "drawer", True),
+    "open_fridge": partial(_in_compartment, "fridge", False),
+    "close_fridge": partial(_in_compartment, "fridge", True),
+}

@@ -19,8 +19,22 @@ from skills.skill import Skill
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
 
-SKILLS: dict[str, type[Skill]] = {"pick": Pick, "place": Place}
-SKILL_CONFIGS: dict[str, type] = {"pick": PickConfig, "place": PlaceConfig}
+SKILLS: dict[str, type[Skill]] = {
+    "pick": Pick,
+    "place": Place,
+    "open_cabinet": OpenCabinet,
+    "close_cabinet": CloseCabinet,
+    "open_fridge": OpenFridge,
+    "close_fridge": CloseFridge,
+}
+SKILL_CONFIGS: dict[str, type] = {
+    "pick": PickConfig,
+    "place": PlaceConfig,
+    "open_cabinet": OpenCabinetConfig,
+    "close_cabinet": CloseCabinetConfig,
+    "open_fridge": OpenFridgeConfig,
+    "close_fridge": CloseFridgeConfig,
+}
 
 
 def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:

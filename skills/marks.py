@@ -40,6 +40,13 @@ def rest_ball(sim: Simulator, rest_m: tuple[float, float, float]) -> Sphere:
     return Sphere(np.array(sim.from_base(rest_m)), 0.03, _REST_RGB, 0.6)
 
 
+def handle_ball(sim: Simulator, handle: str) -> Sphere:
+    """A ball at the handle of a drawer or door."""
+    from rearrange.picture import Sphere
+
+    return Sphere(np.array(sim.handle_position(handle)), 0.05, _BOX_RGB, 0.6)
+
+
 def spoken_name(sim: Simulator, i: int) -> str:
     """Name of object i without its number: `tomato soup can`."""
     return sim.episode.objects[i].partition("_")[2].replace("_", " ")
