@@ -274,6 +274,9 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
     "obj_goal": (_vector(3), lambda env: env.sim.to_ee(_goal(env))),  # where it belongs, end-effector frame
     "obj_start_gps_compass": (_vector(2), lambda env: _polar(env, _start(env))),
     "obj_goal_gps_compass": (_vector(2), lambda env: _polar(env, _goal(env))),
+    # distance and direction of what Navigate drives to
+    "object_to_agent_gps_compass": (_vector(2), lambda env: _polar(env, env.skill.nav_point(env.sim))),
+    "nav_to_skill": (_vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot()),  # what comes after Navigate
     "gps": (_vector(2), _gps),  # base relative to its start, start frame
     "compass": (_vector(1), _compass),  # heading relative to the start
     "marker_rel_pos": (_vector(3), lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle))),

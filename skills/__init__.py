@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rearrange.errors import UserError
 from skills.close_cabinet import CloseCabinet, CloseCabinetConfig
 from skills.close_fridge import CloseFridge, CloseFridgeConfig
+from skills.navigate import Navigate, NavigateConfig
 from skills.open_cabinet import OpenCabinet, OpenCabinetConfig
 from skills.open_fridge import OpenFridge, OpenFridgeConfig
 from skills.pick import Pick, PickConfig
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
 
 SKILLS: dict[str, type[Skill]] = {
+    "navigate": Navigate,
     "pick": Pick,
     "place": Place,
     "open_cabinet": OpenCabinet,
@@ -28,6 +30,7 @@ SKILLS: dict[str, type[Skill]] = {
     "close_fridge": CloseFridge,
 }
 SKILL_CONFIGS: dict[str, type] = {
+    "navigate": NavigateConfig,
     "pick": PickConfig,
     "place": PlaceConfig,
     "open_cabinet": OpenCabinetConfig,

@@ -47,6 +47,13 @@ def handle_ball(sim: Simulator, handle: str) -> Sphere:
     return Sphere(np.array(sim.handle_position(handle)), 0.05, _BOX_RGB, 0.6)
 
 
+def goal_ball(point: tuple[float, float]) -> Sphere:
+    """A ball on the floor where the robot has to drive."""
+    from rearrange.picture import Sphere
+
+    return Sphere(np.array((*point, 0.1)), 0.1, _GOAL_RGB, 0.5)
+
+
 def spoken_name(sim: Simulator, i: int) -> str:
     """Name of object i without its number: `tomato soup can`."""
     return sim.episode.objects[i].partition("_")[2].replace("_", " ")

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     Mark = WireBox | Sphere | Ghost
 
 
+# What Navigate can lead to; `_inside`: in an opened drawer or fridge.
+NEXT_SKILLS = ("pick", "pick_inside", "place", "place_inside", "open_cabinet", "close_cabinet", "open_fridge",
+               "close_fridge")
+
+
 class Skill(ABC):
     """One task of a few seconds. The environment calls, in this order at each step: grip_command, (physics), failure,
     success, reward_terms; and at each reset: start.
@@ -40,6 +45,7 @@ class Skill(ABC):
 
     target: int | None = None  # index of the object that this episode is about
     target_handle: str | None = None  # joint of the drawer or door that this episode is about
+    next_skill: str | None = None  # one of NEXT_SKILLS, for a skill that leads to another
 
     @property
     def action_parts(self) -> tuple[str, ...]:
@@ -78,6 +84,14 @@ class Skill(ABC):
     def measures(self) -> dict[str, float]:
         """Numbers about the episode that are logged at its end beside success, failures and reward."""
         return {}
+
+    def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
+        """World point that `object_to_agent_gps_compass` shows: the object of the episode, where it stood."""
+        return sim.start_positions[self.target]
+
+    def next_one_hot(self) -> list[float]:
+        """`next_skill` as the observation `nav_to_skill`: (8,), zeros when nothing is known to come next."""
+        return [float(name == self.next_skill) for name in NEXT_SKILLS]
 
     def marks(self, sim: Simulator) -> list[Mark]:
         """What is marked in a spectator's picture; the policy does not see it. See `skills.marks`."""
