@@ -7,8 +7,10 @@ Action: base speed and turn, stop. The hand keeps what it holds. Reward: HAB's w
 `NavigateConfig.reward_scales`.
 Success: stop is called less than 0.3 m (driving distance) and 0.3 rad from that pose.
 Failure: stop is called elsewhere.
-Start: anywhere in the home where the robot touches nothing, facing anywhere; in one episode of six with the object in
-the hand, and then its goal is where the next skill, Place, starts.
+Start: anywhere in the home where the robot touches nothing, facing anywhere. What comes next is drawn from what the
+episode allows: to pick the object, from an open receptacle or from inside an opened drawer or fridge; to open the drawer
+or fridge that it is shut in, or to close an open one; and, in the one episode of six that starts with the object in the
+hand, to place it on an open receptacle or inside. The pose to reach is where that skill would start, without noise.
 
 Sources: Habitat 2.0's Navigate (habitat-lab v0.2.2); VER (Wijmans et al. 2022), appendix B: a stop action of its own, a
 force penalty in training, stop masked while the target is more than 2 m away in evaluation (`stop_within_m`).
