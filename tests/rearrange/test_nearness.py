@@ -29,10 +29,10 @@ def drive_around(steps: int, base_speed_m_s: float) -> tuple[np.ndarray, int]:
 
 @pytest.mark.parametrize("base_speed_m_s", [1.0, 2.5])
 def test_the_motion_is_the_same_bit_for_bit(monkeypatch, base_speed_m_s):
-    fast, contacts = drive_around(600, base_speed_m_s)
-    assert contacts > 100  # or nothing would have been tested
+    fast, contacts = drive_around(900, base_speed_m_s)
+    assert contacts > 50  # or nothing would have been tested
     monkeypatch.setattr(rearrange.simulator, "reachable", lambda *args: args[-1].__setitem__(slice(None), args[-3]))
-    full, _ = drive_around(600, base_speed_m_s)
+    full, _ = drive_around(900, base_speed_m_s)
     assert np.array_equal(fast, full)
 
 
