@@ -227,10 +227,14 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     if plain["agent"] != "policy":
         return None, env
     from rearrange.run_directory import find_run
+    from skills import pretrained
     from trainer.checkpoint import CheckpointError, load_checkpoint, newest
 
     try:
-        path = newest(Path(plain["checkpoint"]) if plain["checkpoint"] else find_run(Path(plain["output"]), "train", skill))
+        if plain["checkpoint"] == "pretrained":
+            path = pretrained.path(skill)
+        else:
+            path = newest(Path(plain["checkpoint"]) if plain["checkpoint"] else find_run(Path(plain["output"]), "train", skill))
         content = load_checkpoint(path)
     except CheckpointError as error:
         raise UserError(str(error)) from error

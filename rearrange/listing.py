@@ -10,6 +10,7 @@ from omegaconf import DictConfig
 
 from rearrange import keys
 from rearrange.run_directory import read_status, runs
+from skills import pretrained
 
 SIMULATORS = {"mujoco": ("mujoco", "pip install mujoco")}  # name -> module that must be there, and how to get it
 
@@ -28,9 +29,18 @@ def text(output: Path) -> str:
         module, how = SIMULATORS.get(name, (name, ""))
         there = "installed" if importlib.util.find_spec(module) else f"not installed ({how})"
         lines.append(f"  {name:<16}{there:<16}{keys.choice_file('sim', name).title}")
+    lines += ["", "trained policies that come with the package (checkpoint=pretrained)"]
+    lines += [_pretrained_line(name) for name in pretrained.names()] or ["  none"]
     lines += ["", f"training runs in {output}/"]
     found = [_run_line(path, output) for path in reversed(runs(output, "train"))]
     return "\n".join(lines + (found or ["  none yet; start one with: rearrange train experiment=quickstart"]))
+
+
+def _pretrained_line(skill: str) -> str:
+    """One line for a published policy: steps of training, and success where it was measured."""
+    card = pretrained.card(skill)
+    measured = [f"{row['success']:.0%} on {row['split']}{', mean actions' if row['deterministic'] else ''}" for row in card["evaluations"]]
+    return f"  {skill:<16}{card['steps'] / 1e6:.1f} M steps   " + ("success " + "; ".join(measured) if measured else "not evaluated")
 
 
 def _run_line(path: Path, output: Path) -> str:

@@ -1,0 +1,81 @@
+"""Published policies: half precision, small, loadable by name, with a card that says what was measured."""
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+from eval.publish import main, publish_evaluation, publish_policy
+from rearrange.errors import UserError
+from skills import SKILLS, pretrained
+from trainer.checkpoint import load_checkpoint, load_policy, policy_content, save
+from trainer.config import PolicyConfig
+from trainer.policy import Policy
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A training run as `rearrange train` leaves it, with a policy that was not trained."""
+    spaces = (gymnasium.spaces.Dict({"joint": gymnasium.spaces.Box(-1, 1, (7,), np.float32)}), gymnasium.spaces.Box(-1, 1, (3,), np.float32))
+    policy = Policy(*spaces, PolicyConfig(encoder=None, body_size=16))
+    path = tmp_path / "run"
+    save(path / "checkpoints", 5000, {**policy_content(policy, *spaces), "optimizer": {"big": torch.zeros(1000)}, "meta": {"skill": "pick", "env": {}}})
+    (path / "overrides.yaml").write_text("- skill=pick\n- policy=blind\n- name=x\n- output=/somewhere\n")
+    (path / "git.txt").write_text("0123abc 2026-01-01\n## main\n")
+    (path / "metrics.jsonl").write_text("".join(json.dumps({"step": s, "wall_s": w}) + "\n" for s, w in ((1, 1800), (2, 3600), (3, 900))))
+    return path
+
+
+def test_a_published_policy_acts_like_the_one_that_was_trained(run, tmp_path):
+    file = publish_policy(run, tmp_path)
+    published, trained = load_checkpoint(file), load_checkpoint(run)
+    assert set(published) == {"format", "step", "policy", "policy_config", "observation_space", "action_space", "meta"}
+    assert all(v.dtype == torch.float16 for v in published["policy"].values())
+    small, full = load_policy(published), load_policy(trained)
+    obs = {"joint": torch.linspace(-1, 1, 14).reshape(2, 7)}
+    acts = [p.act(obs, torch.zeros(2, p.state_size), torch.zeros(2, 3), True).action for p in (small, full)]
+    assert torch.allclose(*acts, atol=1e-2) and acts[0].dtype == torch.float32
+
+
+def test_the_card_says_where_it_comes_from_and_what_it_reaches(run, tmp_path):
+    file = publish_policy(run, tmp_path)
+    card = file.with_suffix(".yaml").read_text()
+    assert "command: rearrange train skill=pick policy=blind\n" in card and "commit: 0123abc\n" in card
+    assert "steps: 5000" in card and "training_hours: 1.25" in card
+    evaluation = tmp_path / "evaluation"
+    evaluation.mkdir()
+    figures = {"skill": "pick", "checkpoint": str(file), "split": "val", "episodes": 500, "deterministic": False, "success": 0.5,
+               "success_interval_95": [0.45, 0.55], "failures": {"time_limit": 0.5}, "mean_steps": 100.0}
+    for success in (0.4, 0.5):  # measured again: the newer figure stands
+        (evaluation / "metrics.json").write_text(json.dumps(figures | {"success": success}))
+        publish_evaluation(evaluation, tmp_path)
+    text = file.with_suffix(".yaml").read_text()
+    assert text.count("split: val") == 1 and "success: 0.5" in text and "success: 0.4" not in text
+
+
+def test_figures_of_another_policy_are_refused(run, tmp_path, capsys):
+    publish_policy(run, tmp_path)
+    (run / "metrics.json").write_text(json.dumps({"skill": "pick", "checkpoint": str(run / "checkpoints/step_000000005000.pt")}))
+    with pytest.raises(UserError, match="did not evaluate the published policy"):
+        publish_evaluation(run, tmp_path)
+    assert main([str(run)]) == 2 and capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("skill", pretrained.names())
+def test_every_published_policy_loads_and_is_small(skill):
+    file, card = pretrained.path(skill), pretrained.card(skill)
+    assert skill in SKILLS and file.stat().st_size < 3_000_000
+    content = load_checkpoint(file)
+    load_policy(content)
+    assert content["meta"]["skill"] == card["skill"] == skill and content["step"] == card["steps"]
+    assert card["command"].startswith("rearrange train") and card["commit"]
+    for row in card["evaluations"]:
+        low, high = row["success_interval_95"]
+        assert low <= row["success"] <= high and row["episodes"] >= 500
+
+
+def test_a_skill_without_one_is_one_sentence():
+    with pytest.raises(UserError, match="no trained policy of skill juggle"):
+        pretrained.path("juggle")
