@@ -32,7 +32,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
 
   rearrange train experiment=quickstart     learn to pick, in about five minutes
   rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
-  rearrange train skill=pick                the full training run
+  rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange list                            skills, simulators, checkpoints
   rearrange bench sim                       how fast is this machine
 
@@ -83,6 +83,12 @@ def _dispatch(words: list[str]) -> int:
 def _command(command: str, words: list[str]) -> int:
     """One of COMMANDS with its words."""
     overrides, flags = _split_flags(command, words)
+    if command == "train" and "skill=all" in overrides:
+        from rearrange import sweep
+
+        overrides, flags = sweep.all_skills(overrides), flags | {"--multirun"}
+        if flags & {"--help", "--cfg"}:
+            overrides = [word for word in overrides if not word.startswith("skill=")]
     if "--multirun" in flags and command != "list" and not flags & {"--help", "--cfg"}:
         from rearrange import sweep
 

@@ -115,7 +115,7 @@ def _values(command: str, settings, name: str, typed: str) -> list[str]:
     from rearrange import keys
 
     if name in keys.command_file(command).groups:
-        options = keys.choices(name)
+        options = keys.choices(name) + (["all"] if (command, name) == ("train", "skill") else [])
     else:
         line = settings.keys.get(name)
         options = line.rule.words() if line and line.rule else []

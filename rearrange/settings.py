@@ -78,7 +78,7 @@ def require(settings: Settings) -> None:
     group = REQUIRED.get(settings.command)
     if group and not settings.choices.get(group):
         options = keys.choices(group)
-        word = options[0] if group == "bench" else f"{group}={options[0]}"
+        word = options[0] if group == "bench" else f"{group}={'pick' if 'pick' in options else options[0]}"
         raise UserError(
             f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
             f"{word}. Choices: {', '.join(options)}."

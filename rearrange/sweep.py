@@ -2,6 +2,7 @@
 
 Each job is a process of its own (`python -m rearrange ...`) in its own directory, named by what is swept. A sweep that
 is typed again skips jobs that are finished; with `resume=true` it also continues those that were stopped.
+`skill=all` is the sweep over all skills.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rearrange import keys
 from rearrange import settings as front
 from rearrange.errors import UserError
 from rearrange.run_directory import checked_name, difference, folder_of, read_status
 
+_SHOWN = ("step", "success", "return", "mean_steps")  # of a run's results, in the table
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
 
 
@@ -40,12 +43,21 @@ def run(command: str, words: list[str], launch: Launch | None = None) -> int:
             continue
         print(f"\n[{number}/{len(jobs)}] rearrange {' '.join(job.words)}", flush=True)
         codes[job.path] = (launch or launch_process)(list(job.words))
+        print("\n" + table(jobs, codes), flush=True)
         if codes[job.path] == 130:
             break
-    print("\n" + table(jobs, codes))
+    if not codes:
+        print("\n" + table(jobs, codes))
     if 130 in codes.values():
         return 130
     return 1 if any(codes.values()) else 0
+
+
+def all_skills(words: list[str]) -> list[str]:
+    """`skill=all` spelled out. The runs are called `all` unless a name is given."""
+    every = "skill=" + ",".join(keys.choices("skill"))
+    named = any(word.split("=")[0] == "name" for word in words)
+    return [every if word == "skill=all" else word for word in words] + ([] if named else ["name=all"])
 
 
 def plan(command: str, words: list[str]) -> list[Job]:
@@ -119,7 +131,9 @@ def table(jobs: list[Job], codes: dict[Path, int]) -> str:
             state = "not started"
         else:
             state = {0: "finished", 130: "stopped"}.get(codes[job.path], f"failed ({codes[job.path]})")
-        figures = " ".join(f"{key.split('/')[-1]} {value:.3g}" for key, value in list(saved["result"].items())[:4])
+        results = {key.split("/")[-1]: value for key, value in saved["result"].items()}
+        shown = [key for key in _SHOWN if key in results] or list(results)[:4]
+        figures = "  ".join(f"{key} {results[key]:,.3g}" if results[key] < 1e4 else f"{key} {results[key]:,.0f}" for key in shown)
         rows.append([" ".join(f"{key}={value}" for key, value in job.swept.items()), state, figures, str(job.path)])
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     return "\n".join(

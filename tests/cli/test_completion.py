@@ -17,7 +17,8 @@ from rearrange.completion import SHELLS, candidates
         ("tr", ["train"]),
         ("--v", ["--version"]),
         ("train sk", ["skill="]),
-        ("train skill=", ["skill=pick"]),
+        ("train skill=p", ["skill=pick", "skill=place"]),
+        ("train skill=a", ["skill=all"]),
         ("train policy=r", ["policy=resnet18"]),
         ("train po", ["policy=", "policy."]),
         ("train ppo.lear", ["ppo.learning_rate="]),
@@ -47,7 +48,7 @@ def test_paths(tmp_path, monkeypatch):
 
 def test_bash_gets_what_follows_the_last_equals_sign(monkeypatch, capsys):
     for line, expected in (
-        ("rearrange train skill=p", "pick \n"),
+        ("rearrange train skill=pi", "pick \n"),
         ("rearrange train ppo.lear", "ppo.learning_rate=\n"),
     ):
         monkeypatch.setenv("COMP_LINE", line)

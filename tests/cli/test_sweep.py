@@ -87,3 +87,21 @@ def test_a_job_is_a_process_of_its_own(tmp_path):
         [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment
     )
     assert done.returncode == 2 and "name=../x" in done.stderr
+
+
+def test_skill_all_trains_every_skill_and_goes_on_where_it_stopped(front_door, launched, work):
+    from skills import SKILLS
+
+    status, out, _ = front_door("train skill=all policy=blind")
+    assert status == 0 and [next(w for w in words if w.startswith("skill=")) for words in launched] == [f"skill={name}" for name in sorted(SKILLS)]
+    assert all(Path(f"outputs/train/{name}/all/status.json").exists() for name in SKILLS)
+    assert out.count("skill=navigate  ") >= len(SKILLS)  # the table is shown after every skill
+    launched.clear()
+    status, out, _ = front_door("train skill=all policy=blind")
+    assert status == 0 and not launched and out.count("finished before") >= len(SKILLS)
+
+
+def test_skill_all_shows_its_settings_as_any_other_training(front_door):
+    status, out, _ = front_door("train skill=all experiment=laptop --cfg job")
+    assert status == 0 and "steps: 5000000" in out
+    assert front_door("train skill=all --help")[0] == 0
