@@ -3,7 +3,8 @@
 Rules after habitat-lab's `all_receptacles` data set: one object that is to be moved, up to nineteen more around, on
 every kind of receptacle; the fridge and the drawers count when they are open, and are opened only for the object that
 is to be moved, or its goal. For the skills that open and close, the object that is to be moved lies in the drawer or
-fridge that they are about, as in habitat-lab's `in_drawer` and `in_fridge` data sets.
+fridge that they are about, as in habitat-lab's `in_drawer` and `in_fridge` data sets; the drawer is one of the top
+row, as there: to a handle near the floor and back the arm alone needs more than the 200 steps of an episode.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far the generator opens wh
 CLOSE_FROM_M_OR_RAD = {"drawer": (0.4, 0.5), "fridge": (math.pi / 4, 2 * math.pi / 3)}  # where the close skills start
 REACH_M = 0.3  # what is to be moved stands at most this far behind an edge before which the robot can stand
 REACH_UNDER_M = {"fridge": 0.2, "shelf": 0.2}  # where a board above forces the arm to come in level
+# A hand that comes in low and level needs more than the 200 steps of an episode for the way there and back, at 0.0125 rad
+# a step: nothing is moved from or to a board lower than this with another one less far above it.
+LOW_BOARD_M, LOW_CLEARANCE_M = 0.7, 0.5
 MIN_MOVE_M = 0.5  # between start and goal
 MAX_ON = {"chair": 2, "sink": 2}  # objects on one receptacle of these kinds
 
@@ -122,7 +126,7 @@ def _anywhere(layout: Layout, rng: np.random.Generator) -> _Task:
 
 def _out_of(kind: str, opened: bool, layout: Layout, rng: np.random.Generator) -> _Task:
     """Out of a drawer or the fridge (`kind`), which is closed, or open somewhere within `CLOSE_FROM_M_OR_RAD`."""
-    compartments = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
+    compartments = _compartments(layout, kind)
     goals = [receptacle for receptacle in layout.receptacles if not receptacle.closed]
     start, goal = compartments[rng.integers(len(compartments))], goals[rng.integers(len(goals))]
     return start, goal, {start.link: float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind])) if opened else 0.0}
@@ -146,12 +150,27 @@ def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
     return start, goal, openings
 
 
-def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:
-    """A kind uniformly among those of the home, then one of that kind."""
-    kinds = sorted({receptacle.kind for receptacle in layout.receptacles})
-    kind = kinds[rng.integers(len(kinds))]
+def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
+    """The drawers of the top row, or the boards of the fridge."""
     of_kind = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
+    floor_m = {body.name: body.position_m[2] for body in layout.bodies}
+    top_m = max(floor_m[receptacle.link] for receptacle in of_kind)
+    return [receptacle for receptacle in of_kind if floor_m[receptacle.link] > top_m - 0.01]
+
+
+def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:
+    """A kind uniformly among those of the home, then one of that kind that the arm reaches in time."""
+    receptacles = [receptacle for receptacle in layout.receptacles if _is_quick(receptacle)]
+    kinds = sorted({receptacle.kind for receptacle in receptacles})
+    kind = kinds[rng.integers(len(kinds))]
+    of_kind = [receptacle for receptacle in receptacles if receptacle.kind == kind]
     return of_kind[rng.integers(len(of_kind))]
+
+
+def _is_quick(receptacle: Receptacle) -> bool:
+    """Not a low board under another one."""
+    under_a_board = receptacle.kind in REACH_UNDER_M and receptacle.clearance_m < LOW_CLEARANCE_M
+    return not (under_a_board and receptacle.center_m[2] < LOW_BOARD_M)
 
 
 def _surfaces(layout: Layout, openings: dict[str, float]) -> dict[str, _Surface]:

@@ -22,7 +22,8 @@ import numpy as np
 
 from rearrange.errors import UserError
 from skills.marks import held_name, object_box, object_ghost, rest_ball, spoken_name
-from skills.skill import Skill, contact_terms, distance_to_rest, merge_scales, start_near
+from skills.skill import (
+    Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near)
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
@@ -79,10 +80,10 @@ class Place(Skill):
         self.config = config
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
-        order = int(rng.integers(len(episode.targets)))
+        order = draw_target(episode, rng)
         self.target = sim.wanted = list(episode.targets)[order]
         self.goal_pose = episode.targets[self.target]
-        start_near(sim, self.goal_pose[:3], sim.home.layout.receptacle(episode.goal_receptacles[order]), rng,
+        start_near(sim, self.goal_pose[:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
                    held=self.target)
         self._let_go = self._put_down = False
@@ -126,8 +127,11 @@ class Place(Skill):
         }
 
     def measures(self) -> dict[str, float]:
-        """How far the episode got: the object was let go at its goal, or elsewhere, or not at all."""
-        return {"placed": float(self._put_down), "let_go_elsewhere": float(self._let_go and not self._put_down)}
+        """How far the episode got: the object was let go at its goal, or elsewhere, or not at all; and at the end it is
+        at its goal and out of the hand.
+        """
+        return {"placed": float(self._put_down), "let_go_elsewhere": float(self._let_go and not self._put_down),
+                "at_goal": float(self._placed)}
 
     def marks(self, sim: Simulator) -> list[Mark]:
         ghost = object_ghost(sim.episode.objects[self.target], self.goal_pose)

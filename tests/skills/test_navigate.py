@@ -100,7 +100,8 @@ def test_the_policy_is_told_the_object_or_its_goal_but_not_the_pose():
         point = env.episode.targets[skill.target] if sim.is_holding else sim.start_positions[skill.target]
         distance, angle = observation["object_to_agent_gps_compass"]
         x, y, yaw = sim.base_pose
-        assert np.allclose((x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)), point[:2], atol=1e-4)
+        shown = x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)
+        assert np.allclose(shown, point[:2], atol=1e-4)
         assert observation["nav_to_skill"].tolist() == [float(name == skill.next_skill) for name in NEXT_SKILLS]
         assert observation["is_holding"][0] == float(skill.next_skill.startswith("place"))
         before = {key: value.copy() for key, value in observation.items()}
@@ -119,7 +120,8 @@ def run(env, stop_m: float = 0.15) -> tuple[dict, float, list[float]]:
             next_x, next_y = skill.field.descend(x, y, 0.4)
             to = (next_x, next_y, math.atan2(next_y - y, next_x - x))
         there = way[-1] < stop_m and skill.angle_rad(sim) < 0.15
-        _, reward, terminated, truncated, info = env.step(np.array([*drive(sim, to), 1.0 if there else -1.0], np.float32))
+        action = np.array([*drive(sim, to), 1.0 if there else -1.0], np.float32)
+        _, reward, terminated, truncated, info = env.step(action)
         total += reward
         if terminated or truncated:
             return info, total, way

@@ -1,0 +1,99 @@
+"""The expert of Pick: stand and reach in, touch, pull back, rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+
+from skills.experts.action import assemble
+from skills.experts.clearance import Clearance
+from skills.experts.leave import plan_exit
+from skills.experts.motion import servo
+from skills.experts.reach import Aim, Reach, Target, plan_reach
+from skills.experts.trajectory import Follower
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator
+    from skills.skill import Skill
+
+
+class PickExpert:
+    """Picks the object `skill.target`."""
+
+    def __init__(self, sim: Simulator, skill: Skill) -> None:
+        self.sim, self.skill = sim, skill
+        self._may_drive = "base" in skill.action_parts
+        self._follower: Follower | None = None
+        self._leaving = False
+        self._pressed = self._patience = 0
+        self.reach: Reach | None = None
+        self.note = ""
+
+    def act(self) -> np.ndarray:
+        """The action of the next step, in the skill's order."""
+        return assemble(self.skill, self.command())
+
+    def command(self) -> dict[str, np.ndarray | tuple | float]:
+        """The parts of the next action by name."""
+        sim = self.sim
+        if sim.held == self.skill.target:
+            if not self._leaving or self._follower.stuck:
+                self._leaving, self._follower = True, Follower(sim, plan_exit(sim, self._may_drive, self.skill.config.rest_position_m))
+        elif self._patience == 0 and (self._follower is None or self._follower.stuck):
+            self._start_reach()
+        self._patience = max(0, self._patience - 1)
+        arm, base = np.zeros(7), (0.0, 0.0)
+        if self._follower is not None and not self._follower.done:
+            arm, base = self._follower.command()
+        elif self._leaving:
+            arm = servo(sim, np.array(sim.from_base(self.skill.config.rest_position_m)), 0.02)
+        elif self._follower is not None:
+            arm = servo(sim, np.array(sim.object_position(self.skill.target)), 0.01)
+            self._pressed += 1
+            if self._pressed > 20:
+                self._follower, self._pressed = None, 0
+        return {"arm": arm, "grip": 1.0, "base": base}
+
+    def _start_reach(self) -> None:
+        sim = self.sim
+        target = self.skill.target
+        middle = tuple(sim.object_position(target)[:2])
+        self.reach = plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target), touching=sim.slot_of(target),
+                                may_drive=self._may_drive)
+        if self.reach is None:
+            self.note = "no plan"
+            self._patience = 60
+        self._follower = None if self.reach is None else Follower(sim, self.reach.motion)
+
+
+_TILTS_RAD = tuple(math.radians(a) for a in (90, 78, 66, 54, 42, 30))  # of the cup below the horizontal
+_INTO_M = 0.004  # the cup aims at a point this far below the surface
+
+
+def surface_aim(sim: Simulator, i: int) -> Aim:
+    """Aims the cup at the middle of object i, at the place where it meets the surface, from above and from the side."""
+    position = np.array(sim.object_position(i))
+    rotation = sim.data.body(f"object_{sim.slot_of(i)}").xmat.reshape(3, 3).copy()
+    geom = sim.model.geom(f"object_{sim.slot_of(i)}").id
+    size, kind = sim.model.geom_size[geom].copy(), int(sim.model.geom_type[geom])
+
+    def depth_m(axis: np.ndarray) -> float:
+        """From the surface to the middle along `axis`."""
+        local = np.abs(rotation.T @ axis) + 1e-9
+        if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
+            return float(size[0])
+        if kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
+            return min(size[0] / math.hypot(local[0], local[1]), size[1] / local[2])
+        return float((size / local).min())
+
+    def aim(heading: float) -> Iterator[Target]:
+        for tilt in _TILTS_RAD:
+            level = math.cos(tilt)
+            axis = np.array([level * math.cos(heading), level * math.sin(heading), -math.sin(tilt)])
+            yield Target(position - (depth_m(axis) - _INTO_M) * axis, axis, -axis)
+
+    return aim

@@ -1,0 +1,165 @@
+"""A planned motion: where base and arm are to be at every step, and the commands that keep them there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.geometry import wrap_angle
+from rearrange.simulator import STEP_S
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator, SimulatorConfig
+    from skills.experts.motion import Pose2
+
+_CRUISE = 0.9  # of the fastest: the rest is for corrections
+_BRAKE_M_S2, _BRAKE_RAD_S2 = 2.5, 8.0  # what the motors of the base can do without sliding past
+_LATE_M, _LATE_RAD = 0.06, 0.10  # farther behind the plan than this, the plan waits
+_PATIENCE = 20  # steps that it waits in all
+
+
+@dataclass(frozen=True)
+class Motion:
+    """References at every step: `base` (n, 3) world poses, `arm` (n, 7) joint angles; the first is the next step."""
+
+    base: np.ndarray
+    arm: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def then(self, other: Motion) -> Motion:
+        """This one, and the other after it."""
+        return Motion(np.concatenate([self.base, other.base]), np.concatenate([self.arm, other.arm]))
+
+
+def move(config: SimulatorConfig, start: tuple[Pose2, np.ndarray], goal: tuple[Pose2, np.ndarray], *,
+         base_last: bool = False, joints: str = "even", base_speed: float = 1.0) -> Motion:
+    """From one place and posture to another: the base turns, drives straight and turns while the arm moves.
+
+    Where the arm takes longer, the base moves first, or waits and moves last. `joints`: "even" all joints move all
+    along, "early" each one moves at full speed and then rests, "late" the other way round. None takes more time.
+    """
+    return _joined(config, _base_path(config, start[0], goal[0], base_speed), start[1], goal[1], base_last, joints)
+
+
+def variants(config: SimulatorConfig, start: tuple[Pose2, np.ndarray], goal: tuple[Pose2, np.ndarray],
+             ) -> Iterator[Motion]:
+    """`move` in every way that takes the same time."""
+    base = _base_path(config, start[0], goal[0], 1.0)
+    for joints in ("even", "late", "early"):
+        yield _joined(config, base, start[1], goal[1], False, joints)
+        if len(base):
+            yield _joined(config, base, start[1], goal[1], True, joints)
+
+
+def _joined(config: SimulatorConfig, base: np.ndarray, start_rad: np.ndarray, goal_rad: np.ndarray, base_last: bool,
+            joints: str) -> Motion:
+    """A way of the base and a movement of the arm at the same time."""
+    delta, step = goal_rad - start_rad, config.max_joint_delta_rad
+    n = max(math.ceil(float(np.abs(delta).max()) / step - 1e-6), len(base) - 1, 1)
+    waiting = np.empty((n - len(base) + 1, 3))
+    if base_last:
+        waiting[:] = base[0]
+        base = np.concatenate([waiting, base[1:]])
+    else:
+        waiting[:] = base[-1]
+        base = np.concatenate([base[1:], waiting])
+    passed = np.arange(1.0, n + 1.0)[:, None]
+    if joints == "early":
+        arm = start_rad + np.clip(delta, -step * passed, step * passed)
+    elif joints == "late":
+        arm = goal_rad - np.clip(delta, -step * (n - passed), step * (n - passed))
+    else:
+        arm = start_rad + passed / n * delta
+    return Motion(base[:n], arm)
+
+
+def _base_path(config: SimulatorConfig, start: Pose2, goal: Pose2, speed: float) -> np.ndarray:
+    """Poses (1 + n, 3) of the base, the start and then step by step."""
+    dx, dy = goal[0] - start[0], goal[1] - start[1]
+    distance = math.hypot(dx, dy)
+    x, y, yaw = start
+    poses = [start]
+    if distance > 0.005:
+        way = math.atan2(dy, dx)
+        if abs(wrap_angle(way - yaw)) > math.pi / 2:  # drive backwards
+            way += math.pi
+        turn = wrap_angle(way - yaw)
+        poses += [(x, y, yaw + share * turn) for share in _turn(turn, config)]
+        yaw += turn
+        shares = _profile(distance, speed * _CRUISE * config.base_speed_m_s, _BRAKE_M_S2)
+        poses += [(x + share * dx, y + share * dy, yaw) for share in shares]
+    turn = wrap_angle(goal[2] - yaw)
+    poses += [(goal[0], goal[1], yaw + share * turn) for share in _turn(turn, config)]
+    return np.array(poses)
+
+
+def _turn(angle_rad: float, config: SimulatorConfig) -> list[float]:
+    """Shares of a turn done after each step."""
+    return _profile(abs(angle_rad), _CRUISE * config.base_turn_rad_s, _BRAKE_RAD_S2)
+
+
+def _profile(distance: float, speed: float, brake: float) -> list[float]:
+    """Shares of a way done after each step: speeding up and braking evenly. Empty for no way."""
+    if distance < 1e-4:
+        return []
+    top = min(speed, math.sqrt(distance * brake))
+    ramp_s = top / brake
+    total_s = distance / top + ramp_s
+    n = max(1, math.ceil(total_s / STEP_S))
+    shares = []
+    for k in range(1, n + 1):
+        t = k * total_s / n
+        up, down = 0.5 * brake * min(t, ramp_s) ** 2, 0.5 * brake * max(t - (total_s - ramp_s), 0.0) ** 2
+        shares.append(min((up + top * max(t - ramp_s, 0.0) - down) / distance, 1.0))
+    return shares
+
+
+class Follower:
+    """Gives the commands that follow a motion; waits where the robot falls behind."""
+
+    def __init__(self, sim: Simulator, motion: Motion) -> None:
+        self.sim, self.motion = sim, motion
+        self.at = 0
+        self._waited = 0
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.motion)
+
+    @property
+    def stuck(self) -> bool:
+        """The robot has not followed for longer than the plan can wait."""
+        return self._waited > _PATIENCE
+
+    def command(self) -> tuple[np.ndarray, tuple[float, float]]:
+        """Arm (7,) and base (2) command of the next step."""
+        sim, i = self.sim, min(self.at, len(self.motion) - 1)
+        reference, before = self.motion.base[i], self.motion.base[max(i - 1, 0)]
+        arm = (self.motion.arm[i] - sim.arm_targets()) / sim.config.max_joint_delta_rad
+        arm /= max(1.0, float(np.abs(arm).max()))
+        x, y, yaw = sim.base_pose
+        cos, sin = math.cos(yaw), math.sin(yaw)
+        ahead = cos * (reference[0] - x) + sin * (reference[1] - y)
+        left = cos * (reference[1] - y) - sin * (reference[0] - x)
+        late = math.hypot(ahead, left) > _LATE_M or np.abs(self.motion.arm[i] - sim.arm_positions()).max() > _LATE_RAD + 0.05
+        if late and self._waited <= _PATIENCE:
+            self._waited += 1
+            before = reference
+        else:
+            self.at += 1
+        forward = math.cos(reference[2]) * (reference[0] - before[0]) + math.sin(reference[2]) * (reference[1] - before[1])
+        turn = reference[2] - before[2]
+        # What the plan moves in this step, and a share of what is missing from before it.
+        speed = (forward + 0.25 * (ahead - forward)) / STEP_S
+        swing = (turn + 0.3 * (wrap_angle(reference[2] - yaw) - turn)) / STEP_S + 4.0 * left * np.sign(forward) * min(1.0, abs(forward) / 0.01)
+        return arm, (_unit(speed / sim.config.base_speed_m_s), _unit(swing / sim.config.base_turn_rad_s))
+
+
+def _unit(value: float) -> float:
+    return float(min(max(value, -1.0), 1.0))
