@@ -84,12 +84,17 @@ def cup_touches(geom, frame, distance, cup, suction_axis, cos_limit, touched):
     return count
 
 
-@njit((_PAIRS, _FLOATS, int8[::1], float64), cache=True, nogil=True)
-def robot_touches(geom, distance, role, tolerance):
-    """True when any contact deeper than `tolerance` (m) involves a robot geom."""
+@njit((_PAIRS, _FLOATS, int8[::1], int32[::1], int64, float64), cache=True, nogil=True)
+def robot_touches(geom, distance, role, owner, held, tolerance):
+    """True when any contact deeper than `tolerance` (m) is between the robot, or the object in its hand, and something
+    else. Arguments as of `robot_forces`.
+    """
     for i in range(geom.shape[0]):
-        if distance[i] < -tolerance and geom[i, 0] >= 0 and geom[i, 1] >= 0:
-            if role[geom[i, 0]] != SCENE or role[geom[i, 1]] != SCENE:
+        a, b = geom[i, 0], geom[i, 1]
+        if distance[i] < -tolerance and a >= 0 and b >= 0:
+            own_a = role[a] != SCENE or (held != NO_OWNER and owner[a] == held)
+            own_b = role[b] != SCENE or (held != NO_OWNER and owner[b] == held)
+            if own_a != own_b:
                 return True
     return False
 

@@ -203,37 +203,20 @@ class RearrangeEnv(gymnasium.Env):
     # ------------------------------------------------------------------ picture
 
     def render(self) -> np.ndarray | None:
-        """The scene from behind the robot's left shoulder, (512, 512, 3) uint8.
-
-        A wire box marks the object of the episode, a small ball the place where the end-effector has to come to rest.
-        """
+        """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with the marks of the skill."""
         if self.render_mode is None or self.episode is None:
             return None
-        from rearrange.picture import Painter, Sphere, WireBox, follow_camera
+        from rearrange.picture import Painter, follow_camera
 
         sim = self.sim
         if self._painter is None or self._painter[0] is not sim.model:
             self._painter = (sim.model, Painter(sim.model))
-        marks = []
-        if self.skill.target is not None:
-            i = self.skill.target
-            pose = sim.object_pose(i)
-            half = np.array(sim.object_half_extents(i)) + 0.01
-            marks = [WireBox(np.array(pose[:3]), half, np.array(pose[3:]), (1.0, 0.8, 0.0)),
-                     Sphere(np.array(sim.from_base(REST_POSITION_M)), 0.03, (0.2, 0.8, 1.0), 0.6)]
         self._view = follow_camera(sim.base_pose, self._view)
-        return self._painter[1].render(sim.data, *self._view, marks)
+        return self._painter[1].render(sim.data, *self._view, self.skill.marks(sim))
 
     def status_lines(self) -> list[str]:
         """What a spectator wants to read beside the picture."""
-        sim, target = self.sim, self.skill.target
-        if target is None:
-            return []
-        name = self.episode.objects[target].partition("_")[2].replace("_", " ")
-        to_object = math.dist(sim.ee_position, sim.object_position(target))
-        to_rest = math.dist(sim.ee_in_base, REST_POSITION_M)
-        held = "nothing" if sim.held is None else "the object" if sim.held == target else "another object"
-        return [f"object: {name}", f"holds {held}", f"hand to object {to_object:.2f} m", f"hand to rest {to_rest:.2f} m"]
+        return self.skill.status_lines(self.sim)
 
 
 @lru_cache(maxsize=CACHED_HOMES)
@@ -291,6 +274,9 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
     "obj_goal": (_vector(3), lambda env: env.sim.to_ee(_goal(env))),  # where it belongs, end-effector frame
     "obj_start_gps_compass": (_vector(2), lambda env: _polar(env, _start(env))),
     "obj_goal_gps_compass": (_vector(2), lambda env: _polar(env, _goal(env))),
+    # distance and direction of what Navigate drives to
+    "object_to_agent_gps_compass": (_vector(2), lambda env: _polar(env, env.skill.nav_point(env.sim))),
+    "nav_to_skill": (_vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot()),  # what comes after Navigate
     "gps": (_vector(2), _gps),  # base relative to its start, start frame
     "compass": (_vector(1), _compass),  # heading relative to the start
     "marker_rel_pos": (_vector(3), lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle))),

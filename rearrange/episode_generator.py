@@ -2,14 +2,17 @@
 
 Rules after habitat-lab's `all_receptacles` data set: one object that is to be moved, up to nineteen more around, on
 every kind of receptacle; the fridge and the drawers count when they are open, and are opened only for the object that
-is to be moved, or its goal.
+is to be moved, or its goal. For the skills that open and close, the object that is to be moved lies in the drawer or
+fridge that they are about, as in habitat-lab's `in_drawer` and `in_fridge` data sets.
 """
 
 from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -23,6 +26,7 @@ from rearrange.objects import OBJECTS, STANDARD_SET, ObjectModel
 
 MAX_OBJECTS = 20
 OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far the generator opens what it opens
+CLOSE_FROM_M_OR_RAD = {"drawer": (0.4, 0.5), "fridge": (math.pi / 4, 2 * math.pi / 3)}  # where the close skills start
 REACH_M = 0.3  # what is to be moved stands at most this far behind an edge before which the robot can stand
 REACH_UNDER_M = {"fridge": 0.2, "shelf": 0.2}  # where a board above forces the arm to come in level
 MIN_MOVE_M = 0.5  # between start and goal
@@ -83,12 +87,17 @@ def generate_episode(kind: str, split: str, index: int, num_layouts: int = 96) -
     return KINDS[kind](f"{kind}/{split}/{index}", scene, scene_layout(scene), rng)
 
 
-def _all_receptacles(episode_id: str, scene: str, layout: Layout, rng: np.random.Generator) -> Episode:
-    """One object to move from any receptacle to any other, with clutter."""
+# Of an episode: the receptacle that the object is on, the one that it belongs on, and how far joints stand open.
+_Task = tuple[Receptacle, Receptacle, dict[str, float]]
+
+
+def _one_object(draw_task: Callable[[Layout, np.random.Generator], _Task], episode_id: str, scene: str, layout: Layout,
+                rng: np.random.Generator) -> Episode:
+    """One object to move, with clutter around it and on every other receptacle that is open."""
     count = int(rng.integers(1, MAX_OBJECTS + 1))
     for _ in range(_TRIES):
-        start, goal = _draw_receptacle(layout, rng), _draw_receptacle(layout, rng)
-        surfaces = _surfaces(layout, {r.link for r in (start, goal) if r.link})
+        start, goal, openings = draw_task(layout, rng)
+        surfaces = _surfaces(layout, openings)
         name = STANDARD_SET[rng.integers(len(STANDARD_SET))]
         model = OBJECTS[name]
         at_start = _place(surfaces[start.name], model, rng, reachable=True)
@@ -97,15 +106,44 @@ def _all_receptacles(episode_id: str, scene: str, layout: Layout, rng: np.random
             break
     else:
         raise RuntimeError(f"found no object to move in scene {scene}")
-    names, poses = [name], [at_start]
-    for other, pose in _clutter(list(surfaces.values()), count - 1, name, rng):
-        names.append(other)
-        poses.append(pose)
-    opened = {link: OPEN_M_OR_RAD[link.split("_")[0]] for link in sorted({r.link for r in (start, goal) if r.link})}
+    objects = [(name, at_start), *_clutter(list(surfaces.values()), count - 1, name, rng)]
     return Episode(
-        id=episode_id, scene=scene, objects=tuple(names), start_poses=tuple(poses), targets={0: at_goal},
-        target_receptacles=(start.name,), goal_receptacles=(goal.name,), articulated=opened,
-        labels={i: f"any_targets|{i}" if i == 0 else f"clutter|{i - 1}" for i in range(len(names))})
+        id=episode_id, scene=scene, objects=tuple(n for n, _ in objects), start_poses=tuple(pose for _, pose in objects),
+        targets={0: at_goal}, target_receptacles=(start.name,), goal_receptacles=(goal.name,),
+        articulated={link: opening for link, opening in sorted(openings.items()) if opening},
+        labels={i: f"any_targets|{i}" if i == 0 else f"clutter|{i - 1}" for i in range(len(objects))})
+
+
+def _anywhere(layout: Layout, rng: np.random.Generator) -> _Task:
+    """From any receptacle to any other; what shuts them is opened."""
+    start, goal = _draw_receptacle(layout, rng), _draw_receptacle(layout, rng)
+    return start, goal, {r.link: OPEN_M_OR_RAD[r.kind] for r in (start, goal) if r.link}
+
+
+def _out_of(kind: str, opened: bool, layout: Layout, rng: np.random.Generator) -> _Task:
+    """Out of a drawer or the fridge (`kind`), which is closed, or open somewhere within `CLOSE_FROM_M_OR_RAD`."""
+    compartments = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
+    goals = [receptacle for receptacle in layout.receptacles if not receptacle.closed]
+    start, goal = compartments[rng.integers(len(compartments))], goals[rng.integers(len(goals))]
+    return start, goal, {start.link: float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind])) if opened else 0.0}
+
+
+def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
+    """So that every skill is often the next one: the object on an open receptacle, in a drawer or in the fridge, a third
+    each, the latter two shut in half of the episodes; the goal in a drawer or the fridge in a third.
+    """
+    shut = {True: [], False: []}
+    for receptacle in layout.receptacles:
+        shut[receptacle.closed].append(receptacle)
+    kind = ("open", "drawer", "fridge")[rng.integers(3)]
+    starts = shut[False] if kind == "open" else [r for r in shut[True] if r.kind == kind]
+    start = starts[rng.integers(len(starts))]
+    goals = [r for r in shut[rng.random() < 1 / 3] if r.link is None or r.link != start.link]
+    goal = goals[rng.integers(len(goals))]
+    openings = {} if goal.link is None else {goal.link: OPEN_M_OR_RAD[goal.kind]}
+    if start.link is not None:
+        openings[start.link] = float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind])) if rng.random() < 0.5 else 0.0
+    return start, goal, openings
 
 
 def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:
@@ -116,17 +154,17 @@ def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:
     return of_kind[rng.integers(len(of_kind))]
 
 
-def _surfaces(layout: Layout, opened: set[str]) -> dict[str, _Surface]:
-    """Every receptacle that is open, where it is then."""
+def _surfaces(layout: Layout, openings: dict[str, float]) -> dict[str, _Surface]:
+    """Every receptacle that is never closed or whose joint is in `openings` (m or rad, by joint), where it is then."""
     bodies = {body.name: body for body in layout.bodies}
     surfaces = {}
     for receptacle in layout.receptacles:
-        if receptacle.closed and receptacle.link not in opened:
+        if receptacle.closed and receptacle.link not in openings:
             continue
         center, yaw = receptacle.center_m, receptacle.yaw_rad
         if receptacle.parent is not None:
             body = bodies[receptacle.parent]
-            frame = body.pose(OPEN_M_OR_RAD[receptacle.kind])
+            frame = body.pose(openings[receptacle.link])
             center = (*from_frame(center[0], center[1], frame), body.position_m[2] + center[2])
             yaw += frame[2]
         surfaces[receptacle.name] = _Surface(receptacle, center, yaw)
@@ -183,4 +221,17 @@ def _clutter(surfaces: list[_Surface], count: int, taken_name: str, rng: np.rand
     return placed
 
 
-KINDS = {"pick": _all_receptacles}  # kind -> (id, scene, layout, rng) -> Episode
+# kind -> draw
+_TASKS: dict[str, Callable[[Layout, np.random.Generator], _Task]] = {
+    "pick": _anywhere,
+    "place": _anywhere,
+    "navigate": _for_each_next_skill,
+    "open_cabinet": partial(_out_of, "drawer", False),
+    "close_cabinet": partial(_out_of, "drawer", True),
+    "open_fridge": partial(_out_of, "fridge", False),
+    "close_fridge": partial(_out_of, "fridge", True),
+}
+# kind -> (id, scene, layout, rng) -> Episode
+KINDS: dict[str, Callable[[str, str, Layout, np.random.Generator], Episode]] = {
+    kind: partial(_one_object, draw_task) for kind, draw_task in _TASKS.items()
+}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,16 +77,22 @@ class FloorGrid:
         return DistanceField(goal, _dijkstra(self.blocked, i, j, CELL_M))
 
 
-def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M) -> FloorGrid:
-    """The grid of a `Layout` (or of anything with `size_m`, `parts` and `bodies`), its doors and drawers shut."""
-    return FloorGrid(blocked_cells(layout.size_m, layout.parts, layout.bodies, radius_m))
+def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}) -> FloorGrid:
+    """The grid of a `Layout` (or of anything with `size_m`, `parts` and `bodies`), its doors and drawers shut but for
+    those in `openings` (m or rad, by name of the body).
+    """
+    return FloorGrid(blocked_cells(layout.size_m, layout.parts, layout.bodies, radius_m, openings))
 
 
 def blocked_cells(
-    size_m: tuple[float, float], parts: tuple[Part, ...], bodies: tuple[Body, ...], radius_m: float = ROBOT_RADIUS_M
+    size_m: tuple[float, float],
+    parts: tuple[Part, ...],
+    bodies: tuple[Body, ...],
+    radius_m: float = ROBOT_RADIUS_M,
+    openings: Mapping[str, float] = {},
 ) -> np.ndarray:
     """Cells whose centre is nearer than `radius_m` to a solid part below head height, or to the outer walls."""
-    solid = [p for p in parts if p.solid] + [p for body in bodies for p in body.parts_at()]
+    solid = [p for p in parts if p.solid] + [p for body in bodies for p in body.parts_at(openings.get(body.name, 0.0))]
     rectangles = np.array([p.rectangle for p in solid if p.bottom_m < HEAD_HEIGHT_M], float).reshape(-1, 5)
     blocked = np.zeros((math.ceil(size_m[0] / CELL_M), math.ceil(size_m[1] / CELL_M)), np.bool_)
     _rasterise(blocked, rectangles, size_m[0], size_m[1], radius_m, CELL_M)

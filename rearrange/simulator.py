@@ -120,9 +120,10 @@ class Simulator:
         self._reference_force_n = 0.0
 
     def robot_collides(self) -> bool:
-        """True when any part of the robot is in contact."""
-        contact = self.data.contact
-        return robot_touches(contact.geom, contact.dist, self.home.geom_role, _TOUCH_TOLERANCE_M)
+        """True when any part of the robot, or what it holds, is in contact with something else."""
+        contact, home = self.data.contact, self.home
+        return robot_touches(contact.geom, contact.dist, home.geom_role, home.object_of_geom, self._held_slot,
+                             _TOUCH_TOLERANCE_M)
 
     def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
         """True when walls or furniture cross the straight line between two points (world frame)."""
@@ -236,6 +237,10 @@ class Simulator:
         """Speeds of the seven arm joints (rad/s); a view."""
         return self._arm_qvel
 
+    def arm_targets(self) -> np.ndarray:
+        """Where the motors of the seven arm joints are sent (rad); a view."""
+        return self._target_rad
+
     def object_position(self, i: int) -> list[float]:
         """Middle of object i, world frame."""
         return self.data.xpos[self._bodies[i]].tolist()
@@ -250,22 +255,22 @@ class Simulator:
 
     def handle_position(self, name: str) -> list[float]:
         """Middle of the handle of a drawer or door, world frame."""
-        return self.data.site(f"{name}_handle").xpos.tolist()
+        return self._handle_xpos[name].tolist()
 
     def joint_position(self, name: str) -> float:
         """Opening of a drawer (m) or door (rad)."""
-        return float(self.data.qpos[self.model.joint(name).qposadr[0]])
+        return float(self.data.qpos[self._handle_qpos[name]])
 
     def joint_velocity(self, name: str) -> float:
         """Opening speed of a drawer (m/s) or door (rad/s)."""
-        return float(self.data.qvel[self.model.joint(name).dofadr[0]])
+        return float(self.data.qvel[self._handle_dof[name]])
 
     def set_joint(self, name: str, value: float) -> None:
         """Open a drawer (m) or door (rad), before the robot is placed."""
         if name not in self.home.handles:
             known = ", ".join(self.home.handles)
             raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {known}.")
-        self.data.qpos[self.model.joint(name).qposadr[0]] = value
+        self.data.qpos[self._handle_qpos[name]] = value
 
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top, as if it had been picked from above."""
@@ -308,6 +313,9 @@ class Simulator:
         self._base_qpos, self._arm_qpos = data.qpos[home.base_qpos], data.qpos[home.arm_qpos]
         self._arm_qvel = data.qvel[home.arm_dofs]
         self._base_ctrl, self._arm_ctrl = data.ctrl[home.base_ctrl], data.ctrl[home.arm_ctrl]
+        self._handle_xpos = {name: data.site_xpos[model.site(f"{name}_handle").id] for name in home.handles}
+        self._handle_qpos = {name: int(model.joint(name).qposadr[0]) for name in home.handles}
+        self._handle_dof = {name: int(model.joint(name).dofadr[0]) for name in home.handles}
         site = model.site("end_effector").id
         self._ee_xpos, self._ee_xmat = data.site_xpos[site], data.site_xmat[site]
         self._held_slot = NO_OWNER

@@ -8,14 +8,36 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from rearrange.errors import UserError
+from skills.close_cabinet import CloseCabinet, CloseCabinetConfig
+from skills.close_fridge import CloseFridge, CloseFridgeConfig
+from skills.navigate import Navigate, NavigateConfig
+from skills.open_cabinet import OpenCabinet, OpenCabinetConfig
+from skills.open_fridge import OpenFridge, OpenFridgeConfig
 from skills.pick import Pick, PickConfig
+from skills.place import Place, PlaceConfig
 from skills.skill import Skill
 
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
 
-SKILLS: dict[str, type[Skill]] = {"pick": Pick}
-SKILL_CONFIGS: dict[str, type] = {"pick": PickConfig}
+SKILLS: dict[str, type[Skill]] = {
+    "navigate": Navigate,
+    "pick": Pick,
+    "place": Place,
+    "open_cabinet": OpenCabinet,
+    "close_cabinet": CloseCabinet,
+    "open_fridge": OpenFridge,
+    "close_fridge": CloseFridge,
+}
+SKILL_CONFIGS: dict[str, type] = {
+    "navigate": NavigateConfig,
+    "pick": PickConfig,
+    "place": PlaceConfig,
+    "open_cabinet": OpenCabinetConfig,
+    "close_cabinet": CloseCabinetConfig,
+    "open_fridge": OpenFridgeConfig,
+    "close_fridge": CloseFridgeConfig,
+}
 
 
 def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:

@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rearrange.errors import UserError
+from skills.marks import held_name, object_box, rest_ball, spoken_name
 from skills.skill import Skill, contact_terms, distance_to_rest, merge_scales, start_near
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
     from rearrange.simulator import Simulator
+    from skills.skill import Mark
 
 REWARD_SCALES = {
     "distance": 20.0,  # per metre nearer: end-effector to object, then end-effector to rest
@@ -123,6 +125,15 @@ class Pick(Skill):
     def measures(self) -> dict[str, float]:
         """How far the episode got."""
         return {"picked": float(self._picked)}
+
+    def marks(self, sim: Simulator) -> list[Mark]:
+        return [object_box(sim, self.target), rest_ball(sim, self.config.rest_position_m)]
+
+    def status_lines(self, sim: Simulator) -> list[str]:
+        to_object = math.dist(sim.ee_position, sim.object_position(self.target))
+        to_rest = distance_to_rest(sim, self.config.rest_position_m)
+        return [f"object: {spoken_name(sim, self.target)}", f"holds {held_name(sim, self.target)}",
+                f"hand to object {to_object:.2f} m", f"hand to rest {to_rest:.2f} m"]
 
     def _distance(self, sim: Simulator) -> float:
         """From the end-effector to the object, or to rest once the object is held (m)."""

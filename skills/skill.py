@@ -20,7 +20,16 @@ from rearrange.errors import UserError
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
     from rearrange.layout_parts import Receptacle
+    from rearrange.picture import Ghost, Sphere, WireBox
     from rearrange.simulator import Simulator
+
+    Mark = WireBox | Sphere | Ghost
+
+
+# What Navigate can lead to; `_inside`: in an opened drawer or fridge.
+NEXT_SKILLS = ("pick", "pick_inside", "place", "place_inside", "open_cabinet", "close_cabinet", "open_fridge",
+               "close_fridge")
+
 
 class Skill(ABC):
     """One task of a few seconds. The environment calls, in this order at each step: grip_command, (physics), failure,
@@ -36,6 +45,7 @@ class Skill(ABC):
 
     target: int | None = None  # index of the object that this episode is about
     target_handle: str | None = None  # joint of the drawer or door that this episode is about
+    next_skill: str | None = None  # one of NEXT_SKILLS, for a skill that leads to another
 
     @property
     def action_parts(self) -> tuple[str, ...]:
@@ -75,6 +85,22 @@ class Skill(ABC):
         """Numbers about the episode that are logged at its end beside success, failures and reward."""
         return {}
 
+    def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
+        """World point that `object_to_agent_gps_compass` shows: the object of the episode, where it stood."""
+        return sim.start_positions[self.target]
+
+    def next_one_hot(self) -> list[float]:
+        """`next_skill` as the observation `nav_to_skill`: (8,), zeros when nothing is known to come next."""
+        return [float(name == self.next_skill) for name in NEXT_SKILLS]
+
+    def marks(self, sim: Simulator) -> list[Mark]:
+        """What is marked in a spectator's picture; the policy does not see it. See `skills.marks`."""
+        return []
+
+    def status_lines(self, sim: Simulator) -> list[str]:
+        """What a spectator wants to read beside the picture, a few short lines."""
+        return []
+
     def grip_command(self, sim: Simulator, grip: float) -> float:
         """The command that reaches the suction, for skills that must not release or grasp at will."""
         return grip
@@ -112,12 +138,12 @@ def world_receptacle(
 
 
 def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Receptacle, rng: np.random.Generator, *,
-               position_noise_m: float, yaw_noise_rad: float) -> None:
+               position_noise_m: float, yaw_noise_rad: float, held: int | None = None) -> None:
     """HAB's close start: as near to a point on a receptacle as the robot can stand, facing it, with noise.
 
     The robot stands in front of the side of the receptacle that is nearest to the point. Where it would touch something
     it backs off along the side's normal (in front of a shelf the arm needs room) or moves along the edge, then tries
-    the other sides. Raises NoStartPose.
+    the other sides. `held`: an object that it has in its hand. Raises NoStartPose.
     """
     center, yaw, sides = world_receptacle(sim, receptacle)
     distances = [_distance_to_edge(point, center, yaw, receptacle.half_extents_m, side) for side in sides]
@@ -129,7 +155,7 @@ def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Re
                 x = point[0] + side_x * gap - side_y * aside_m + _clipped_noise(rng, position_noise_m)
                 y = point[1] + side_y * gap + side_x * aside_m + _clipped_noise(rng, position_noise_m)
                 facing = math.atan2(point[1] - y, point[0] - x) + yaw_noise_rad * rng.standard_normal()
-                if _can_start(sim, x, y, facing, edge_point):
+                if can_start(sim, x, y, facing, edge_point, held):
                     return
     raise NoStartPose(f"no collision-free pose near {receptacle.name} in scene {sim.episode.scene}")
 
@@ -158,15 +184,23 @@ def _clipped_noise(rng: np.random.Generator, std: float) -> float:
             return std * value
 
 
-def _can_start(sim: Simulator, x: float, y: float, yaw: float, edge: tuple[float, float]) -> bool:
+def can_start(sim: Simulator, x: float, y: float, yaw: float, edge: tuple[float, float],
+              held: int | None = None) -> bool:
     """The robot touches nothing here, stands on the floor of the home, and no wall is between it and what it faces."""
     size_x, size_y = sim.home.layout.size_m
     if not (_BASE_RADIUS_M < x < size_x - _BASE_RADIUS_M and _BASE_RADIUS_M < y < size_y - _BASE_RADIUS_M):
         return False
+    return stands_free(sim, x, y, yaw, held) and not sim.blocked((x, y, _EYE_HEIGHT_M), (*edge, _EYE_HEIGHT_M))
+
+
+def stands_free(sim: Simulator, x: float, y: float, yaw: float, held: int | None = None) -> bool:
+    """Put the robot at a base pose with its arm in the start posture, an object in its hand if asked; True when neither
+    touches anything.
+    """
     sim.place_robot(x, y, yaw)
-    if sim.robot_collides():
-        return False
-    return not sim.blocked((x, y, _EYE_HEIGHT_M), (*edge, _EYE_HEIGHT_M))
+    if held is not None:
+        sim.put_in_hand(held)
+    return not sim.robot_collides()
 
 
 def merge_scales(skill: str, defaults: Mapping[str, float], changes: Mapping[str, float]) -> dict[str, float]:

@@ -1,0 +1,191 @@
+"""What opening and closing have in common: a drawer or door, its handle, and how far its joint is from where it belongs.
+
+Rewards, thresholds and start poses are HAB's (habitat-lab v0.2.2, `ArtObjReward` and its skills' configs), with the
+mobile action space of VER (Wijmans et al. 2022, section 4). The four skills differ in numbers only; each has its own
+file and its own config dataclass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from rearrange.episodes import NoStartPose
+from rearrange.errors import UserError
+from rearrange.geometry import from_frame
+from skills.marks import handle_ball, held_name, rest_ball
+from skills.skill import Skill, can_start, contact_terms, distance_to_rest
+
+if TYPE_CHECKING:
+    from rearrange.episodes import Episode
+    from rearrange.geometry import PlanePose
+    from rearrange.simulator import Simulator
+    from skills.skill import Mark
+
+OBSERVATION_KEYS = (
+    "depth", "joint", "is_holding", "relative_resting_position", "ee_pos", "marker_rel_pos", "marker_state")
+
+
+@dataclass(frozen=True)
+class ArticulatedConfig:
+    """Fields of the four configs; every one gives its own defaults. Openings are metres of a drawer, radians of a door."""
+
+    action_parts: tuple[str, ...]
+    observation_keys: tuple[str, ...]
+    max_steps: int
+    target_opening: float  # of the joint
+    opening_tolerance: float  # how near to the target counts
+    start_distance_m: tuple[float, float]  # of the robot, out of the front of the drawer's handle or of the fridge
+    start_aside_m: float  # at most so far to either side
+    start_yaw_noise_rad: float
+    rest_position_m: tuple[float, float, float]  # of the end-effector, base frame
+    rest_radius_m: float
+    max_accumulated_force_n: float | None  # of the arm, over the episode
+    max_force_step_n: float  # cap of the force term in one step
+    reward_scales: Mapping[str, float]
+
+
+def check(config: ArticulatedConfig) -> None:
+    """Refuse lists of the wrong length. Raises UserError."""
+    for name, count, meaning in (("rest_position_m", 3, "three numbers: x, y, z in the base frame, in metres"),
+                                 ("start_distance_m", 2, "two numbers: the least and the greatest distance, in metres")):
+        value = getattr(config, name)
+        if len(value) != count:
+            raise UserError(f"skill.{name}={list(value)} must be {meaning}.")
+    low, high = config.start_distance_m
+    if low > high:
+        raise UserError(f"skill.start_distance_m={list(config.start_distance_m)} must start with the lesser distance.")
+
+
+class Articulated(Skill):
+    """Bring the joint of a drawer or a door to an opening, let go, and bring the hand back to rest."""
+
+    failures = ("wrong_grasp", "hold_broken", "force_limit")
+    joint_prefix: ClassVar[str]  # of the joints that it may be about: "drawer" or "fridge"
+    closes: ClassVar[bool] = False
+    config: ArticulatedConfig
+
+    def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
+        start_before(sim, self._handle_of(sim, episode, rng), self.config, rng)
+        self.begin(sim, self.target_handle)
+
+    def begin(self, sim: Simulator, handle: str) -> None:
+        """Start on this drawer or door from where the robot stands."""
+        self.target_handle = sim.wanted_handle = handle
+        self._grasped = self._reached = False
+        self._off, self._handle_m, self._rest_m = self._distances(sim)
+
+    def _handle_of(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> str:
+        """The drawer or door behind which an object of the episode lies that is to be moved."""
+        self.target_handle = None
+        links = [sim.home.layout.receptacle(name).link for name in episode.target_receptacles]
+        links = [link for link in links if link is not None and link.startswith(self.joint_prefix)]
+        if not links:
+            raise NoStartPose(f"nothing that is to be moved lies in a {self.joint_prefix} in episode {episode.id}")
+        self.target_handle = links[int(rng.integers(len(links)))]
+        return self.target_handle
+
+    # ------------------------------------------------------------------ judging
+
+    def at_target(self, sim: Simulator) -> bool:
+        """The drawer or door stands where it belongs: open at least so far, or closed."""
+        opening, config = sim.joint_position(self.target_handle), self.config
+        if self.closes:
+            return abs(opening - config.target_opening) < config.opening_tolerance
+        return opening > config.target_opening - config.opening_tolerance
+
+    def success(self, sim: Simulator) -> bool:
+        at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
+        return at_rest and not sim.is_holding and self.at_target(sim)
+
+    def failure(self, sim: Simulator) -> str | None:
+        if sim.hold_broken:
+            return "hold_broken"
+        if sim.held is not None or sim.held_handle not in (None, self.target_handle):
+            return "wrong_grasp"
+        limit = self.config.max_accumulated_force_n
+        if limit is not None and sim.accumulated_arm_force_n > limit:
+            return "force_limit"
+        return None
+
+    def reward_terms(self, sim: Simulator) -> dict[str, float]:
+        failure = self.failure(sim)
+        off, handle_m, rest_m = self._distances(sim)
+        reached_before, held = self._reached, sim.held_handle == self.target_handle
+        grasped_now = held and not self._grasped
+        self._grasped = self._grasped or grasped_now
+        self._reached = self._reached or self.at_target(sim)
+        terms = {
+            "opening": 0.0 if reached_before else self._off - off,
+            "handle": 0.0 if held or self._reached else self._handle_m - handle_m,
+            "rest": self._rest_m - rest_m if reached_before else 0.0,
+            "grasped": float(grasped_now),
+            "reached": float(self._reached and not reached_before),
+            "success": float(failure is None and self.success(sim)),
+            **{name: float(failure == name) for name in self.failures},
+            **contact_terms(sim, self.config.max_force_step_n),
+            "slack": 1.0,
+        }
+        self._off, self._handle_m, self._rest_m = off, handle_m, rest_m
+        return terms
+
+    def _distances(self, sim: Simulator) -> tuple[float, float, float]:
+        """From the joint to its target (m or rad), from the end-effector to the handle, and to rest (m)."""
+        self._opening = sim.joint_position(self.target_handle)
+        return (abs(self._opening - self.config.target_opening),
+                math.dist(sim.ee_position, sim.handle_position(self.target_handle)),
+                distance_to_rest(sim, self.config.rest_position_m))
+
+    def measures(self) -> dict[str, float]:
+        """How far the episode got."""
+        return {"grasped": float(self._grasped), "reached": float(self._reached), "opening": self._opening}
+
+    # ------------------------------------------------------------------ showing
+
+    def marks(self, sim: Simulator) -> list[Mark]:
+        return [handle_ball(sim, self.target_handle), rest_ball(sim, self.config.rest_position_m)]
+
+    def status_lines(self, sim: Simulator) -> list[str]:
+        handle = self.target_handle
+        opening, unit = sim.joint_position(handle), "rad" if handle.startswith("fridge") else "m"
+        to_handle = math.dist(sim.ee_position, sim.handle_position(handle))
+        to_rest = distance_to_rest(sim, self.config.rest_position_m)
+        held = "the handle" if sim.held_handle == handle else held_name(sim, self.target)
+        return [f"{handle.replace('_', ' ')}: open {opening:.2f} {unit}", f"holds {held}",
+                f"hand to handle {to_handle:.2f} m", f"hand to rest {to_rest:.2f} m"]
+
+
+def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np.random.Generator) -> None:
+    """HAB's start: in a small region before the handle of a drawer, or before the fridge, facing the handle.
+
+    Where the robot would touch something everywhere in the region, as the hand touches a door that stands open, the
+    region moves back. Raises NoStartPose.
+    """
+    target = sim.handle_position(handle)
+    frame = front_frame(sim, handle)
+    low, high = config.start_distance_m
+    for back in range(_BACK_STEPS):
+        for _ in range(_TRIES_PER_STEP):
+            forward = rng.uniform(low, high) + _BACK_M * back
+            aside = rng.uniform(-config.start_aside_m, config.start_aside_m)
+            x, y = from_frame(forward, aside, frame)
+            facing = math.atan2(target[1] - y, target[0] - x) + config.start_yaw_noise_rad * rng.standard_normal()
+            if can_start(sim, x, y, facing, (target[0], target[1])):
+                return
+    raise NoStartPose(f"no collision-free pose before {handle} in scene {sim.episode.scene}")
+
+
+_BACK_M, _BACK_STEPS, _TRIES_PER_STEP = 0.05, 16, 6
+
+
+def front_frame(sim: Simulator, handle: str) -> PlanePose:
+    """The frame of HAB's start regions, x out of the front: at the handle of a drawer, in the middle of the fridge."""
+    if handle.startswith("fridge"):
+        return sim.home.layout.fridge_pose
+    x, y, _ = sim.handle_position(handle)
+    rotation = sim.data.body(handle).xmat
+    return x, y, math.atan2(rotation[3], rotation[0])

@@ -1,0 +1,10 @@
+"""Scripted experts: privileged controllers that solve the skills through the same actions and limits as a policy.
+
+An expert is made at any moment of an episode, from the simulator and a skill that has been started, and asked for an
+action before every step: `Expert(sim, skill).act()`. It plans with MuJoCo's poses, Jacobians and contacts, in a copy of
+the simulator's state that it never writes back.
+"""
+
+from __future__ import annotations
+
+EXPERTS: dict[str, type] = {}

@@ -1,0 +1,273 @@
+"""How an expert moves: inverse kinematics of the arm, and commands for arm and base that stay within their limits.
+
+Frames: points and directions are in the base frame (x forward, y left, z up, on the floor) unless a name says world.
+The arm moves at most 0.0125 rad a step in every joint, the base 1 m/s, so a good posture is one that is near in the
+joint that has farthest to go; `ik` looks for that one.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+from numba import float64, njit
+
+from rearrange import fetch
+from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
+from rearrange.geometry import wrap_angle
+from rearrange.simulator import STEP_S
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator
+
+Pose2 = tuple[float, float, float]  # x, y (m), yaw (rad), world
+
+LOW_RAD, HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
+START_RAD = np.array(ARM_START_RAD)
+_AXIS_WEIGHT_M = 0.3  # metres of position error that weigh as much as one radian of direction error
+_MARGIN_RAD = 0.02  # kept from joint limits
+
+_STOP_GAIN = 3.5  # 1/s: speed per metre left, so that the base brakes no harder than its motors can
+_TURN_GAIN = 5.0  # 1/s
+_ALIGNED_RAD = 0.35  # the base drives while it points this well along its way
+
+
+class ArmModel:
+    """The robot alone, at the origin, for kinematics: MuJoCo's poses and Jacobians of the arm in the base frame."""
+
+    def __init__(self) -> None:
+        mjcf = f"<mujoco><compiler angle='radian' autolimits='true'/><worldbody>{fetch.robot_body('', '')}</worldbody></mujoco>"
+        self.model = mujoco.MjModel.from_xml_string(mjcf)
+        self.data = mujoco.MjData(self.model)
+        self._site = self.model.site("end_effector").id
+        self._arm = slice(*_span([int(self.model.joint(name).qposadr[0]) for name in JOINT_NAMES]))
+        self._base = slice(*_span([int(self.model.joint(name).qposadr[0]) for name in BASE_JOINT_NAMES]))
+        self.data.qpos[self.model.joint(TORSO_JOINT_NAME).qposadr[0]] = TORSO_START_M
+        self._linear, self._angular = np.zeros((3, self.model.nv)), np.zeros((3, self.model.nv))
+        self.tip = self.data.site_xpos[self._site]
+        self.facing = self.data.site_xmat[self._site, ::3]  # first column: the way the cup faces
+        self._matrix = self.data.site_xmat[self._site]
+
+    def set(self, arm_rad: np.ndarray) -> None:
+        """Put the arm at these angles; `tip` and `facing` are then those of the cup."""
+        self.data.qpos[self._arm] = arm_rad
+        mujoco.mj_kinematics(self.model, self.data)
+
+    def hand(self, arm_rad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Position (3,) and rotation matrix (3, 3) of the end-effector frame at these angles."""
+        self.set(arm_rad)
+        return self.tip.copy(), self._matrix.reshape(3, 3).copy()
+
+    def jacobian(self) -> tuple[np.ndarray, np.ndarray]:
+        """Linear and angular Jacobian of the cup's tip, (3, 7) each, at the angles that were set."""
+        mujoco.mj_comPos(self.model, self.data)
+        mujoco.mj_jacSite(self.model, self.data, self._linear, self._angular, self._site)
+        return self._linear[:, self._arm], self._angular[:, self._arm]  # all joints are of one degree of freedom
+
+
+def _span(addresses: list[int]) -> tuple[int, int]:
+    return addresses[0], addresses[-1] + 1
+
+
+@lru_cache(maxsize=1)
+def arm_model() -> ArmModel:
+    """The robot's arm, one for the process."""
+    return ArmModel()
+
+
+# ------------------------------------------------------------------ inverse kinematics
+
+def ik(point: np.ndarray, axis: np.ndarray | None = None, start_rad: np.ndarray = START_RAD, *,
+       near_rad: np.ndarray | None = None, tolerance_m: float = 0.005, tolerance_rad: float = 0.12,
+       iterations: int = 40) -> np.ndarray | None:
+    """Joint angles (7,) that put the cup's tip at `point` (3,) and, when given, face it along `axis` (3,, unit length).
+
+    Damped least squares from `start_rad`, within the joint limits. The turn about `axis` is free, so two degrees of
+    freedom are left (four without an axis): they keep the joint that is farthest from `near_rad` (default: the start)
+    as near as possible. None when the tolerances are not met.
+    """
+    arm = arm_model()
+    q, near = np.array(start_rad, float), np.array(start_rad if near_rad is None else near_rad, float)
+    target = np.asarray(point, float)
+    facing = np.zeros(3) if axis is None else np.asarray(axis, float)
+    weight = 0.0 if axis is None else _AXIS_WEIGHT_M
+    for i in range(iterations):
+        arm.set(q)
+        linear, angular = arm.jacobian()
+        bias = 0.1 * max(0.0, 1.0 - i / (0.7 * iterations))  # at the end the target alone counts
+        if bias == 0.0 and _met(arm, target, axis, tolerance_m, tolerance_rad):
+            return q
+        _step(q, linear, angular, target, arm.tip, facing, arm.facing, weight, near, bias)
+    arm.set(q)
+    return q if _met(arm, target, axis, tolerance_m, tolerance_rad) else None
+
+
+def _met(arm: ArmModel, target: np.ndarray, axis: np.ndarray | None, tolerance_m: float, tolerance_rad: float) -> bool:
+    off = arm.tip - target
+    if off @ off > tolerance_m * tolerance_m:
+        return False
+    return axis is None or float(arm.facing @ axis) > math.cos(tolerance_rad)
+
+
+_VECTOR, _ROWS = float64[:], float64[:, :]
+
+
+@njit((float64[:, ::1], float64[::1]), cache=True, nogil=True)
+def _solve(matrix, right):
+    """Solve a small positive definite system by Cholesky's factorisation, in place."""
+    n = right.shape[0]
+    for i in range(n):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = math.sqrt(max(total, 1e-12)) if i == j else total / matrix[j, j]
+    for i in range(n):
+        for k in range(i):
+            right[i] -= matrix[i, k] * right[k]
+        right[i] /= matrix[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            right[i] -= matrix[k, i] * right[k]
+        right[i] /= matrix[i, i]
+    return right
+
+
+@njit((float64[::1], _ROWS, _ROWS, _VECTOR, _VECTOR, _VECTOR, _VECTOR, float64, _VECTOR, float64), cache=True, nogil=True)
+def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias):
+    """One Gauss-Newton step on |position error|^2 + |direction error|^2 + bias * |q - near|^p, written into q (7,).
+
+    The power p = 6 of the joint distances is handled by weights that grow with the distance (iteratively reweighted
+    least squares), which approaches the largest distance.
+    """
+    n = q.shape[0]
+    jacobian, error = np.zeros((6, n)), np.zeros(6)
+    jacobian[:3] = linear
+    error[:3] = target - tip
+    for k in range(3):
+        a, b = (k + 1) % 3, (k + 2) % 3
+        error[3 + k] = axis_weight * (facing[a] * axis[b] - facing[b] * axis[a])
+        jacobian[3 + k] = axis_weight * angular[k]
+    if facing[0] * axis[0] + facing[1] * axis[1] + facing[2] * axis[2] < 0.0:  # the sine falls again beyond a quarter
+        size = math.sqrt(error[3] ** 2 + error[4] ** 2 + error[5] ** 2)
+        if size > 1e-9:
+            error[3:] *= axis_weight / size
+    long = math.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2)
+    if long > 0.15:
+        error[:3] *= 0.15 / long
+    if error[3] ** 2 + error[4] ** 2 + error[5] ** 2 > 0.15**2:
+        error[3:] *= 0.15 / math.sqrt(error[3] ** 2 + error[4] ** 2 + error[5] ** 2)
+    largest = 0.2
+    for i in range(n):
+        largest = max(largest, abs(q[i] - near[i]))
+    normal, right = np.zeros((n, n)), np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            for k in range(6):
+                normal[i, j] += jacobian[k, i] * jacobian[k, j]
+        for k in range(6):
+            right[i] += jacobian[k, i] * error[k]
+    for i in range(n):
+        weight = bias * ((abs(q[i] - near[i]) / largest) ** 4 + 0.02)
+        normal[i, i] += weight + 2e-4
+        right[i] += weight * (near[i] - q[i])
+    dq = _solve(normal, right)
+    for i in range(n):
+        q[i] = min(max(q[i] + min(max(dq[i], -0.25), 0.25), LOW_RAD[i] + _MARGIN_RAD), HIGH_RAD[i] - _MARGIN_RAD)
+
+
+def arm_steps(start_rad: np.ndarray, goal_rad: np.ndarray, delta_rad: float = fetch.ARM_DELTA_RAD) -> float:
+    """Fewest steps in which the arm gets from one posture to another."""
+    return float(np.abs(np.asarray(goal_rad) - start_rad).max()) / delta_rad
+
+
+# ------------------------------------------------------------------ commands
+
+def follow(sim: Simulator, goal_rad: np.ndarray, speed: float = 1.0) -> np.ndarray:
+    """Arm command (7,) straight towards a posture; all joints arrive together. `speed` 0..1 of the fastest."""
+    delta = (np.asarray(goal_rad) - sim.arm_targets()) / sim.config.max_joint_delta_rad
+    return delta * (speed / max(speed, float(np.abs(delta).max())))
+
+
+def arrived(sim: Simulator, goal_rad: np.ndarray, tolerance_rad: float = 0.03) -> bool:
+    """True when the motor targets are at a posture and the joints within `tolerance_rad` of it."""
+    at_target = np.abs(np.asarray(goal_rad) - sim.arm_targets()).max() < sim.config.max_joint_delta_rad
+    return bool(at_target and np.abs(goal_rad - sim.arm_positions()).max() < tolerance_rad)
+
+
+def servo(sim: Simulator, world_point: np.ndarray, step_m: float = 0.01, axis: np.ndarray | None = None) -> np.ndarray:
+    """Arm command (7,) that moves the cup's tip straight towards a world point, at most `step_m` in a step.
+
+    With `axis` (world, unit length) the cup also turns to face along it. Slower when a joint would have to be faster
+    than it can.
+    """
+    arm = arm_model()
+    arm.set(sim.arm_positions())
+    linear, angular = arm.jacobian()
+    off = np.array(sim.to_base(tuple(world_point))) - arm.tip
+    off *= min(1.0, step_m / max(float(np.linalg.norm(off)), 1e-9))
+    if axis is None:
+        jacobian, error = linear, off
+    else:
+        turn = np.cross(arm.facing, world_to_base_direction(sim, axis))
+        jacobian = np.vstack([linear, _AXIS_WEIGHT_M * angular])
+        error = np.concatenate([off, _AXIS_WEIGHT_M * np.clip(turn, -0.05, 0.05)])
+    damping = 1e-4 * np.eye(len(error))
+    dq = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + damping, error) / sim.config.max_joint_delta_rad
+    return dq / max(1.0, float(np.abs(dq).max()))
+
+
+def world_to_base_direction(sim: Simulator, direction: np.ndarray) -> np.ndarray:
+    """A world direction (3,) in the base frame."""
+    yaw = sim.base_pose[2]
+    cos, sin = math.cos(yaw), math.sin(yaw)
+    x, y, z = direction
+    return np.array([cos * x + sin * y, cos * y - sin * x, z])
+
+
+def drive(sim: Simulator, goal: Pose2, *, near_m: float = 0.02, reverse: bool | None = None,
+          speed: float = 1.0) -> tuple[float, float]:
+    """Base command (forward, turn) in -1..1 towards a world pose: turn towards it, drive straight, turn to its yaw.
+
+    `reverse` True drives backwards, False forwards, None whichever needs the smaller turn. It keeps no state: call it at
+    every step. It looks for no obstacles. `speed` 0..1 of the fastest.
+    """
+    (x, y, yaw), turn_rad_s = sim.base_pose, sim.config.base_turn_rad_s
+    cos, sin = math.cos(yaw), math.sin(yaw)
+    ahead = cos * (goal[0] - x) + sin * (goal[1] - y)
+    left = cos * (goal[1] - y) - sin * (goal[0] - x)
+    left_to_turn = wrap_angle(goal[2] - yaw)
+    distance = math.hypot(ahead, left)
+    if distance < near_m or (abs(ahead) < near_m and abs(left) < 3 * near_m and abs(left_to_turn) < 0.1):
+        return _limited(_STOP_GAIN * ahead / sim.config.base_speed_m_s, speed), _limited(_TURN_GAIN * left_to_turn / turn_rad_s)
+    backwards = abs(math.atan2(left, ahead)) > math.pi / 2 if reverse is None else reverse
+    sign = -1.0 if backwards else 1.0
+    bearing = math.atan2(sign * left, sign * ahead)
+    aligned = max(0.0, 1.0 - abs(bearing) / _ALIGNED_RAD)
+    forward = sign * min(_STOP_GAIN * distance / sim.config.base_speed_m_s, speed) * aligned
+    return _limited(forward, speed), _limited(_TURN_GAIN * bearing / turn_rad_s)
+
+
+def at_pose(sim: Simulator, goal: Pose2, tolerance_m: float = 0.03, tolerance_rad: float = 0.04) -> bool:
+    """True when the base stands at a world pose."""
+    x, y, yaw = sim.base_pose
+    return math.hypot(goal[0] - x, goal[1] - y) < tolerance_m and abs(wrap_angle(goal[2] - yaw)) < tolerance_rad
+
+
+def drive_steps(sim: Simulator, start: Pose2, goal: Pose2) -> float:
+    """About how many steps `drive` needs from one pose to another: turn, straight, turn."""
+    distance = math.hypot(goal[0] - start[0], goal[1] - start[1])
+    turn = abs(wrap_angle(goal[2] - start[2]))
+    if distance > 0.02:
+        way = math.atan2(goal[1] - start[1], goal[0] - start[0])
+        turns = [abs(wrap_angle(way + back - start[2])) + abs(wrap_angle(goal[2] - way - back)) for back in (0.0, math.pi)]
+        turn = min(turns)
+    seconds = distance / sim.config.base_speed_m_s + turn / sim.config.base_turn_rad_s
+    return seconds / STEP_S + (8.0 if distance > 0.02 else 0.0) + (5.0 if turn > 0.05 else 0.0)
+
+
+def _limited(value: float, limit: float = 1.0) -> float:
+    return min(max(value, -limit), limit)

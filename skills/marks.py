@@ -1,0 +1,66 @@
+"""What several skills show a spectator, marks in the picture (`rearrange.picture`) and words; the policy sees none of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.objects import OBJECTS
+
+if TYPE_CHECKING:
+    from rearrange.picture import Ghost, Sphere, WireBox
+    from rearrange.simulator import Simulator
+
+_BOX_RGB, _REST_RGB, _GOAL_RGB = (1.0, 0.8, 0.0), (0.2, 0.8, 1.0), (0.2, 0.9, 0.4)
+_BOX_MARGIN_M = 0.01
+
+
+def object_box(sim: Simulator, i: int) -> WireBox:
+    """A wire box around object i, where it is now."""
+    from rearrange.picture import WireBox
+
+    pose = sim.object_pose(i)
+    half = np.array(sim.object_half_extents(i)) + _BOX_MARGIN_M
+    return WireBox(np.array(pose[:3]), half, np.array(pose[3:]), _BOX_RGB)
+
+
+def object_ghost(name: str, pose: tuple[float, ...]) -> Ghost:
+    """A translucent copy of an object at a world pose: where it belongs."""
+    from rearrange.picture import Ghost
+
+    model = OBJECTS[name]
+    return Ghost(model.shape, model.half_size_m, pose[:3], pose[3:], _GOAL_RGB)
+
+
+def rest_ball(sim: Simulator, rest_m: tuple[float, float, float]) -> Sphere:
+    """A small ball where the end-effector has to come to rest (`rest_m`: base frame)."""
+    from rearrange.picture import Sphere
+
+    return Sphere(np.array(sim.from_base(rest_m)), 0.03, _REST_RGB, 0.6)
+
+
+def handle_ball(sim: Simulator, handle: str) -> Sphere:
+    """A ball at the handle of a drawer or door."""
+    from rearrange.picture import Sphere
+
+    return Sphere(np.array(sim.handle_position(handle)), 0.05, _BOX_RGB, 0.6)
+
+
+def goal_ball(point: tuple[float, float]) -> Sphere:
+    """A ball on the floor where the robot has to drive."""
+    from rearrange.picture import Sphere
+
+    return Sphere(np.array((*point, 0.1)), 0.1, _GOAL_RGB, 0.5)
+
+
+def spoken_name(sim: Simulator, i: int) -> str:
+    """Name of object i without its number: `tomato soup can`."""
+    return sim.episode.objects[i].partition("_")[2].replace("_", " ")
+
+
+def held_name(sim: Simulator, target: int | None) -> str:
+    """What the hand holds, in words."""
+    if sim.held is not None:
+        return "the object" if sim.held == target else "another object"
+    return "nothing" if sim.held_handle is None else "a handle"

@@ -1,0 +1,228 @@
+"""Navigate: drive to where the next skill would start, and say so with the stop action.
+
+Observation: depth image; distance and direction of the object, or of its goal when the object is in the hand; which
+skill comes next; place and heading relative to the start; arm joint angles; whether something is held (see
+`NavigateConfig.observation_keys`). The pose that has to be reached is not shown.
+Action: base speed and turn, stop. The hand keeps what it holds. Reward: HAB's with a penalty for touching things, see
+`NavigateConfig.reward_scales`.
+Success: stop is called less than 0.3 m (driving distance) and 0.3 rad from that pose.
+Failure: stop is called elsewhere.
+Start: anywhere in the home where the robot touches nothing, facing anywhere; in one episode of six with the object in
+the hand, and then its goal is where the next skill, Place, starts.
+
+Sources: Habitat 2.0's Navigate (habitat-lab v0.2.2); VER (Wijmans et al. 2022), appendix B: a stop action of its own, a
+force penalty in training, stop masked while the target is more than 2 m away in evaluation (`stop_within_m`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.episodes import NoStartPose
+from rearrange.geometry import wrap_angle
+from rearrange.navigation import CELL_M, floor_grid
+from skills.articulated import start_before
+from skills.close_cabinet import CloseCabinetConfig
+from skills.close_fridge import CloseFridgeConfig
+from skills.marks import goal_ball, held_name, object_box, object_ghost, spoken_name
+from skills.open_cabinet import OpenCabinetConfig
+from skills.open_fridge import OpenFridgeConfig
+from skills.skill import Skill, contact_terms, merge_scales, stands_free, start_near
+
+if TYPE_CHECKING:
+    from rearrange.episodes import Episode
+    from rearrange.layout_parts import Receptacle
+    from rearrange.simulator import Simulator
+    from skills.skill import Mark
+
+REWARD_SCALES = {
+    "distance": 10.0,  # per metre of driving distance nearer to the goal pose
+    "angle": 1.0,  # per radian nearer to its heading, near it
+    "success": 10.0,
+    "bad_stop": 0.0,  # stop called elsewhere
+    "hold_broken": -10.0,  # what was held is lost
+    "force": -0.001,  # per newton that the contact force on arm and load rises
+    "base_contact": -0.05,  # at the full push of the base's motors
+    "slack": 0.0,  # every step
+}
+
+_ARTICULATED = {"open_cabinet": OpenCabinetConfig(), "close_cabinet": CloseCabinetConfig(),
+                "open_fridge": OpenFridgeConfig(), "close_fridge": CloseFridgeConfig()}
+_CLOSED_BELOW = 0.15  # m or rad, HAB's predicates closed_cab and closed_fridge
+_OPENED_ABOVE = {"cabinet": 0.35, "fridge": 1.07}  # m or rad, opened_cab and opened_fridge
+_MAX_SNAP_M = 0.2  # from the pose at which the next skill starts to the nearest floor that a robot can drive to
+_START_TRIES = 100
+
+
+@dataclass(frozen=True)
+class NavigateConfig:
+    """Choices of the Navigate task; the defaults are HAB's and VER's where they have them."""
+
+    action_parts: tuple[str, ...] = ("base", "stop")
+    observation_keys: tuple[str, ...] = (
+        "depth", "object_to_agent_gps_compass", "nav_to_skill", "gps", "compass", "joint", "is_holding")
+    max_steps: int = 400
+    reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
+    goal_radius_m: float = 0.3  # driving distance
+    goal_angle_rad: float = 0.3
+    angle_reward_within_m: float = 0.6
+    object_in_hand_probability: float = 0.167
+    stop_within_m: float | None = None  # stop is ignored while the target is farther away than this
+    max_force_step_n: float = 1000.0  # cap of the force term in one step
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reward_scales", merge_scales("navigate", REWARD_SCALES, self.reward_scales))
+
+
+class Navigate(Skill):
+    """The Navigate task. See the top of this file."""
+
+    name = "navigate"
+    description = "Drive to where the next skill starts, and stop there."
+    episode_kind = "navigate"
+    failures = ("bad_stop",)
+
+    def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
+        self.config = config
+
+    def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
+        order = int(rng.integers(len(episode.targets)))
+        self.target = list(episode.targets)[order]
+        start = sim.home.layout.receptacle(episode.target_receptacles[order])
+        goal = sim.home.layout.receptacle(episode.goal_receptacles[order])
+        in_hand = rng.random() < self.config.object_in_hand_probability and not _is_shut(sim, goal)
+        kinds = place_kinds(goal) if in_hand else kinds_at(sim, start)
+        self.set_goal(sim, kinds[int(rng.integers(len(kinds)))], goal if in_hand else start, rng)
+        self._start_anywhere(sim, rng)
+        self._distance_m = self.distance_m(sim)
+        self._angle_rad = self.angle_rad(sim)
+        self._path_m = self._distance_m
+
+    def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
+        """Find the pose at which `next_skill` would start at a receptacle for `self.target`; moves the robot there.
+        Raises NoStartPose.
+        """
+        self.next_skill = next_skill
+        self.target_handle = None
+        placing = next_skill.startswith("place")
+        self._held = self.target if placing else None
+        if next_skill in _ARTICULATED:
+            self.target_handle = receptacle.link
+            start_before(sim, receptacle.link, _without_noise(_ARTICULATED[next_skill]), rng)
+        else:
+            point = sim.episode.targets[self.target][:3] if placing else sim.start_positions[self.target]
+            start_near(sim, point, receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=self._held)
+        x, y, self.goal_yaw_rad = sim.base_pose
+        self._grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
+        self._field = self._grid.distances_to(x, y)
+        if math.dist(self._field.goal_m, (x, y)) > _MAX_SNAP_M:
+            raise NoStartPose(f"nobody can drive to where {next_skill} starts at {receptacle.name}")
+
+    def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
+        """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
+        points = self._grid.points_m
+        for _ in range(_START_TRIES):
+            x, y = points[rng.integers(len(points))] + rng.uniform(-0.5, 0.5, 2) * CELL_M
+            yaw = rng.uniform(-math.pi, math.pi)
+            if math.isfinite(self._field.at(x, y)) and stands_free(sim, x, y, yaw, self._held):
+                return
+        raise NoStartPose(f"found no place for the robot in scene {sim.episode.scene}")
+
+    # ------------------------------------------------------------------ judging
+
+    def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
+        """What the policy is told to drive to: the object, or its goal."""
+        return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
+
+    def distance_m(self, sim: Simulator) -> float:
+        """Driving distance to the goal pose; the last known one where no floor is known to be free."""
+        distance = self._field.at(*sim.base_pose[:2])
+        return distance if math.isfinite(distance) else self._distance_m
+
+    def angle_rad(self, sim: Simulator) -> float:
+        """Between the heading and that of the goal pose, 0 to pi."""
+        return abs(wrap_angle(sim.base_pose[2] - self.goal_yaw_rad))
+
+    def success(self, sim: Simulator) -> bool:
+        return self._stopped(sim) and self._is_there(sim)
+
+    def failure(self, sim: Simulator) -> str | None:
+        return "bad_stop" if self._stopped(sim) and not self._is_there(sim) else None
+
+    def _is_there(self, sim: Simulator) -> bool:
+        near = self.distance_m(sim) < self.config.goal_radius_m
+        return near and self.angle_rad(sim) < self.config.goal_angle_rad
+
+    def _stopped(self, sim: Simulator) -> bool:
+        """Stop was called, and counts."""
+        within = self.config.stop_within_m
+        return sim.stop_called and (within is None or math.dist(sim.base_pose[:2], self.nav_point(sim)[:2]) <= within)
+
+    def reward_terms(self, sim: Simulator) -> dict[str, float]:
+        distance, angle = self.distance_m(sim), self.angle_rad(sim)
+        # HAB starts to count the angle one step after the robot has come near.
+        near = max(distance, self._distance_m) < self.config.angle_reward_within_m
+        stopped = self._stopped(sim)
+        there = distance < self.config.goal_radius_m and angle < self.config.goal_angle_rad
+        terms = {
+            "distance": self._distance_m - distance,
+            "angle": self._angle_rad - angle if near else 0.0,
+            "success": float(stopped and there),
+            "bad_stop": float(stopped and not there),
+            "hold_broken": float(sim.hold_broken),
+            **contact_terms(sim, self.config.max_force_step_n),
+            "slack": 1.0,
+        }
+        self._distance_m, self._angle_rad = distance, angle
+        return terms
+
+    # ------------------------------------------------------------------ showing
+
+    def measures(self) -> dict[str, float]:
+        """Where the episode ended relative to the goal pose, and how far the way was at its start."""
+        return {"goal_distance_m": self._distance_m, "goal_angle_rad": self._angle_rad, "path_m": self._path_m}
+
+    def marks(self, sim: Simulator) -> list[Mark]:
+        marks = [object_box(sim, self.target), goal_ball(self._field.goal_m)]
+        if self._held is not None:
+            marks.append(object_ghost(sim.episode.objects[self.target], sim.episode.targets[self.target]))
+        return marks
+
+    def status_lines(self, sim: Simulator) -> list[str]:
+        return [f"next: {self.next_skill.replace('_', ' ')}", f"object: {spoken_name(sim, self.target)}",
+                f"holds {held_name(sim, self.target)}",
+                f"to goal pose {self._distance_m:.2f} m, {self._angle_rad:.2f} rad"]
+
+
+def kinds_at(sim: Simulator, start: Receptacle) -> list[str]:
+    """Skills that could come next with an empty hand, for an object that is on or in `start`: the actions of HAB's
+    planning domain that the state allows.
+    """
+    if start.link is None:
+        return ["pick"]
+    what = "fridge" if start.kind == "fridge" else "cabinet"
+    if _is_shut(sim, start):
+        return [f"open_{what}"]
+    opened = sim.joint_position(start.link) > _OPENED_ABOVE[what]
+    return ["pick_inside", f"close_{what}"] if opened else [f"close_{what}"]
+
+
+def place_kinds(goal: Receptacle) -> list[str]:
+    """The same with the object in the hand, whose goal is on or in `goal`."""
+    return ["place" if goal.link is None else "place_inside"]
+
+
+def _is_shut(sim: Simulator, receptacle: Receptacle) -> bool:
+    return receptacle.link is not None and abs(sim.joint_position(receptacle.link)) < _CLOSED_BELOW
+
+
+def _without_noise(config):
+    """The config of an articulated skill whose start region is its middle (HAB: SPAWN_REGION_SCALE 0)."""
+    middle = sum(config.start_distance_m) / 2
+    return dataclasses.replace(config, start_distance_m=(middle, middle), start_aside_m=0.0, start_yaw_noise_rad=0.0)

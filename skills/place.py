@@ -1,0 +1,156 @@
+"""Place: put the object that is in the hand down at its goal, and bring the hand back to its resting place.
+
+Observation: depth image, goal of the object in the end-effector frame, arm joint angles, whether something is held, the
+vector from the end-effector to its resting place, end-effector position (see `PlaceConfig.observation_keys`).
+Action: arm joint deltas, grip, base speed and turn; without the base for the limited action space of Szot et al.
+(2021). What has been let go cannot be taken again. Reward: HAB's, see `PlaceConfig.reward_scales`.
+Success: the hand empty, the object within 0.15 m of its goal, and the end-effector within 0.15 m of its resting place.
+Failure: too much force on the arm. An object let go elsewhere does not end the episode unless `end_on_drop` says so.
+Start: the object in the hand, held by its top; close to the receptacle on which the goal is, facing it, with noise.
+
+Source: Habitat 2.0's Place (habitat-lab v0.2.2) with the mobile action space of VER (Wijmans et al. 2022, section 4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.errors import UserError
+from skills.marks import held_name, object_box, object_ghost, rest_ball, spoken_name
+from skills.skill import Skill, contact_terms, distance_to_rest, merge_scales, start_near
+
+if TYPE_CHECKING:
+    from rearrange.episodes import Episode
+    from rearrange.simulator import Simulator
+    from skills.skill import Mark
+
+REWARD_SCALES = {
+    "distance": 20.0,  # per metre nearer: object to goal, then, once it is placed, end-effector to rest
+    "placed": 20.0,  # once, when the object is first at its goal and out of the hand
+    "success": 10.0,
+    "dropped": 0.0,  # once, when it is first let go elsewhere
+    "hold_broken": -10.0,
+    "force": -0.001,  # per newton that the arm's contact force rises
+    "force_limit": -10.0,
+    "base_contact": -0.05,  # at the full push of the base's motors
+    "slack": 0.0,  # every step
+}
+
+
+@dataclass(frozen=True)
+class PlaceConfig:
+    """Choices of the Place task; the defaults are HAB's where HAB has them."""
+
+    action_parts: tuple[str, ...] = ("arm", "grip", "base")  # ("arm", "grip") is the limited action space
+    observation_keys: tuple[str, ...] = (
+        "depth", "obj_goal", "joint", "is_holding", "relative_resting_position", "ee_pos")
+    max_steps: int = 200
+    reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
+    rest_position_m: tuple[float, float, float] = (0.5, 0.0, 1.0)  # of the end-effector, base frame
+    rest_radius_m: float = 0.15
+    goal_radius_m: float = 0.15
+    max_accumulated_force_n: float = 5000.0  # of the arm, over the episode
+    max_force_step_n: float = 1000.0  # cap of the force term in one step
+    end_on_drop: bool = False  # HAB lets the episode go on although the object cannot be taken again
+    start_position_noise_m: float = 0.05
+    start_yaw_noise_rad: float = 0.15
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reward_scales", merge_scales("place", REWARD_SCALES, self.reward_scales))
+        if len(self.rest_position_m) != 3:
+            raise UserError(f"skill.rest_position_m={list(self.rest_position_m)} must be three numbers: x, y, z in the "
+                            "base frame, in metres.")
+
+
+class Place(Skill):
+    """The Place task. See the top of this file."""
+
+    name = "place"
+    description = "Put the object in the hand down at its goal and bring the hand back to rest."
+    episode_kind = "place"
+    failures = ("dropped", "force_limit")
+
+    def __init__(self, config: PlaceConfig = PlaceConfig()) -> None:
+        self.config = config
+
+    def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
+        order = int(rng.integers(len(episode.targets)))
+        self.target = sim.wanted = list(episode.targets)[order]
+        self.goal_pose = episode.targets[self.target]
+        start_near(sim, self.goal_pose[:3], sim.home.layout.receptacle(episode.goal_receptacles[order]), rng,
+                   position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
+                   held=self.target)
+        self._ever_placed = self._ever_dropped = False
+        self._placed = False  # at the last step
+        self._distance_m = self._distance(sim)
+
+    def grip_command(self, sim: Simulator, grip: float) -> float:
+        return grip if sim.is_holding else -1.0  # HAB does not let it take anything again
+
+    def success(self, sim: Simulator) -> bool:
+        at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
+        return at_rest and self._is_placed(sim)
+
+    def failure(self, sim: Simulator) -> str | None:
+        if sim.accumulated_arm_force_n > self.config.max_accumulated_force_n:
+            return "force_limit"
+        if self.config.end_on_drop and self._is_dropped(sim):
+            return "dropped"
+        return None
+
+    def reward_terms(self, sim: Simulator) -> dict[str, float]:
+        failure = self.failure(sim)
+        was_placed, self._placed = self._placed, self._is_placed(sim)
+        distance = self._distance(sim)
+        # When the object arrives or leaves, the distance changes its meaning: no progress is counted then.
+        nearer = 0.0 if self._placed != was_placed else self._distance_m - distance
+        self._distance_m = distance
+        placed_now = self._placed and not self._ever_placed
+        dropped_now = self._is_dropped(sim) and not (self._ever_dropped or self._ever_placed)
+        self._ever_placed |= placed_now
+        self._ever_dropped |= dropped_now
+        return {
+            "distance": nearer,
+            "placed": float(placed_now),
+            "success": float(failure is None and self.success(sim)),
+            "dropped": float(dropped_now),
+            "hold_broken": float(sim.hold_broken),
+            "force_limit": float(failure == "force_limit"),
+            **contact_terms(sim, self.config.max_force_step_n),
+            "slack": 1.0,
+        }
+
+    def measures(self) -> dict[str, float]:
+        """How far the episode got; `dropped_first`: it was let go elsewhere before it was at its goal."""
+        return {"placed": float(self._ever_placed), "dropped_first": float(self._ever_dropped)}
+
+    def marks(self, sim: Simulator) -> list[Mark]:
+        ghost = object_ghost(sim.episode.objects[self.target], self.goal_pose)
+        return [object_box(sim, self.target), ghost, rest_ball(sim, self.config.rest_position_m)]
+
+    def status_lines(self, sim: Simulator) -> list[str]:
+        to_rest = distance_to_rest(sim, self.config.rest_position_m)
+        return [f"object: {spoken_name(sim, self.target)}", f"holds {held_name(sim, self.target)}",
+                f"object to goal {self._to_goal(sim):.2f} m", f"hand to rest {to_rest:.2f} m"]
+
+    def _to_goal(self, sim: Simulator) -> float:
+        return math.dist(sim.object_position(self.target), self.goal_pose[:3])
+
+    def _is_placed(self, sim: Simulator) -> bool:
+        """The hand is empty and the object is at its goal."""
+        return not sim.is_holding and self._to_goal(sim) < self.config.goal_radius_m
+
+    def _is_dropped(self, sim: Simulator) -> bool:
+        """The hand is empty and the object is not at its goal."""
+        return not sim.is_holding and self._to_goal(sim) >= self.config.goal_radius_m
+
+    def _distance(self, sim: Simulator) -> float:
+        """From the object to its goal, or once it is placed from the end-effector to rest (m)."""
+        if self._placed:
+            return distance_to_rest(sim, self.config.rest_position_m)
+        return self._to_goal(sim)
