@@ -1,0 +1,146 @@
+"""Can the robot do what an episode asks, in the scene where it takes place? Every mistake is one sentence."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from rearrange.compiled_home import scene_layout
+from rearrange.containers import inside_at, kind_of
+from rearrange.episode_generator import OPEN_M_OR_RAD, REACH_M, REACH_UNDER_M, _Surface, _surfaces
+from rearrange.episodes import Episode
+from rearrange.errors import UserError
+from rearrange.fetch import ARM_START_RAD
+from rearrange.geometry import PlanePose, rotate, to_frame
+from rearrange.navigation import CELL_M, FloorGrid, floor_grid
+from rearrange.simulator import Simulator
+
+MAX_SETTLE_M = 0.03  # farther than this from where the episode puts it, an object does not rest there
+_REACH_SLACK_M = 0.05  # for objects that settled a little farther in, and for episodes of others
+_ABOVE_M = (-0.03, 0.25)  # the middle of an object over the surface on which it stands
+_BACK_M = tuple(0.30 + 0.05 * i for i in range(12))  # from the edge of the receptacle to the robot's middle
+_ASIDE_M = (0.0, -0.15, 0.15, -0.3, 0.3)
+_START_TRIES = 500
+
+
+def check_episode(sim: Simulator, episode: Episode) -> None:
+    """Load an episode and raise UserError if it cannot be solved where it takes place. The robot is left outside."""
+    layout = scene_layout(episode.scene)
+    where = f"episode {episode.id!r}"
+    if not episode.targets:
+        raise UserError(f"{where} moves no object; its 'targets' should hold at least one.")
+    ranges = {body.name: body.range_m_or_rad for body in layout.bodies}
+    for joint, value in episode.articulated.items():
+        if joint not in ranges:
+            raise UserError(f"{where}: scene {episode.scene} has no joint {joint!r}; it has {', '.join(ranges)}.")
+        if not ranges[joint][0] - 1e-6 <= value <= ranges[joint][1] + 1e-6:
+            raise UserError(f"{where}: joint {joint} cannot stand at {value:g}; it moves from {ranges[joint][0]:g} to "
+                            f"{ranges[joint][1]:g}.")
+    sim.reset(episode)
+    moved = [math.dist(now, pose[:3]) for now, pose in zip(sim.start_positions, episode.start_poses)]
+    worst = int(np.argmax(moved))
+    if moved[worst] > MAX_SETTLE_M:
+        raise UserError(f"{where}: {episode.objects[worst]} does not rest where the episode puts it; it moved {moved[worst]:.2f} m.")
+    for index, goal in episode.targets.items():
+        name = episode.objects[index]
+        for what, point in (("object", sim.start_positions[index]), ("goal of", goal[:3])):
+            if standing_pose(sim, episode, point, is_goal=what != "object") is None:
+                spot = ", ".join(f"{value:.2f}" for value in point)
+                raise UserError(f"{where}: the robot cannot reach the {what} {name} at ({spot}) in scene {episode.scene}.")
+    if episode.robot_start is not None and not _free(sim, episode, *episode.robot_start):
+        x, y, yaw = episode.robot_start
+        raise UserError(f"{where}: the robot cannot start at ({x:.2f}, {y:.2f}), {yaw:.2f} rad: it would touch something or stand "
+                        "off the floor that it can drive on.")
+    for joint in ranges:
+        sim.set_joint(joint, episode.articulated.get(joint, 0.0))
+
+
+def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> PlanePose:
+    """A pose anywhere on the floor, facing anywhere, where the robot touches nothing; the episode is loaded."""
+    points = _grid(episode.scene, _openings(episode)).points_m
+    for _ in range(_START_TRIES):
+        x, y = (points[rng.integers(len(points))] + rng.uniform(-0.5, 0.5, 2) * CELL_M).tolist()
+        yaw = float(rng.uniform(-math.pi, math.pi))
+        if _free(sim, episode, x, y, yaw):
+            return x, y, yaw
+    raise UserError(f"episode {episode.id!r}: found no place for the robot in scene {episode.scene}.")
+
+
+def standing_pose(sim: Simulator, episode: Episode, point: tuple[float, ...], is_goal: bool = False) -> PlanePose | None:
+    """The nearest place before the receptacle under a point where the robot can stand, facing the point, and to which it
+    can drive; None when there is none, or nothing under the point, or it is too far in. What is shut is opened first:
+    a point in a shut drawer moves out with it, but a goal is given where it is when the drawer is out.
+    """
+    layout = sim.home.layout
+    openings = dict(_openings(episode))
+    shut = [body.name for body in layout.bodies if openings.get(body.name, 0.0) < 0.5 * OPEN_M_OR_RAD[kind_of(body.name)]]
+    for joint in shut:
+        wide = OPEN_M_OR_RAD[kind_of(joint)]
+        if inside_at(layout, point, joint, openings.get(joint, 0.0)) or (is_goal and inside_at(layout, point, joint, wide)):
+            if kind_of(joint) == "drawer" and not is_goal:
+                body = next(body for body in layout.bodies if body.name == joint)
+                (x0, y0, _), (x1, y1, _) = body.pose(openings.get(joint, 0.0)), body.pose(wide)
+                point = (point[0] + x1 - x0, point[1] + y1 - y0, point[2])
+            openings[joint] = wide
+    surface = _surface_under(_surfaces(layout, openings), point)
+    if surface is None:
+        return None
+    for joint, opening in openings.items():
+        sim.set_joint(joint, opening)
+    grid = _grid(episode.scene, tuple(sorted(openings.items())))
+    try:
+        return next((pose for pose in _before(surface, point) if _stands(sim, grid, *pose)), None)
+    finally:
+        for joint in openings:
+            sim.set_joint(joint, episode.articulated.get(joint, 0.0))
+
+
+def _surface_under(surfaces: dict[str, _Surface], point: tuple[float, ...]) -> _Surface | None:
+    """The receptacle on which a point lies: the highest one under it."""
+    found = []
+    for surface in surfaces.values():
+        x, y = to_frame(point[0], point[1], (surface.center_m[0], surface.center_m[1], surface.yaw_rad))
+        above = point[2] - surface.center_m[2]
+        half = surface.receptacle.half_extents_m
+        if abs(x) <= half[0] + 0.01 and abs(y) <= half[1] + 0.01 and _ABOVE_M[0] <= above <= _ABOVE_M[1]:
+            found.append(surface)
+    return max(found, key=lambda surface: surface.center_m[2], default=None)
+
+
+def _before(surface: _Surface, point: tuple[float, ...]):
+    """Poses before the edges from which a point is within reach, the nearest first."""
+    x, y = to_frame(point[0], point[1], (surface.center_m[0], surface.center_m[1], surface.yaw_rad))
+    limit = REACH_UNDER_M.get(surface.receptacle.kind, REACH_M) + _REACH_SLACK_M
+    for side in sorted(surface.local_sides, key=lambda normal: surface.depth_behind(x, y, normal)):
+        depth = surface.depth_behind(x, y, side)
+        if depth > limit:
+            continue
+        out_x, out_y = rotate(*side, surface.yaw_rad)
+        for back in _BACK_M:
+            for aside in _ASIDE_M:
+                at_x = point[0] + out_x * (depth + back) - out_y * aside
+                at_y = point[1] + out_y * (depth + back) + out_x * aside
+                yield at_x, at_y, math.atan2(point[1] - at_y, point[0] - at_x)
+
+
+def _free(sim: Simulator, episode: Episode, x: float, y: float, yaw: float) -> bool:
+    return _stands(sim, _grid(episode.scene, _openings(episode)), x, y, yaw)
+
+
+def _stands(sim: Simulator, grid: FloorGrid, x: float, y: float, yaw: float) -> bool:
+    """The robot can drive to this pose and touches nothing there, its arm at rest."""
+    if not grid.is_reachable(x, y):
+        return False
+    sim.place_robot(x, y, yaw, ARM_START_RAD)
+    return not sim.robot_collides()
+
+
+def _openings(episode: Episode) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(episode.articulated.items()))
+
+
+@lru_cache(maxsize=512)
+def _grid(scene: str, openings: tuple[tuple[str, float], ...]) -> FloorGrid:
+    return floor_grid(scene_layout(scene), openings=dict(openings))
