@@ -14,6 +14,7 @@ from rearrange.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_START_RAD
 from rearrange.geometry import PlanePose, rotate, to_frame
+from rearrange.layout_parts import Receptacle
 from rearrange.navigation import CELL_M, FloorGrid, floor_grid
 from rearrange.simulator import Simulator
 
@@ -144,3 +145,10 @@ def _openings(episode: Episode) -> tuple[tuple[str, float], ...]:
 @lru_cache(maxsize=512)
 def _grid(scene: str, openings: tuple[tuple[str, float], ...]) -> FloorGrid:
     return floor_grid(scene_layout(scene), openings=dict(openings))
+
+
+def receptacle_under(sim: Simulator, point: tuple[float, ...]) -> Receptacle | None:
+    """What a point lies on, as drawers and doors stand now; None on the floor."""
+    openings = {body.name: sim.joint_position(body.name) for body in sim.home.layout.bodies}
+    surface = _surface_under(_surfaces(sim.home.layout, openings), point)
+    return None if surface is None else surface.receptacle

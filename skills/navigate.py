@@ -88,6 +88,8 @@ class Navigate(Skill):
     episode_kind = "navigate"
     failures = ("bad_stop",)
 
+    point: tuple[float, float, float] | None = None  # set by a planner that sends the robot elsewhere than to the object
+
     def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
         self.config = config
 
@@ -138,6 +140,8 @@ class Navigate(Skill):
 
     def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
         """What the policy is told to drive to: the object, or its goal."""
+        if self.point is not None:
+            return self.point
         return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
 
     def distance_m(self, sim: Simulator) -> float:

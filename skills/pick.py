@@ -80,10 +80,15 @@ class Pick(Skill):
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = int(rng.integers(len(episode.targets)))
-        self.target = sim.wanted = list(episode.targets)[order]
+        target = list(episode.targets)[order]
         receptacles = {receptacle.name: receptacle for receptacle in sim.home.layout.receptacles}
-        start_near(sim, sim.start_positions[self.target], receptacles[episode.target_receptacles[order]], rng,
+        start_near(sim, sim.start_positions[target], receptacles[episode.target_receptacles[order]], rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad)
+        self.begin(sim, target)
+
+    def begin(self, sim: Simulator, target: int) -> None:
+        """Start on this object from where the robot stands."""
+        self.target = sim.wanted = target
         self._picked = False
         self._distance_m = self._distance(sim)
 
