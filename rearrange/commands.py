@@ -38,7 +38,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     except ValueError as error:
         raise UserError(str(error)) from error
     probe = _probe(skill, env)
-    engine = _per_action_std(engine, plain, probe)
+    engine = _per_action(engine, plain, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
     _check_network(engine, probe, resume_from)
     run.create()
@@ -119,8 +119,7 @@ def engine_config(plain: dict[str, Any]):
 
     policy = {k: v for k, v in plain["policy"].items() if k not in GLUE_KEYS}
     ppo = plain["ppo"] | {"entropy_bounds": tuple(plain["ppo"]["entropy_bounds"])}
-    if isinstance(policy["log_std_init"], list):
-        policy["log_std_init"] = tuple(policy["log_std_init"])
+    policy = {k: tuple(v) if isinstance(v, list) else v for k, v in policy.items()}
     keys = ("steps", "seed", "device", "torch_threads", "checkpoint_every_s", "log_every_s", "episode_window")
     return TrainConfig(**{k: plain[k] for k in keys}, policy=PolicyConfig(**policy), ppo=PPOConfig(**ppo),
                        collect=CollectConfig(**plain["trainer"]))
@@ -128,7 +127,7 @@ def engine_config(plain: dict[str, Any]):
 
 def env_settings(plain: dict[str, Any], split: str, image_size: int) -> tuple[str, dict[str, Any]]:
     """Skill name and the settings that `skills.make_env` takes."""
-    skill = {k: v for k, v in plain["skill"].items() if k not in ("name", "initial_std")}
+    skill = {k: v for k, v in plain["skill"].items() if k not in ("name", "initial_std", "initial_mean")}
     sim = {("sim" if k == "name" else k): v for k, v in plain["sim"].items() if v is not None}
     return plain["skill"]["name"], skill | sim | {"split": split, "depth_size": image_size}
 
@@ -160,20 +159,24 @@ def _probe(skill: str, env: dict[str, Any]):
     return probe
 
 
-def _per_action_std(engine, plain: dict[str, Any], env):
-    """The initial standard deviation of each part of the action, where the skill names one (skill.initial_std)."""
+def _per_action(engine, plain: dict[str, Any], env):
+    """Initial mean and standard deviation of each part of the action, where the skill names them (skill.initial_mean,
+    skill.initial_std).
+    """
     import dataclasses
     import math
 
-    stds = plain["skill"].get("initial_std")
-    if not stds or isinstance(engine.policy.log_std_init, tuple):
-        return engine
-    known = [name for name, _ in env.action_parts]
-    values: list[float] = []
-    for name, part in env.action_parts:
-        std = stds.get(name)
-        values += [engine.policy.log_std_init if std is None else math.log(std)] * (part.stop - part.start)
-    return dataclasses.replace(engine, policy=dataclasses.replace(engine.policy, log_std_init=tuple(values))) if known else engine
+    policy, changes = engine.policy, {}
+    for key, field, convert in (("initial_mean", "mean_init", float), ("initial_std", "log_std_init", math.log)):
+        chosen, default = plain["skill"].get(key), getattr(policy, field)
+        if not chosen or isinstance(default, tuple):
+            continue
+        values: list[float] = []
+        for name, part in env.action_parts:
+            value = chosen.get(name)
+            values += [default if value is None else convert(value)] * (part.stop - part.start)
+        changes[field] = tuple(values)
+    return dataclasses.replace(engine, policy=dataclasses.replace(policy, **changes))
 
 
 def _check_network(engine, env, resume_from: Path | None) -> None:
@@ -183,9 +186,11 @@ def _check_network(engine, env, resume_from: Path | None) -> None:
     from trainer.checkpoint import CheckpointError, load_checkpoint
     from trainer.policy import Policy
 
-    log_std, actions = engine.policy.log_std_init, env.action_space.shape[0]
-    if isinstance(log_std, tuple) and len(log_std) != actions:
-        raise UserError(f"policy.log_std_init has {len(log_std)} numbers; it must be one number, or one for each of the {actions} actions.")
+    actions = env.action_space.shape[0]
+    for name in ("mean_init", "log_std_init"):
+        value = getattr(engine.policy, name)
+        if isinstance(value, tuple) and len(value) != actions:
+            raise UserError(f"policy.{name} has {len(value)} numbers; it must be one number, or one for each of the {actions} actions.")
     try:
         if engine.device != "auto":
             torch.zeros(1, device=engine.device)

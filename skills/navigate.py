@@ -67,7 +67,7 @@ class NavigateConfig:
     action_parts: tuple[str, ...] = ("base", "stop")
     observation_keys: tuple[str, ...] = (
         "depth", "object_to_agent_gps_compass", "nav_to_skill", "gps", "compass", "joint", "is_holding")
-    max_steps: int = 400
+    max_steps: int = 600  # HAB: 400, with a base 3.75 times as fast as the default here
     reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
     goal_radius_m: float = 0.3  # driving distance
     goal_angle_rad: float = 0.3
@@ -108,7 +108,9 @@ class Navigate(Skill):
 
     def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
         """Find the pose at which `next_skill` would start at a receptacle for `self.target`; moves the robot there.
-        Raises NoStartPose.
+
+        Leaves it in `goal_pose` (x, y, yaw; on the floor grid, as HAB snaps it to its navigation mesh) and the driving
+        distances to it in `field`. Raises NoStartPose.
         """
         self.next_skill = next_skill
         self.target_handle = None
@@ -120,10 +122,11 @@ class Navigate(Skill):
         else:
             point = sim.episode.targets[self.target][:3] if placing else sim.start_positions[self.target]
             start_near(sim, point, receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=self._held)
-        x, y, self.goal_yaw_rad = sim.base_pose
+        x, y, yaw = sim.base_pose
         self._grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
-        self._field = self._grid.distances_to(x, y)
-        if math.dist(self._field.goal_m, (x, y)) > _MAX_SNAP_M:
+        self.field = self._grid.distances_to(x, y)
+        self.goal_pose = (*self.field.goal_m, yaw)
+        if math.dist(self.field.goal_m, (x, y)) > _MAX_SNAP_M:
             raise NoStartPose(f"nobody can drive to where {next_skill} starts at {receptacle.name}")
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
@@ -132,7 +135,7 @@ class Navigate(Skill):
         for _ in range(_START_TRIES):
             x, y = points[rng.integers(len(points))] + rng.uniform(-0.5, 0.5, 2) * CELL_M
             yaw = rng.uniform(-math.pi, math.pi)
-            if math.isfinite(self._field.at(x, y)) and stands_free(sim, x, y, yaw, self._held):
+            if math.isfinite(self.field.at(x, y)) and stands_free(sim, x, y, yaw, self._held):
                 return
         raise NoStartPose(f"found no place for the robot in scene {sim.episode.scene}")
 
@@ -146,12 +149,12 @@ class Navigate(Skill):
 
     def distance_m(self, sim: Simulator) -> float:
         """Driving distance to the goal pose; the last known one where no floor is known to be free."""
-        distance = self._field.at(*sim.base_pose[:2])
+        distance = self.field.at(*sim.base_pose[:2])
         return distance if math.isfinite(distance) else self._distance_m
 
     def angle_rad(self, sim: Simulator) -> float:
         """Between the heading and that of the goal pose, 0 to pi."""
-        return abs(wrap_angle(sim.base_pose[2] - self.goal_yaw_rad))
+        return abs(wrap_angle(sim.base_pose[2] - self.goal_pose[2]))
 
     def success(self, sim: Simulator) -> bool:
         return self._stopped(sim) and self._is_there(sim)
@@ -193,7 +196,7 @@ class Navigate(Skill):
         return {"goal_distance_m": self._distance_m, "goal_angle_rad": self._angle_rad, "path_m": self._path_m}
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        marks = [object_box(sim, self.target), goal_ball(self._field.goal_m)]
+        marks = [object_box(sim, self.target), goal_ball(self.goal_pose[:2])]
         if self._held is not None:
             marks.append(object_ghost(sim.episode.objects[self.target], sim.episode.targets[self.target]))
         return marks

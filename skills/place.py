@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 REWARD_SCALES = {
     "distance": 20.0,  # per metre nearer: object to goal, then, once it is placed, end-effector to rest
-    "placed": 20.0,  # once, when the object is first at its goal and out of the hand
+    "placed": 20.0,  # once, when the object is let go at its goal
     "success": 10.0,
-    "dropped": 0.0,  # once, when it is first let go elsewhere
+    "dropped": 0.0,  # once, when it is let go elsewhere
     "hold_broken": -10.0,
     "force": -0.001,  # per newton that the arm's contact force rises
     "force_limit": -10.0,
@@ -90,7 +90,7 @@ class Place(Skill):
         """Start on this object, which is in the hand, from where the robot stands."""
         self.target = sim.wanted = target
         self.goal_pose = sim.episode.targets[target]
-        self._ever_placed = self._ever_dropped = False
+        self._let_go = self._put_down = False
         self._placed = False  # at the last step
         self._distance_m = self._distance(sim)
 
@@ -115,10 +115,10 @@ class Place(Skill):
         # When the object arrives or leaves, the distance changes its meaning: no progress is counted then.
         nearer = 0.0 if self._placed != was_placed else self._distance_m - distance
         self._distance_m = distance
-        placed_now = self._placed and not self._ever_placed
-        dropped_now = self._is_dropped(sim) and not (self._ever_dropped or self._ever_placed)
-        self._ever_placed |= placed_now
-        self._ever_dropped |= dropped_now
+        let_go_now = not (sim.is_holding or self._let_go)
+        placed_now, dropped_now = let_go_now and self._placed, let_go_now and not self._placed
+        self._let_go |= let_go_now
+        self._put_down |= placed_now
         return {
             "distance": nearer,
             "placed": float(placed_now),
@@ -131,8 +131,8 @@ class Place(Skill):
         }
 
     def measures(self) -> dict[str, float]:
-        """How far the episode got; `dropped_first`: it was let go elsewhere before it was at its goal."""
-        return {"placed": float(self._ever_placed), "dropped_first": float(self._ever_dropped)}
+        """How far the episode got: the object was let go at its goal, or elsewhere, or not at all."""
+        return {"placed": float(self._put_down), "let_go_elsewhere": float(self._let_go and not self._put_down)}
 
     def marks(self, sim: Simulator) -> list[Mark]:
         ghost = object_ghost(sim.episode.objects[self.target], self.goal_pose)

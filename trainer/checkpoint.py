@@ -91,8 +91,7 @@ def load_policy(content: dict[str, Any]) -> Policy:
 
 def policy_config(plain: dict[str, Any]) -> PolicyConfig:
     """PolicyConfig from the plain values of a checkpoint."""
-    log_std = plain["log_std_init"]
-    return PolicyConfig(**plain | {"log_std_init": tuple(log_std) if isinstance(log_std, (list, tuple)) else log_std})
+    return PolicyConfig(**{key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()})
 
 
 def policy_content(policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> dict[str, Any]:

@@ -20,6 +20,7 @@ class PolicyConfig:
     body_size: int = 256  # width of the MLP before the LSTM; 0 = none
     body_layers: int = 2
     tanh_mean: bool = False  # squash the Gaussian's mean with tanh
+    mean_init: float | tuple[float, ...] = 0.0  # of the Gaussian's mean: one value, or one per action dimension
     log_std_init: float | tuple[float, ...] = -0.5  # one value, or one per action dimension
     log_std_min: float = -5.0
     log_std_max: float = 2.0

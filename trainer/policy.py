@@ -59,6 +59,9 @@ class Policy(nn.Module):
         self.lstm = _lstm(width, config.hidden_size, config.lstm_layers) if config.lstm_layers else None
         head_width = (config.hidden_size if self.lstm else 0) + (width if config.skip or not self.lstm else 0)
         self.mean = orthogonal(nn.Linear(head_width, self.action_size), 0.01)
+        if not self.discrete:
+            mean = torch.as_tensor(config.mean_init, dtype=torch.float32).expand(self.action_size)
+            self.mean.bias.data[:] = torch.atanh(mean.clamp(-0.99, 0.99)) if config.tanh_mean else mean
         self.value = orthogonal(nn.Linear(head_width, 1), 1.0)
         log_std = torch.as_tensor(config.log_std_init, dtype=torch.float32).expand(self.action_size).clone()
         self.log_std = None if self.discrete else nn.Parameter(log_std)

@@ -48,6 +48,7 @@ def test_settings(tmp_path, line, words):
     ("train skill=pick device=warp", ("device=warp",)),
     ("train skill=pick policy=light policy.image_size=3", ("policy",)),
     ("train skill=pick policy.log_std_init=[1,2]", ("policy.log_std_init", "10 actions")),
+    ("train skill=pick policy.mean_init=[1,2]", ("policy.mean_init", "10 actions")),
     ("train skill=pick skill.action_parts=[leg]", ("leg", "arm, grip, base")),
     ("train skill=pick skill.observation_keys=[smell]", ("smell", "obj_start")),
     ("train skill=pick skill.rest_position_m=[1]", ("rest_position_m",)),

@@ -75,6 +75,14 @@ def test_gaussian_matches_torch_distributions():
     assert torch.allclose(entropy, reference.entropy(), atol=1e-5)
 
 
+@pytest.mark.parametrize("squashed", [False, True])
+def test_the_first_actions_have_the_mean_that_is_asked_for(squashed):
+    policy = Policy(DICT, BOX, PolicyConfig(mean_init=(0.5, 0.0, -0.8), tanh_mean=squashed))
+    obs = {"depth": torch.rand(64, 64, 64, 1), "joint": torch.randn(64, 5)}
+    mean = policy.act(obs, torch.zeros(64, policy.state_size), torch.zeros(64, 3), deterministic=True).action
+    assert torch.allclose(mean.mean(0), torch.tensor([0.5, 0.0, -0.8]), atol=0.1)
+
+
 def test_blind_ignores_images_and_unknown_spaces_are_refused():
     assert Policy(DICT, BOX, CONFIGS["blind"]).image_keys == []
     with pytest.raises(ValueError, match="Box keys only"):
