@@ -199,7 +199,6 @@ class Executor:
         step = self.steps[self.at]
         record.ended, record.effects_hold = ended, self._effects_hold(step)
         if step.skill == "navigate" and self._has_goal:
-            self._skill._distance_m = math.inf
             record.goal_distance_m, record.goal_angle_rad = self._skill.distance_m(self.sim), self._skill.angle_rad(self.sim)
         if self.rules.drop_wrong_object and step.skill == "pick" and not record.effects_hold and self.sim.held is not None:
             self._move(None, -1.0, None)
@@ -312,13 +311,13 @@ class Executor:
             receptacle = receptacle_under(sim, self.symbols.position(sim, thing))
         kind = step.next_kind or "pick"
         skill.next_skill, skill.target_handle = kind, None
-        skill._held = target if thing in self.symbols.goals else None
         if receptacle is None:
             return False
         try:
             skill.set_goal(shadow, kind, receptacle, self._rng)
         except NoStartPose:
             return False
+        skill.begin(sim)
         return True
 
 

@@ -89,6 +89,7 @@ class Navigate(Skill):
     failures = ("bad_stop",)
 
     point: tuple[float, float, float] | None = None  # set by a planner that sends the robot elsewhere than to the object
+    _held: int | None = None  # the object in the hand, when the next skill places it
 
     def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
         self.config = config
@@ -102,9 +103,13 @@ class Navigate(Skill):
         kinds = place_kinds(goal) if in_hand else kinds_at(sim, start)
         self.set_goal(sim, kinds[int(rng.integers(len(kinds)))], goal if in_hand else start, rng)
         self._start_anywhere(sim, rng)
-        self._distance_m = self.distance_m(sim)
+        self.begin(sim)
+
+    def begin(self, sim: Simulator) -> None:
+        """Start from where the robot stands; `set_goal` has said where to."""
+        self._distance_m = math.inf
+        self._distance_m = self._path_m = self.distance_m(sim)
         self._angle_rad = self.angle_rad(sim)
-        self._path_m = self._distance_m
 
     def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
         """Find the pose at which `next_skill` would start at a receptacle for `self.target`; moves the robot there.
