@@ -70,7 +70,10 @@ class Checker:
                     self.fail(line, "the end of the file, as every '(' is closed", "')'")
                 stack.pop()
             elif not token.startswith(";"):
-                (stack[-1] if stack else root).items.append(Node(line, token))
+                inner = stack[-1] if stack else root
+                if token.startswith(":") and not inner.items and len(stack) > 2:  # a section inside a section
+                    self.fail(line, f"')' to close the '({stack[-2].head or ''}' of line {stack[-2].line}", f"'({token}'")
+                inner.items.append(Node(line, token))
         if stack:
             self.fail(line, f"')' to close the '({stack[-1].head or ''}' of line {stack[-1].line}", "the end of the file")
         if not root.items:

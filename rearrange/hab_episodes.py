@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -27,7 +27,6 @@ from rearrange.containers import kind_of
 from rearrange.episode_generator import MAX_ON, MIN_MOVE_M, OPEN_M_OR_RAD, _place, _Surface, _surfaces
 from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
-from rearrange.geometry import to_frame
 from rearrange.layout_parts import Receptacle
 from rearrange.layouts import SPLIT_FAMILIES, Layout
 from rearrange.objects import OBJECTS
@@ -43,7 +42,7 @@ _PLACE_TRIES = 60
 @dataclass(frozen=True)
 class Scenario:
     """What the episodes of a scenario are like. Places are kinds of receptacles ("table"), names of one
-    ("dining_table"), "open": any of those on which HAB leaves things, or "right_top_drawer".
+    ("dining_table"), "open": any of those on which HAB leaves things, or "top_drawer".
     """
 
     name: str
@@ -155,8 +154,10 @@ def _draw_names(scenario: Scenario, rng: np.random.Generator) -> list[str]:
 
 def receptacles_called(layout: Layout, word: str, scenario: str) -> list[Receptacle]:
     """What a word of a scenario means in a home: a kind of receptacle, the name of one, or "open"."""
-    if word == "right_top_drawer":  # HAB's drawer_right_top
-        return [max((r for r in layout.receptacles if r.kind == "drawer"), key=_right_and_high(layout))]
+    if word == "top_drawer":  # as HAB's drawer_right_top; in our kitchens the right one can be in a corner
+        heights = {body.name: body.position_m[2] for body in layout.bodies}
+        drawers = [r for r in layout.receptacles if r.kind == "drawer"]
+        return [r for r in drawers if heights[r.parent] > max(heights[other.parent] for other in drawers) - 0.1]
     kinds = HAB_OPEN if word == "open" else (word,)
     found = [r for r in layout.receptacles if r.kind in kinds or r.name == word]
     if not found:
@@ -164,17 +165,6 @@ def receptacles_called(layout: Layout, word: str, scenario: str) -> list[Recepta
         raise UserError(f"scenario {scenario}: home {layout.name} has no place called {word!r}; it has open, "
                         f"{', '.join(known)}, and by name {', '.join(r.name for r in layout.receptacles)}.")
     return found
-
-
-def _right_and_high(layout: Layout) -> Callable[[Receptacle], tuple[float, float]]:
-    """Order of drawers as one faces the counter: how far to the right, then how high."""
-    bodies = {body.name: body for body in layout.bodies}
-
-    def key(receptacle: Receptacle) -> tuple[float, float]:
-        body = bodies[receptacle.parent]
-        return round(to_frame(body.position_m[0], body.position_m[1], layout.counter_pose)[1], 3), body.position_m[2]
-
-    return key
 
 
 def _draw_receptacle(layout: Layout, word: str, scenario: Scenario, rng: np.random.Generator) -> Receptacle:

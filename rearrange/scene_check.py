@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -13,16 +14,21 @@ from rearrange.episode_generator import OPEN_M_OR_RAD, REACH_M, REACH_UNDER_M, _
 from rearrange.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_START_RAD
-from rearrange.geometry import PlanePose, rotate, to_frame
+from rearrange.geometry import PlanePose, from_frame, rotate, to_frame
 from rearrange.layout_parts import Receptacle
+from rearrange.layouts import Layout
 from rearrange.navigation import CELL_M, FloorGrid, floor_grid
 from rearrange.simulator import Simulator
 
 MAX_SETTLE_M = 0.03  # farther than this from where the episode puts it, an object does not rest there
 _REACH_SLACK_M = 0.05  # for objects that settled a little farther in, and for episodes of others
 _ABOVE_M = (-0.03, 0.25)  # the middle of an object over the surface on which it stands
-_BACK_M = tuple(0.30 + 0.05 * i for i in range(12))  # from the edge of the receptacle to the robot's middle
-_ASIDE_M = (0.0, -0.15, 0.15, -0.3, 0.3)
+# Where skills look for a place to stand: out of the edge and along it (m), in this order.
+_OFFSETS_M = sorted(((0.30 + 0.05 * out, 0.15 * aside) for out in range(16) for aside in (0, -1, 1, -2, 2)),
+                    key=lambda offset: offset[0] + 2.0 * abs(offset[1]))
+_HANDLE_OUT_M = tuple(0.875 + 0.05 * i for i in range(12))  # before the front of a drawer, or the middle of the fridge
+_MAX_SNAP_M = 0.2  # from where a skill would start to the nearest floor that a robot can drive to
+_EYE_HEIGHT_M = 1.3
 _START_TRIES = 500
 
 
@@ -46,17 +52,18 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
         raise UserError(f"{where}: {episode.objects[worst]} does not rest where the episode puts it; it moved {moved[worst]:.2f} m.")
     for index, goal in episode.targets.items():
         name = episode.objects[index]
-        for what, point in (("object", sim.start_positions[index]), ("goal of", goal[:3])):
-            if standing_pose(sim, episode, point, is_goal=what != "object") is None:
+        for what, point, held in (("object", sim.start_positions[index], None), ("goal of", goal[:3], index)):
+            if standing_pose(sim, episode, point, held) is None:
                 spot = ", ".join(f"{value:.2f}" for value in point)
                 raise UserError(f"{where}: the robot cannot reach the {what} {name} at ({spot}) in scene {episode.scene}.")
+            for joint in _shut_around(layout, episode, point, is_goal=held is not None):
+                if _before_handle(sim, episode, joint) is None:
+                    raise UserError(f"{where}: the robot cannot stand before {joint}, where the {what} {name} is, to open it in "
+                                    f"scene {episode.scene}.")
     if episode.robot_start is not None and not _free(sim, episode, *episode.robot_start):
         x, y, yaw = episode.robot_start
         raise UserError(f"{where}: the robot cannot start at ({x:.2f}, {y:.2f}), {yaw:.2f} rad: it would touch something or stand "
                         "off the floor that it can drive on.")
-    for joint in ranges:
-        sim.set_joint(joint, episode.articulated.get(joint, 0.0))
-
 
 def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> PlanePose:
     """A pose anywhere on the floor, facing anywhere, where the robot touches nothing; the episode is loaded."""
@@ -69,33 +76,72 @@ def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> 
     raise UserError(f"episode {episode.id!r}: found no place for the robot in scene {episode.scene}.")
 
 
-def standing_pose(sim: Simulator, episode: Episode, point: tuple[float, ...], is_goal: bool = False) -> PlanePose | None:
-    """The nearest place before the receptacle under a point where the robot can stand, facing the point, and to which it
-    can drive; None when there is none, or nothing under the point, or it is too far in. What is shut is opened first:
-    a point in a shut drawer moves out with it, but a goal is given where it is when the drawer is out.
+def standing_pose(sim: Simulator, episode: Episode, point: tuple[float, ...], held: int | None = None) -> PlanePose | None:
+    """Where a skill would start, facing a point: the nearest place before the receptacle under it where the robot touches
+    nothing and sees the point. None when there is none, or it cannot drive there, or the point is too far in. `held`: the
+    object in its hand, for a goal. What is shut is opened first: an object in a shut drawer moves out with it, but a goal
+    is given where it is when the drawer is out.
     """
-    layout = sim.home.layout
-    openings = dict(_openings(episode))
-    shut = [body.name for body in layout.bodies if openings.get(body.name, 0.0) < 0.5 * OPEN_M_OR_RAD[kind_of(body.name)]]
-    for joint in shut:
+    layout, openings = sim.home.layout, dict(_openings(episode))
+    for joint in _shut_around(layout, episode, point, is_goal=held is not None):
         wide = OPEN_M_OR_RAD[kind_of(joint)]
-        if inside_at(layout, point, joint, openings.get(joint, 0.0)) or (is_goal and inside_at(layout, point, joint, wide)):
-            if kind_of(joint) == "drawer" and not is_goal:
-                body = next(body for body in layout.bodies if body.name == joint)
-                (x0, y0, _), (x1, y1, _) = body.pose(openings.get(joint, 0.0)), body.pose(wide)
-                point = (point[0] + x1 - x0, point[1] + y1 - y0, point[2])
-            openings[joint] = wide
+        if kind_of(joint) == "drawer" and held is None:
+            body = next(body for body in layout.bodies if body.name == joint)
+            (x0, y0, _), (x1, y1, _) = body.pose(openings.get(joint, 0.0)), body.pose(wide)
+            point = (point[0] + x1 - x0, point[1] + y1 - y0, point[2])
+        openings[joint] = wide
     surface = _surface_under(_surfaces(layout, openings), point)
     if surface is None:
         return None
     for joint, opening in openings.items():
         sim.set_joint(joint, opening)
+    found = _first_free(sim, episode, openings, _before(surface, point), held)
+    sim.reset(episode)
+    return found
+
+
+def _shut_around(layout: Layout, episode: Episode, point: tuple[float, ...], is_goal: bool) -> list[str]:
+    """The joints that have to be opened to get at a point."""
+    found = []
+    for body in layout.bodies:
+        now, wide = episode.articulated.get(body.name, 0.0), OPEN_M_OR_RAD[kind_of(body.name)]
+        there = inside_at(layout, point, body.name, now) or (is_goal and inside_at(layout, point, body.name, wide))
+        if there and now < 0.5 * wide:
+            found.append(body.name)
+    return found
+
+
+def _before_handle(sim: Simulator, episode: Episode, joint: str) -> PlanePose | None:
+    """Where the skill that opens a drawer or door would start."""
+    layout = sim.home.layout
+    if kind_of(joint) == "fridge":
+        frame = layout.fridge_pose
+    else:
+        frame = next(body for body in layout.bodies if body.name == joint).pose(0.0)
+    sim.place_robot(*frame)  # brings the positions of handles up to date
+    handle = sim.handle_position(joint)
+    poses = ((*from_frame(out, 0.0, frame), math.atan2(handle[1] - y, handle[0] - x))
+             for out in _HANDLE_OUT_M for x, y in [from_frame(out, 0.0, frame)])
+    return _first_free(sim, episode, dict(_openings(episode)), ((pose, handle[:2]) for pose in poses), None)
+
+
+def _first_free(sim: Simulator, episode: Episode, openings: dict[str, float],
+                poses: Iterable[tuple[PlanePose, tuple[float, float]]], held: int | None) -> PlanePose | None:
+    """The first of some poses, each with what it faces, where the robot touches nothing and no wall is in between; None
+    when there is none, or when it cannot drive there.
+    """
     grid = _grid(episode.scene, tuple(sorted(openings.items())))
-    try:
-        return next((pose for pose in _before(surface, point) if _stands(sim, grid, *pose)), None)
-    finally:
-        for joint in openings:
-            sim.set_joint(joint, episode.articulated.get(joint, 0.0))
+    size = sim.home.layout.size_m
+    for (x, y, yaw), (to_x, to_y) in poses:
+        if not all(0.3 < value < limit - 0.3 for value, limit in zip((x, y), size)):
+            continue
+        sim.place_robot(x, y, yaw, ARM_START_RAD)
+        if held is not None:
+            sim.put_in_hand(held)
+        if not sim.robot_collides() and not sim.blocked((x, y, _EYE_HEIGHT_M), (to_x, to_y, _EYE_HEIGHT_M)):
+            near = math.dist(grid.nearest(x, y), (x, y)) <= _MAX_SNAP_M
+            return (x, y, yaw) if near else None
+    return None
 
 
 def _surface_under(surfaces: dict[str, _Surface], point: tuple[float, ...]) -> _Surface | None:
@@ -110,8 +156,8 @@ def _surface_under(surfaces: dict[str, _Surface], point: tuple[float, ...]) -> _
     return max(found, key=lambda surface: surface.center_m[2], default=None)
 
 
-def _before(surface: _Surface, point: tuple[float, ...]):
-    """Poses before the edges from which a point is within reach, the nearest first."""
+def _before(surface: _Surface, point: tuple[float, ...]) -> Iterator[tuple[PlanePose, tuple[float, float]]]:
+    """Poses before the edges from which a point is within reach, the nearest first, each with the point of the edge."""
     x, y = to_frame(point[0], point[1], (surface.center_m[0], surface.center_m[1], surface.yaw_rad))
     limit = REACH_UNDER_M.get(surface.receptacle.kind, REACH_M) + _REACH_SLACK_M
     for side in sorted(surface.local_sides, key=lambda normal: surface.depth_behind(x, y, normal)):
@@ -119,11 +165,11 @@ def _before(surface: _Surface, point: tuple[float, ...]):
         if depth > limit:
             continue
         out_x, out_y = rotate(*side, surface.yaw_rad)
-        for back in _BACK_M:
-            for aside in _ASIDE_M:
-                at_x = point[0] + out_x * (depth + back) - out_y * aside
-                at_y = point[1] + out_y * (depth + back) + out_x * aside
-                yield at_x, at_y, math.atan2(point[1] - at_y, point[0] - at_x)
+        for out, aside in _OFFSETS_M:
+            at_x = point[0] + out_x * (depth + out) - out_y * aside
+            at_y = point[1] + out_y * (depth + out) + out_x * aside
+            facing = math.atan2(point[1] - at_y, point[0] - at_x)
+            yield (at_x, at_y, facing), (point[0] + out_x * depth, point[1] + out_y * depth)
 
 
 def _free(sim: Simulator, episode: Episode, x: float, y: float, yaw: float) -> bool:
