@@ -263,24 +263,38 @@ def _vector(size: int, low: float = -np.inf, high: float = np.inf) -> gymnasium.
     return gymnasium.spaces.Box(low, high, (size,), np.float32)
 
 
-# Every observation but the image: space, and how to read it. Metres and radians.
-OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Sequence[float]]]] = {
-    "joint": (_vector(7), lambda env: env.sim.arm_positions()),
-    "joint_vel": (_vector(7), lambda env: env.sim.arm_velocities()),
-    "ee_pos": (_vector(3), lambda env: env.sim.ee_in_base),  # end-effector, base frame
-    "is_holding": (_vector(1, 0.0, 1.0), lambda env: (float(env.sim.is_holding),)),
-    "relative_resting_position": (_vector(3), _to_rest),  # rest - end-effector, base frame
-    "obj_start": (_vector(3), lambda env: env.sim.to_ee(_start(env))),  # where the target stood, end-effector frame
-    "obj_goal": (_vector(3), lambda env: env.sim.to_ee(_goal(env))),  # where it belongs, end-effector frame
-    "obj_start_gps_compass": (_vector(2), lambda env: _polar(env, _start(env))),
-    "obj_goal_gps_compass": (_vector(2), lambda env: _polar(env, _goal(env))),
-    # distance and direction of what Navigate drives to
-    "object_to_agent_gps_compass": (_vector(2), lambda env: _polar(env, env.skill.nav_point(env.sim))),
-    "nav_to_skill": (_vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot()),  # what comes after Navigate
-    "gps": (_vector(2), _gps),  # base relative to its start, start frame
-    "compass": (_vector(1), _compass),  # heading relative to the start
-    "marker_rel_pos": (_vector(3), lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle))),
-    "marker_state": (_vector(2), _marker_state),  # joint position and velocity of the drawer or door
+# Every observation but the image: space, how to read it, and what it is. Metres and radians.
+OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Sequence[float]], str]] = {
+    "joint": (_vector(7), lambda env: env.sim.arm_positions(), "arm joint angles (rad)"),
+    "joint_vel": (_vector(7), lambda env: env.sim.arm_velocities(), "arm joint speeds (rad/s)"),
+    "ee_pos": (_vector(3), lambda env: env.sim.ee_in_base, "end-effector, base frame (m)"),
+    "is_holding": (
+        _vector(1, 0.0, 1.0), lambda env: (float(env.sim.is_holding),), "1 while the suction holds something"),
+    "relative_resting_position": (
+        _vector(3), _to_rest, "from the end-effector to its resting place, base frame (m)"),
+    "obj_start": (
+        _vector(3), lambda env: env.sim.to_ee(_start(env)), "where the object stood at the start, end-effector frame (m)"),
+    "obj_goal": (
+        _vector(3), lambda env: env.sim.to_ee(_goal(env)), "where the object belongs, end-effector frame (m)"),
+    "obj_start_gps_compass": (
+        _vector(2), lambda env: _polar(env, _start(env)),
+        "where the object stood at the start: distance (m) and angle (rad, positive to the right) from the base"),
+    "obj_goal_gps_compass": (
+        _vector(2), lambda env: _polar(env, _goal(env)),
+        "where the object belongs: distance (m) and angle (rad, positive to the right) from the base"),
+    "object_to_agent_gps_compass": (
+        _vector(2), lambda env: _polar(env, env.skill.nav_point(env.sim)),
+        "what to drive to, the object or, holding it, its goal: distance (m) and angle (rad, positive to the right) "
+        "from the base"),
+    "nav_to_skill": (
+        _vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot(), "the skill that comes next, one-hot"),
+    "gps": (_vector(2), _gps, "place of the base relative to its start, start frame (m)"),
+    "compass": (_vector(1), _compass, "heading of the base relative to its start (rad)"),
+    "marker_rel_pos": (
+        _vector(3), lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle)),
+        "handle of the drawer or door, end-effector frame (m)"),
+    "marker_state": (
+        _vector(2), _marker_state, "opening of the drawer or door and its speed (m and m/s, or rad and rad/s)"),
 }
 
 

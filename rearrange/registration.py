@@ -7,7 +7,15 @@ Gymnasium 1.0 and newer have no plug-in discovery, so `rearrange/__init__.py` ca
 from __future__ import annotations
 
 NAMESPACE = "rearrange"
-ENVIRONMENTS = {"Pick-v0": {"skill": "pick"}}  # id -> settings of skills.make_env
+ENVIRONMENTS = {  # id -> settings of skills.make_env
+    "Navigate-v0": {"skill": "navigate"},
+    "Pick-v0": {"skill": "pick"},
+    "Place-v0": {"skill": "place"},
+    "OpenCabinet-v0": {"skill": "open_cabinet"},
+    "CloseCabinet-v0": {"skill": "close_cabinet"},
+    "OpenFridge-v0": {"skill": "open_fridge"},
+    "CloseFridge-v0": {"skill": "close_fridge"},
+}
 
 
 def register_envs() -> None:

@@ -249,6 +249,10 @@ class Simulator:
         """Pose of object i, world frame."""
         return (*self.object_position(i), *self.data.xquat[self._bodies[i]].tolist())
 
+    def slot_of(self, i: int) -> int:
+        """The slot of the compiled home in which object i is."""
+        return self._slots[i]
+
     def object_half_extents(self, i: int) -> tuple[float, float, float]:
         """Half size of the box around object i, in its own frame."""
         return tuple(self.model.geom_aabb[self.model.geom(f"object_{self._slots[i]}").id, 3:].tolist())

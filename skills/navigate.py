@@ -7,8 +7,10 @@ Action: base speed and turn, stop. The hand keeps what it holds. Reward: HAB's w
 `NavigateConfig.reward_scales`.
 Success: stop is called less than 0.3 m (driving distance) and 0.3 rad from that pose.
 Failure: stop is called elsewhere.
-Start: anywhere in the home where the robot touches nothing, facing anywhere; in one episode of six with the object in
-the hand, and then its goal is where the next skill, Place, starts.
+Start: anywhere in the home where the robot touches nothing, facing anywhere. What comes next is drawn from what the
+episode allows: to pick the object, from an open receptacle or from inside an opened drawer or fridge; to open the drawer
+or fridge that it is shut in, or to close an open one; and, in the one episode of six that starts with the object in the
+hand, to place it on an open receptacle or inside. The pose to reach is where that skill would start, without noise.
 
 Sources: Habitat 2.0's Navigate (habitat-lab v0.2.2); VER (Wijmans et al. 2022), appendix B: a stop action of its own, a
 force penalty in training, stop masked while the target is more than 2 m away in evaluation (`stop_within_m`).
@@ -111,22 +113,24 @@ class Navigate(Skill):
         self._distance_m = self._path_m = self.distance_m(sim)
         self._angle_rad = self.angle_rad(sim)
 
+    def aim(self, next_skill: str, target: int | None = None) -> None:
+        """Say what comes next, and with which object: enough for a policy that is run, not judged."""
+        self.target = self.target if target is None else target
+        self.next_skill, self.target_handle = next_skill, None
+        self._held = self.target if next_skill.startswith("place") else None
+
     def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
         """Find the pose at which `next_skill` would start at a receptacle for `self.target`; moves the robot there.
 
         Leaves it in `goal_pose` (x, y, yaw; on the floor grid, as HAB snaps it to its navigation mesh) and the driving
         distances to it in `field`. Raises NoStartPose.
         """
-        self.next_skill = next_skill
-        self.target_handle = None
-        placing = next_skill.startswith("place")
-        self._held = self.target if placing else None
+        self.aim(next_skill)
         if next_skill in _ARTICULATED:
             self.target_handle = receptacle.link
             start_before(sim, receptacle.link, _without_noise(_ARTICULATED[next_skill]), rng)
         else:
-            point = sim.episode.targets[self.target][:3] if placing else sim.start_positions[self.target]
-            start_near(sim, point, receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=self._held)
+            start_near(sim, self.nav_point(sim), receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=self._held)
         x, y, yaw = sim.base_pose
         self._grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
         self.field = self._grid.distances_to(x, y)
@@ -162,16 +166,16 @@ class Navigate(Skill):
         return abs(wrap_angle(sim.base_pose[2] - self.goal_pose[2]))
 
     def success(self, sim: Simulator) -> bool:
-        return self._stopped(sim) and self._is_there(sim)
+        return self.stopped(sim) and self._is_there(sim)
 
     def failure(self, sim: Simulator) -> str | None:
-        return "bad_stop" if self._stopped(sim) and not self._is_there(sim) else None
+        return "bad_stop" if self.stopped(sim) and not self._is_there(sim) else None
 
     def _is_there(self, sim: Simulator) -> bool:
         near = self.distance_m(sim) < self.config.goal_radius_m
         return near and self.angle_rad(sim) < self.config.goal_angle_rad
 
-    def _stopped(self, sim: Simulator) -> bool:
+    def stopped(self, sim: Simulator) -> bool:
         """Stop was called, and counts."""
         within = self.config.stop_within_m
         return sim.stop_called and (within is None or math.dist(sim.base_pose[:2], self.nav_point(sim)[:2]) <= within)
@@ -180,7 +184,7 @@ class Navigate(Skill):
         distance, angle = self.distance_m(sim), self.angle_rad(sim)
         # HAB starts to count the angle one step after the robot has come near.
         near = max(distance, self._distance_m) < self.config.angle_reward_within_m
-        stopped = self._stopped(sim)
+        stopped = self.stopped(sim)
         there = distance < self.config.goal_radius_m and angle < self.config.goal_angle_rad
         terms = {
             "distance": self._distance_m - distance,

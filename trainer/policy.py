@@ -61,7 +61,7 @@ class Policy(nn.Module):
         self.mean = orthogonal(nn.Linear(head_width, self.action_size), 0.01)
         if not self.discrete:
             mean = torch.as_tensor(config.mean_init, dtype=torch.float32).expand(self.action_size)
-            self.mean.bias.data[:] = torch.atanh(mean.clamp(-0.99, 0.99)) if config.tanh_mean else mean
+            self.mean.bias.data[:] = torch.atanh(mean.clamp(-0.9, 0.9)) if config.tanh_mean else mean
         self.value = orthogonal(nn.Linear(head_width, 1), 1.0)
         log_std = torch.as_tensor(config.log_std_init, dtype=torch.float32).expand(self.action_size).clone()
         self.log_std = None if self.discrete else nn.Parameter(log_std)

@@ -44,16 +44,18 @@ class ArmModel:
         self.data = mujoco.MjData(self.model)
         self._site = self.model.site("end_effector").id
         self._arm = slice(*_span([int(self.model.joint(name).qposadr[0]) for name in JOINT_NAMES]))
-        self._base = slice(*_span([int(self.model.joint(name).qposadr[0]) for name in BASE_JOINT_NAMES]))
+        self._yaw = int(self.model.joint(BASE_JOINT_NAMES[2]).qposadr[0])
+        self._turning = np.array([self._yaw, *range(self._arm.start, self._arm.stop)])
         self.data.qpos[self.model.joint(TORSO_JOINT_NAME).qposadr[0]] = TORSO_START_M
         self._linear, self._angular = np.zeros((3, self.model.nv)), np.zeros((3, self.model.nv))
         self.tip = self.data.site_xpos[self._site]
         self.facing = self.data.site_xmat[self._site, ::3]  # first column: the way the cup faces
         self._matrix = self.data.site_xmat[self._site]
 
-    def set(self, arm_rad: np.ndarray) -> None:
-        """Put the arm at these angles; `tip` and `facing` are then those of the cup."""
+    def set(self, arm_rad: np.ndarray, yaw_rad: float = 0.0) -> None:
+        """Put the arm at these angles, the base turned by `yaw_rad`; `tip` and `facing` are then those of the cup."""
         self.data.qpos[self._arm] = arm_rad
+        self.data.qpos[self._yaw] = yaw_rad
         mujoco.mj_kinematics(self.model, self.data)
 
     def hand(self, arm_rad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,11 +63,14 @@ class ArmModel:
         self.set(arm_rad)
         return self.tip.copy(), self._matrix.reshape(3, 3).copy()
 
-    def jacobian(self) -> tuple[np.ndarray, np.ndarray]:
-        """Linear and angular Jacobian of the cup's tip, (3, 7) each, at the angles that were set."""
+    def jacobian(self, turning: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Linear and angular Jacobian of the cup's tip at the angles that were set, (3, 7) each; `turning` puts a column
+        for the turn of the base before them, (3, 8).
+        """
         mujoco.mj_comPos(self.model, self.data)
         mujoco.mj_jacSite(self.model, self.data, self._linear, self._angular, self._site)
-        return self._linear[:, self._arm], self._angular[:, self._arm]  # all joints are of one degree of freedom
+        of = self._turning if turning else self._arm  # all joints have one degree of freedom: columns are as in qpos
+        return self._linear[:, of], self._angular[:, of]
 
 
 def _span(addresses: list[int]) -> tuple[int, int]:
@@ -89,20 +94,37 @@ def ik(point: np.ndarray, axis: np.ndarray | None = None, start_rad: np.ndarray 
     freedom are left (four without an axis): they keep the joint that is farthest from `near_rad` (default: the start)
     as near as possible. None when the tolerances are not met.
     """
-    arm = arm_model()
-    q, near = np.array(start_rad, float), np.array(start_rad if near_rad is None else near_rad, float)
-    target = np.asarray(point, float)
+    near = np.array(start_rad if near_rad is None else near_rad, float)
+    start = np.array(start_rad, float)
+    return _descend(point, axis, start, near, _ARM_BOUNDS, (tolerance_m, tolerance_rad), iterations)
+
+
+def ik_turning(point: np.ndarray, axis: np.ndarray, start_rad: np.ndarray = START_RAD, *, tolerance_m: float = 0.005,
+               tolerance_rad: float = 0.12, iterations: int = 30) -> tuple[float, np.ndarray] | None:
+    """As `ik`, but the base may also turn on its spot: its turn (rad) and the joint angles (7,), or None.
+
+    The frame of `point` and `axis` is that of the base before it turns. A turn counts less than a joint's, because the
+    base is faster.
+    """
+    start = np.concatenate([[0.0], start_rad])
+    q = _descend(point, axis, start, start.copy(), _TURNING_BOUNDS, (tolerance_m, tolerance_rad), iterations)
+    return None if q is None else (float(q[0]), q[1:])
+
+
+def _descend(point: np.ndarray, axis: np.ndarray | None, q: np.ndarray, near: np.ndarray, bounds: np.ndarray,
+             tolerance: tuple[float, float], iterations: int) -> np.ndarray | None:
+    """The descent of `ik` (7 variables) and `ik_turning` (8, the base's turn first); writes into q."""
+    arm, target, turning = arm_model(), np.asarray(point, float), len(q) == 8
     facing = np.zeros(3) if axis is None else np.asarray(axis, float)
     weight = 0.0 if axis is None else _AXIS_WEIGHT_M
-    for i in range(iterations):
-        arm.set(q)
-        linear, angular = arm.jacobian()
+    for i in range(iterations + 1):
+        arm.set(q[-7:], q[0] if turning else 0.0)
         bias = 0.1 * max(0.0, 1.0 - i / (0.7 * iterations))  # at the end the target alone counts
-        if bias == 0.0 and _met(arm, target, axis, tolerance_m, tolerance_rad):
+        if bias == 0.0 and _met(arm, target, axis, *tolerance):
             return q
-        _step(q, linear, angular, target, arm.tip, facing, arm.facing, weight, near, bias)
-    arm.set(q)
-    return q if _met(arm, target, axis, tolerance_m, tolerance_rad) else None
+        linear, angular = arm.jacobian(turning)
+        _step(q, linear, angular, target, arm.tip, facing, arm.facing, weight, near, bias, bounds)
+    return None
 
 
 def _met(arm: ArmModel, target: np.ndarray, axis: np.ndarray | None, tolerance_m: float, tolerance_rad: float) -> bool:
@@ -112,6 +134,9 @@ def _met(arm: ArmModel, target: np.ndarray, axis: np.ndarray | None, tolerance_m
     return axis is None or float(arm.facing @ axis) > math.cos(tolerance_rad)
 
 
+# Lowest and highest angle of each variable, and how much its way counts: joints alike, the faster base less.
+_ARM_BOUNDS = np.array([LOW_RAD + _MARGIN_RAD, HIGH_RAD - _MARGIN_RAD, np.ones(7)])
+_TURNING_BOUNDS = np.column_stack([[-math.pi, math.pi, 0.3], _ARM_BOUNDS])
 _VECTOR, _ROWS = float64[:], float64[:, :]
 
 
@@ -136,9 +161,10 @@ def _solve(matrix, right):
     return right
 
 
-@njit((float64[::1], _ROWS, _ROWS, _VECTOR, _VECTOR, _VECTOR, _VECTOR, float64, _VECTOR, float64), cache=True, nogil=True)
-def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias):
-    """One Gauss-Newton step on |position error|^2 + |direction error|^2 + bias * |q - near|^p, written into q (7,).
+@njit((float64[::1], _ROWS, _ROWS, _VECTOR, _VECTOR, _VECTOR, _VECTOR, float64, _VECTOR, float64, _ROWS),
+      cache=True, nogil=True)
+def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias, bounds):
+    """One Gauss-Newton step on |position error|^2 + |direction error|^2 + bias * |q - near|^p, written into q (7 or 8,).
 
     The power p = 6 of the joint distances is handled by weights that grow with the distance (iteratively reweighted
     least squares), which approaches the largest distance.
@@ -162,7 +188,7 @@ def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias
         error[3:] *= 0.15 / math.sqrt(error[3] ** 2 + error[4] ** 2 + error[5] ** 2)
     largest = 0.2
     for i in range(n):
-        largest = max(largest, abs(q[i] - near[i]))
+        largest = max(largest, bounds[2, i] * abs(q[i] - near[i]))
     normal, right = np.zeros((n, n)), np.zeros(n)
     for i in range(n):
         for j in range(n):
@@ -171,12 +197,12 @@ def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias
         for k in range(6):
             right[i] += jacobian[k, i] * error[k]
     for i in range(n):
-        weight = bias * ((abs(q[i] - near[i]) / largest) ** 4 + 0.02)
+        weight = bias * bounds[2, i] ** 2 * ((bounds[2, i] * abs(q[i] - near[i]) / largest) ** 4 + 0.02)
         normal[i, i] += weight + 2e-4
         right[i] += weight * (near[i] - q[i])
     dq = _solve(normal, right)
     for i in range(n):
-        q[i] = min(max(q[i] + min(max(dq[i], -0.25), 0.25), LOW_RAD[i] + _MARGIN_RAD), HIGH_RAD[i] - _MARGIN_RAD)
+        q[i] = min(max(q[i] + min(max(dq[i], -0.25), 0.25), bounds[0, i]), bounds[1, i])
 
 
 def arm_steps(start_rad: np.ndarray, goal_rad: np.ndarray, delta_rad: float = fetch.ARM_DELTA_RAD) -> float:

@@ -62,16 +62,26 @@ def test_defaults_of_the_engine_are_the_fast_light_preset():
             )
 
 
-def test_keys_mirror_the_pick_skill():
-    from skills.pick import REWARD_SCALES, PickConfig
+@pytest.mark.parametrize("name", keys.choices("skill"))
+def test_keys_mirror_the_skills(name):
+    from rearrange.env import ACTION_SIZES
+    from skills import SKILL_CONFIGS
 
-    skill = settings.compose("train", ["skill=pick"]).config.skill
-    assert set(skill) == fields(PickConfig) | {"name", "initial_std"}
-    assert dict(skill.reward_scales) == REWARD_SCALES
-    for field in dataclasses.fields(PickConfig):
+    skill, config = settings.compose("train", [f"skill={name}"]).config.skill, SKILL_CONFIGS[name]
+    assert fields(config) | {"name", "initial_std"} <= set(skill) <= fields(config) | {"name", "initial_std", "initial_mean"}
+    assert dict(skill.reward_scales) == dict(config().reward_scales)
+    for field in dataclasses.fields(config):
         if field.name != "reward_scales":
-            value = skill[field.name]
-            assert (tuple(value) if isinstance(field.default, tuple) else value) == field.default, field.name
+            value, default = skill[field.name], getattr(config(), field.name)
+            assert (tuple(value) if isinstance(default, tuple) else value) == default, field.name
+    for group in ("initial_std", "initial_mean"):
+        assert not skill.get(group) or set(skill.action_parts) <= set(skill[group]) <= set(ACTION_SIZES)
+
+
+def test_every_skill_has_a_file():
+    from skills import SKILLS
+
+    assert set(keys.choices("skill")) == set(SKILLS)
 
 
 def test_paper_is_table_a1():

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
-PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
+PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> list[str]:

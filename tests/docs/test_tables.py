@@ -9,60 +9,6 @@ import pytest
 from tests.docs.markdown import table
 
 
-@pytest.fixture(scope="module")
-def config():
-    """The configuration of `rearrange train skill=pick policy=light`."""
-    from rearrange.settings import compose
-
-    return compose("train", ["skill=pick", "policy=light"]).config
-
-
-def test_pick_observation(config):
-    from skills import make_env
-
-    keys = list(config.skill.observation_keys)
-    space = make_env("pick", depth_size=config.policy.image_size, observation_keys=keys).observation_space
-    shapes = {row["key"]: tuple(int(n) for n in row["shape"].split(" x ")) for row in table("pick.md", "key")}
-    assert shapes == {key: box.shape for key, box in space.items()}
-
-
-def test_pick_action(config):
-    from rearrange.env import ACTION_SIZES
-
-    rows = table("pick.md", "part")
-    assert [row["part"] for row in rows] == list(config.skill.action_parts)
-    assert all(ACTION_SIZES[row["part"]] == int(row["numbers"]) for row in rows)
-
-
-def test_pick_numbers_in_the_text(config):
-    """What sentences and tables say in figures."""
-    from rearrange.fetch import ARM_DELTA_RAD
-    from tests.docs.markdown import HOME
-
-    text = (HOME / "docs/pick.md").read_text(encoding="utf-8")
-    skill, sim = config.skill, config.sim
-    for fact in (f"{skill.max_steps} steps", f"within {skill.rest_radius_m:g} m",
-                 f"passed {skill.max_accumulated_force_n:g} N", f"at most {skill.max_force_step_n:g} N a step",
-                 f"noise ({skill.start_position_noise_m:g} m, {skill.start_yaw_noise_rad:g} rad)",
-                 f"({', '.join(f'{x:g}' for x in skill.rest_position_m)}) m", f"±{ARM_DELTA_RAD:g} rad",
-                 f"±{sim.base_speed_m_s:g} m/s, ±{sim.base_turn_rad_s:g} rad/s"):
-        assert fact in text, fact
-
-
-def test_pick_reward(config):
-    from skills.pick import REWARD_SCALES
-
-    scales = {row["term"]: float(row["scale"]) for row in table("pick.md", "term")}
-    assert scales == REWARD_SCALES == dict(config.skill.reward_scales)
-
-
-def test_pick_failures():
-    from rearrange.env import ENV_FAILURES
-    from skills.pick import Pick
-
-    assert [row["failure"] for row in table("pick.md", "failure")] == [*Pick.failures, *ENV_FAILURES]
-
-
 def test_home_families():
     from rearrange.layouts import SPLIT_FAMILIES
 

@@ -30,6 +30,39 @@ def test_names_and_config(env):
         skill.config.max_steps = 1
 
 
+def test_it_is_made_by_its_gymnasium_name(env):
+    import gymnasium
+
+    from rearrange.registration import ENVIRONMENTS
+
+    (name,) = [name for name, chosen in ENVIRONMENTS.items() if chosen == {"skill": env.skill.name}]
+    assert gymnasium.make(f"rearrange/{name}", depth_size=16).unwrapped.skill.name == env.skill.name
+    assert name == env.skill.name.title().replace("_", "") + "-v0"
+
+
+def test_same_seed_same_trajectory_whatever_came_before(env):
+    def trajectory(env) -> list[bytes]:
+        rng, out = np.random.default_rng(3), []
+        observation, info = env.reset(seed=11)
+        out += [info["episode_id"].encode(), *(value.tobytes() for value in observation.values())]
+        for _ in range(40):
+            observation, reward, terminated, truncated, _ = env.step(rng.uniform(-1, 0.5, env.action_space.shape))
+            out += [np.float64(reward).tobytes(), *(value.tobytes() for value in observation.values())]
+            if terminated or truncated:
+                break
+        return out
+
+    first = trajectory(env)
+    env.reset(seed=4)
+    assert trajectory(env) == first == trajectory(make_env(env.skill.name, depth_size=16))
+
+
+def test_a_spectator_sees_marks_and_words(env):
+    env.reset(seed=0)
+    marks, lines = env.skill.marks(env.sim), env.status_lines()
+    assert marks and 2 <= len(lines) <= 5 and all(line and "\n" not in line for line in lines)
+
+
 def test_gymnasiums_checker_passes(env):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

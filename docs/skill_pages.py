@@ -1,0 +1,145 @@
+"""Writes docs/skills/<skill>.md for every skill from its code and its configuration, so that the pages cannot drift.
+
+    python docs/skill_pages.py                  writes the pages
+    python docs/skill_pages.py --check          says which pages are not what the code says
+
+The text of a page is the docstring at the top of the skill's file, by its labels ("Start:", "Success:" ...); the tables are read from its class, its environment
+and the comments of its YAML file. The picture, docs/images/skills/<skill>.png, shows three moments of a real episode:
+`docs/picture.py` makes it from the video of an evaluation.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(HOME))
+
+from rearrange import keys  # noqa: E402
+from rearrange.env import ENV_FAILURES, OBSERVATIONS  # noqa: E402
+from rearrange.fetch import ARM_DELTA_RAD  # noqa: E402
+from skills import SKILLS, make_env  # noqa: E402
+
+PAGES = HOME / "docs" / "skills"
+_LABEL = re.compile(r"(?:^|(?<=\. ))(Observation|Action|Reward|Success|Failure|Start|Sources?): ", re.MULTILINE)
+_OF_GROUP = {
+    "initial_std": "standard deviation of the exploration noise when training starts: ",
+    "initial_mean": "mean action when training starts: ",
+}
+_TRUNCATIONS = {
+    "time_limit": "the steps of the episode are over; this truncates, it does not terminate",
+    "unstable": "the physics broke down; this truncates, it does not terminate",
+}
+
+
+def page(name: str) -> str:
+    """The page of a skill, as Markdown."""
+    config = {key.name.removeprefix("skill."): key for key in keys.choice_file("skill", name).keys}
+    env = make_env(name, depth_size=keys_default("policy", "light", "image_size"))
+    said = sections(inspect.getdoc(inspect.getmodule(SKILLS[name])))
+    picture = HOME / "docs" / "images" / "skills" / f"{name}.png"
+    strip = [f"![Three moments of one episode](../images/skills/{name}.png)", ""] if picture.exists() else []
+    source = said.get("Sources") or said.get("Source")
+    parts = [
+        f"# {name.replace('_', ' ').capitalize()}", "", said["first"], "", *strip,
+        f"All of it is in [`skills/{name}.py`](../../skills/{name}.py) and "
+        f"[`configs/skill/{name}.yaml`](../../configs/skill/{name}.yaml). "
+        "This page is written by [`docs/skill_pages.py`](../skill_pages.py).", "",
+        "## Start", "", said["Start"], "",
+        "## Observation", "", said["Observation"], "", *observation_table(env), "",
+        "## Action", "", said["Action"], "",
+        "Numbers in [-1, 1], in this order (`skill.action_parts`):", "", *action_table(env), "",
+        "## Reward", "", "The sum of these terms, each times its scale (`skill.reward_scales.<term>`); logged as `reward/<term>`.",
+        "", *reward_table(env, config), "",
+        "## Success and failure", "", f"**Success**: {said['Success']}", "", f"**Failure**: {said['Failure']}", "",
+        *failure_table(env, config), "", "Logged as `failure/<name>`, 0 or 1 per episode.", "",
+        "## Settings", "", "Each is `skill.<setting>=<value>` on the command line.", "", *settings_table(config), "",
+        *([f"Source: {source}"] if source else []),
+    ]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def sections(text: str) -> dict[str, str]:
+    """The docstring of a skill's file by its labels; what stands before the first one is `first`."""
+    pieces = _LABEL.split(text)
+    found = {"first": pieces[0].partition(": ")[2], **dict(zip(pieces[1::2], pieces[2::2]))}
+    return {label: _sentence(" ".join(piece.split())) for label, piece in found.items()}
+
+
+def observation_table(env) -> list[str]:
+    """One row for each key that the policy sees."""
+    rows = []
+    for key, box in env.observation_space.items():
+        meaning = OBSERVATIONS[key][2] if key in OBSERVATIONS else (
+            "depth image of the head camera, 0..1 over 10 m (`policy.image_size`; absent for `policy=blind`)")
+        rows.append((key, " x ".join(map(str, box.shape)), meaning))
+    return table(("key", "shape", "meaning"), rows)
+
+
+def action_table(env) -> list[str]:
+    """One row for each part of the action."""
+    speed, turn = (keys_default("sim", "mujoco", key) for key in ("base_speed_m_s", "base_turn_rad_s"))
+    meaning = {
+        "arm": f"joint deltas; ±1 is ±{ARM_DELTA_RAD:g} rad per step",
+        "grip": "0 or more: suction on; less: release",
+        "base": f"forward speed, turn rate; ±1 is ±{speed:g} m/s, ±{turn:g} rad/s",
+        "stop": "more than 0: stop",
+    }
+    return table(("part", "numbers", "meaning"),
+                 [(part, str(where.stop - where.start), meaning[part]) for part, where in env.action_parts])
+
+
+def reward_table(env, config: dict[str, keys.Key]) -> list[str]:
+    """One row for each reward term."""
+    rows = [(term, f"{scale:g}", config[f"reward_scales.{term}"].text) for term, scale in env.skill.reward_scales.items()]
+    return table(("term", "scale", "when"), rows)
+
+
+def failure_table(env, config: dict[str, keys.Key]) -> list[str]:
+    """One row for each way in which an episode ends without success."""
+    rows = [(name, config[f"reward_scales.{name}"].text) for name in env.skill.failures]
+    return table(("failure", "because"), rows + [(name, _TRUNCATIONS[name]) for name in ENV_FAILURES])
+
+
+def settings_table(config: dict[str, keys.Key]) -> list[str]:
+    """One row for each key of the skill's YAML file but the reward scales."""
+    rows = [(name, f"`{key.default}`", _OF_GROUP.get(name.split(".")[0], "") + key.text)
+            for name, key in config.items() if name != "name" and not name.startswith("reward_scales.")]
+    return table(("setting", "default", "meaning"), rows)
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """Lines of a Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines]
+
+
+def keys_default(group: str, choice: str, name: str):
+    """The value of a key in the file of a choice, a number."""
+    key = next(key for key in keys.choice_file(group, choice).keys if key.name == f"{group}.{name}")
+    return key.rule.convert(float(key.default))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def main(check: bool) -> int:
+    stale = []
+    for name in SKILLS:
+        path, text = PAGES / f"{name}.md", page(name)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(path.relative_to(HOME))
+            if not check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+    for path in stale:
+        print(f"{path} {'is not what the code says; run python docs/skill_pages.py' if check else 'written'}")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

@@ -1,0 +1,205 @@
+"""Where to stand and how to hold the arm, to bring the cup to a point: the quickest way in that touches nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.contacts import NO_OWNER
+from rearrange.fetch import REST_POSITION_M
+from rearrange.geometry import wrap_angle
+from skills.experts.clearance import Clearance
+from skills.experts.motion import START_RAD, Pose2, arm_model, arm_steps, drive_steps, ik, ik_turning
+from skills.experts.trajectory import Motion, move
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator
+
+FREE_M = 0.012  # kept from everything on the way
+TIGHT_M = 0.003  # kept at the end of the way in
+STANDOFF_M = 0.07  # of the cup before the straight way in
+_CHECK_EVERY = 3  # steps of a planned motion
+_GOOD_STEPS = 120  # there and back: no use looking for less
+_GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
+_TILTS_RAD = tuple(math.radians(a) for a in (90, 78, 66, 54, 42, 30))  # of the cup below the horizontal
+_AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
+_SIDE_RAD = (0.0, 0.6, -0.6)  # of the cup, to the direction in which the base faces the point
+
+Aim = Callable[[np.ndarray], np.ndarray]
+"""Where the tip of the cup has to be (world), for the direction in which it faces (world, unit length)."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A way in: the motion, and the place and posture at its end."""
+
+    motion: Motion
+    pose: Pose2
+    arm_rad: np.ndarray
+    axis: np.ndarray  # world direction of the cup
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    steps: float  # there and back to rest, at least
+    pose: Pose2
+    arm_rad: np.ndarray
+    axis: np.ndarray
+    steps_back: float
+
+
+def plan_reach(sim: Simulator, clearance: Clearance, aim: Aim, *, touching: int = NO_OWNER, tilts: Iterable[float] = _TILTS_RAD,
+               may_drive: bool = True, standoff_m: float = STANDOFF_M) -> Reach | None:
+    """The quickest way found to bring the cup to `aim`, from the present place and posture; None when there is none.
+
+    `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the cup's axis, or
+    straight ahead with the base. Quickest counts the arm's way back to rest.
+    """
+    start = (sim.base_pose, sim.arm_targets().copy())
+    best, best_steps = None, math.inf
+    for around in (_AROUND_RAD if may_drive else (0.0,)):
+        for sides in ((0.0,), _SIDE_RAD[1:]):
+            candidates = _candidates(sim, clearance, aim, around, sides, tilts, may_drive)
+            for candidate in sorted(candidates, key=lambda c: c.steps):
+                if candidate.steps >= best_steps:
+                    break
+                reach = _way_in(sim, clearance, start, candidate, touching, standoff_m, may_drive)
+                if reach is not None:
+                    steps = len(reach.motion) + candidate.steps_back
+                    if steps < best_steps:
+                        best, best_steps = reach, steps
+            if best_steps < _GOOD_STEPS:
+                return best
+    return best
+
+
+def _candidates(sim: Simulator, clearance: Clearance, aim: Aim, around: float, sides: Iterable[float],
+                tilts: Iterable[float], may_drive: bool) -> list[_Candidate]:
+    """Places and postures from one direction, without regard to what is in the way of the arm."""
+    x, y, yaw = sim.base_pose
+    arm = sim.arm_targets().copy()
+    middle = aim(np.array([0.0, 0.0, -1.0]))
+    bearing = math.atan2(middle[1] - y, middle[0] - x) + around
+    found = []
+    gap_now = math.hypot(middle[0] - x, middle[1] - y)
+    for gap in (_GAPS_M if may_drive else (gap_now,)):
+        at = (middle[0] - gap * math.cos(bearing), middle[1] - gap * math.sin(bearing))
+        if not may_drive:
+            at = (x, y)
+        if may_drive and clearance.distance((*at, bearing), arm, base_only=True) < FREE_M:
+            continue
+        for tilt in tilts:
+            for side in (sides if tilt < 1.5 else (0.0,) if 0.0 in sides else ()):
+                heading = bearing + side
+                axis = np.array([math.cos(tilt) * math.cos(heading), math.cos(tilt) * math.sin(heading), -math.sin(tilt)])
+                frame = yaw if not may_drive else bearing
+                point, local = _into((*at, frame), aim(axis)), _turned(axis, -frame)
+                if may_drive:
+                    solution = ik_turning(point, local, arm)
+                else:
+                    posture = ik(point, local, arm)
+                    solution = None if posture is None else (0.0, posture)
+                if solution is None:
+                    continue
+                pose = (*at, wrap_angle(frame + solution[0]))
+                steps = max(arm_steps(arm, solution[1]), drive_steps(sim, sim.base_pose, pose))
+                back = arm_steps(solution[1], _REST)
+                found.append(_Candidate(steps + back, pose, solution[1], axis, back))
+    return found
+
+
+def _way_in(sim: Simulator, clearance: Clearance, start: tuple[Pose2, np.ndarray], goal: _Candidate, touching: int,
+            standoff_m: float, may_drive: bool) -> Reach | None:
+    """The first way to a candidate that is free: along the cup's axis, or driving ahead."""
+    if clearance.distance(goal.pose, goal.arm_rad, touching) < TIGHT_M:
+        return None
+    end = (goal.pose, goal.arm_rad)
+    heading = _turned(np.array([1.0, 0.0, 0.0]), goal.pose[2])
+    ways = []
+    before = _before(goal, standoff_m)
+    if before is not None:
+        ways.append((goal.pose, before))
+    if may_drive and float(goal.axis @ heading) > 0.3:
+        ways += [(_back(goal.pose, back), goal.arm_rad) for back in (0.12, 0.3)]
+    for via in ways:
+        last = move(sim.config, via, end, base_speed=0.5)
+        if not is_free(clearance, last, TIGHT_M, touching):
+            continue
+        for first in sorted(_ways(sim, start, via, may_drive), key=len):
+            if is_free(clearance, first, FREE_M, NO_OWNER, start):
+                return Reach(first.then(last), goal.pose, goal.arm_rad, goal.axis)
+    return None
+
+
+def _ways(sim: Simulator, start: tuple[Pose2, np.ndarray], via: tuple[Pose2, np.ndarray], may_drive: bool) -> list[Motion]:
+    """Ways from one place and posture to another: both at once, or with the arm moved farther back."""
+    found = [move(sim.config, start, via, base_last=last, joints=joints)
+             for last in ((False, True) if may_drive else (False,)) for joints in ("even", "early", "late")]
+    if may_drive:
+        for back in (0.15, 0.35):
+            behind = (_back(via[0], back), via[1])
+            found.append(move(sim.config, start, behind).then(move(sim.config, behind, via)))
+            away = (_back(start[0], back), start[1])
+            found.append(move(sim.config, start, away).then(move(sim.config, away, via, base_last=True)))
+    return found
+
+
+def _before(goal: _Candidate, standoff_m: float) -> np.ndarray | None:
+    """Posture with the cup `standoff_m` before its goal, on its axis."""
+    tip, matrix = arm_model().hand(goal.arm_rad)
+    return ik(tip - standoff_m * matrix[:, 0], matrix[:, 0], goal.arm_rad, iterations=16)
+
+
+def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int = NO_OWNER,
+            start: tuple[Pose2, np.ndarray] | None = None) -> bool:
+    """Whether a motion keeps `needed_m` from everything. With `start`, no more is asked than there is at the start."""
+    if start is not None:
+        needed_m = min(needed_m, clearance.distance(*start, touching) - 0.002)
+    return all(clearance.distance(motion.base[i], motion.arm[i], touching) >= needed_m for i in _spread(len(motion)))
+
+
+@lru_cache(maxsize=512)
+def _spread(n: int) -> tuple[int, ...]:
+    """Every third index below n, the last first and then far apart ones first, so that a collision is found soon."""
+    last, order, step = (n - 1) // _CHECK_EVERY, [], 1
+    while step <= max(last, 1):
+        step *= 2
+    seen = set()
+    while step >= 1:
+        for k in range(0, last + 1, step):
+            if k not in seen:
+                seen.add(k)
+                order.append(n - 1 - k * _CHECK_EVERY)
+        step //= 2
+    return tuple(order)
+
+
+def rest_posture(near_rad: np.ndarray, rest_m: tuple[float, float, float] = REST_POSITION_M, within_m: float = 0.11) -> np.ndarray:
+    """Posture near another one with the cup within `within_m` of its resting place."""
+    found = [ik(np.array(rest_m), None, seed, near_rad=near_rad, tolerance_m=within_m) for seed in (near_rad, _START)]
+    postures = [posture for posture in found if posture is not None] or [_START]
+    return min(postures, key=lambda posture: arm_steps(near_rad, posture))
+
+
+_START = np.array(ik(np.array(REST_POSITION_M)))
+_REST = rest_posture(START_RAD)
+
+
+def _back(pose: Pose2, way_m: float) -> Pose2:
+    """The pose `way_m` behind another."""
+    return pose[0] - way_m * math.cos(pose[2]), pose[1] - way_m * math.sin(pose[2]), pose[2]
+
+
+def _into(pose: Pose2, point: np.ndarray) -> np.ndarray:
+    """A world point in the frame of a plane pose."""
+    return _turned(np.array([point[0] - pose[0], point[1] - pose[1], point[2]]), -pose[2])
+
+
+def _turned(vector: np.ndarray, yaw: float) -> np.ndarray:
+    cos, sin = math.cos(yaw), math.sin(yaw)
+    return np.array([cos * vector[0] - sin * vector[1], sin * vector[0] + cos * vector[1], vector[2]])

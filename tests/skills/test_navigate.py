@@ -1,0 +1,205 @@
+"""Navigate: where it starts and leads, what it shows, what it rewards, what ends it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from rearrange.errors import UserError
+from rearrange.geometry import from_frame, wrap_angle
+from skills import SKILLS, make_env
+from skills.articulated import front_frame
+from skills.experts.motion import drive
+from skills.navigate import NavigateConfig
+from skills.skill import NEXT_SKILLS, stands_free, start_near
+
+
+def started(episode: int = 0, **settings):
+    env = make_env("navigate", depth_size=0, num_layouts=12, **settings)
+    env.reset(options={"episode": episode})
+    return env
+
+
+@pytest.fixture(scope="module")
+def sample():
+    """Of many episodes: what comes next, and figures of the start."""
+    env, rows = make_env("navigate", depth_size=0, num_layouts=12), []
+    for episode in range(160):
+        start = time.thread_time()
+        _, info = env.reset(options={"episode": episode})
+        seconds = time.thread_time() - start
+        sim, skill = env.sim, env.skill
+        assert not sim.robot_collides()
+        assert (sim.held == skill.target) if skill.next_skill.startswith("place") else not sim.is_holding
+        rows.append({"next": skill.next_skill, "path_m": skill.distance_m(sim), "seconds": seconds,
+                     "skipped": info["skipped_episodes"], "yaw": sim.base_pose[2], "turn": skill.angle_rad(sim)})
+    return rows
+
+
+def test_every_next_skill_occurs_and_one_episode_of_six_has_the_object_in_the_hand(sample):
+    count = Counter(row["next"] for row in sample)
+    assert set(count) == set(NEXT_SKILLS) and len(NEXT_SKILLS) == 8
+    assert min(count.values()) >= 2
+    placing = count["place"] + count["place_inside"]
+    assert abs(placing - len(sample) / 6) < 4 * math.sqrt(len(sample) * 5 / 36)
+
+
+def test_it_starts_anywhere_from_where_it_can_drive_to_the_goal(sample):
+    paths = np.array([row["path_m"] for row in sample])
+    assert np.isfinite(paths).all() and np.median(paths) > 3.0 and paths.min() < 1.5 < 8.0 < paths.max()
+    assert np.histogram([row["yaw"] for row in sample], 4, (-math.pi, math.pi))[0].min() > 20
+    assert np.median([row["turn"] for row in sample]) == pytest.approx(math.pi / 2, abs=0.35)
+
+
+def test_few_episodes_are_skipped_and_a_reset_is_fast(sample):
+    assert sum(row["skipped"] for row in sample) < 0.06 * len(sample)
+    assert np.median([row["seconds"] for row in sample[12:]]) < 0.020
+
+
+@pytest.mark.parametrize("next_skill", NEXT_SKILLS)
+def test_the_goal_is_where_the_next_skill_would_start(next_skill):
+    env = make_env("navigate", depth_size=0, num_layouts=12)
+    episode = 0
+    while env.skill.next_skill != next_skill:
+        env.reset(options={"episode": episode})
+        episode += 1
+    sim, skill, layout = env.sim, env.skill, env.sim.home.layout
+    x, y, yaw = skill.goal_pose
+    if next_skill.startswith(("pick", "place")):
+        placing = next_skill.startswith("place")
+        names = env.episode.goal_receptacles if placing else env.episode.target_receptacles
+        receptacle = layout.receptacle(names[0])
+        assert (receptacle.link is None) != next_skill.endswith("_inside")
+        point = env.episode.targets[skill.target][:3] if placing else sim.start_positions[skill.target]
+        start_near(sim, point, receptacle, np.random.default_rng(5), position_noise_m=0.0, yaw_noise_rad=0.0,
+                   held=skill.target if placing else None)
+        facing = math.atan2(point[1] - y, point[0] - x)
+    else:
+        opening, handle = sim.joint_position(skill.target_handle), sim.handle_position(skill.target_handle)
+        assert (opening < 0.15) == next_skill.startswith("open")
+        config = SKILLS[next_skill]().config
+        middle = sum(config.start_distance_m) / 2
+        sx, sy = from_frame(middle, 0.0, front_frame(sim, skill.target_handle))
+        facing = math.atan2(handle[1] - y, handle[0] - x)
+        assert math.hypot(sx - x, sy - y) < 0.85  # it moves back where the door stands in the way
+        assert stands_free(sim, sx, sy, yaw) is False or math.hypot(sx - x, sy - y) < 0.15
+        sim.place_robot(x, y, yaw)
+    assert math.dist((x, y), sim.base_pose[:2]) < 0.2
+    assert abs(wrap_angle(yaw - sim.base_pose[2])) < 1e-6 and abs(wrap_angle(facing - yaw)) < 0.35
+
+
+def test_the_policy_is_told_the_object_or_its_goal_but_not_the_pose():
+    for episode in range(8):
+        env = started(episode)
+        sim, skill = env.sim, env.skill
+        observation, *_ = env.step(np.array([1.0, 0.5, -1.0], np.float32))
+        point = env.episode.targets[skill.target] if sim.is_holding else sim.start_positions[skill.target]
+        distance, angle = observation["object_to_agent_gps_compass"]
+        x, y, yaw = sim.base_pose
+        assert np.allclose((x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)), point[:2], atol=1e-4)
+        assert observation["nav_to_skill"].tolist() == [float(name == skill.next_skill) for name in NEXT_SKILLS]
+        assert observation["is_holding"][0] == float(skill.next_skill.startswith("place"))
+        before = {key: value.copy() for key, value in observation.items()}
+        skill.goal_pose = (1.0, 1.0, 0.3)
+        assert all(np.array_equal(before[key], value) for key, value in env._observe(None).items())
+
+
+def run(env, stop_m: float = 0.15) -> tuple[dict, float, list[float]]:
+    """Drive along the shortest way by the ordinary actions; info at the end, return, and distances on the way."""
+    sim, skill, total, way = env.sim, env.skill, 0.0, []
+    while True:
+        x, y, _ = sim.base_pose
+        way.append(skill.distance_m(sim))
+        to = skill.goal_pose
+        if way[-1] > 0.45:
+            next_x, next_y = skill.field.descend(x, y, 0.4)
+            to = (next_x, next_y, math.atan2(next_y - y, next_x - x))
+        there = way[-1] < stop_m and skill.angle_rad(sim) < 0.15
+        _, reward, terminated, truncated, info = env.step(np.array([*drive(sim, to), 1.0 if there else -1.0], np.float32))
+        total += reward
+        if terminated or truncated:
+            return info, total, way
+
+
+def test_a_driver_on_the_shortest_way_solves_it_and_the_reward_adds_up():
+    solved, returns = 0, []
+    for episode in range(12):
+        env = started(episode)
+        held = env.sim.held
+        info, total, way = run(env)
+        solved += info["success"]
+        metrics = info["metrics"]
+        assert metrics["reward/distance"] == pytest.approx(10.0 * (way[0] - metrics["goal_distance_m"]), abs=1e-3)
+        if info["success"]:
+            assert env.sim.held == held
+            returns.append(total - 10.0 * way[0])
+            assert metrics["reward/success"] == 10.0 and metrics["goal_angle_rad"] < 0.3
+    assert solved >= 10
+    assert min(returns) > 5.0
+
+
+def test_stop_elsewhere_ends_it_without_success():
+    env = started()
+    _, reward, terminated, _, info = env.step(np.array([0.0, 0.0, 0.01], np.float32))
+    assert terminated and not info["success"] and info["metrics"]["failure/bad_stop"] == 1.0 and abs(reward) < 0.5
+
+
+@pytest.mark.parametrize("turn, success", [(0.0, True), (0.25, True), (0.35, False)])
+def test_success_needs_place_heading_and_stop(turn, success):
+    env = started(3, reward_scales={"bad_stop": -2.0})
+    x, y, yaw = env.skill.goal_pose
+    env.sim.place_robot(x, y, yaw + turn)
+    _, _, terminated, _, _ = env.step(np.zeros(3, np.float32))
+    assert not terminated  # nobody stopped
+    _, reward, terminated, _, info = env.step(np.array([0.0, 0.0, 1.0], np.float32))
+    assert terminated and info["success"] == success
+    assert reward == pytest.approx(10.0 if success else -2.0, abs=0.2)
+
+
+def test_stop_can_be_masked_while_the_target_is_far():
+    env, episode = started(0, stop_within_m=2.0), 0
+    while math.dist(env.sim.base_pose[:2], env.skill.nav_point(env.sim)[:2]) < 3.0:
+        episode += 1
+        env.reset(options={"episode": episode})
+    stop = np.array([0.0, 0.0, 1.0], np.float32)
+    assert not env.step(stop)[2]
+    x, y, yaw = env.skill.goal_pose
+    env.sim.place_robot(x, y, yaw)
+    assert env.step(stop)[4]["success"]
+
+
+def test_turning_is_rewarded_only_near_the_goal():
+    env = started(3)
+    x, y, yaw = env.skill.goal_pose
+    for offset, factor in ((0.0, 1.0), (1.5, 0.0)):
+        px, py = env.skill.field.goal_m if not offset else max(
+            env.skill._grid.points_m.tolist(), key=lambda p: -abs(env.skill.field.at(*p) - offset))
+        env.sim.place_robot(px, py, yaw + 1.0)
+        env.skill.reward_terms(env.sim)
+        before = env._sums["angle"]
+        start = env.skill.angle_rad(env.sim)
+        for _ in range(10):
+            env.step(np.array([0.0, -1.0, -1.0], np.float32))
+        turned = start - env.skill.angle_rad(env.sim)
+        assert turned > 0.1 and env._sums["angle"] - before == pytest.approx(factor * turned, abs=1e-3)
+
+
+def test_bumping_into_things_costs():
+    env = started(1)
+    done, action = False, np.array([1.0, 0.0, -1.0], np.float32)
+    while not done:
+        _, _, terminated, truncated, info = env.step(action)
+        done = terminated or truncated
+    metrics = info["metrics"]
+    assert metrics["reward/base_contact"] + metrics["reward/force"] < -1.0
+    assert metrics["failure/time_limit"] == 1.0
+
+
+def test_scales_are_checked():
+    assert NavigateConfig(reward_scales={"slack": -0.01}).reward_scales["slack"] == -0.01
+    with pytest.raises(UserError, match="bad_stop"):
+        NavigateConfig(reward_scales={"stop": 1.0})
