@@ -20,6 +20,7 @@ from planner.predicates import Symbols, holds, in_
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
+from rearrange.containers import inside_at
 from rearrange.env import Observation, action_slices
 from rearrange.episodes import Episode, NoStartPose
 from rearrange.errors import UserError
@@ -93,6 +94,7 @@ class Executor:
         self.env.reset(seed=seed, options={"episode": episode})
         self.episode = self.env.episode
         self._rng = np.random.default_rng([seed, 1])
+        self._starts = list(self.sim.start_positions)
         found = plan(self.sim, self.env.config.problem)
         require_solved(found, self.episode.scene)
         self.report = Report(self.episode.id, self.episode.scene, found)
@@ -256,6 +258,7 @@ class Executor:
             return self._take_up_navigate(step)
         if step.skill in ("pick", "place"):
             target = self.symbols.objects[args[0]]
+            sim.start_positions[target] = self._start_of(target)
             if step.skill == "place":
                 self._set_goal(target, args[1])
             skill.begin(sim, target)
@@ -271,16 +274,18 @@ class Executor:
             if target is None:
                 target = next(iter(symbols.objects.values()))
             self._set_goal(target, thing)
-            skill.point = symbols.goals[thing][:3]
+            point = symbols.goals[thing][:3]
         elif thing in symbols.objects:
             target = symbols.objects[thing]
-            skill.point = self._start_of(target)
+            point = self._start_of(target)
         else:  # HAB sends the robot to the object inside, not to the handle
             target = self._inside(thing)
-            skill.point = tuple(sim.handle_position(symbols.joints[thing])) if target is None else self._start_of(target)
+            point = tuple(sim.handle_position(symbols.joints[thing])) if target is None else self._start_of(target)
             target = next(iter(symbols.objects.values())) if target is None else target
-        skill.target = target
-        known = self._find_goal_pose(step, thing, target)
+        skill.point = None
+        skill.aim(step.next_kind or "pick", target)
+        known = self._find_goal_pose(thing, target)
+        skill.point = point
         if not self.rules.tell_next_skill:
             skill.next_skill = None
         return known
@@ -290,14 +295,18 @@ class Executor:
         self.sim.episode = replace(self.episode, targets=self.episode.targets | {target: self.symbols.goals[goal]})
 
     def _start_of(self, target: int) -> tuple[float, float, float]:
-        """The coordinates that skills are given for an object: where it stood when the episode began."""
-        return tuple(self.sim.start_positions[target])
+        """The coordinates that skills are given for an object: where it stood when the episode began; with `follow_drawer`
+        as far out as the drawer is in which it lay.
+        """
+        if not self.rules.follow_drawer:
+            return tuple(self._starts[target])
+        return moved_with_drawer(self.sim, self.episode, self._starts[target])
 
     def _inside(self, container: str) -> int | None:
         """The first of the objects that is in a drawer or fridge."""
         return next((index for name, index in self.symbols.objects.items() if in_(self.sim, self.symbols, name, container)), None)
 
-    def _find_goal_pose(self, step: Step, thing: str, target: int) -> bool:
+    def _find_goal_pose(self, thing: str, target: int) -> bool:
         """Let Navigate know the pose at which the next skill would start; False when there is none."""
         sim, shadow, skill = self.sim, self._shadow, self._skill
         shadow.reset(sim.episode)
@@ -309,16 +318,24 @@ class Executor:
             receptacle = next(r for r in sim.home.layout.receptacles if r.link == joint)
         else:
             receptacle = receptacle_under(sim, self.symbols.position(sim, thing))
-        kind = step.next_kind or "pick"
-        skill.next_skill, skill.target_handle = kind, None
         if receptacle is None:
             return False
         try:
-            skill.set_goal(shadow, kind, receptacle, self._rng)
+            skill.set_goal(shadow, skill.next_skill, receptacle, self._rng)
         except NoStartPose:
             return False
         skill.begin(sim)
         return True
+
+
+def moved_with_drawer(sim: Simulator, episode: Episode, point: tuple[float, ...]) -> tuple[float, float, float]:
+    """Where a point that was in a drawer at the beginning of the episode is now."""
+    for body in sim.home.layout.bodies:
+        then = episode.articulated.get(body.name, 0.0)
+        if body.joint == "slide" and inside_at(sim.home.layout, point, body.name, then):
+            (x0, y0, _), (x1, y1, _) = body.pose(then), body.pose(sim.joint_position(body.name))
+            return point[0] + x1 - x0, point[1] + y1 - y0, point[2]
+    return tuple(point)
 
 
 def run_episode(executor: Executor, episode: int | Episode, policies: Mapping[str, Any] | None = None, seed: int = 0) -> Report:

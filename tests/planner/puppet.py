@@ -59,9 +59,10 @@ class Puppet:
     def place(self, sim, skill) -> None:
         self._put(*sim.base_pose, REST_RAD)
         if sim.held is not None:
+            held = sim.held
             sim.suction.release()
             sim._read_hold()
-            sim._set_object(skill.target, skill.goal_pose)
+            sim._set_object(held, skill.goal_pose)
 
     def open_cabinet(self, sim, skill) -> None:
         self._open(sim, skill, 0.45)
