@@ -3,7 +3,8 @@
 Rules after habitat-lab's `all_receptacles` data set: one object that is to be moved, up to nineteen more around, on
 every kind of receptacle; the fridge and the drawers count when they are open, and are opened only for the object that
 is to be moved, or its goal. For the skills that open and close, the object that is to be moved lies in the drawer or
-fridge that they are about, as in habitat-lab's `in_drawer` and `in_fridge` data sets.
+fridge that they are about, as in habitat-lab's `in_drawer` and `in_fridge` data sets; the drawer is one of the top
+row, as there: to a handle near the floor and back the arm alone needs more than the 200 steps of an episode.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def _anywhere(layout: Layout, rng: np.random.Generator) -> _Task:
 
 def _out_of(kind: str, opened: bool, layout: Layout, rng: np.random.Generator) -> _Task:
     """Out of a drawer or the fridge (`kind`), which is closed, or open somewhere within `CLOSE_FROM_M_OR_RAD`."""
-    compartments = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
+    compartments = _compartments(layout, kind)
     goals = [receptacle for receptacle in layout.receptacles if not receptacle.closed]
     start, goal = compartments[rng.integers(len(compartments))], goals[rng.integers(len(goals))]
     return start, goal, {start.link: float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind])) if opened else 0.0}
@@ -144,6 +145,14 @@ def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
     if start.link is not None:
         openings[start.link] = float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind])) if rng.random() < 0.5 else 0.0
     return start, goal, openings
+
+
+def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
+    """The drawers of the top row, or the boards of the fridge."""
+    of_kind = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
+    floor_m = {body.name: body.position_m[2] for body in layout.bodies}
+    top_m = max(floor_m[receptacle.link] for receptacle in of_kind)
+    return [receptacle for receptacle in of_kind if floor_m[receptacle.link] > top_m - 0.01]
 
 
 def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:

@@ -122,6 +122,8 @@ def _descend(point: np.ndarray, axis: np.ndarray | None, q: np.ndarray, near: np
         bias = 0.1 * max(0.0, 1.0 - i / (0.7 * iterations))  # at the end the target alone counts
         if bias == 0.0 and _met(arm, target, axis, *tolerance):
             return q
+        if i == iterations // 2 and np.abs(arm.tip - target).max() > 0.15:
+            return None  # out of reach
         linear, angular = arm.jacobian(turning)
         _step(q, linear, angular, target, arm.tip, facing, arm.facing, weight, near, bias, bounds)
     return None

@@ -8,9 +8,9 @@ import numpy as np
 
 from rearrange.env import ACTION_SIZES
 from skills.experts.clearance import Clearance
-from skills.experts.motion import servo
-from skills.experts.reach import FREE_M, Reach, _back, is_free, plan_reach, rest_posture
-from skills.experts.trajectory import Follower, Motion, move
+from skills.experts.motion import Pose2, servo
+from skills.experts.reach import FREE_M, Reach, _back, plan_reach, rest_posture, spread
+from skills.experts.trajectory import Follower, Motion, move, variants
 from skills.experts.motion import ik, arm_model
 from rearrange.contacts import NO_OWNER
 
@@ -27,7 +27,7 @@ class PickExpert:
         self._may_drive = "base" in skill.action_parts
         self._follower: Follower | None = None
         self._leaving = False
-        self._pressed = 0
+        self._pressed = self._patience = 0
         self.reach: Reach | None = None
         self.note = ""
 
@@ -41,8 +41,9 @@ class PickExpert:
         if sim.held == self.skill.target:
             if not self._leaving or self._follower.stuck:
                 self._leaving, self._follower = True, Follower(sim, plan_exit(sim, self._may_drive, self.skill.config.rest_position_m))
-        elif self._follower is None or self._follower.stuck:
+        elif self._patience == 0 and (self._follower is None or self._follower.stuck):
             self._start_reach()
+        self._patience = max(0, self._patience - 1)
         arm, base = np.zeros(7), (0.0, 0.0)
         if self._follower is not None and not self._follower.done:
             arm, base = self._follower.command()
@@ -62,6 +63,7 @@ class PickExpert:
         self.reach = plan_reach(sim, Clearance(sim), aim, touching=slot, may_drive=self._may_drive)
         if self.reach is None:
             self.note = "no plan"
+            self._patience = 60
         self._follower = None if self.reach is None else Follower(sim, self.reach.motion)
 
 
@@ -94,39 +96,48 @@ def surface_aim(sim: Simulator, i: int, into_m: float = 0.004):
 def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float]) -> Motion:
     """The quickest free way from what was just taken (or put down) to rest: lift, drive back, bring the arm in."""
     clearance = Clearance(sim)
-    start = (sim.base_pose, sim.arm_targets().copy())
-    tip, matrix = arm_model().hand(start[1])
+    start = (sim.base_pose, sim.arm_positions().copy())
     motions = []
-    rest = rest_posture(start[1], rest_m)
-    for lift in (0.0, 0.05, 0.1, 0.2):
-        up = start[1] if lift == 0.0 else ik(tip + (0, 0, lift), None, start[1], near_rad=start[1] + (rest - start[1]) * min(1.0, 2 * lift))
-        if up is None:
-            continue
+    for lift, up in _lifts(start[1], rest_m):
         first = move(sim.config, start, (start[0], up)) if lift else None
         rest = rest_posture(up, rest_m)
         for back in ((0.0, 0.15, 0.3, 0.5) if may_drive else (0.0,)):
             away = _back(start[0], back)
-            ways = [move(sim.config, (start[0], up), (away, rest), joints=joints) for joints in ("even", "early", "late")]
+            ways = list(variants(sim.config, (start[0], up), (away, rest)))
             if back:
                 ways.append(move(sim.config, (start[0], up), (away, up)).then(move(sim.config, (away, up), (away, rest))))
             motions += [way if first is None else first.then(way) for way in ways]
     motions.sort(key=len)
-    worst = []
     for motion in motions:
-        gap = _exit_gap(clearance, motion, start)
-        if gap >= FREE_M / 2:
+        if _exit_gap(clearance, motion, start, FREE_M / 2) >= FREE_M / 2:
             return motion
-        worst.append(gap)
-    return motions[int(np.argmax(worst))]
+    return max(motions[:8], key=lambda motion: _exit_gap(clearance, motion, start, -1.0))
 
 
-def _exit_gap(clearance: Clearance, motion: Motion, start) -> float:
-    """Smallest distance on the way out, not counting what is there at the start and the first centimetres."""
-    now = clearance.distance(*start)
-    least = 1.0
-    for i in range(2, len(motion), 3):
+def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tuple[float, np.ndarray]]:
+    """Heights (m) and postures straight above the present one: on the way to rest, and with the hand kept as it is."""
+    tip, matrix = arm_model().hand(arm_rad)
+    rest = rest_posture(arm_rad, rest_m)
+    found = [(0.0, arm_rad)]
+    for lift in (0.05, 0.1, 0.2, 0.3):
+        near = arm_rad + (rest - arm_rad) * min(1.0, lift / max(0.05, rest_m[2] - tip[2]))
+        for axis in (None, matrix[:, 0]):
+            up = ik(tip + (0, 0, lift), axis, arm_rad, near_rad=near, tolerance_m=0.01, tolerance_rad=0.2)
+            if up is not None:
+                found.append((lift, up))
+    return found
+
+
+def _exit_gap(clearance: Clearance, motion: Motion, start: tuple[Pose2, np.ndarray], enough_m: float) -> float:
+    """Smallest distance on the way out, not counting what is there at the start and in the first centimetres.
+
+    The search ends at a distance below `enough_m`.
+    """
+    now, least = clearance.distance(*start), 1.0
+    for i in spread(len(motion)):
         gap = clearance.distance(motion.base[i], motion.arm[i])
-        if i < 10 and gap >= now - 0.003:
-            continue
-        least = min(least, gap)
+        if i >= 10 or gap < now - 0.003:
+            least = min(least, gap)
+            if least < enough_m:
+                break
     return least

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from rearrange.fetch import REST_POSITION_M
 from rearrange.geometry import wrap_angle
 from skills.experts.clearance import Clearance
 from skills.experts.motion import START_RAD, Pose2, arm_model, arm_steps, drive_steps, ik, ik_turning
-from skills.experts.trajectory import Motion, move
+from skills.experts.trajectory import Motion, move, variants
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
@@ -24,7 +24,7 @@ FREE_M = 0.012  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in
 STANDOFF_M = 0.07  # of the cup before the straight way in
 _CHECK_EVERY = 3  # steps of a planned motion
-_GOOD_STEPS = 120  # there and back: no use looking for less
+_GOOD_STEPS = 160  # there and back: no use looking for less
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
 _TILTS_RAD = tuple(math.radians(a) for a in (90, 78, 66, 54, 42, 30))  # of the cup below the horizontal
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
@@ -130,23 +130,21 @@ def _way_in(sim: Simulator, clearance: Clearance, start: tuple[Pose2, np.ndarray
         last = move(sim.config, via, end, base_speed=0.5)
         if not is_free(clearance, last, TIGHT_M, touching):
             continue
-        for first in sorted(_ways(sim, start, via, may_drive), key=len):
+        for first in _ways(sim, start, via, may_drive):
             if is_free(clearance, first, FREE_M, NO_OWNER, start):
                 return Reach(first.then(last), goal.pose, goal.arm_rad, goal.axis)
     return None
 
 
-def _ways(sim: Simulator, start: tuple[Pose2, np.ndarray], via: tuple[Pose2, np.ndarray], may_drive: bool) -> list[Motion]:
+def _ways(sim: Simulator, start: tuple[Pose2, np.ndarray], via: tuple[Pose2, np.ndarray], may_drive: bool) -> Iterator[Motion]:
     """Ways from one place and posture to another: both at once, or with the arm moved farther back."""
-    found = [move(sim.config, start, via, base_last=last, joints=joints)
-             for last in ((False, True) if may_drive else (False,)) for joints in ("even", "early", "late")]
+    yield from variants(sim.config, start, via)
     if may_drive:
         for back in (0.15, 0.35):
             behind = (_back(via[0], back), via[1])
-            found.append(move(sim.config, start, behind).then(move(sim.config, behind, via)))
+            yield move(sim.config, start, behind).then(move(sim.config, behind, via))
             away = (_back(start[0], back), start[1])
-            found.append(move(sim.config, start, away).then(move(sim.config, away, via, base_last=True)))
-    return found
+            yield move(sim.config, start, away).then(move(sim.config, away, via, base_last=True))
 
 
 def _before(goal: _Candidate, standoff_m: float) -> np.ndarray | None:
@@ -160,11 +158,11 @@ def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int
     """Whether a motion keeps `needed_m` from everything. With `start`, no more is asked than there is at the start."""
     if start is not None:
         needed_m = min(needed_m, clearance.distance(*start, touching) - 0.002)
-    return all(clearance.distance(motion.base[i], motion.arm[i], touching) >= needed_m for i in _spread(len(motion)))
+    return all(clearance.distance(motion.base[i], motion.arm[i], touching) >= needed_m for i in spread(len(motion)))
 
 
 @lru_cache(maxsize=512)
-def _spread(n: int) -> tuple[int, ...]:
+def spread(n: int) -> tuple[int, ...]:
     """Every third index below n, the last first and then far apart ones first, so that a collision is found soon."""
     last, order, step = (n - 1) // _CHECK_EVERY, [], 1
     while step <= max(last, 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,62 +44,80 @@ def move(config: SimulatorConfig, start: tuple[Pose2, np.ndarray], goal: tuple[P
     Where the arm takes longer, the base moves first, or waits and moves last. `joints`: "even" all joints move all
     along, "early" each one moves at full speed and then rests, "late" the other way round. None takes more time.
     """
-    base = _base_path(config, start[0], goal[0], base_speed)
-    delta = np.asarray(goal[1]) - start[1]
-    step = config.max_joint_delta_rad
-    n = math.ceil(float(np.abs(delta).max()) / step - 1e-6)
-    n = max(n, len(base), 1)
+    return _joined(config, _base_path(config, start[0], goal[0], base_speed), start[1], goal[1], base_last, joints)
+
+
+def variants(config: SimulatorConfig, start: tuple[Pose2, np.ndarray], goal: tuple[Pose2, np.ndarray],
+             ) -> Iterator[Motion]:
+    """`move` in every way that takes the same time."""
+    base = _base_path(config, start[0], goal[0], 1.0)
+    for joints in ("even", "late", "early"):
+        yield _joined(config, base, start[1], goal[1], False, joints)
+        if len(base):
+            yield _joined(config, base, start[1], goal[1], True, joints)
+
+
+def _joined(config: SimulatorConfig, base: np.ndarray, start_rad: np.ndarray, goal_rad: np.ndarray, base_last: bool,
+            joints: str) -> Motion:
+    """A way of the base and a movement of the arm at the same time."""
+    delta, step = goal_rad - start_rad, config.max_joint_delta_rad
+    n = max(math.ceil(float(np.abs(delta).max()) / step - 1e-6), len(base) - 1, 1)
+    waiting = np.empty((n - len(base) + 1, 3))
     if base_last:
-        base = np.concatenate([np.tile(start[0], (n - len(base), 1)), base])
+        waiting[:] = base[0]
+        base = np.concatenate([waiting, base[1:]])
     else:
-        base = np.concatenate([base, np.tile(goal[0], (n - len(base), 1))])
-    passed = np.arange(1, n + 1)[:, None]
+        waiting[:] = base[-1]
+        base = np.concatenate([base[1:], waiting])
+    passed = np.arange(1.0, n + 1.0)[:, None]
     if joints == "early":
-        arm = start[1] + np.clip(delta, -step * passed, step * passed)
+        arm = start_rad + np.clip(delta, -step * passed, step * passed)
     elif joints == "late":
-        arm = np.asarray(goal[1]) - np.clip(delta, -step * (n - passed), step * (n - passed))
+        arm = goal_rad - np.clip(delta, -step * (n - passed), step * (n - passed))
     else:
-        arm = start[1] + passed / n * delta
-    return Motion(base, arm)
+        arm = start_rad + passed / n * delta
+    return Motion(base[:n], arm)
 
 
 def _base_path(config: SimulatorConfig, start: Pose2, goal: Pose2, speed: float) -> np.ndarray:
-    """Poses (n, 3) of the base step by step."""
-    distance = math.hypot(goal[0] - start[0], goal[1] - start[1])
-    poses, yaw = [np.zeros((0, 3))], start[2]
+    """Poses (1 + n, 3) of the base, the start and then step by step."""
+    dx, dy = goal[0] - start[0], goal[1] - start[1]
+    distance = math.hypot(dx, dy)
+    x, y, yaw = start
+    poses = [start]
     if distance > 0.005:
-        way = math.atan2(goal[1] - start[1], goal[0] - start[0])
+        way = math.atan2(dy, dx)
         if abs(wrap_angle(way - yaw)) > math.pi / 2:  # drive backwards
             way += math.pi
         turn = wrap_angle(way - yaw)
-        poses.append(_turn((start[0], start[1], yaw), turn, config.base_turn_rad_s))
+        poses += [(x, y, yaw + share * turn) for share in _turn(turn, config)]
         yaw += turn
         shares = _profile(distance, speed * _CRUISE * config.base_speed_m_s, _BRAKE_M_S2)
-        line = np.empty((len(shares), 3))
-        line[:, 0], line[:, 1] = start[0] + shares * (goal[0] - start[0]), start[1] + shares * (goal[1] - start[1])
-        line[:, 2] = yaw
-        poses.append(line)
-    poses.append(_turn((goal[0], goal[1], yaw), wrap_angle(goal[2] - yaw), config.base_turn_rad_s))
-    return np.concatenate(poses)
+        poses += [(x + share * dx, y + share * dy, yaw) for share in shares]
+    turn = wrap_angle(goal[2] - yaw)
+    poses += [(goal[0], goal[1], yaw + share * turn) for share in _turn(turn, config)]
+    return np.array(poses)
 
 
-def _turn(pose: Pose2, angle_rad: float, fastest_rad_s: float) -> np.ndarray:
-    """Poses (n, 3) of a turn on the spot."""
-    shares = _profile(abs(angle_rad), _CRUISE * fastest_rad_s, _BRAKE_RAD_S2)
-    return np.column_stack([np.full(len(shares), pose[0]), np.full(len(shares), pose[1]), pose[2] + shares * angle_rad])
+def _turn(angle_rad: float, config: SimulatorConfig) -> list[float]:
+    """Shares of a turn done after each step."""
+    return _profile(abs(angle_rad), _CRUISE * config.base_turn_rad_s, _BRAKE_RAD_S2)
 
 
-def _profile(distance: float, speed: float, brake: float) -> np.ndarray:
-    """Shares of a way done after each step, (n,): speeding up and braking evenly. Empty for no way."""
+def _profile(distance: float, speed: float, brake: float) -> list[float]:
+    """Shares of a way done after each step: speeding up and braking evenly. Empty for no way."""
     if distance < 1e-4:
-        return np.zeros(0)
+        return []
     top = min(speed, math.sqrt(distance * brake))
     ramp_s = top / brake
     total_s = distance / top + ramp_s
     n = max(1, math.ceil(total_s / STEP_S))
-    t = np.arange(1, n + 1) * (total_s / n)
-    up, down = 0.5 * brake * np.minimum(t, ramp_s) ** 2, 0.5 * brake * np.maximum(t - (total_s - ramp_s), 0.0) ** 2
-    return np.minimum((up + top * np.maximum(t - ramp_s, 0.0) - down) / distance, 1.0)
+    shares = []
+    for k in range(1, n + 1):
+        t = k * total_s / n
+        up, down = 0.5 * brake * min(t, ramp_s) ** 2, 0.5 * brake * max(t - (total_s - ramp_s), 0.0) ** 2
+        shares.append(min((up + top * max(t - ramp_s, 0.0) - down) / distance, 1.0))
+    return shares
 
 
 class Follower:
