@@ -24,7 +24,7 @@ import numpy as np
 
 from rearrange.compiled_home import scene_layout
 from rearrange.containers import kind_of
-from rearrange.episode_generator import MAX_ON, MIN_MOVE_M, OPEN_M_OR_RAD, _place, _Surface, _surfaces
+from rearrange.episode_generator import MAX_ON, MIN_MOVE_M, OPEN_M_OR_RAD, _compartments, _place, _Surface, _surfaces
 from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.layout_parts import Receptacle
@@ -155,9 +155,7 @@ def _draw_names(scenario: Scenario, rng: np.random.Generator) -> list[str]:
 def receptacles_called(layout: Layout, word: str, scenario: str) -> list[Receptacle]:
     """What a word of a scenario means in a home: a kind of receptacle, the name of one, or "open"."""
     if word == "top_drawer":  # as HAB's drawer_right_top; in our kitchens the right one can be in a corner
-        heights = {body.name: body.position_m[2] for body in layout.bodies}
-        drawers = [r for r in layout.receptacles if r.kind == "drawer"]
-        return [r for r in drawers if heights[r.parent] > max(heights[other.parent] for other in drawers) - 0.1]
+        return _compartments(layout, "drawer")
     kinds = HAB_OPEN if word == "open" else (word,)
     found = [r for r in layout.receptacles if r.kind in kinds or r.name == word]
     if not found:
