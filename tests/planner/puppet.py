@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from rearrange.env import ACTION_SIZES
-from rearrange.fetch import REST_POSITION_M
+from rearrange.fetch import ARM_START_RAD, REST_POSITION_M
 from skills.experts.motion import ik
 
 REST_RAD = tuple(ik(np.array(REST_POSITION_M), None))  # the hand at rest
@@ -41,7 +41,7 @@ class Puppet:
 
     def navigate(self, sim, skill) -> None:
         x, y, yaw = skill.goal_pose
-        self._put(x, y, yaw, REST_RAD)
+        self._put(x, y, yaw, ARM_START_RAD)
 
     def _put(self, x: float, y: float, yaw: float, arm: tuple[float, ...]) -> None:
         """Move the robot with what it holds."""
