@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import imageio.v3 as iio
 import numpy as np
@@ -29,11 +30,16 @@ def column(frame: np.ndarray) -> np.ndarray:
     return np.asarray(scene)
 
 
-def main(video: str, picture: str) -> None:
-    frames = iio.imread(video)[: -round(HOLD_S * 30)]
+def strip(frames: Sequence[np.ndarray]) -> np.ndarray:
+    """The moments of an episode side by side, from its video frames."""
     gap = np.full((WIDTH_PX, GAP_PX, 3), 255, np.uint8)
     parts = [part for moment in MOMENTS for part in (gap, column(frames[round(moment * (len(frames) - 1))]))][1:]
-    Image.fromarray(np.concatenate(parts, axis=1)).save(picture, optimize=True)
+    return np.concatenate(parts, axis=1)
+
+
+def main(video: str, picture: str) -> None:
+    frames = iio.imread(video)[: -round(HOLD_S * 30)]
+    Image.fromarray(strip(frames)).save(picture, optimize=True)
 
 
 if __name__ == "__main__":

@@ -2,28 +2,38 @@
 
     python docs/skill_pages.py                  writes the pages
     python docs/skill_pages.py --check          says which pages are not what the code says
+    python docs/skill_pages.py --pictures pick  makes pictures too, of the skills that are named (default: all)
 
 The text of a page is the docstring at the top of the skill's file, by its labels ("Start:", "Success:" ...); the tables are read from its class, its environment
-and the comments of its YAML file. The picture, docs/images/skills/<skill>.png, shows three moments of a real episode:
-`docs/picture.py` makes it from the video of an evaluation.
+and the comments of its YAML file. The picture, docs/images/skills/<skill>.png, shows three moments of an episode that the scripted
+expert of the skill solves, in a home of the validation split.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 import sys
 from pathlib import Path
 
-HOME = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(HOME))
+import numpy as np
+from PIL import Image
 
+HOME = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(HOME), str(HOME / "docs")]
+
+from picture import strip  # noqa: E402
+
+from eval.video import compose  # noqa: E402
 from rearrange import keys  # noqa: E402
 from rearrange.env import ENV_FAILURES, OBSERVATIONS  # noqa: E402
 from rearrange.fetch import ARM_DELTA_RAD  # noqa: E402
 from skills import SKILLS, make_env  # noqa: E402
+from skills.experts import EXPERTS  # noqa: E402
 
-PAGES = HOME / "docs" / "skills"
+PAGES, PICTURES = HOME / "docs" / "skills", HOME / "docs" / "images" / "skills"
+EPISODES, LEAST_STEPS = 40, 60  # that are tried for a picture, and how long one has to be to show something
 _LABEL = re.compile(r"(?:^|(?<=\. ))(Observation|Action|Reward|Success|Failure|Start|Sources?): ", re.MULTILINE)
 _OF_GROUP = {
     "initial_std": "standard deviation of the exploration noise when training starts: ",
@@ -40,11 +50,10 @@ def page(name: str) -> str:
     config = {key.name.removeprefix("skill."): key for key in keys.choice_file("skill", name).keys}
     env = make_env(name, depth_size=keys_default("policy", "light", "image_size"))
     said = sections(inspect.getdoc(inspect.getmodule(SKILLS[name])))
-    picture = HOME / "docs" / "images" / "skills" / f"{name}.png"
-    strip = [f"![Three moments of one episode](../images/skills/{name}.png)", ""] if picture.exists() else []
+    shown = [f"![Three moments of one episode](../images/skills/{name}.png)", ""] if _picture(name).exists() else []
     source = said.get("Sources") or said.get("Source")
     parts = [
-        f"# {name.replace('_', ' ').capitalize()}", "", said["first"], "", *strip,
+        f"# {name.replace('_', ' ').capitalize()}", "", said["first"], "", *shown,
         f"All of it is in [`skills/{name}.py`](../../skills/{name}.py) and "
         f"[`configs/skill/{name}.yaml`](../../configs/skill/{name}.yaml). "
         "This page is written by [`docs/skill_pages.py`](../skill_pages.py).", "",
@@ -127,9 +136,40 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def main(check: bool) -> int:
+def make_picture(name: str) -> None:
+    """Save three moments of the first solved episode that is long enough. Raises SystemExit when there is none."""
+    env = make_env(name, split="val", render_mode="rgb_array")
+    for episode in range(EPISODES):
+        frames = solved_episode(env, EXPERTS[name], episode)
+        if len(frames) >= LEAST_STEPS:
+            _picture(name).parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(strip(frames)).quantize(256).save(_picture(name), optimize=True)
+            return
+    raise SystemExit(f"the expert solves none of the first {EPISODES} episodes of {name} in {LEAST_STEPS} steps or more")
+
+
+def solved_episode(env, expert_class: type, episode: int) -> list[np.ndarray]:
+    """The video frames of an episode as the expert solves it; none when it does not."""
+    observation, _ = env.reset(options={"episode": episode})
+    expert, frames, over = expert_class(env.sim, env.skill), [], False
+    while not over:
+        frames.append(compose(env.render(), observation["depth"], [], title=env.skill.name))
+        observation, _, terminated, truncated, info = env.step(expert.act())
+        over = terminated or truncated
+    frames.append(compose(env.render(), observation["depth"], [], title=env.skill.name))
+    return frames if info["success"] else []
+
+
+def _picture(name: str) -> Path:
+    return PICTURES / f"{name}.png"
+
+
+def main(check: bool, pictures: list[str] | None) -> int:
+    """Write or check the pages; `pictures`: skills of which new pictures are made, empty for all, None for none."""
     stale = []
     for name in SKILLS:
+        if pictures is not None and name in (pictures or EXPERTS):
+            make_picture(name)
         path, text = PAGES / f"{name}.md", page(name)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(path.relative_to(HOME))
@@ -142,4 +182,7 @@ def main(check: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main("--check" in sys.argv[1:]))
+    parser = argparse.ArgumentParser(description="Write the pages of the skills from their code.")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--pictures", nargs="*", choices=list(SKILLS), metavar="SKILL")
+    sys.exit(main(**vars(parser.parse_args())))

@@ -8,6 +8,7 @@ joint that has farthest to go; `ik` looks for that one.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,17 @@ _TURN_GAIN = 5.0  # 1/s
 _ALIGNED_RAD = 0.35  # the base drives while it points this well along its way
 
 
+@dataclass(frozen=True)
+class Tool:
+    """What is brought somewhere: a point and a direction in the end-effector frame. The default is the cup itself."""
+
+    point_m: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    pointer: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))
+
+
+CUP = Tool()
+
+
 class ArmModel:
     """The robot alone, at the origin, for kinematics: MuJoCo's poses and Jacobians of the arm in the base frame."""
 
@@ -43,6 +55,7 @@ class ArmModel:
         self.model = mujoco.MjModel.from_xml_string(mjcf)
         self.data = mujoco.MjData(self.model)
         self._site = self.model.site("end_effector").id
+        self._gripper = self.model.body("gripper").id
         self._arm = slice(*_span([int(self.model.joint(name).qposadr[0]) for name in JOINT_NAMES]))
         self._yaw = int(self.model.joint(BASE_JOINT_NAMES[2]).qposadr[0])
         self._turning = np.array([self._yaw, *range(self._arm.start, self._arm.stop)])
@@ -63,12 +76,18 @@ class ArmModel:
         self.set(arm_rad)
         return self.tip.copy(), self._matrix.reshape(3, 3).copy()
 
-    def jacobian(self, turning: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Linear and angular Jacobian of the cup's tip at the angles that were set, (3, 7) each; `turning` puts a column
-        for the turn of the base before them, (3, 8).
+    def at(self, tool: Tool) -> tuple[np.ndarray, np.ndarray]:
+        """Point and direction (3,) of a tool at the angles that were set."""
+        matrix = self._matrix.reshape(3, 3)
+        return self.tip + matrix @ tool.point_m, matrix @ tool.pointer
+
+    def jacobian(self, turning: bool = False, point: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Linear and angular Jacobian of the cup's tip, or of another point of the hand, at the angles that were set,
+        (3, 7) each; `turning` puts a column for the turn of the base before them, (3, 8).
         """
         mujoco.mj_comPos(self.model, self.data)
-        mujoco.mj_jacSite(self.model, self.data, self._linear, self._angular, self._site)
+        point = self.tip if point is None else point
+        mujoco.mj_jac(self.model, self.data, self._linear, self._angular, point, self._gripper)
         of = self._turning if turning else self._arm  # all joints have one degree of freedom: columns are as in qpos
         return self._linear[:, of], self._angular[:, of]
 
@@ -87,53 +106,50 @@ def arm_model() -> ArmModel:
 
 def ik(point: np.ndarray, axis: np.ndarray | None = None, start_rad: np.ndarray = START_RAD, *,
        near_rad: np.ndarray | None = None, tolerance_m: float = 0.005, tolerance_rad: float = 0.12,
-       iterations: int = 40) -> np.ndarray | None:
+       iterations: int = 40, tool: Tool = CUP) -> np.ndarray | None:
     """Joint angles (7,) that put the cup's tip at `point` (3,) and, when given, face it along `axis` (3,, unit length).
 
     Damped least squares from `start_rad`, within the joint limits. The turn about `axis` is free, so two degrees of
     freedom are left (four without an axis): they keep the joint that is farthest from `near_rad` (default: the start)
-    as near as possible. None when the tolerances are not met.
+    as near as possible. `tool` brings another point and direction of the hand there. None when the tolerances are not
+    met.
     """
     near = np.array(start_rad if near_rad is None else near_rad, float)
     start = np.array(start_rad, float)
-    return _descend(point, axis, start, near, _ARM_BOUNDS, (tolerance_m, tolerance_rad), iterations)
+    return _descend(point, axis, start, near, _ARM_BOUNDS, (tolerance_m, tolerance_rad), iterations, tool)
 
 
 def ik_turning(point: np.ndarray, axis: np.ndarray, start_rad: np.ndarray = START_RAD, *, tolerance_m: float = 0.005,
-               tolerance_rad: float = 0.12, iterations: int = 30) -> tuple[float, np.ndarray] | None:
+               tolerance_rad: float = 0.12, iterations: int = 30, tool: Tool = CUP) -> tuple[float, np.ndarray] | None:
     """As `ik`, but the base may also turn on its spot: its turn (rad) and the joint angles (7,), or None.
 
     The frame of `point` and `axis` is that of the base before it turns. A turn counts less than a joint's, because the
     base is faster.
     """
     start = np.concatenate([[0.0], start_rad])
-    q = _descend(point, axis, start, start.copy(), _TURNING_BOUNDS, (tolerance_m, tolerance_rad), iterations)
+    q = _descend(point, axis, start, start.copy(), _TURNING_BOUNDS, (tolerance_m, tolerance_rad), iterations,
+                 tool)
     return None if q is None else (float(q[0]), q[1:])
 
 
 def _descend(point: np.ndarray, axis: np.ndarray | None, q: np.ndarray, near: np.ndarray, bounds: np.ndarray,
-             tolerance: tuple[float, float], iterations: int) -> np.ndarray | None:
+             tolerance: tuple[float, float], iterations: int, tool: Tool) -> np.ndarray | None:
     """The descent of `ik` (7 variables) and `ik_turning` (8, the base's turn first); writes into q."""
     arm, target, turning = arm_model(), np.asarray(point, float), len(q) == 8
-    facing = np.zeros(3) if axis is None else np.asarray(axis, float)
+    wanted = np.zeros(3) if axis is None else np.asarray(axis, float)
     weight = 0.0 if axis is None else _AXIS_WEIGHT_M
+    close, cosine = tolerance[0], math.cos(tolerance[1])
     for i in range(iterations + 1):
         arm.set(q[-7:], q[0] if turning else 0.0)
+        tip, pointer = (arm.tip, arm.facing) if tool is CUP else arm.at(tool)
         bias = 0.1 * max(0.0, 1.0 - i / (0.7 * iterations))  # at the end the target alone counts
-        if bias == 0.0 and _met(arm, target, axis, *tolerance):
+        if bias == 0.0 and math.dist(tip, target) < close and (axis is None or float(pointer @ wanted) > cosine):
             return q
-        if i == iterations // 2 and np.abs(arm.tip - target).max() > 0.15:
+        if i == iterations // 2 and np.abs(tip - target).max() > 0.15:
             return None  # out of reach
-        linear, angular = arm.jacobian(turning)
-        _step(q, linear, angular, target, arm.tip, facing, arm.facing, weight, near, bias, bounds)
+        linear, angular = arm.jacobian(turning, tip)
+        _step(q, linear, angular, target, tip, wanted, pointer, weight, near, bias, bounds)
     return None
-
-
-def _met(arm: ArmModel, target: np.ndarray, axis: np.ndarray | None, tolerance_m: float, tolerance_rad: float) -> bool:
-    off = arm.tip - target
-    if off @ off > tolerance_m * tolerance_m:
-        return False
-    return axis is None or float(arm.facing @ axis) > math.cos(tolerance_rad)
 
 
 # Lowest and highest angle of each variable, and how much its way counts: joints alike, the faster base less.

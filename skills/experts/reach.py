@@ -14,7 +14,7 @@ from rearrange.contacts import NO_OWNER
 from rearrange.fetch import REST_POSITION_M
 from rearrange.geometry import wrap_angle
 from skills.experts.clearance import Clearance
-from skills.experts.motion import START_RAD, Pose2, arm_model, arm_steps, drive_steps, ik, ik_turning
+from skills.experts.motion import CUP, START_RAD, Pose2, Tool, arm_model, arm_steps, drive_steps, ik, ik_turning
 from skills.experts.trajectory import Motion, move, variants
 
 if TYPE_CHECKING:
@@ -26,12 +26,22 @@ STANDOFF_M = 0.07  # of the cup before the straight way in
 _CHECK_EVERY = 3  # steps of a planned motion
 _GOOD_STEPS = 160  # there and back: no use looking for less
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
-_TILTS_RAD = tuple(math.radians(a) for a in (90, 78, 66, 54, 42, 30))  # of the cup below the horizontal
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
-_SIDE_RAD = (0.0, 0.6, -0.6)  # of the cup, to the direction in which the base faces the point
+_SIDES_RAD = ((0.0,), (0.6, -0.6))  # of the hand, to the direction in which the base faces the point
 
-Aim = Callable[[np.ndarray], np.ndarray]
-"""Where the tip of the cup has to be (world), for the direction in which it faces (world, unit length)."""
+
+@dataclass(frozen=True)
+class Target:
+    """Where the tool has to be: its point and direction (world), how it comes there, and what this choice costs."""
+
+    point_m: np.ndarray
+    direction: np.ndarray
+    way_back: np.ndarray  # unit vector, world: the last bit of the way in comes from there
+    cost_steps: float = 0.0
+
+
+Aim = Callable[[float], Iterable[Target]]
+"""Targets that are equally good to reach, for the direction (rad, world) from which the hand comes."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Reach:
     motion: Motion
     pose: Pose2
     arm_rad: np.ndarray
-    axis: np.ndarray  # world direction of the cup
+    target: Target
 
 
 @dataclass(frozen=True)
@@ -49,28 +59,28 @@ class _Candidate:
     steps: float  # there and back to rest, at least
     pose: Pose2
     arm_rad: np.ndarray
-    axis: np.ndarray
+    target: Target
     steps_back: float
 
 
-def plan_reach(sim: Simulator, clearance: Clearance, aim: Aim, *, touching: int = NO_OWNER, tilts: Iterable[float] = _TILTS_RAD,
-               may_drive: bool = True, standoff_m: float = STANDOFF_M) -> Reach | None:
-    """The quickest way found to bring the cup to `aim`, from the present place and posture; None when there is none.
+def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, *, tool: Tool = CUP,
+               touching: int = NO_OWNER, may_drive: bool = True, standoff_m: float = STANDOFF_M) -> Reach | None:
+    """The quickest way found to bring a tool to one of the targets around `middle` (x, y); None when there is none.
 
-    `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the cup's axis, or
+    `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the target's way, or
     straight ahead with the base. Quickest counts the arm's way back to rest.
     """
     start = (sim.base_pose, sim.arm_targets().copy())
     best, best_steps = None, math.inf
     for around in (_AROUND_RAD if may_drive else (0.0,)):
-        for sides in ((0.0,), _SIDE_RAD[1:]):
-            candidates = _candidates(sim, clearance, aim, around, sides, tilts, may_drive)
+        for sides in _SIDES_RAD:
+            candidates = _candidates(sim, clearance, middle, aim, tool, around, sides, may_drive)
             for candidate in sorted(candidates, key=lambda c: c.steps):
                 if candidate.steps >= best_steps:
                     break
-                reach = _way_in(sim, clearance, start, candidate, touching, standoff_m, may_drive)
+                reach = _way_in(sim, clearance, start, candidate, tool, touching, standoff_m, may_drive)
                 if reach is not None:
-                    steps = len(reach.motion) + candidate.steps_back
+                    steps = len(reach.motion) + candidate.steps_back + candidate.target.cost_steps
                     if steps < best_steps:
                         best, best_steps = reach, steps
             if best_steps < _GOOD_STEPS:
@@ -78,61 +88,54 @@ def plan_reach(sim: Simulator, clearance: Clearance, aim: Aim, *, touching: int 
     return best
 
 
-def _candidates(sim: Simulator, clearance: Clearance, aim: Aim, around: float, sides: Iterable[float],
-                tilts: Iterable[float], may_drive: bool) -> list[_Candidate]:
+def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, tool: Tool, around: float,
+                sides: Iterable[float], may_drive: bool) -> list[_Candidate]:
     """Places and postures from one direction, without regard to what is in the way of the arm."""
     x, y, yaw = sim.base_pose
     arm = sim.arm_targets().copy()
-    middle = aim(np.array([0.0, 0.0, -1.0]))
     bearing = math.atan2(middle[1] - y, middle[0] - x) + around
+    places = [(x, y, yaw)]
+    if may_drive:
+        places = [(middle[0] - gap * math.cos(bearing), middle[1] - gap * math.sin(bearing), bearing) for gap in _GAPS_M]
+        places = [place for place in places if clearance.distance(place, arm, base_only=True) >= FREE_M]
+    targets = [target for side in sides for target in aim(bearing + side)]
     found = []
-    gap_now = math.hypot(middle[0] - x, middle[1] - y)
-    for gap in (_GAPS_M if may_drive else (gap_now,)):
-        at = (middle[0] - gap * math.cos(bearing), middle[1] - gap * math.sin(bearing))
-        if not may_drive:
-            at = (x, y)
-        if may_drive and clearance.distance((*at, bearing), arm, base_only=True) < FREE_M:
-            continue
-        for tilt in tilts:
-            for side in (sides if tilt < 1.5 else (0.0,) if 0.0 in sides else ()):
-                heading = bearing + side
-                axis = np.array([math.cos(tilt) * math.cos(heading), math.cos(tilt) * math.sin(heading), -math.sin(tilt)])
-                frame = yaw if not may_drive else bearing
-                point, local = _into((*at, frame), aim(axis)), _turned(axis, -frame)
-                if may_drive:
-                    solution = ik_turning(point, local, arm)
-                else:
-                    posture = ik(point, local, arm)
-                    solution = None if posture is None else (0.0, posture)
-                if solution is None:
-                    continue
-                pose = (*at, wrap_angle(frame + solution[0]))
-                steps = max(arm_steps(arm, solution[1]), drive_steps(sim, sim.base_pose, pose))
-                back = arm_steps(solution[1], _REST)
-                found.append(_Candidate(steps + back, pose, solution[1], axis, back))
+    for place in places:
+        for target in targets:
+            point, direction = _into(place, target.point_m), _turned(target.direction, -place[2])
+            if may_drive:
+                solution = ik_turning(point, direction, arm, tool=tool)
+            else:
+                posture = ik(point, direction, arm, tool=tool)
+                solution = None if posture is None else (0.0, posture)
+            if solution is None:
+                continue
+            pose = (place[0], place[1], wrap_angle(place[2] + solution[0]))
+            steps = max(arm_steps(arm, solution[1]), drive_steps(sim, sim.base_pose, pose)) + target.cost_steps
+            back = arm_steps(solution[1], _REST)
+            found.append(_Candidate(steps + back, pose, solution[1], target, back))
     return found
 
 
-def _way_in(sim: Simulator, clearance: Clearance, start: tuple[Pose2, np.ndarray], goal: _Candidate, touching: int,
-            standoff_m: float, may_drive: bool) -> Reach | None:
+def _way_in(sim: Simulator, clearance: Clearance, start: tuple[Pose2, np.ndarray], goal: _Candidate, tool: Tool,
+            touching: int, standoff_m: float, may_drive: bool) -> Reach | None:
     """The first way to a candidate that is free: along the cup's axis, or driving ahead."""
     if clearance.distance(goal.pose, goal.arm_rad, touching) < TIGHT_M:
         return None
     end = (goal.pose, goal.arm_rad)
-    heading = _turned(np.array([1.0, 0.0, 0.0]), goal.pose[2])
     ways = []
-    before = _before(goal, standoff_m)
+    before = _before(goal, tool, standoff_m)
     if before is not None:
         ways.append((goal.pose, before))
-    if may_drive and float(goal.axis @ heading) > 0.3:
-        ways += [(_back(goal.pose, back), goal.arm_rad) for back in (0.12, 0.3)]
+    if may_drive:
+        ways += [(back_from(goal.pose, back), goal.arm_rad) for back in (0.12, 0.3)]
     for via in ways:
         last = move(sim.config, via, end, base_speed=0.5)
         if not is_free(clearance, last, TIGHT_M, touching):
             continue
         for first in _ways(sim, start, via, may_drive):
             if is_free(clearance, first, FREE_M, NO_OWNER, start):
-                return Reach(first.then(last), goal.pose, goal.arm_rad, goal.axis)
+                return Reach(first.then(last), goal.pose, goal.arm_rad, goal.target)
     return None
 
 
@@ -141,16 +144,19 @@ def _ways(sim: Simulator, start: tuple[Pose2, np.ndarray], via: tuple[Pose2, np.
     yield from variants(sim.config, start, via)
     if may_drive:
         for back in (0.15, 0.35):
-            behind = (_back(via[0], back), via[1])
+            behind = (back_from(via[0], back), via[1])
             yield move(sim.config, start, behind).then(move(sim.config, behind, via))
-            away = (_back(start[0], back), start[1])
+            away = (back_from(start[0], back), start[1])
             yield move(sim.config, start, away).then(move(sim.config, away, via, base_last=True))
 
 
-def _before(goal: _Candidate, standoff_m: float) -> np.ndarray | None:
-    """Posture with the cup `standoff_m` before its goal, on its axis."""
-    tip, matrix = arm_model().hand(goal.arm_rad)
-    return ik(tip - standoff_m * matrix[:, 0], matrix[:, 0], goal.arm_rad, iterations=16)
+def _before(goal: _Candidate, tool: Tool, standoff_m: float) -> np.ndarray | None:
+    """Posture with the tool `standoff_m` before its goal."""
+    arm = arm_model()
+    arm.set(goal.arm_rad)
+    point, direction = arm.at(tool)
+    back = _turned(goal.target.way_back, -goal.pose[2])
+    return ik(point + standoff_m * back, direction, goal.arm_rad, iterations=16, tool=tool)
 
 
 def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int = NO_OWNER,
@@ -188,7 +194,7 @@ _START = np.array(ik(np.array(REST_POSITION_M)))
 _REST = rest_posture(START_RAD)
 
 
-def _back(pose: Pose2, way_m: float) -> Pose2:
+def back_from(pose: Pose2, way_m: float) -> Pose2:
     """The pose `way_m` behind another."""
     return pose[0] - way_m * math.cos(pose[2]), pose[1] - way_m * math.sin(pose[2]), pose[2]
 

@@ -1,0 +1,65 @@
+"""The way out: from where something was taken or put down, back to rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skills.experts.clearance import Clearance
+from skills.experts.motion import Pose2, arm_model, ik
+from skills.experts.reach import FREE_M, back_from, rest_posture, spread
+from skills.experts.trajectory import Motion, move, variants
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator
+
+
+def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float]) -> Motion:
+    """The quickest free way from what was just taken (or put down) to rest: lift, drive back, bring the arm in."""
+    clearance = Clearance(sim)
+    start = (sim.base_pose, sim.arm_positions().copy())
+    motions = []
+    for lift, up in _lifts(start[1], rest_m):
+        first = move(sim.config, start, (start[0], up)) if lift else None
+        rest = rest_posture(up, rest_m)
+        for back in ((0.0, 0.15, 0.3, 0.5) if may_drive else (0.0,)):
+            away = back_from(start[0], back)
+            ways = list(variants(sim.config, (start[0], up), (away, rest)))
+            if back:
+                ways.append(move(sim.config, (start[0], up), (away, up)).then(move(sim.config, (away, up), (away, rest))))
+            motions += [way if first is None else first.then(way) for way in ways]
+    motions.sort(key=len)
+    for motion in motions:
+        if _exit_gap(clearance, motion, start, FREE_M / 2) >= FREE_M / 2:
+            return motion
+    return max(motions[:8], key=lambda motion: _exit_gap(clearance, motion, start, -1.0))
+
+
+def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tuple[float, np.ndarray]]:
+    """Heights (m) and postures straight above the present one: on the way to rest, and with the hand kept as it is."""
+    tip, matrix = arm_model().hand(arm_rad)
+    rest = rest_posture(arm_rad, rest_m)
+    found = [(0.0, arm_rad)]
+    for lift in (0.05, 0.1, 0.2, 0.3):
+        near = arm_rad + (rest - arm_rad) * min(1.0, lift / max(0.05, rest_m[2] - tip[2]))
+        for axis in (None, matrix[:, 0]):
+            up = ik(tip + (0, 0, lift), axis, arm_rad, near_rad=near, tolerance_m=0.01, tolerance_rad=0.2)
+            if up is not None:
+                found.append((lift, up))
+    return found
+
+
+def _exit_gap(clearance: Clearance, motion: Motion, start: tuple[Pose2, np.ndarray], enough_m: float) -> float:
+    """Smallest distance on the way out, not counting what is there at the start and in the first centimetres.
+
+    The search ends at a distance below `enough_m`.
+    """
+    now, least = clearance.distance(*start), 1.0
+    for i in spread(len(motion)):
+        gap = clearance.distance(motion.base[i], motion.arm[i])
+        if i >= 10 or gap < now - 0.003:
+            least = min(least, gap)
+            if least < enough_m:
+                break
+    return least

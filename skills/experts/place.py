@@ -1,0 +1,92 @@
+"""The expert of Place: bring the object over its goal, set it down, let go, pull back, rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skills.experts.action import assemble
+from skills.experts.clearance import Clearance
+from skills.experts.leave import plan_exit
+from skills.experts.motion import Tool, servo
+from skills.experts.reach import Aim, Reach, Target, plan_reach
+from skills.experts.trajectory import Follower
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator
+    from skills.skill import Skill
+
+_LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
+_LEAN_COST_STEPS = 120.0  # per radian: a leaning object may fall over
+_DROP_M = 0.012  # height from which it is let go
+_UP = np.array([0.0, 0.0, 1.0])
+
+
+class PlaceExpert:
+    """Places the object `skill.target`, which is in the hand, at its goal in the episode."""
+
+    def __init__(self, sim: Simulator, skill: Skill) -> None:
+        self.sim, self.skill = sim, skill
+        self._may_drive = "base" in skill.action_parts
+        self._follower: Follower | None = None
+        self._leaving = False
+        self._patience = 0
+        self.reach: Reach | None = None
+        self.note = ""
+
+    def act(self) -> np.ndarray:
+        """The action of the next step, in the skill's order."""
+        return assemble(self.skill, self.command())
+
+    def command(self) -> dict[str, np.ndarray | tuple | float]:
+        """The parts of the next action by name."""
+        sim, rest_m = self.sim, self.skill.config.rest_position_m
+        if not sim.is_holding and (not self._leaving or self._follower.stuck):
+            self._leaving, self._follower = True, Follower(sim, plan_exit(sim, self._may_drive, rest_m))
+        elif sim.is_holding and self._patience == 0 and (self._follower is None or self._follower.stuck):
+            self._start_reach()
+        self._patience = max(0, self._patience - 1)
+        arm, base, grip = np.zeros(7), (0.0, 0.0), 1.0 if sim.is_holding else -1.0
+        if self._follower is not None and not self._follower.done:
+            arm, base = self._follower.command()
+        elif self._leaving:
+            arm = servo(sim, np.array(sim.from_base(rest_m)), 0.02)
+        elif self._follower is not None:
+            grip = -1.0
+        return {"arm": arm, "grip": grip, "base": base}
+
+    def _start_reach(self) -> None:
+        sim, target = self.sim, self.skill.target
+        goal = np.array(sim.episode.targets[target][:3])
+        tool, aim = goal_aim(sim, target, goal)
+        self.reach = plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive)
+        if self.reach is None:
+            self.note, self._patience = "no plan", 60
+        self._follower = None if self.reach is None else Follower(sim, self.reach.motion)
+
+
+def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray) -> tuple[Tool, Aim]:
+    """The held object i as a tool, its middle and its upward direction; and targets that put it on its goal, upright or
+    leaning towards the hand.
+    """
+    body = sim.data.body(f"object_{sim.slot_of(i)}")
+    site = sim.data.site("end_effector")
+    hand, turned = site.xmat.reshape(3, 3), body.xmat.reshape(3, 3)
+    tool = Tool(hand.T @ (body.xpos - site.xpos), hand.T @ turned[:, 2])
+    half = np.array(sim.object_half_extents(i))
+
+    def aim(heading: float) -> Iterator[Target]:
+        for lean in _LEANS_RAD:
+            up = np.array([-math.sin(lean) * math.cos(heading), -math.sin(lean) * math.sin(heading), math.cos(lean)])
+            lift = _lowest(half, lean) - half[2] + _DROP_M
+            yield Target(goal_m + lift * _UP, up, _UP, _LEAN_COST_STEPS * lean)
+
+    return tool, aim
+
+
+def _lowest(half: np.ndarray, lean: float) -> float:
+    """Height (m) of the middle of a leaning box above its lowest corner."""
+    return half[2] * math.cos(lean) + max(half[0], half[1]) * math.sin(lean)
