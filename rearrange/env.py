@@ -66,7 +66,7 @@ class RearrangeEnv(gymnasium.Env):
         self._depth_size = depth_size if "depth" in skill.observation_keys else 0
         self._painter: tuple[Any, Any] | None = None
         self._view: tuple[np.ndarray, np.ndarray] | None = None
-        self._slices = _action_slices(skill.action_parts)
+        self._slices = action_slices(skill.action_parts)
         width = sum(ACTION_SIZES[name] for name in self._slices)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
         self._readers = [(key, OBSERVATIONS[key][1]) for key in skill.observation_keys if key != "depth"]
@@ -197,7 +197,7 @@ class RearrangeEnv(gymnasium.Env):
         if not self._depth_size:
             return None
         image = np.empty((self._depth_size, self._depth_size, 1), np.float32)
-        _camera(self.sim.home, self._depth_size).render(self.sim.data, image[:, :, 0])
+        head_camera(self.sim.home, self._depth_size).render(self.sim.data, image[:, :, 0])
         return image
 
     # ------------------------------------------------------------------ picture
@@ -220,7 +220,7 @@ class RearrangeEnv(gymnasium.Env):
 
 
 @lru_cache(maxsize=CACHED_HOMES)
-def _camera(home: CompiledHome, size: int) -> DepthCamera:
+def head_camera(home: CompiledHome, size: int) -> DepthCamera:
     """The head camera in a home, shared by the environments of a process (which step one after another)."""
     return DepthCamera(home.model, size)
 
@@ -298,7 +298,8 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
 }
 
 
-def _action_slices(parts: Sequence[str]) -> dict[str, slice]:
+def action_slices(parts: Sequence[str]) -> dict[str, slice]:
+    """Where each part stands in the action of a skill that commands these parts."""
     unknown = [part for part in parts if part not in ACTION_SIZES]
     if unknown or not parts:
         raise UserError(f"action_parts={list(parts)} should be some of {', '.join(ACTION_SIZES)}.")

@@ -91,6 +91,9 @@ class Navigate(Skill):
     episode_kind = "navigate"
     failures = ("bad_stop",)
 
+    point: tuple[float, float, float] | None = None  # set by a planner that sends the robot elsewhere than to the object
+    _held: int | None = None  # the object in the hand, when the next skill places it
+
     def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
         self.config = config
 
@@ -103,9 +106,13 @@ class Navigate(Skill):
         kinds = place_kinds(goal) if in_hand else kinds_at(sim, start)
         self.set_goal(sim, kinds[int(rng.integers(len(kinds)))], goal if in_hand else start, rng)
         self._start_anywhere(sim, rng)
-        self._distance_m = self.distance_m(sim)
+        self.begin(sim)
+
+    def begin(self, sim: Simulator) -> None:
+        """Start from where the robot stands; `set_goal` has said where to."""
+        self._distance_m = math.inf
+        self._distance_m = self._path_m = self.distance_m(sim)
         self._angle_rad = self.angle_rad(sim)
-        self._path_m = self._distance_m
 
     def aim(self, next_skill: str, target: int | None = None) -> None:
         """Say what comes next, and with which object: enough for a policy that is run, not judged."""
@@ -147,6 +154,8 @@ class Navigate(Skill):
 
     def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
         """What the policy is told to drive to: the object, or its goal."""
+        if self.point is not None:
+            return self.point
         return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
 
     def distance_m(self, sim: Simulator) -> float:

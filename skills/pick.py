@@ -81,9 +81,14 @@ class Pick(Skill):
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
-        self.target = sim.wanted = list(episode.targets)[order]
-        start_near(sim, sim.start_positions[self.target], receptacle_of(sim, episode, "target_receptacles", order), rng,
+        target = list(episode.targets)[order]
+        start_near(sim, sim.start_positions[target], receptacle_of(sim, episode, "target_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad)
+        self.begin(sim, target)
+
+    def begin(self, sim: Simulator, target: int) -> None:
+        """Start on this object from where the robot stands."""
+        self.target = sim.wanted = target
         self._picked = False
         self._distance_m = self._distance(sim)
 

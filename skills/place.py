@@ -81,11 +81,16 @@ class Place(Skill):
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
-        self.target = sim.wanted = list(episode.targets)[order]
-        self.goal_pose = episode.targets[self.target]
-        start_near(sim, self.goal_pose[:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
+        target = list(episode.targets)[order]
+        start_near(sim, episode.targets[target][:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
-                   held=self.target)
+                   held=target)
+        self.begin(sim, target)
+
+    def begin(self, sim: Simulator, target: int) -> None:
+        """Start on this object, which is in the hand, from where the robot stands."""
+        self.target = sim.wanted = target
+        self.goal_pose = sim.episode.targets[target]
         self._let_go = self._put_down = False
         self._placed = False  # at the last step
         self._distance_m = self._distance(sim)

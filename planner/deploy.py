@@ -1,0 +1,122 @@
+"""How skills are run one after another, where that differs from how they were trained.
+
+Rules after TP-SRL (Szot et al. 2021; habitat-lab's hierarchical policy) and VER (Wijmans et al. 2022, appendix B). What
+is decided from a state is a function of that state alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planner.pddl import Operator
+from rearrange.errors import UserError
+
+SKILL_NAMES = ("navigate", "pick", "place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge")
+RECOVERIES = ("none", "retry", "replan")
+# Of a skill in a plan; HAB gives navigate 300 with a base 2.5 times as fast.
+MAX_STEPS = {"navigate": 600, **dict.fromkeys(SKILL_NAMES[1:], 200)}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Choices of the deployment; the defaults are the paper's."""
+
+    navigate: bool = True  # False leaves the navigate steps out: TP-SRL(NoNav)
+    navigate_after_open_cabinet: bool = True  # False picks at once, as HAB's own plan does
+    reset_arm: bool = True  # between two steps of the plan
+    mask_stop_beyond_m: float | None = 2.0  # of navigate, while its target is farther away; None believes every stop
+    tell_next_skill: bool = True  # False leaves `nav_to_skill` all zeros, as habitat-lab's deployment does
+    rest_radius_m: float = 0.15  # of the hand, for a manipulation skill to count as over
+    start_zone_m: float = 0.30  # an open or close skill is over only after the hand was farther than this from its start
+    wait_steps: int = 30  # after the last skill, before the stop
+    reset_arm_steps: int = 50
+    reset_arm_rad: float = 0.05
+    max_steps: Mapping[str, int] = field(default_factory=lambda: dict(MAX_STEPS))
+    recovery: str = "none"  # beyond the paper: when a skill's effects do not hold, do it again or plan again
+    max_recoveries: int = 5  # in an episode
+    drop_wrong_object: bool = False  # beyond the paper: let go of what was not meant to be picked
+    follow_drawer: bool = False  # beyond the paper: coordinates of what lies in a drawer move with it
+
+    def __post_init__(self) -> None:
+        if self.recovery not in RECOVERIES:
+            raise UserError(f"recovery={self.recovery} is not one of {', '.join(RECOVERIES)}.")
+        unknown = sorted(set(self.max_steps) - set(SKILL_NAMES))
+        if unknown:
+            raise UserError(f"max_steps.{unknown[0]}: there is no such skill; skills are {', '.join(SKILL_NAMES)}.")
+        object.__setattr__(self, "max_steps", {**MAX_STEPS, **self.max_steps})
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a plan: the operator, the skill that carries it out, and which skill comes after it."""
+
+    operator: Operator
+    skill: str
+    next: Operator | None  # the next one in the plan that is not navigation
+
+    @property
+    def next_kind(self) -> str | None:
+        """What Navigate is told to lead to: the next skill, with "_inside" for a drawer or fridge."""
+        if self.next is None:
+            return None
+        inside = "_from_" in self.next.name or "_in_" in self.next.name
+        return skill_of(self.next.name) + ("_inside" if inside else "")
+
+
+def skill_of(operator: str) -> str:
+    """The skill that carries out an operator: the beginning of its name."""
+    for name in SKILL_NAMES:
+        if operator == name or operator.startswith(name + "_"):
+            return name
+    raise UserError(f"the action {operator!r} of the planning domain names no skill: its name should begin with one of "
+                    f"{', '.join(SKILL_NAMES)}.")
+
+
+def steps_of(plan: Sequence[Operator], rules: Rules) -> list[Step]:
+    """The steps to carry out for a plan."""
+    steps: list[Step] = []
+    for i, operator in enumerate(plan):
+        skill = skill_of(operator.name)
+        if skill == "navigate":
+            again = not rules.navigate_after_open_cabinet and i > 0 and skill_of(plan[i - 1].name) == "open_cabinet"
+            if not rules.navigate or (again and operator.name == "navigate_to_object"):
+                continue
+        after = next((other for other in plan[i + 1:] if skill_of(other.name) != "navigate"), None)
+        steps.append(Step(operator, skill, after))
+    return steps
+
+
+def is_over(skill: str, rules: Rules, *, holding: bool, rest_distance_m: float, left_start: bool, stopped: bool) -> bool:
+    """Whether a skill says that it is done. `holding`: anything at all, so a wrong object passes, as in TP-SRL;
+    `left_start`: an open or close skill's hand was out of its start zone.
+    """
+    if skill == "navigate":
+        return stopped
+    if rest_distance_m >= rules.rest_radius_m:
+        return False
+    if skill == "pick":
+        return holding
+    if skill == "place":
+        return not holding
+    return not holding and left_start
+
+
+def believed_stop(stop: float, target_distance_m: float, rules: Rules) -> bool:
+    """Whether navigate's stop action counts: it was masked in the paper while the target was more than 2 m away."""
+    return stop > 0.0 and (rules.mask_stop_beyond_m is None or target_distance_m <= rules.mask_stop_beyond_m)
+
+
+def kept_grip(holding: bool) -> float:
+    """The grip while a skill that does not command it drives or waits: what is held stays held."""
+    return 1.0 if holding else -1.0
+
+
+def reset_arm_action(arm_rad: Sequence[float], home_rad: Sequence[float], step_rad: float) -> list[float]:
+    """Arm command (7) towards its start posture, so that the joint that is farthest off moves at full speed (`step_rad`
+    a step) and all arrive together. habitat-lab divides by the largest error at the beginning, which slows down on the
+    way and often times out.
+    """
+    errors = [home - angle for angle, home in zip(arm_rad, home_rad, strict=True)]
+    scale = max(step_rad, max(abs(error) for error in errors))
+    return [error / scale for error in errors]

@@ -1,0 +1,349 @@
+"""TP-SRL: a plan carried out by skills, one after another, in one running scenario.
+
+A skill is run by a policy, whose action is asked for from outside so that many episodes can share a batch, or by its
+scripted expert. `Executor.request` says what is needed next; `Executor.advance` takes it and makes one step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+
+from planner.deploy import Rules, Step, believed_stop, is_over, kept_grip, reset_arm_action, steps_of
+from planner.pddl import Atom
+from planner.predicates import Symbols, holds, in_
+from planner.scenario import Plan, plan, require_solved
+from planner.scenario_env import ScenarioEnv
+from planner.search import Outcome
+from rearrange.containers import inside_at
+from rearrange.env import Observation, action_slices
+from rearrange.episodes import Episode, NoStartPose
+from rearrange.errors import UserError
+from rearrange.fetch import ARM_DELTA_RAD, ARM_START_RAD, REST_POSITION_M
+from rearrange.scene_check import receptacle_under
+from rearrange.simulator import Simulator
+
+if TYPE_CHECKING:
+    from skills.skill import Skill
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a policy has to decide next. `first`: the skill has just begun, so recurrent state and previous action are
+    to be forgotten.
+    """
+
+    skill: str
+    observation: Observation
+    first: bool
+
+
+@dataclass
+class Record:
+    """How one step of the plan went."""
+
+    operator: str
+    skill: str
+    steps: int = 0
+    ended: str = "running"  # done, time_limit, or what ended the episode
+    effects_hold: bool | None = None  # measured when it ended
+    goal_distance_m: float | None = None  # of navigate: where it handed over, relative to the start of the next skill
+    goal_angle_rad: float | None = None
+
+
+@dataclass
+class Report:
+    """How an episode went."""
+
+    episode_id: str
+    scene: str
+    plan: Plan
+    records: list[Record] = field(default_factory=list)
+    end: str | None = None  # success, bad_stop, time_limit, unstable, or "<skill>: <why>"
+    recoveries: int = 0
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+class Executor:
+    """Plans and carries out one episode after another in an environment.
+
+    skills: the skills that the plan may use, each with the configuration that it was trained with. experts: name of a
+    skill -> class of the scripted expert that runs it instead of a policy. depth_sizes: pixels of the image that each
+    policy sees.
+    """
+
+    def __init__(self, env: ScenarioEnv, skills: Mapping[str, Skill], experts: Mapping[str, type] | None = None,
+                 rules: Rules = Rules(), depth_sizes: Mapping[str, int] | None = None) -> None:
+        self.env, self.sim, self.rules = env, env.sim, rules
+        self.skills, self.experts = dict(skills), dict(experts or {})
+        self._depth_sizes = dict(depth_sizes or {})
+        self._shadow = Simulator(env.sim.config)  # where start poses are looked for
+        self.report: Report | None = None
+        self.request: Request | None = None
+        self.done = True
+
+    # ------------------------------------------------------------------ episodes
+
+    def reset(self, episode: int | Episode, seed: int = 0) -> Report:
+        """Load an episode and plan. Raises UserError when there is no plan, or no skill for a step of it."""
+        self.env.reset(seed=seed, options={"episode": episode})
+        self.episode = self.env.episode
+        self._rng = np.random.default_rng([seed, 1])
+        self._starts = list(self.sim.start_positions)
+        found = plan(self.sim, self.env.config.problem)
+        require_solved(found, self.episode.scene)
+        self.report = Report(self.episode.id, self.episode.scene, found)
+        self.symbols: Symbols = found.symbols
+        self.steps = steps_of(found.steps, self.rules)
+        for step in self.steps:
+            if step.skill not in self.skills:
+                raise UserError(f"the plan needs skill {step.skill}, and there is no policy for it: train one with 'rearrange train "
+                                f"skill={step.skill}', or take its expert with skills.{step.skill}=expert.")
+        self.at, self.done, self.recoveries = 0, False, 0
+        self._begin_next()
+        return self.report
+
+    @property
+    def step(self) -> Step | None:
+        """The step of the plan that is being carried out; None between steps."""
+        return self.steps[self.at] if self._phase == "skill" else None
+
+    def _begin_next(self) -> None:
+        """Take up the step `at` of the plan, or the wait before the end."""
+        self._count, self._left_start, self._stopped = 0, False, False
+        if self.at >= len(self.steps):
+            self._phase, self.request = "wait", None
+            return
+        step = self.steps[self.at]
+        self._phase, self._skill = "skill", self.skills[step.skill]
+        self._slices = action_slices(self._skill.action_parts)
+        self.report.records.append(Record(str(step.operator), step.skill))
+        self._has_goal = self._take_up(step)
+        self._start_ee = self.sim.ee_in_base
+        self.sim.start_base_pose = self.sim.base_pose  # what gps and compass are relative to
+        self._expert = self.experts[step.skill](self.sim, self._skill) if step.skill in self.experts else None
+        size = self._depth_sizes.get(step.skill, self.env.depth_size)
+        self.env.depth_size = 0 if self._expert else size if "depth" in self._skill.observation_keys else 0
+        self.env.image = self.env.take_image()  # the first image of a skill is not delayed, as in training
+        self._ask(first=True)
+
+    def _ask(self, first: bool) -> None:
+        self.request = None
+        if self._expert is None:
+            self.request = Request(self._skill.name, self.env.observe_skill(self._skill, self.env.image), first)
+
+    # ------------------------------------------------------------------ one step
+
+    def advance(self, action: np.ndarray | None = None) -> bool:
+        """One step of the environment: with a policy's `action` when `request` asked for one. True when the episode is
+        over.
+        """
+        phases = {"skill": self._advance_skill, "reset_arm": self._advance_reset_arm, "wait": self._advance_wait}
+        phases[self._phase](action)
+        return self.done
+
+    def _advance_skill(self, action: np.ndarray | None) -> None:
+        sim, skill, rules = self.sim, self._skill, self.rules
+        values = (self._expert.act() if self._expert is not None else action).tolist()
+        parts = {name: values[part] for name, part in self._slices.items()}
+        grip = skill.grip_command(sim, parts["grip"][0]) if "grip" in parts else None
+        if skill.name == "navigate":
+            grip = kept_grip(sim.is_holding)
+            x, y, _ = skill.nav_point(sim)
+            away_m = math.hypot(x - sim.base_pose[0], y - sim.base_pose[1])
+            self._stopped = believed_stop(parts["stop"][0], away_m, rules)
+        record = self.report.records[-1]
+        record.steps += 1
+        self._count += 1
+        if self._move(parts.get("arm"), grip, parts.get("base")):
+            record.ended = self.report.end
+            return
+        self._left_start = self._left_start or math.dist(sim.ee_in_base, self._start_ee) > rules.start_zone_m
+        over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=math.dist(sim.ee_in_base, REST_POSITION_M),
+                       left_start=self._left_start, stopped=self._stopped)
+        if over or self._count >= rules.max_steps[skill.name]:
+            self._end_skill(record, "done" if over else "time_limit")
+        else:
+            self._ask(first=False)
+
+    def _advance_reset_arm(self, action: None) -> None:
+        sim, rules = self.sim, self.rules
+        angles = sim.arm_positions().tolist()
+        if self._move(reset_arm_action(angles, ARM_START_RAD, ARM_DELTA_RAD), kept_grip(sim.is_holding), None):
+            return
+        self._count += 1
+        worst = max(abs(a - b) for a, b in zip(sim.arm_positions().tolist(), ARM_START_RAD))
+        if worst < rules.reset_arm_rad or self._count >= rules.reset_arm_steps:
+            self._begin_next()
+
+    def _advance_wait(self, action: None) -> None:
+        self._count += 1
+        self._move(None, kept_grip(self.sim.is_holding), None, stop=self._count > self.rules.wait_steps)
+
+    def _move(self, arm: list[float] | None, grip: float | None, base: list[float] | None, stop: bool = False) -> bool:
+        """One step of the environment; True when it ended the episode."""
+        _, terminated, truncated, info = self.env.advance(arm, grip, base, stop)
+        if terminated or truncated:
+            self.report.metrics = info["metrics"]
+            failed = (name.removeprefix("failure/") for name, value in info["metrics"].items()
+                      if name.startswith("failure/") and value)
+            self._finish(next(failed, "success"))
+        return self.done
+
+    # ------------------------------------------------------------------ between steps
+
+    def _end_skill(self, record: Record, ended: str) -> None:
+        step = self.steps[self.at]
+        record.ended, record.effects_hold = ended, self._effects_hold(step)
+        if step.skill == "navigate" and self._has_goal:
+            record.goal_distance_m, record.goal_angle_rad = self._skill.distance_m(self.sim), self._skill.angle_rad(self.sim)
+        if self.rules.drop_wrong_object and step.skill == "pick" and not record.effects_hold and self.sim.held is not None:
+            self._move(None, -1.0, None)
+            if self.done:
+                return
+        if not record.effects_hold and self._recover():
+            pass
+        elif ended == "time_limit" and step.skill != "navigate":
+            return self._give_up(f"{step.skill}: time limit")
+        else:
+            self.at += 1
+        if self.done:
+            return
+        if self.rules.reset_arm and self.at < len(self.steps):
+            self._phase, self._count, self.request = "reset_arm", 0, None
+        else:
+            self._begin_next()
+
+    def _effects_hold(self, step: Step) -> bool:
+        """What the operator promises is true now. Where the robot is counts for navigate alone."""
+        def counts(atom: Atom) -> bool:
+            return atom[0] != "robot_free" and (step.skill == "navigate" or atom[0] != "robot_at")
+
+        operator = step.operator
+        return (all(holds(self.sim, self.symbols, atom) for atom in operator.add if counts(atom))
+                and not any(holds(self.sim, self.symbols, atom) for atom in operator.delete if counts(atom)))
+
+    def _recover(self) -> bool:
+        """Do the step again, or plan again from what is observed, when the rules say so and it was not too often."""
+        if self.rules.recovery == "none" or self.report.recoveries >= self.rules.max_recoveries:
+            return False
+        self.report.recoveries += 1
+        if self.rules.recovery == "replan":
+            found = plan(self.sim, self.env.config.problem)
+            if found.result.outcome is not Outcome.SOLVED:
+                return False
+            self.report.plan, self.steps, self.at = found, steps_of(found.steps, self.rules), 0
+        return True
+
+    def _give_up(self, why: str) -> None:
+        """End the episode as it stands, without the stop action."""
+        self.report.metrics = self.env.end_now()
+        self._finish(why)
+
+    def _finish(self, end: str) -> None:
+        self.report.end, self.done, self.request = end, True, None
+
+    # ------------------------------------------------------------------ arguments of a skill
+
+    def _take_up(self, step: Step) -> bool:
+        """Tell the skill what it is about; True when it is known where the next skill would start."""
+        sim, skill, args = self.sim, self._skill, step.operator.args
+        sim.wanted = sim.wanted_handle = None
+        if step.skill == "navigate":
+            return self._take_up_navigate(step)
+        if step.skill in ("pick", "place"):
+            target = self.symbols.objects[args[0]]
+            sim.start_positions[target] = self._start_of(target)
+            if step.skill == "place":
+                self._set_goal(target, args[1])
+            skill.begin(sim, target)
+        else:
+            skill.target = self._inside(args[0])
+            skill.begin(sim, self.symbols.joints[args[0]])
+        return False
+
+    def _take_up_navigate(self, step: Step) -> bool:
+        sim, skill, symbols, thing = self.sim, self._skill, self.symbols, step.operator.args[-1]
+        if thing in symbols.goals:
+            target = symbols.objects[step.next.args[0]] if step.next and step.next.args[0] in symbols.objects else sim.held
+            if target is None:
+                target = next(iter(symbols.objects.values()))
+            self._set_goal(target, thing)
+            point = symbols.goals[thing][:3]
+        elif thing in symbols.objects:
+            target = symbols.objects[thing]
+            point = self._start_of(target)
+        else:  # HAB sends the robot to the object inside, not to the handle
+            target = self._inside(thing)
+            point = tuple(sim.handle_position(symbols.joints[thing])) if target is None else self._start_of(target)
+            target = next(iter(symbols.objects.values())) if target is None else target
+        skill.point = None
+        skill.aim(step.next_kind or "pick", target)
+        known = self._find_goal_pose(thing, target)
+        skill.point = point
+        if not self.rules.tell_next_skill:
+            skill.next_skill = None
+        return known
+
+    def _set_goal(self, target: int, goal: str) -> None:
+        """Make this goal the object's in the episode that skills see."""
+        self.sim.episode = replace(self.episode, targets=self.episode.targets | {target: self.symbols.goals[goal]})
+
+    def _start_of(self, target: int) -> tuple[float, float, float]:
+        """The coordinates that skills are given for an object: where it stood when the episode began; with `follow_drawer`
+        as far out as the drawer is in which it lay.
+        """
+        if not self.rules.follow_drawer:
+            return tuple(self._starts[target])
+        return moved_with_drawer(self.sim, self.episode, self._starts[target])
+
+    def _inside(self, container: str) -> int | None:
+        """The first of the objects that is in a drawer or fridge."""
+        return next((index for name, index in self.symbols.objects.items() if in_(self.sim, self.symbols, name, container)), None)
+
+    def _find_goal_pose(self, thing: str, target: int) -> bool:
+        """Let Navigate know the pose at which the next skill would start; False when there is none."""
+        sim, shadow, skill = self.sim, self._shadow, self._skill
+        shadow.reset(sim.episode)
+        mujoco.mj_copyData(shadow.data, shadow.model, sim.data)
+        if sim.held != target:
+            shadow.start_positions[target] = tuple(sim.object_position(target))
+        if thing in self.symbols.joints:
+            joint = self.symbols.joints[thing]
+            receptacle = next(r for r in sim.home.layout.receptacles if r.link == joint)
+        else:
+            receptacle = receptacle_under(sim, self.symbols.position(sim, thing))
+        if receptacle is None:
+            return False
+        try:
+            skill.set_goal(shadow, skill.next_skill, receptacle, self._rng)
+        except NoStartPose:
+            return False
+        skill.begin(sim)
+        return True
+
+
+def moved_with_drawer(sim: Simulator, episode: Episode, point: tuple[float, ...]) -> tuple[float, float, float]:
+    """Where a point that was in a drawer at the beginning of the episode is now."""
+    for body in sim.home.layout.bodies:
+        then = episode.articulated.get(body.name, 0.0)
+        if body.joint == "slide" and inside_at(sim.home.layout, point, body.name, then):
+            (x0, y0, _), (x1, y1, _) = body.pose(then), body.pose(sim.joint_position(body.name))
+            return point[0] + x1 - x0, point[1] + y1 - y0, point[2]
+    return tuple(point)
+
+
+def run_episode(executor: Executor, episode: int | Episode, policies: Mapping[str, Any] | None = None, seed: int = 0) -> Report:
+    """One episode from beginning to end. `policies`: skill -> callable (observation, first) -> action, for the skills
+    that no expert runs.
+    """
+    report = executor.reset(episode, seed)
+    while not executor.done:
+        request = executor.request
+        executor.advance(None if request is None else policies[request.skill](request.observation, request.first))
+    return report

@@ -1,0 +1,124 @@
+"""PDDL text to a grounded task, with pddlpy as parser and grounder.
+
+pddlpy 0.3.3 compares types by name alone (hence leaf types), prints its complaints and goes on, and leaves a parameter
+unbound when no object has its type. The last two are mended here; what it would misread, `pddl_check` refuses first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from antlr4 import CommonTokenStream, InputStream, ParseTreeWalker
+from antlr4.error.ErrorListener import ErrorListener
+from pddlpy import DomainProblem
+from pddlpy.pddl import DomainListener, ProblemListener
+from pddlpy.pddlLexer import pddlLexer
+from pddlpy.pddlParser import pddlParser
+
+from planner.pddl_check import Checker, Declared
+from rearrange.errors import UserError
+
+Atom = tuple[str, ...]  # predicate and its arguments
+DOMAIN_FILE = Path(__file__).with_name("domain.pddl")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A grounded action."""
+
+    name: str
+    args: tuple[str, ...]
+    preconditions: frozenset[Atom]
+    add: frozenset[Atom]
+    delete: frozenset[Atom]
+
+    def __str__(self) -> str:
+        return " ".join((self.name, *self.args))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A planning task in STRIPS: what is true, what shall be true, and what can be done."""
+
+    name: str
+    objects: dict[str, str]  # object -> type, in the order of the problem
+    init: frozenset[Atom]
+    goal: frozenset[Atom]
+    operators: tuple[Operator, ...]  # in the order of the domain, and of the objects in the problem
+
+
+def ground(problem: str, problem_path: str | Path, domain_path: Path = DOMAIN_FILE) -> Task:
+    """The task of a problem text; a text that cannot be understood raises UserError with file, line and what was
+    expected. `problem_path` is the file that the text comes from, for messages.
+    """
+    declared, listener = _domain(domain_path)
+    text = problem.lower()
+    Checker(str(problem_path)).problem(text, declared)
+    both = _Parsed(listener, _walk(text, str(problem_path), "problem", ProblemListener()))
+    objects = {**listener.objects, **both.problem.objects}
+    place = {name: i for i, name in enumerate(objects)}
+    operators: list[Operator] = []
+    for name in both.operators():
+        parameters = list(listener.operators[name].variable_list)
+        found = [_operator(grounded, parameters) for grounded in both.ground_operator(name)
+                 if all(parameter in grounded.variable_list for parameter in parameters)]
+        operators += sorted(found, key=lambda operator: [place[arg] for arg in operator.args])
+    return Task(text.split("problem", 1)[1].split(")")[0].strip(), objects, _atoms(both.initialstate()),
+                _atoms(both.goals()), tuple(operators))
+
+
+def read_text(path: Path) -> str:
+    """The text of a PDDL file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        raise UserError(f"cannot read the PDDL file {path}: {reason}.") from None
+
+
+class _Parsed(DomainProblem):
+    """pddlpy's DomainProblem from what was parsed already."""
+
+    def __init__(self, domain: DomainListener, problem: ProblemListener) -> None:
+        self.domain, self.problem, self.vargroundspace = domain, problem, {}
+
+
+class _Complaint(ErrorListener):
+    """The first complaint of pddlpy's grammar as a UserError instead of a printed line."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def syntaxError(self, recognizer, offendingSymbol, line, column, msg, e) -> None:  # noqa: N802, N803
+        found = getattr(offendingSymbol, "text", None) or "a character that PDDL does not know"
+        _, _, expected = msg.partition("expecting ")
+        raise UserError(f"{self.path}, line {line}: expected {expected or 'PDDL (' + msg + ')'}, found {found!r}.")
+
+
+@lru_cache(maxsize=8)
+def _domain(path: Path) -> tuple[Declared, DomainListener]:
+    text = read_text(path).lower()
+    return Checker(str(path)).domain(text), _walk(text, str(path), "domain", DomainListener())
+
+
+def _walk(text: str, path: str, rule: str, listener: DomainListener | ProblemListener):
+    """Parse a text by a rule of pddlpy's grammar and let the listener read it."""
+    lexer = pddlLexer(InputStream(text))
+    parser = pddlParser(CommonTokenStream(lexer))
+    for part in (lexer, parser):
+        part.removeErrorListeners()
+        part.addErrorListener(_Complaint(path))
+    ParseTreeWalker().walk(listener, getattr(parser, rule)())
+    return listener
+
+
+def _operator(grounded, parameters: list[str]) -> Operator:
+    return Operator(grounded.operator_name, tuple(grounded.variable_list[p] for p in parameters),
+                    frozenset(grounded.precondition_pos), frozenset(grounded.effect_pos), frozenset(grounded.effect_neg))
+
+
+def _atoms(atoms) -> frozenset[Atom]:
+    """pddlpy's Atoms as tuples."""
+    return frozenset(tuple(atom.predicate) for atom in atoms)

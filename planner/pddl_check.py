@@ -1,0 +1,225 @@
+"""Is a PDDL text what the planner understands? The parser itself accepts a lot that it then quietly misreads.
+
+Understood is STRIPS with leaf types: conjunctions of atoms, negation in effects only. Everything else, and everything
+that refers to something undeclared, is refused with file, line and what was expected instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rearrange.errors import UserError
+
+_TOKEN = re.compile(r";[^\n]*|[()]|[^\s();]+|\n")
+_NAME = re.compile(r"[a-z][a-z0-9_-]*$")
+
+
+@dataclass
+class Node:
+    """One word, or one list in parentheses, and the line where it begins."""
+
+    line: int
+    word: str | None = None
+    items: list[Node] = field(default_factory=list)
+
+    @property
+    def head(self) -> str | None:
+        """First word of a list."""
+        return self.items[0].word if self.items else None
+
+    def __str__(self) -> str:
+        text = self.word if self.word is not None else f"({' '.join(map(str, self.items))})"
+        return text if len(text) <= 40 else text[:37] + "..."
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a domain declares: its name, types, predicates with the types that each argument may have, constants."""
+
+    name: str
+    types: frozenset[str]
+    predicates: dict[str, tuple[frozenset[str], ...]]
+    constants: dict[str, str]
+
+
+class Checker:
+    """Checks one file; every complaint names it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def fail(self, line: int, expected: str, found: object) -> None:
+        raise UserError(f"{self.path}, line {line}: expected {expected}, found {found}.")
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, text: str) -> Node:
+        """The one list of a file."""
+        root, stack, line = Node(0), [], 1
+        for token in _TOKEN.findall(text):
+            if token == "\n":
+                line += 1
+            elif token == "(":
+                node = Node(line)
+                (stack[-1] if stack else root).items.append(node)
+                stack.append(node)
+            elif token == ")":
+                if not stack:
+                    self.fail(line, "the end of the file, as every '(' is closed", "')'")
+                stack.pop()
+            elif not token.startswith(";"):
+                inner = stack[-1] if stack else root
+                if token.startswith(":") and not inner.items and len(stack) > 2:  # a section inside a section
+                    self.fail(line, f"')' to close the '({stack[-2].head or ''}' of line {stack[-2].line}", f"'({token}'")
+                inner.items.append(Node(line, token))
+        if stack:
+            self.fail(line, f"')' to close the '({stack[-1].head or ''}' of line {stack[-1].line}", "the end of the file")
+        if not root.items:
+            self.fail(1, "(define ...)", "an empty file")
+        if len(root.items) > 1:
+            self.fail(root.items[1].line, "the end of the file after (define ...)", root.items[1])
+        return root.items[0]
+
+    def sections(self, text: str, kind: str, known: Sequence[str]) -> tuple[str, dict[str, list[Node]]]:
+        """Name of a (define (`kind` name) ...), and its sections by their heads, all of which are `known`."""
+        root = self.read(text)
+        if root.head != "define":
+            self.fail(root.line, f"(define ({kind} name) ...)", root)
+        title = root.items[1] if len(root.items) > 1 else root
+        if title.head != kind or len(title.items) != 2 or title.items[1].word is None:
+            self.fail(title.line, f"({kind} name) after define", title)
+        found: dict[str, list[Node]] = {}
+        for node in root.items[2:]:
+            if node.head not in known:
+                self.fail(node.line, f"one of {', '.join(f'({name} ...)' for name in known)}", node)
+            if node.head in found and node.head != ":action":
+                self.fail(node.line, f"({node.head} ...) once", "a second one")
+            found.setdefault(node.head, []).append(node)
+        return title.items[1].word, found
+
+    # ------------------------------------------------------------------ files
+
+    def domain(self, text: str) -> Declared:
+        """Check a domain; return what it declares."""
+        known = (":requirements", ":types", ":constants", ":predicates", ":action")
+        name, sections = self.sections(text, "domain", known)
+        for required in (":types", ":predicates", ":action"):
+            if required not in sections:
+                self.fail(1, f"a section ({required} ...)", "none")
+        types = frozenset(item for item in self._words(sections[":types"][0].items[1:], "a type without a parent"))
+        constants = self._typed_names(sections[":constants"][0].items[1:], types) if ":constants" in sections else {}
+        predicates = {}
+        for node in sections[":predicates"][0].items[1:]:
+            if not node.head:
+                self.fail(node.line, "(predicate ?argument - type ...)", node)
+            predicates[node.head] = tuple(kinds for _, kinds in self._typed(node.items[1:], types, "?"))
+        declared = Declared(name, types, predicates, constants)
+        for action in sections[":action"]:
+            self._action(action, declared)
+        return declared
+
+    def problem(self, text: str, domain: Declared) -> None:
+        """Check a problem of a domain."""
+        _, sections = self.sections(text, "problem", (":domain", ":requirements", ":objects", ":init", ":goal"))
+        for required in (":domain", ":objects", ":init", ":goal"):
+            if required not in sections:
+                self.fail(1, f"a section ({required} ...)", "none")
+        named = sections[":domain"][0]
+        if len(named.items) != 2 or named.items[1].word != domain.name:
+            self.fail(named.line, f"(:domain {domain.name})", named)
+        objects = domain.constants | self._typed_names(sections[":objects"][0].items[1:], domain.types)
+        scope = {name: frozenset([kind]) for name, kind in objects.items()}
+        for node in sections[":init"][0].items[1:]:
+            self._atom(node, domain, scope, "a fact (predicate object ...)")
+        goal = sections[":goal"][0]
+        if len(goal.items) != 2:
+            self.fail(goal.line, "(:goal (and ...))", goal)
+        atoms = list(self._conjunction(goal.items[1]))
+        if not atoms:
+            self.fail(goal.line, "at least one fact in the goal", goal)
+        for node in atoms:
+            self._atom(node, domain, scope, "a fact (predicate object ...), neither negated nor quantified")
+
+    # ------------------------------------------------------------------ parts
+
+    def _action(self, node: Node, domain: Declared) -> None:
+        items = node.items[1:]
+        if not items or items[0].word is None or not _NAME.match(items[0].word):
+            self.fail(node.line, "(:action name :parameters ... :precondition ... :effect ...)", node)
+        parts: dict[str, Node] = {}
+        for key, value in zip(items[1::2], items[2::2]):
+            if key.word not in (":parameters", ":precondition", ":effect"):
+                self.fail(key.line, ":parameters, :precondition or :effect", key)
+            parts[key.word] = value
+        for required in (":parameters", ":precondition", ":effect"):
+            if required not in parts or parts[required].word is not None:
+                self.fail(node.line, f"{required} (...) in action {items[0].word}", parts.get(required, "none"))
+        scope = dict(self._typed(parts[":parameters"].items, domain.types, "?"))
+        scope |= {name: frozenset([kind]) for name, kind in domain.constants.items()}
+        for atom in self._conjunction(parts[":precondition"]):
+            self._atom(atom, domain, scope, "an atom (predicate ?argument ...) or (and ...) of atoms")
+        for atom in self._conjunction(parts[":effect"]):
+            if atom.head == "not" and len(atom.items) == 2:
+                atom = atom.items[1]
+            self._atom(atom, domain, scope, "an atom, (not atom) or (and ...) of those")
+
+    def _conjunction(self, node: Node) -> Iterator[Node]:
+        """The atoms of (and ...), of one atom, or of ()."""
+        if node.head == "and":
+            for item in node.items[1:]:
+                yield from self._conjunction(item)
+        elif node.items or node.word is not None:
+            yield node
+
+    def _atom(self, node: Node, domain: Declared, scope: dict[str, frozenset[str]], expected: str) -> None:
+        if node.word is not None or node.head is None or node.head in ("or", "not", "imply", "forall", "exists", "when", "="):
+            self.fail(node.line, expected, node)
+        if node.head not in domain.predicates:
+            self.fail(node.line, f"a predicate of the domain ({', '.join(domain.predicates)})", f"{node.head!r}")
+        kinds = domain.predicates[node.head]
+        if len(node.items) - 1 != len(kinds):
+            self.fail(node.line, f"{len(kinds)} arguments of {node.head}", f"{len(node.items) - 1} in {node}")
+        for item, allowed in zip(node.items[1:], kinds):
+            if item.word not in scope:
+                self.fail(item.line, f"something declared ({', '.join(scope)})", f"{item} in {node}")
+            if not scope[item.word] & allowed:
+                what = " or ".join(sorted(allowed))
+                self.fail(item.line, f"a {what} in {node}", f"{item}, a {' or '.join(sorted(scope[item.word]))}")
+
+    def _words(self, nodes: list[Node], expected: str) -> Iterator[str]:
+        for node in nodes:
+            if node.word is None or not _NAME.match(node.word):
+                self.fail(node.line, expected, node)
+            yield node.word
+
+    def _typed_names(self, nodes: list[Node], types: frozenset[str]) -> dict[str, str]:
+        named = {}
+        for (name, kinds), node in zip(self._typed(nodes, types, ""), nodes):
+            if len(kinds) != 1 or name in named:
+                self.fail(node.line, "every object once, with one type", name)
+            named[name] = next(iter(kinds))
+        return named
+
+    def _typed(self, nodes: list[Node], types: frozenset[str], mark: str) -> list[tuple[str, frozenset[str]]]:
+        """`a b - t c - (either t u)` as (name, types); names begin with `mark`."""
+        result, waiting, i = [], [], 0
+        while i < len(nodes):
+            node = nodes[i]
+            if node.word == "-":
+                kind = nodes[i + 1] if i + 1 < len(nodes) else node
+                names = [item.word for item in kind.items[1:]] if kind.head == "either" else [kind.word]
+                if not waiting or not set(names) <= types:
+                    self.fail(kind.line, f"name - type, of the types {', '.join(sorted(types))}", kind)
+                result += [(name, frozenset(names)) for name in waiting]
+                waiting = []
+                i += 2
+                continue
+            if node.word is None or not node.word.startswith(mark) or not _NAME.match(node.word.removeprefix(mark)):
+                self.fail(node.line, f"{mark}name - type", node)
+            waiting.append(node.word)
+            i += 1
+        if waiting:
+            self.fail(nodes[-1].line, f"a type after {waiting[-1]}: name - type, of {', '.join(sorted(types))}", "none")
+        return result

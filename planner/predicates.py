@@ -1,0 +1,116 @@
+"""What the planner's predicates mean: one function each, measured on the state of the simulator.
+
+Thresholds are those of Habitat-Lab's ReplicaCAD domain as it stands today; the release of the Home Assistant Benchmark
+opened drawers at 0.45 m and the fridge at 1.22 rad, farther than its own skills had to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.pddl import Atom
+from rearrange.containers import inside
+from rearrange.episodes import Pose
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator
+
+AT_M = 0.30  # between an object and its goal
+ROBOT_AT_M = 2.0  # between the base and a thing, along the floor
+OPENED = {"cabinet": 0.35, "fridge": 1.07}  # farther than this (m, rad)
+CLOSED = 0.15  # nearer to shut than this (m or rad)
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """What the names of a planning problem stand for in an episode."""
+
+    objects: dict[str, int]  # object_0 -> index of the object in the episode
+    goals: dict[str, Pose]  # goal_0 -> pose, world frame
+    joints: dict[str, str]  # cabinet_0, fridge -> joint of the drawer or door
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Type of each name."""
+        return ({name: "movable" for name in self.objects} | {name: "goal" for name in self.goals}
+                | {name: name.split("_")[0] for name in self.joints})
+
+    def position(self, sim: Simulator, name: str) -> Sequence[float]:
+        """Where a thing is now: an object's middle, a goal, a handle; world frame."""
+        if name in self.objects:
+            return sim.object_position(self.objects[name])
+        if name in self.goals:
+            return self.goals[name][:3]
+        return sim.handle_position(self.joints[name])
+
+
+def at(sim: Simulator, symbols: Symbols, movable: str, goal: str, within_m: float = AT_M) -> bool:
+    """The object lies nearer than `within_m` to the goal, and is not in the hand."""
+    index = symbols.objects[movable]
+    return sim.held != index and math.dist(sim.object_position(index), symbols.goals[goal][:3]) < within_m
+
+
+def in_(sim: Simulator, symbols: Symbols, thing: str, container: str) -> bool:
+    """The middle of the object, or the goal, is in the drawer or fridge. What is in the hand is in nothing; a goal in a
+    drawer is given where it will be once the drawer is open.
+    """
+    joint = symbols.joints[container]
+    if thing in symbols.goals:
+        return inside(sim, symbols.goals[thing][:3], joint) or inside(sim, symbols.goals[thing][:3], joint, opened=True)
+    return sim.held != symbols.objects[thing] and inside(sim, sim.object_position(symbols.objects[thing]), joint)
+
+
+def in_the_open(sim: Simulator, symbols: Symbols, thing: str) -> bool:
+    """The object or goal is in nothing that can be closed, nor in the hand."""
+    held = thing in symbols.objects and sim.held == symbols.objects[thing]
+    return not held and not any(in_(sim, symbols, thing, container) for container in symbols.joints)
+
+
+def holding(sim: Simulator, symbols: Symbols, movable: str) -> bool:
+    """The suction holds the object."""
+    return sim.held == symbols.objects[movable]
+
+
+def hand_empty(sim: Simulator, symbols: Symbols) -> bool:
+    """The suction holds nothing, no handle either."""
+    return not sim.is_holding
+
+
+def opened(sim: Simulator, symbols: Symbols, container: str) -> bool:
+    """The drawer or the fridge door stands open far enough to reach in."""
+    return sim.joint_position(symbols.joints[container]) > OPENED[symbols.types[container]]
+
+
+def closed(sim: Simulator, symbols: Symbols, container: str) -> bool:
+    """The drawer or the fridge door is shut, or nearly."""
+    return abs(sim.joint_position(symbols.joints[container])) < CLOSED
+
+
+def robot_at(sim: Simulator, symbols: Symbols, thing: str) -> bool:
+    """The base is near the object, goal or handle."""
+    x, y, _ = symbols.position(sim, thing)
+    return math.hypot(x - sim.base_pose[0], y - sim.base_pose[1]) <= ROBOT_AT_M
+
+
+# Name in the PDDL domain -> function, and the types of its arguments.
+_THINGS, _CONTAINERS = ("movable", "goal"), ("cabinet", "fridge")
+PREDICATES: dict[str, tuple[Callable[..., bool], tuple[tuple[str, ...], ...]]] = {
+    "at": (at, (("movable",), ("goal",))),
+    "in": (in_, (_THINGS, _CONTAINERS)),
+    "in_the_open": (in_the_open, (_THINGS,)),
+    "holding": (holding, (("movable",),)),
+    "hand_empty": (hand_empty, ()),
+    "opened": (opened, (_CONTAINERS,)),
+    "closed": (closed, (_CONTAINERS,)),
+    "robot_at": (robot_at, ((*_THINGS, *_CONTAINERS),)),
+}
+
+
+def holds(sim: Simulator, symbols: Symbols, atom: Atom) -> bool:
+    """Whether a fact of the planner is true now. `robot_free` is the planner's own book-keeping and always true."""
+    if atom == ("robot_free",):
+        return True
+    return PREDICATES[atom[0]][0](sim, symbols, *atom[1:])

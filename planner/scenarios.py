@@ -1,0 +1,78 @@
+"""The scenarios that there are: configs/hab/*.yaml, and any YAML file of the same keys."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from planner.scenario import problem_file
+from rearrange import keys
+from rearrange.errors import UserError
+from rearrange.hab_episodes import Scenario
+
+
+@dataclass(frozen=True)
+class ScenarioConfig:
+    """A scenario: what its episodes are like, which problem is planned, and how long an episode may take."""
+
+    scenario: Scenario
+    problem: Path
+    max_steps: int
+
+    @property
+    def name(self) -> str:
+        return self.scenario.name
+
+
+def scenarios() -> list[str]:
+    """Names of the scenarios that come with the package."""
+    return keys.choices("hab")
+
+
+def load_scenario(which: str | Path) -> ScenarioConfig:
+    """A scenario by its name, or from a YAML file; a `problem` that is a path is relative to that file."""
+    path = Path(which)
+    if str(which) in scenarios():
+        path = keys.CONFIGS / "hab" / f"{which}.yaml"
+    elif not path.is_file():
+        near = difflib.get_close_matches(str(which), scenarios(), 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UserError(f"there is no scenario {str(which)!r}{hint}: it should be one of {', '.join(scenarios())}, or the path of a "
+                        "YAML file.")
+    try:
+        values = OmegaConf.to_container(OmegaConf.load(path))
+    except Exception as error:  # yaml and omegaconf have no common base for what a file can have wrong
+        raise UserError(f"cannot read the scenario {path}: {' '.join(str(error).split())}.") from None
+    if not isinstance(values, dict):
+        raise UserError(f"the scenario {path} should hold lines of the form 'key: value'.")
+    return make_scenario(values, str(path), path.parent)
+
+
+def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioConfig:
+    """A scenario from its settings; `source` names them in messages. The keys and their rules are those of
+    configs/hab/tidy_house.yaml; all but name, problem, objects, starts and goals may be left out.
+    """
+    known = {key.name.removeprefix("hab."): key for key in keys.choice_file("hab", "tidy_house").keys}
+    defaults = OmegaConf.to_container(OmegaConf.load(keys.CONFIGS / "hab" / "tidy_house.yaml"))
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, 1)
+            raise UserError(f"{source}: there is no key {name!r}{f' (did you mean {near[0]!r}?)' if near else ''}; there are "
+                            f"{', '.join(known)}.")
+    for name in ("name", "problem", "objects", "starts", "goals"):
+        if name not in values:
+            raise UserError(f"{source}: the key {name!r} is missing: {known[name].text}.")
+    checked = {}
+    for name, key in known.items():
+        value = values.get(name, defaults[name])
+        try:
+            checked[name] = str(value) if key.rule.is_fixed else key.rule.convert(value)
+        except keys.NotAllowed:
+            raise UserError(f"{source}: {name}={value} is not allowed: it must be {key.rule}.") from None
+    problem, max_steps = checked.pop("problem"), checked.pop("max_steps")
+    beside = folder / problem
+    path = beside if beside.is_file() else problem_file(problem)
+    return ScenarioConfig(Scenario(**{k: tuple(v) if isinstance(v, list) else v for k, v in checked.items()}), path, max_steps)

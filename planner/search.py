@@ -1,0 +1,181 @@
+"""Best-first search with the FF heuristic.
+
+States are sets of facts, kept as the bits of an integer. The heuristic is the length of a plan for the task without
+delete effects (Hoffmann and Nebel, 2001: The FF Planning System). The order is by cost so far plus heuristic, then by
+heuristic, then first come first served; so that among plans of one length the one that follows the order of the
+problem file wins, and the same task gives the same plan everywhere.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass
+from enum import Enum
+
+from planner.pddl import Atom, Operator, Task
+
+_CLOCK_EVERY = 32  # expansions between two looks at the clock
+
+
+class Outcome(Enum):
+    """How a search ended."""
+
+    SOLVED = "solved"
+    UNSOLVABLE = "unsolvable"  # proved: everything that can be reached was seen
+    TIMEOUT = "timeout"
+    NODE_LIMIT = "node limit"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A search: its outcome, the plan if there is one (empty when the goal holds already), and what it cost."""
+
+    outcome: Outcome
+    plan: tuple[Operator, ...] | None
+    expanded: int
+    seconds: float
+    unreachable: tuple[Atom, ...] = ()  # parts of the goal that nothing could ever bring about
+
+
+@dataclass(frozen=True)
+class _Action:
+    """An operator as bits."""
+
+    needs: int
+    add: int
+    keep: int  # every fact but the deleted ones
+    operator: Operator
+
+
+def search(task: Task, timeout_s: float = 10.0, max_nodes: int = 200_000) -> Result:
+    """A plan for a task."""
+    begin = time.perf_counter()
+    bit = {fact: 1 << i for i, fact in enumerate(sorted(_facts(task)))}
+    actions = _reachable([_action(operator, bit) for operator in task.operators], _bits(task.init, bit))
+    init, goal = _bits(task.init, bit), _bits(task.goal, bit)
+    everything = init
+    for action in actions:
+        everything |= action.add
+    missing = tuple(sorted(fact for fact in task.goal if not bit[fact] & everything))
+
+    def result(outcome: Outcome, plan: tuple[Operator, ...] | None = None) -> Result:
+        return Result(outcome, plan, expanded, time.perf_counter() - begin, missing)
+
+    expanded = 0
+    if missing:
+        return result(Outcome.UNSOLVABLE)
+    heuristic = _Heuristic(actions, goal)
+    first = heuristic(init)
+    if first is None:
+        return result(Outcome.UNSOLVABLE)
+    came_from: dict[int, tuple[int, _Action] | None] = {init: None}
+    cost = {init: 0}
+    queue, pushed = [(first, first, 0, init)], 0
+    while queue:
+        _, _, _, state = heapq.heappop(queue)
+        if state & goal == goal:
+            return result(Outcome.SOLVED, _path(came_from, state))
+        expanded += 1
+        if expanded >= max_nodes:
+            return result(Outcome.NODE_LIMIT)
+        if expanded % _CLOCK_EVERY == 0 and time.perf_counter() - begin > timeout_s:
+            return result(Outcome.TIMEOUT)
+        so_far = cost[state] + 1
+        for action in actions:
+            if action.needs & ~state:
+                continue
+            after = (state & action.keep) | action.add
+            if cost.get(after, so_far + 1) <= so_far:
+                continue
+            cost[after] = so_far
+            left = heuristic(after)
+            if left is None:
+                continue
+            came_from[after] = (state, action)
+            pushed += 1
+            heapq.heappush(queue, (so_far + left, left, pushed, after))
+    return result(Outcome.UNSOLVABLE)
+
+
+class _Heuristic:
+    """Length of a relaxed plan, None when there is none; remembered by state."""
+
+    def __init__(self, actions: list[_Action], goal: int) -> None:
+        self._actions, self._goal = actions, goal
+        self._known: dict[int, int | None] = {}
+
+    def __call__(self, state: int) -> int | None:
+        if state not in self._known:
+            self._known[state] = self._relaxed_plan_length(state)
+        return self._known[state]
+
+    def _relaxed_plan_length(self, state: int) -> int | None:
+        """Build layers of facts until the goal is among them, then collect the actions that it takes, last layer first.
+
+        A fact is brought about in the earliest layer that can, by the action that asks for the least that is not wanted
+        anyway and gives the most that is; among equals by the first in the order of the domain.
+        """
+        goal, reached, waiting = self._goal, state, self._actions
+        layers: list[list[tuple[int, _Action]]] = []  # of each layer: actions, each with the new facts that it adds
+        while goal & ~reached:
+            layer, later, after = [], [], reached
+            for action in waiting:
+                if action.needs & ~reached:
+                    later.append(action)
+                elif new := action.add & ~reached:
+                    layer.append((new, action))
+                    after |= new
+            if not layer:
+                return None
+            layers.append(layer)
+            reached, waiting = after, later
+        wanted, length = goal & ~state, 0
+        for layer in reversed(layers):
+            useful = [(new, action) for new, action in layer if new & wanted]
+            while useful:
+                given = wanted | state
+                new, action = min(useful, key=lambda entry: (entry[1].needs & ~given).bit_count()
+                                  - (entry[0] & wanted).bit_count())
+                wanted = (wanted | (action.needs & ~state)) & ~new
+                length += 1
+                useful = [(new, action) for new, action in useful if new & wanted]
+        return length
+
+
+def _facts(task: Task) -> set[Atom]:
+    facts = set(task.init | task.goal)
+    for operator in task.operators:
+        facts |= operator.preconditions | operator.add | operator.delete
+    return facts
+
+
+def _bits(facts: frozenset[Atom], bit: dict[Atom, int]) -> int:
+    return sum(bit[fact] for fact in facts)
+
+
+def _action(operator: Operator, bit: dict[Atom, int]) -> _Action:
+    add = _bits(operator.add, bit)
+    return _Action(_bits(operator.preconditions, bit), add, ~_bits(operator.delete, bit), operator)
+
+
+def _reachable(actions: list[_Action], reached: int) -> list[_Action]:
+    """The actions that can ever be done, deletes left aside; in the same order."""
+    kept, waiting, grown = set(), list(enumerate(actions)), True
+    while grown:
+        grown = False
+        for i, action in waiting:
+            if not action.needs & ~reached:
+                kept.add(i)
+                reached |= action.add
+                grown = True
+        waiting = [(i, action) for i, action in waiting if i not in kept]
+    return [action for i, action in enumerate(actions) if i in kept]
+
+
+def _path(came_from: dict[int, tuple[int, _Action] | None], state: int) -> tuple[Operator, ...]:
+    steps = []
+    while came_from[state] is not None:
+        state, action = came_from[state]
+        steps.append(action.operator)
+    return tuple(reversed(steps))

@@ -1,0 +1,92 @@
+"""Stands in for skills where what comes before and after them is tested: brings about what a skill promises at once, by
+setting the state of the simulator. `Puppet.fails` names the steps that go wrong instead.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rearrange.env import ACTION_SIZES
+from rearrange.fetch import ARM_START_RAD, REST_POSITION_M
+from skills.experts.motion import ik
+
+REST_RAD = tuple(ik(np.array(REST_POSITION_M), None))  # the hand at rest
+AWAY_RAD = tuple(a + (0.9 if k == 3 else 0.0) for k, a in enumerate(REST_RAD))
+
+class Puppet:
+    """An expert that needs no more than a few steps."""
+
+    fails: dict[int, str] = {}  # how many skills were begun before it -> "nothing" or "wrong_object"
+    begun = 0
+
+    def __init__(self, sim, skill) -> None:
+        self.sim, self.skill, self.count = sim, skill, 0
+        self.failure = Puppet.fails.get(Puppet.begun)
+        Puppet.begun += 1
+
+    def act(self) -> np.ndarray:
+        self.count += 1
+        sim, skill = self.sim, self.skill
+        if self.failure != "nothing":
+            getattr(self, skill.name)(sim, skill)
+        size = sum(ACTION_SIZES[part] for part in skill.action_parts)
+        action = np.zeros(size, np.float32)
+        if skill.name == "navigate":
+            action[-1] = 1.0 if self.failure != "nothing" else -1.0
+        elif "grip" in skill.action_parts:
+            action[7] = 1.0 if sim.held is not None else -1.0
+        return action
+
+    def navigate(self, sim, skill) -> None:
+        x, y, yaw = skill.goal_pose
+        self._put(x, y, yaw, ARM_START_RAD)
+
+    def _put(self, x: float, y: float, yaw: float, arm: tuple[float, ...]) -> None:
+        """Move the robot with what it holds."""
+        held = self.sim.held
+        self.sim.place_robot(x, y, yaw, arm)
+        if held is not None:
+            self.sim.put_in_hand(held)
+
+    def pick(self, sim, skill) -> None:
+        self._put(*sim.base_pose, REST_RAD)
+        if sim.held is None:
+            wrong = next(i for i in range(len(sim.episode.objects)) if i not in sim.episode.targets)
+            sim.put_in_hand(wrong if self.failure == "wrong_object" else skill.target)
+
+    def place(self, sim, skill) -> None:
+        self._put(*sim.base_pose, REST_RAD)
+        if sim.held is not None:
+            held = sim.held
+            sim.suction.release()
+            sim._read_hold()
+            sim._set_object(held, skill.goal_pose)
+
+    def open_cabinet(self, sim, skill) -> None:
+        self._open(sim, skill, 0.45)
+
+    def open_fridge(self, sim, skill) -> None:
+        self._open(sim, skill, 1.3)
+
+    def close_fridge(self, sim, skill) -> None:
+        self._open(sim, skill, 0.0)
+
+    def close_cabinet(self, sim, skill) -> None:
+        self._open(sim, skill, 0.0)
+
+    def _open(self, sim, skill, opening: float) -> None:
+        """The joint moves at once, with what lies in the drawer; the hand leaves its place and comes back."""
+        joint = skill.target_handle
+        by = opening - sim.joint_position(joint)
+        if joint.startswith("drawer") and abs(by) > 0.01:
+            x, y, yaw = next(body for body in sim.home.layout.bodies if body.name == joint).pose(0.0)
+            from rearrange.containers import inside
+
+            for i in range(len(sim.episode.objects)):
+                pose = sim.object_pose(i)
+                if inside(sim, pose[:3], joint):
+                    sim._set_object(i, (pose[0] + by * math.cos(yaw), pose[1] + by * math.sin(yaw), *pose[2:]))
+        sim.set_joint(joint, opening)
+        sim.place_robot(*sim.base_pose, AWAY_RAD if self.count == 1 else REST_RAD)

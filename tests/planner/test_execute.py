@@ -1,0 +1,160 @@
+"""The executor: what is run after what, what skills are told, how episodes end. Puppets stand in for the skills."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from planner.deploy import Rules
+from planner.execute import Executor, moved_with_drawer, run_episode
+from planner.scenario_env import ScenarioEnv
+from planner.scenarios import load_scenario
+from planner.stages import stage_names
+from rearrange.errors import UserError
+from skills import SKILL_CONFIGS, SKILLS
+from tests.planner.puppet import Puppet
+from tests.planner.worlds import SOLUTIONS
+
+EPISODES = {"tidy_house": 0, "prepare_groceries": 0, "set_table": 0}
+
+
+@pytest.fixture(scope="module")
+def envs():
+    return {name: ScenarioEnv(load_scenario(name), depth_size=0) for name in EPISODES}
+
+
+def executor(env, rules=Rules(), puppets=True, without=(), fails=None):
+    Puppet.fails, Puppet.begun = fails or {}, 0
+    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS if name not in without}
+    return Executor(env, skills, dict.fromkeys(skills, Puppet) if puppets else {}, rules)
+
+
+@pytest.mark.parametrize("name", EPISODES)
+def test_a_scenario_is_solved_when_every_skill_does_what_it_promises(envs, name):
+    report = run_episode(executor(envs[name]), EPISODES[name])
+    assert report.end == "success", [record for record in report.records if not record.effects_hold]
+    assert [record.operator for record in report.records] == SOLUTIONS[name]
+    assert all(record.ended == "done" and record.effects_hold for record in report.records)
+    metrics = report.metrics
+    assert metrics["success"] == 1.0 and all(metrics[stage] == 1.0 for stage in stage_names(len(envs[name].episode.targets)))
+    handed = [record for record in report.records if record.skill == "navigate"]
+    assert all(record.goal_distance_m < 0.1 and record.goal_angle_rad < 0.01 for record in handed)
+
+
+def test_without_navigation_the_steps_are_left_out_and_the_first_pick_fails_from_afar(envs):
+    run = executor(envs["tidy_house"], Rules(navigate=False), fails={0: "nothing"})
+    report = run_episode(run, 0)
+    assert [record.operator for record in report.records] == ["pick object_0"]
+    assert report.end == "pick: time limit" and report.records[0].steps == 200
+    assert report.metrics["success"] == 0.0 and report.metrics["stage_0_5"] == 0.0
+
+
+def test_a_navigation_that_never_stops_hands_over_all_the_same(envs):
+    report = run_episode(executor(envs["tidy_house"], Rules(max_steps={"navigate": 7}), fails={0: "nothing"}), 0)
+    first = report.records[0]
+    assert first.ended == "time_limit" and first.steps == 7 and first.goal_distance_m > 1.0
+    assert len(report.records) == 20, "the plan goes on"
+
+
+def test_hab_s_own_plan_picks_straight_after_open_cabinet(envs):
+    report = run_episode(executor(envs["set_table"], Rules(navigate_after_open_cabinet=False)), 0)
+    names = [record.operator for record in report.records]
+    assert names == [step for step in SOLUTIONS["set_table"] if step != "navigate_to_object object_0"]
+
+
+def test_a_wrong_object_in_the_hand_passes_unless_the_rules_look(envs):
+    report = run_episode(executor(envs["tidy_house"], fails={1: "wrong_object"}), 0)
+    assert report.records[1].ended == "done" and report.records[1].effects_hold is False
+    assert report.metrics["stage_0_5"] == 0.0 and report.end != "success"
+    rules = Rules(recovery="replan", drop_wrong_object=True)
+    report = run_episode(executor(envs["tidy_house"], rules, fails={1: "wrong_object"}), 0)
+    assert report.recoveries == 1 and report.end == "success" and report.metrics["stage_5"] == 1.0
+
+
+@pytest.mark.parametrize("recovery", ["retry", "replan"])
+def test_recovery_does_again_what_did_not_work(envs, recovery):
+    rules = Rules(recovery=recovery, max_steps={"pick": 5})
+    report = run_episode(executor(envs["tidy_house"], rules, fails={1: "nothing"}), 0)
+    assert report.records[1].ended == "time_limit" and report.recoveries == 1
+    again = "pick object_0" if recovery == "retry" else "navigate_to_object object_0"
+    assert report.records[2].operator == again and report.end == "success"
+
+
+def test_recoveries_come_to_an_end(envs):
+    rules = Rules(recovery="retry", max_recoveries=2, max_steps={"pick": 3})
+    report = run_episode(executor(envs["tidy_house"], rules, fails=dict.fromkeys(range(1, 50), "nothing")), 0)
+    assert report.recoveries == 2 and report.end == "pick: time limit" and len(report.records) == 4
+
+
+def test_a_policy_is_asked_with_its_own_observation_and_told_when_it_begins(envs):
+    run = executor(envs["set_table"], puppets=False)
+    run.reset(0)
+    request, skill = run.request, run.skills["navigate"]
+    assert request.skill == "navigate" and request.first
+    assert set(request.observation) == set(skill.observation_keys) - {"depth"}
+    bowl = run.symbols.objects["object_0"]
+    distance = math.dist(run.sim.base_pose[:2], run.sim.start_positions[bowl][:2])
+    assert request.observation["object_to_agent_gps_compass"][0] == pytest.approx(distance, abs=1e-4)
+    assert skill.next_one_hot()[4] == 1.0, "navigate knows that open_cabinet comes next"
+    stop = np.array([0.0, 0.0, 1.0])
+    run.advance(stop)
+    assert (run.request.skill, run.request.first) == ("navigate", False), "stop is masked beyond two metres"
+    assert distance > 2.0
+    x, y, yaw = skill.goal_pose
+    run.sim.place_robot(x, y, yaw)
+    run.advance(stop)
+    while run.request is None:
+        run.advance()
+    request = run.request
+    assert (request.skill, request.first) == ("open_cabinet", True)
+    handle = run.sim.to_ee(run.sim.handle_position(run.symbols.joints["cabinet_0"]))
+    np.testing.assert_allclose(request.observation["marker_rel_pos"], handle, atol=1e-5)
+
+
+def test_the_image_has_the_size_that_the_policy_of_the_skill_sees(envs):
+    env = ScenarioEnv(load_scenario("tidy_house"), depth_size=16)
+    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}
+    run = Executor(env, skills, depth_sizes={"navigate": 32})
+    run.reset(1)
+    assert run.request.observation["depth"].shape == (32, 32, 1)
+    before = run.request.observation["depth"]
+    run.advance(np.array([0.0, 1.0, -1.0]))
+    lagged = run.request.observation["depth"]
+    np.testing.assert_array_equal(lagged, before)  # the image is from before the step's physics
+    run.advance(np.array([0.0, 1.0, -1.0]))
+    assert not np.array_equal(run.request.observation["depth"], lagged)
+
+
+def test_a_skill_that_nobody_has_is_named_before_anything_moves(envs):
+    with pytest.raises(UserError, match="needs skill open_fridge.*train skill=open_fridge.*expert"):
+        executor(envs["set_table"], without=("open_fridge",)).reset(0)
+    executor(envs["tidy_house"], without=("open_fridge",)).reset(0)  # not needed here
+
+
+def test_coordinates_follow_the_drawer_only_when_asked(envs):
+    run = executor(envs["set_table"])
+    run.reset(0)
+    sim, bowl = run.sim, run.symbols.objects["object_0"]
+    start = sim.start_positions[bowl]
+    sim.set_joint(run.symbols.joints["cabinet_0"], 0.4)
+    moved = moved_with_drawer(sim, run.episode, start)
+    assert math.dist(moved, start) == pytest.approx(0.4)
+    assert run._start_of(bowl) == tuple(start)
+    apple = sim.start_positions[run.symbols.objects["object_1"]]
+    assert moved_with_drawer(sim, run.episode, apple) == tuple(apple)
+
+
+def test_the_same_seed_gives_the_same_run(envs):
+    def once():
+        rng = np.random.default_rng(3)
+        run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 40, "pick": 30}), puppets=False)
+
+        def policy(skill):
+            return lambda observation, first: rng.uniform(-1, 1, 3 if skill == "navigate" else 10)
+
+        report = run_episode(run, 2, {name: policy(name) for name in SKILLS})
+        return report.end, report.metrics, run.sim.base_pose, [record.steps for record in report.records]
+
+    assert once() == once()

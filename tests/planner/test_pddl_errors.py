@@ -1,0 +1,91 @@
+"""A broken PDDL file gets its name, the line and what was expected, in one sentence, and nothing is printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.pddl import DOMAIN_FILE, ground
+from rearrange.errors import UserError
+
+GOOD = """(define (problem p)
+  (:domain home)
+  (:objects apple bowl - movable apple_goal - goal)
+  (:init (robot_free) (hand_empty)
+         (in_the_open apple) (in_the_open apple_goal))
+  (:goal (and (at apple apple_goal))))
+"""
+
+BROKEN_PROBLEMS = [
+    (GOOD.rstrip()[:-1], 6, "')'"),
+    (GOOD.replace("- goal)\n", "- goal\n", 1), 4, "')' to close the '(:objects' of line 3"),
+    (GOOD.replace("apple_goal))\n", "apple_goal)\n", 1), 6, "')' to close the '(:init' of line 4"),
+    (GOOD + ")", 7, "the end of the file"),
+    (GOOD.replace("(define", "(defin"), 1, "(define (problem name)"),
+    (GOOD.replace("(problem p)", "(problem)"), 1, "(problem name)"),
+    (GOOD.replace(":domain home", ":domain house"), 2, "(:domain home)"),
+    (GOOD.replace(":goal", ":gaol"), 6, "(:goal ...)"),
+    (GOOD.replace("- movable", "- fruit"), 3, "cabinet, fridge, goal, movable"),
+    (GOOD.replace("- movable", ""), 6, "a movable in (at apple apple_goal)"),
+    (GOOD.replace("apple bowl -", "apple apple -"), 3, "every object once"),
+    (GOOD.replace(" - goal)", ")"), 3, "a type after apple_goal"),
+    (GOOD.replace("(in_the_open apple)", "(in_the_open pear)"), 5, "something declared (apple, bowl, apple_goal)"),
+    (GOOD.replace("(in_the_open apple)", "(is_in_the_open apple)"), 5, "a predicate of the domain"),
+    (GOOD.replace("(in_the_open apple)", "(in_the_open apple bowl)"), 5, "1 arguments of in_the_open"),
+    (GOOD.replace("(in_the_open apple)", "in_the_open"), 5, "a fact"),
+    (GOOD.replace("at apple apple_goal", "at apple bowl"), 6, "a goal in (at apple bowl)"),
+    (GOOD.replace("(at apple apple_goal)", "(not (at apple apple_goal))"), 6, "neither negated nor quantified"),
+    (GOOD.replace("(and (at apple apple_goal))", "(or (at apple apple_goal) (at bowl apple_goal))"), 6, "a fact"),
+    (GOOD.replace("(and (at apple apple_goal))", "(and)"), 6, "at least one fact"),
+    (GOOD.replace("  (:init (robot_free) (hand_empty)\n         (in_the_open apple) (in_the_open apple_goal))\n", ""), 1,
+     "(:init ...)"),
+    ("", 1, "(define ...)"),
+    (GOOD.replace("apple bowl -", "apple b%wl -"), 3, "name - type"),
+]
+
+
+@pytest.mark.parametrize("text, line, expected", BROKEN_PROBLEMS)
+def test_broken_problems(text, line, expected, capfd):
+    with pytest.raises(UserError) as caught:
+        ground(text, "my_problem.pddl")
+    message = str(caught.value)
+    assert message.startswith(f"my_problem.pddl, line {line}: expected ") and expected in message and "found" in message
+    assert "\n" not in message
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_unbroken_one_is_understood():
+    assert ground(GOOD, "p").goal == {("at", "apple", "apple_goal")}
+    assert ground(GOOD.upper(), "p").goal == {("at", "apple", "apple_goal")}, "PDDL does not care about case"
+
+
+@pytest.mark.parametrize("old, new, expected", [
+    ("(:types movable goal cabinet fridge)", "(:types movable goal - thing cabinet fridge)", "a type without a parent"),
+    ("(:action place\n", "(:action\n", "(:action name :parameters"),
+    (":effect (and (robot_at ?o) (not (robot_free)))", ":effects (and (robot_at ?o) (not (robot_free)))", ":effect"),
+    ("(robot_at ?o) (in_the_open ?o)", "(robot_at ?x) (in_the_open ?o)", "something declared"),
+    ("(robot_at ?o) (in_the_open ?o)", "(not (robot_at ?o)) (in_the_open ?o)", "an atom"),
+    ("(:parameters (?o - movable)", "(:parameters (?o)", "a type after"),
+    ("(and (holding ?o) (robot_free)", "(and (forall (?x - goal) (not (robot_at ?x)))", "an atom"),
+])
+def test_broken_domains(old, new, expected, tmp_path, capfd):
+    text = DOMAIN_FILE.read_text()
+    if old.startswith("(:parameters"):
+        old, new = old[1:], new[1:]
+    assert old in text
+    line = text[:text.index(old)].count("\n") + 1
+    path = tmp_path / "domain.pddl"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(UserError) as caught:
+        ground(GOOD, "p", path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}, line ") and expected in message
+    assert abs(int(message.split("line ")[1].split(":")[0]) - line) <= 2
+    assert capfd.readouterr() == ("", "")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(UserError, match="cannot read the PDDL file .*nowhere.pddl: No such file"):
+        ground(GOOD, "p", tmp_path / "nowhere.pddl")
+    (tmp_path / "binary.pddl").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="not text in UTF-8"):
+        ground(GOOD, "p", tmp_path / "binary.pddl")
