@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from trainer.config import PolicyConfig
+from trainer.config import PolicyConfig, PPOConfig
 from trainer.policy import Policy
 
 FORMAT = 1
@@ -92,6 +92,11 @@ def load_policy(content: dict[str, Any]) -> Policy:
 def policy_config(plain: dict[str, Any]) -> PolicyConfig:
     """PolicyConfig from the plain values of a checkpoint."""
     return PolicyConfig(**{key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()})
+
+
+def ppo_config(plain: dict[str, Any]) -> PPOConfig:
+    """PPOConfig from the plain values of a checkpoint."""
+    return PPOConfig(**plain | {"entropy_bounds": tuple(plain["entropy_bounds"])})
 
 
 def policy_content(policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> dict[str, Any]:

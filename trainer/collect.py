@@ -1,16 +1,21 @@
-"""VER: variable experience rollout (VER paper 2.1, 2.2).
+"""How experience is collected: the one place where the modes differ.
 
-Environment workers step; the learner's process, while it collects, is the inference worker. It answers whichever
-environments are ready (dynamic batching between a minimum and a maximum), writes their experience straight into the
-rollout, and stops when T x N steps are closed, however many each environment gave. No environment ever waits for another.
+Environment workers step; this is the inference worker. It answers environments that are ready, writes their experience
+straight into the rollout, and stops when the rollout is full:
+
+    mode     who is answered together            a rollout is                   who waits
+    ver      whoever is ready (dynamic batches)  T x N steps from whomever      nobody
+    nover    whoever is ready                    T steps of each environment    an environment that has given its T steps
+    ddppo    all N                               T steps of each environment    all, at every step, for the slowest
+    hts      as nover, while the learner learns from the rollout before (trainer/experience.py)
+
+VER: variable experience rollout (VER paper 2.1, 2.2); NoVER: its ablation (5.1); DD-PPO: Wijmans et al. 2020.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import pickle
-import selectors
 import time
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -19,252 +24,249 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.channel import MESSAGE, STEP, Closed, SharedArrays
 from trainer.config import CollectConfig
-from trainer.policy import Policy, observation_shapes
+from trainer.divergence import check_acts
+from trainer.environments import Environments, WorkerError
+from trainer.order import FixedOrder
+from trainer.policy import Act, Policy
+from trainer.preemption import POLL_EVERY_S, Preemption
 from trainer.rollout import NO_ROW, Rollout
-from trainer.workers import Setup, WorkerProcess
-
-START_TIMEOUT_S = 300.0
-
-
-class WorkerError(RuntimeError):
-    """An environment worker failed, died or hung; the message names it and says how."""
 
 
 @dataclass
 class CollectStats:
     """What happened while one rollout was collected."""
 
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # the batch to learn from
+    steps: int = 0  # of it, newly collected
     seconds: float = 0.0
     wait_s: float = 0.0  # no environment was ready
     inference_s: float = 0.0
     storage_s: float = 0.0
     batches: int = 0
+    step_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N,) mean time of a step, simulation and inference
     episodes: list[dict[str, float]] = field(default_factory=list)  # return, length and the environment's own metrics
+
+
+class Cancelled(Exception):
+    """Collection was told to end from another thread."""
 
 
 class Collector:
     """N environments in worker processes, and the inference that drives them."""
 
-    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, device: torch.device):
+    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, device: torch.device, rank: int = 0,
+                 deterministic: bool = False, saved: dict[str, Any] | None = None):
+        """`deterministic`: environments are answered in one order, whatever their speed, and `content` tells how to go on from
+        here exactly; `saved` is such a content."""
         self.config, self.device = config, device
-        workers = min(config.num_workers or os.cpu_count() or 1, config.num_envs)
-        # One worker's worth: while its environments are answered, the others step. One environment per worker: any.
-        self.min_batch = config.min_batch or max(1, min(config.num_envs // workers, config.num_envs // 2))
-        self.max_batch = config.max_batch or config.num_envs
-        self.workers: list[WorkerProcess] = []
-        self.shared: SharedArrays | None = None
-        self._selector = selectors.DefaultSelector()
-        try:
-            self._start(make_env, workers, seed)
-        except BaseException:
-            self.close()
-            raise
+        self.preemption: Preemption | None = None  # on several ranks
         n = config.num_envs
-        self._ready: list[int] = []  # environments whose answer waits for inference, oldest first
-        self._asked_at = np.full(n, time.monotonic())  # since when a step (or the first reset) has been under way
-        self._under_way = np.ones(n, bool)
-        self._episodes: list[dict[str, float]] = []
-        self._needs_reset_state = np.ones(n, bool)  # the next step starts an episode
+        workers = min(config.num_workers or os.cpu_count() or 1, n)
+        # One worker's worth: while its environments are answered, the others step. One environment per worker: any.
+        self.min_batch = n if config.mode == "ddppo" else config.min_batch or max(1, min(n // workers, n // 2))
+        self.max_batch = n if config.mode == "ddppo" else config.max_batch or n
+        self.max_wait_s = math.inf if config.mode == "ddppo" else config.max_wait_s
+        self.order = FixedOrder(n, n if config.mode == "ddppo" else config.min_batch or max(1, n // 2)) if deterministic else None
+        self.generator = torch.Generator(device).manual_seed(seed + rank)  # of sampled actions
+        replay = self.order.restore(saved) if self.order and saved else ()
+        self.environments = Environments(make_env, config, seed, rank * n, deterministic, replay)
+        # Observations on their way to the device; used again only after the actions they led to have come back.
+        self._staging = {k: torch.empty(v.shape, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
+        self._waiting: list[int] = []  # environments that have given their share of this rollout
+        self._given = np.zeros(n, np.int64)  # steps of this rollout per environment
+        self._step_s = np.zeros(n)  # time they took together, of those that were begun in this rollout
+        self._timed = np.zeros(n, np.int64)  # how many those are
+        self.cancelled = False
+        self._starts = np.ones(n, bool)  # the observation that waits for an action begins an episode
 
-    def _start(self, make_env: Callable[[], Any], workers: int, seed: int) -> None:
-        import cloudpickle
-        import sys
+    @property
+    def observation_space(self) -> Any:
+        return self.environments.observation_space
 
-        blob = cloudpickle.dumps(make_env)
-        shares = np.array_split(np.arange(self.config.num_envs), workers)
-        for i, share in enumerate(shares):
-            worker = WorkerProcess(i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path]))
-            self.workers.append(worker)
-            self._selector.register(worker.channel, selectors.EVENT_READ, worker)
-        self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])
-        spaces: dict[int, tuple] = {}
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while len(spaces) < workers:
-            for worker, messages in self._poll(max(0.0, deadline - time.monotonic())):
-                for _, payload in messages:
-                    message = pickle.loads(payload)
-                    if message[0] == "error":
-                        raise WorkerError(_failure_text(worker, message))
-                    spaces[worker.index] = message[1]
-            if time.monotonic() > deadline:
-                slow = [w.name for w in self.workers if w.index not in spaces]
-                raise WorkerError(f"{slow[0]} did not start within {START_TIMEOUT_S:.0f} s.")
-        self.observation_space, self.action_space = spaces[0]
-        self._allocate()
+    @property
+    def action_space(self) -> Any:
+        return self.environments.action_space
 
-    def _allocate(self) -> None:
-        n = self.config.num_envs
-        shapes = observation_shapes(self.observation_space)
-        action = self.action_space
-        action_dtype = "i8" if action.shape == () else "f4"
-        fields = {f"obs/{k}": ((n, *s), "f4") for k, s in shapes.items()}
-        fields |= {f"final/{k}": ((n, *s), "f4") for k, s in shapes.items()}
-        fields |= {"action": ((n, *action.shape), action_dtype), "reward": ((n,), "f4"), "step_s": ((n,), "f4"),
-                   "terminated": ((n,), "?"), "truncated": ((n,), "?")}
-        self.shared = SharedArrays(fields)
-        for worker in self.workers:
-            worker.channel.send_with_fd(pickle.dumps(fields), self.shared.fd)
-        self._obs = {k: self.shared[f"obs/{k}"] for k in shapes}
-        self._final = {k: self.shared[f"final/{k}"] for k in shapes}
-
-    def begin_states(self, policy: Policy) -> None:
-        """Per-environment recurrent state and previous action, on the device."""
+    def begin_states(self, policy: Policy, saved: dict[str, Any] | None = None) -> None:
+        """Per environment, on the device: recurrent state and previous action that go with its waiting observation."""
         n = self.config.num_envs
         self._state = torch.zeros(n, policy.state_size, device=self.device)
         self._previous = torch.zeros(n, policy.action_size, device=self.device)
+        if saved:
+            self._state.copy_(saved["state"])
+            self._previous.copy_(saved["previous"])
+            self._starts[:] = saved["starts"].numpy()
+            self._waiting = list(saved["waiting"])
+            self.generator.set_state(saved["generator"])
+
+    def content(self) -> dict[str, Any]:
+        """Between two rollouts: all that the next one depends on, but for the open rows and the policy. Tensors and plain values."""
+        return self.order.content() | {
+            "state": self._state.cpu(), "previous": self._previous.cpu(), "starts": torch.from_numpy(self._starts.copy()),
+            "waiting": list(self._waiting), "generator": self.generator.get_state()}
 
     def collect(self, policy: Policy, rollout: Rollout, version: int) -> CollectStats:
-        """Fill `rollout` with exactly its number of closed steps under `policy`."""
+        """Fill `rollout` with exactly its number of closed steps under `policy`, the `version`-th; with fewer, if the rollout
+        of all ranks is over before."""
         stats = CollectStats()
         started = time.perf_counter()
         rollout.begin()
-        while rollout.remaining:
+        self._given[:] = self._step_s[:] = self._timed[:] = 0
+        self._began = time.monotonic()
+        self.environments.ready[:0], self._waiting = self._waiting, []
+        if self.preemption:
+            self.preemption.begin()
+        together = self.config.mode == "ddppo"
+        over = False
+        while rollout.remaining and not over:
+            if self.cancelled:
+                raise Cancelled("collection was told to end.")
+            over = self.preemption is not None and self.preemption.over(rollout.num_closed)
+            if over and not together:
+                break
             before = time.perf_counter()
             envs = self._next_batch(rollout)
             stats.wait_s += time.perf_counter() - before
-            self._infer(policy, rollout, envs, version, stats)
-            stats.batches += 1
+            if len(envs):
+                self._infer(policy, rollout, envs, version, stats, closing_only=over)
+                stats.batches += 1
+        if self.preemption:
+            self.preemption.finish(rollout.num_closed)
+        stats.rows, stats.steps = rollout.finish(fill=self.config.preempted_by == "optimal"), rollout.num_closed
         stats.seconds = time.perf_counter() - started
-        stats.episodes, self._episodes = self._episodes, []
+        slow = time.monotonic() - self._began  # an environment that gave no whole step takes at least so long for one
+        stats.step_s = np.where(self._timed > 0, self._step_s / np.maximum(self._timed, 1), slow)
         return stats
 
     def _next_batch(self, rollout: Rollout) -> np.ndarray:
-        """Wait for a batch: at least `min_batch` environments, or all there are, or what came within `max_wait_s`."""
-        waited_since: float | None = None
+        """Wait for a batch: at least `min_batch` environments, or all there are, or what came within `max_wait_s`. Empty
+        if collection is to end meanwhile."""
+        environments, waited_since = self.environments, None
+        wanted = self.order.next(self._waiting) if self.order else None
         while True:
-            if len(self._ready) >= self.min_batch or (self._ready and not self._under_way.any()):
+            ready = environments.ready
+            if wanted is not None:
+                if not environments.under_way[wanted].any():
+                    break
+            elif len(ready) >= self.min_batch or (ready and not environments.under_way.any()):
                 break
-            if self._ready:
+            timeout = POLL_EVERY_S if self.preemption else 1.0
+            if ready and wanted is None:
                 now = time.monotonic()
                 waited_since = waited_since or now
-                timeout = waited_since + self.config.max_wait_s - now
+                timeout = min(timeout, waited_since + self.max_wait_s - now)
                 if timeout <= 0:
                     break
-            else:
-                timeout = 1.0
-            self._read(timeout)
-        self._read(0.0)  # whatever else is there already
+            environments.read(timeout)
+            if self.cancelled or (
+                    self.preemption and self.config.mode != "ddppo" and self.preemption.over(rollout.num_closed)):
+                return np.empty(0, np.int64)
+        environments.read(0.0)  # whatever else is there already
         # A closed step per environment, but only as many as the rollout still needs. Those left over stay ready, their
         # open rows stay open: they are the first of the next rollout.
-        envs = np.array(self._ready[: self.max_batch])
+        envs = np.array(environments.ready[: self.max_batch] if wanted is None else wanted)
         closing = np.cumsum(rollout.open_row[envs] != NO_ROW)
         envs = envs[closing <= rollout.remaining]
-        del self._ready[: len(envs)]
+        if self.order:
+            self.order.answered(envs)
+            environments.ready[:] = [e for e in environments.ready if e not in set(envs.tolist())]
+        else:
+            del environments.ready[: len(envs)]
         return envs
 
-    def _infer(self, policy: Policy, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats) -> None:
+    def _infer(self, policy: Policy, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats,
+               closing_only: bool = False) -> None:
         """Close the environments' open steps, choose their next actions, send them off, open the new steps."""
         begin = time.perf_counter()
-        where = torch.from_numpy(envs).to(self.device)
-        fresh = self._needs_reset_state[envs]
         has_open = rollout.open_row[envs] != NO_ROW
-        reward, terminated, truncated = (self.shared[k][envs] for k in ("reward", "terminated", "truncated"))
+        reward, terminated, truncated = (a[envs] for a in (
+            self.environments.reward, self.environments.terminated, self.environments.truncated))
         done = has_open & (terminated | truncated)
+        starts = self._starts[envs] | done
+        where = torch.from_numpy(envs).to(self.device)
         state, previous = self._state[where], self._previous[where]
-        next_value = np.zeros(len(envs), np.float32)
         cut = np.flatnonzero(done & truncated & ~terminated)
-        if len(cut):  # a time limit is not an end: the value of the state it cut off, never of the next episode's first
-            at = torch.from_numpy(cut).to(self.device)
-            next_value[cut] = policy.act(self._gather(self._final, envs[cut]), state[at], previous[at]).value.cpu().numpy()
-        starts = fresh | done
+        cut_value = self._values_cut_off(policy, envs[cut], state, previous, cut)
         if starts.any():
             keep = torch.from_numpy(~starts).to(self.device).unsqueeze(1)
             state, previous = state * keep, previous * keep
-        obs = self._gather(self._obs, envs)
-        act = policy.act(obs, state, previous)
-        value = act.value.cpu().numpy()
-        next_value = np.where(done, next_value, value)
-        self._send(envs, act.action.cpu().numpy())
+        obs = self._gather(self.environments.obs, envs)
+        act = policy.act(obs, state, previous, generator=self.generator)
+        value, action = _to_cpu(act)
+        if not math.isfinite(value.sum() + action.sum()):
+            check_acts(policy, obs, state, previous, act)
+        self._given[envs] += has_open
+        self._time(envs[has_open & (self.environments.asked_at[envs] >= self._began)])
+        goes = (self._given[envs] < self._share(rollout)) & (not closing_only)  # the others wait for the next rollout's policy
+        go = slice(None) if goes.all() else np.flatnonzero(goes)
+        if self.order:
+            self.order.ended(envs[done])
+        if goes.any():
+            self.environments.step(envs[go], action[go])
+            if self.order:
+                self.order.acted(envs[go], self.environments.shared["action"])
         inferred = time.perf_counter()
+        next_value = np.where(done, 0.0, value).astype(np.float32)
+        next_value[cut] = cut_value
         rollout.close(envs[has_open], reward[has_open], next_value[has_open])
-        rollout.open(envs, obs, previous, state, act.action, act.log_prob, value, starts, version)
-        self._state[where] = act.state
-        self._previous[where] = policy.action_features(act.action)
-        self._needs_reset_state[envs] = False
+        self._keep(where, envs, goes, act, policy, state, previous, starts)
+        if goes.any():
+            there = go if isinstance(go, slice) else torch.from_numpy(go).to(self.device)
+            rollout.open(envs[go], {k: v[there] for k, v in obs.items()}, previous[there], state[there], act.action[there],
+                         act.log_prob[there], value[go], starts[go], version)
+        stats.episodes += [self.environments.ended.pop(e) for e in envs[done].tolist()]
         stats.inference_s += inferred - begin
         stats.storage_s += time.perf_counter() - inferred
 
+    def _time(self, envs: np.ndarray) -> None:
+        """Note how long the steps took that are answered now, from asking for them to answering."""
+        self._step_s[envs] += time.monotonic() - self.environments.asked_at[envs]
+        self._timed[envs] += 1
+
+    def _share(self, rollout: Rollout) -> int:
+        """Steps that one environment may give to a rollout."""
+        return rollout.steps + 1 if self.config.mode == "ver" else self.config.rollout_steps
+
+    def _values_cut_off(self, policy: Policy, envs: np.ndarray, state: Tensor, previous: Tensor, cut: np.ndarray) -> np.ndarray:
+        """A time limit is not an end: the value of the state it cut off, never of the next episode's first."""
+        if not len(envs):
+            return np.empty(0, np.float32)
+        at = torch.from_numpy(cut).to(self.device)
+        return policy.act(self._gather(self.environments.final_obs, envs), state[at], previous[at], deterministic=True).value.cpu().numpy()
+
+    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: Policy, state: Tensor, previous: Tensor,
+              starts: np.ndarray) -> None:
+        """What each environment's next inference starts from: one that waits will see the same observation again."""
+        after, features = act.state, policy.action_features(act.action)
+        if not goes.all():
+            went = torch.from_numpy(goes).to(self.device).unsqueeze(1)
+            after, features = torch.where(went, after, state), torch.where(went, features, previous)
+        self._state[where] = after
+        self._previous[where] = features
+        self._starts[envs] = starts & ~goes
+        self._waiting += envs[~goes].tolist()
+
     def _gather(self, arrays: dict[str, np.ndarray], envs: np.ndarray) -> dict[str, Tensor]:
-        batch = {k: a[envs] for k, a in arrays.items()}
-        for k, values in batch.items():
+        """Observations of some environments on the device; WorkerError for one that is not finite."""
+        batch = {}
+        for k, slots in arrays.items():
+            values = np.take(slots, envs, 0, self._staging[k][: len(envs)].numpy(), "clip")
             if not math.isfinite(values.sum()):
                 bad = envs[[not np.isfinite(v).all() for v in values]]
                 if len(bad):  # else the sum alone overflowed
-                    raise WorkerError(f"{self.workers[self.worker_of[bad[0]]].name} failed: environment {bad[0]} returned an "
+                    raise WorkerError(f"{self.environments.worker_name(bad[0])} failed: environment {bad[0]} returned an "
                                       f"observation '{k}' that is not finite.")
-        return {k: torch.from_numpy(v).to(self.device, non_blocking=True) for k, v in batch.items()}
+            batch[k] = self._staging[k][: len(envs)].to(self.device, non_blocking=True)
+        return batch
 
-    def _send(self, envs: np.ndarray, action: np.ndarray) -> None:
-        """Write the actions (clipped to the space) and tell the workers."""
-        space = self.action_space
-        if space.shape != ():
-            action = np.clip(action.reshape(len(envs), *space.shape), space.low, space.high)
-        self.shared["action"][envs] = action
-        self._asked_at[envs] = time.monotonic()
-        self._under_way[envs] = True
-        owner = self.worker_of[envs]
-        for worker in self.workers:
-            mine = envs[owner == worker.index]
-            if len(mine):
-                try:
-                    worker.step(mine - worker.setup.first_env)
-                except Closed:
-                    self._raise_death(worker)
-
-    def _read(self, timeout_s: float) -> None:
-        """Take in what workers say within `timeout_s`; raise WorkerError for one that failed, died or hangs."""
-        for worker, messages in self._poll(timeout_s):
-            for tag, payload in messages:
-                if tag == STEP:
-                    envs = (np.frombuffer(payload, "<u2").astype(np.int64) + worker.setup.first_env).tolist()
-                    self._under_way[envs] = False
-                    self._ready += envs
-                else:
-                    self._message(worker, pickle.loads(payload))
-        if timeout_s > 0 and self._under_way.any():
-            silent = np.where(self._under_way, time.monotonic() - self._asked_at, 0.0)
-            if silent.max() > self.config.step_timeout_s:
-                e = int(silent.argmax())
-                raise WorkerError(f"{self.workers[self.worker_of[e]].name} hangs: environment {e} has not finished its step "
-                                  f"for {silent[e]:.0f} s (trainer.step_timeout_s={self.config.step_timeout_s:g}).")
-
-    def _poll(self, timeout_s: float) -> list[tuple[WorkerProcess, list[tuple[bytes, bytes]]]]:
-        out = []
-        for key, _ in self._selector.select(timeout_s):
-            try:
-                out.append((key.data, key.data.channel.receive()))
-            except Closed:
-                self._raise_death(key.data)
-        return out
-
-    def _message(self, worker: WorkerProcess, message: tuple) -> None:
-        if message[0] == "error":
-            raise WorkerError(_failure_text(worker, message))
-        _, _, episode = message
-        self._episodes.append(episode)
-
-    def _raise_death(self, worker: WorkerProcess) -> None:
-        """A closed socket: prefer the worker's own last words to the bare fact of its end."""
-        try:
-            for tag, payload in worker.channel.receive():
-                if tag == MESSAGE and (message := pickle.loads(payload))[0] == "error":
-                    raise WorkerError(_failure_text(worker, message))
-        except Closed:
-            pass
-        raise WorkerError(f"{worker.name} {worker.death()}.")
+    def cancel(self) -> None:
+        """End `collect` from another thread; it raises Cancelled."""
+        self.cancelled = True
 
     def close(self) -> None:
         """Stop all workers; none outlives this call."""
-        for worker in self.workers:
-            worker.stop()
-        for worker in self.workers:
-            worker.kill()
-        self._selector.close()
-        if self.shared is not None:
-            self.shared.close()
-            self.shared = None
+        self.environments.close()
 
     def __enter__(self) -> Collector:
         return self
@@ -273,6 +275,7 @@ class Collector:
         self.close()
 
 
-def _failure_text(worker: WorkerProcess, message: tuple) -> str:
-    _, where, trace = message
-    return f"{worker.name} failed: {where}\n{trace.rstrip()}"
+def _to_cpu(act: Act) -> tuple[np.ndarray, np.ndarray]:
+    """Values (B,) and actions (B, A) or (B,) on the CPU, in one transfer."""
+    both = torch.cat([act.value.unsqueeze(1), act.action.reshape(len(act.value), -1).float()], 1).cpu().numpy()
+    return both[:, 0], both[:, 1:] if act.action.ndim > 1 else both[:, 1]
