@@ -1,16 +1,21 @@
-"""VER: variable experience rollout (VER paper 2.1, 2.2).
+"""How experience is collected: the one place where the modes differ.
 
-Environment workers step; the learner's process, while it collects, is the inference worker. It answers whichever
-environments are ready (dynamic batching between a minimum and a maximum), writes their experience straight into the
-rollout, and stops when T x N steps are closed, however many each environment gave. No environment ever waits for another.
+Environment workers step; this is the inference worker. It answers environments that are ready, writes their experience
+straight into the rollout, and stops when the rollout is full:
+
+    mode     who is answered together            a rollout is                   who waits
+    ver      whoever is ready (dynamic batches)  T x N steps from whomever      nobody
+    nover    whoever is ready                    T steps of each environment    an environment that has given its T steps
+    ddppo    all N                               T steps of each environment    all, at every step, for the slowest
+    hts      as nover, while the learner learns from the rollout before (trainer/overlap.py)
+
+VER: variable experience rollout (VER paper 2.1, 2.2); NoVER: its ablation (5.1); DD-PPO: Wijmans et al. 2020.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import pickle
-import selectors
 import time
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -19,17 +24,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.channel import MESSAGE, STEP, Closed, SharedArrays
 from trainer.config import CollectConfig
-from trainer.policy import Policy, observation_shapes
+from trainer.environments import Environments, WorkerError
+from trainer.policy import Policy
 from trainer.rollout import NO_ROW, Rollout
-from trainer.workers import Setup, WorkerProcess
 
-START_TIMEOUT_S = 300.0
-
-
-class WorkerError(RuntimeError):
-    """An environment worker failed, died or hung; the message names it and says how."""
+__all__ = ["CollectStats", "Collector", "WorkerError"]
 
 
 @dataclass
@@ -49,68 +49,28 @@ class Collector:
 
     def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, device: torch.device):
         self.config, self.device = config, device
-        workers = min(config.num_workers or os.cpu_count() or 1, config.num_envs)
-        # One worker's worth: while its environments are answered, the others step. One environment per worker: any.
-        self.min_batch = config.min_batch or max(1, min(config.num_envs // workers, config.num_envs // 2))
-        self.max_batch = config.max_batch or config.num_envs
-        self.workers: list[WorkerProcess] = []
-        self.shared: SharedArrays | None = None
-        self._selector = selectors.DefaultSelector()
-        try:
-            self._start(make_env, workers, seed)
-        except BaseException:
-            self.close()
-            raise
         n = config.num_envs
-        self._ready: list[int] = []  # environments whose answer waits for inference, oldest first
-        self._asked_at = np.full(n, time.monotonic())  # since when a step (or the first reset) has been under way
-        self._under_way = np.ones(n, bool)
-        self._episodes: list[dict[str, float]] = []
-        self._needs_reset_state = np.ones(n, bool)  # the next step starts an episode
+        workers = min(config.num_workers or os.cpu_count() or 1, n)
+        # One worker's worth: while its environments are answered, the others step. One environment per worker: any.
+        self.min_batch = n if config.mode == "ddppo" else config.min_batch or max(1, min(n // workers, n // 2))
+        self.max_batch = n if config.mode == "ddppo" else config.max_batch or n
+        self.max_wait_s = math.inf if config.mode == "ddppo" else config.max_wait_s
+        self.generator = torch.Generator(device).manual_seed(seed)  # of sampled actions
+        self.environments = Environments(make_env, config, seed)
+        self._waiting: list[int] = []  # environments that have given their share of this rollout
+        self._given = np.zeros(n, np.int64)  # steps of this rollout per environment
+        self._starts = np.ones(n, bool)  # the observation that waits for an action begins an episode
 
-    def _start(self, make_env: Callable[[], Any], workers: int, seed: int) -> None:
-        import cloudpickle
-        import sys
+    @property
+    def observation_space(self) -> Any:
+        return self.environments.observation_space
 
-        blob = cloudpickle.dumps(make_env)
-        shares = np.array_split(np.arange(self.config.num_envs), workers)
-        for i, share in enumerate(shares):
-            worker = WorkerProcess(i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path]))
-            self.workers.append(worker)
-            self._selector.register(worker.channel, selectors.EVENT_READ, worker)
-        self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])
-        spaces: dict[int, tuple] = {}
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while len(spaces) < workers:
-            for worker, messages in self._poll(max(0.0, deadline - time.monotonic())):
-                for _, payload in messages:
-                    message = pickle.loads(payload)
-                    if message[0] == "error":
-                        raise WorkerError(_failure_text(worker, message))
-                    spaces[worker.index] = message[1]
-            if time.monotonic() > deadline:
-                slow = [w.name for w in self.workers if w.index not in spaces]
-                raise WorkerError(f"{slow[0]} did not start within {START_TIMEOUT_S:.0f} s.")
-        self.observation_space, self.action_space = spaces[0]
-        self._allocate()
-
-    def _allocate(self) -> None:
-        n = self.config.num_envs
-        shapes = observation_shapes(self.observation_space)
-        action = self.action_space
-        action_dtype = "i8" if action.shape == () else "f4"
-        fields = {f"obs/{k}": ((n, *s), "f4") for k, s in shapes.items()}
-        fields |= {f"final/{k}": ((n, *s), "f4") for k, s in shapes.items()}
-        fields |= {"action": ((n, *action.shape), action_dtype), "reward": ((n,), "f4"), "step_s": ((n,), "f4"),
-                   "terminated": ((n,), "?"), "truncated": ((n,), "?")}
-        self.shared = SharedArrays(fields)
-        for worker in self.workers:
-            worker.channel.send_with_fd(pickle.dumps(fields), self.shared.fd)
-        self._obs = {k: self.shared[f"obs/{k}"] for k in shapes}
-        self._final = {k: self.shared[f"final/{k}"] for k in shapes}
+    @property
+    def action_space(self) -> Any:
+        return self.environments.action_space
 
     def begin_states(self, policy: Policy) -> None:
-        """Per-environment recurrent state and previous action, on the device."""
+        """Per environment, on the device: recurrent state and previous action that go with its waiting observation."""
         n = self.config.num_envs
         self._state = torch.zeros(n, policy.state_size, device=self.device)
         self._previous = torch.zeros(n, policy.action_size, device=self.device)
@@ -120,6 +80,8 @@ class Collector:
         stats = CollectStats()
         started = time.perf_counter()
         rollout.begin()
+        self._given[:] = 0
+        self.environments.ready[:0], self._waiting = self._waiting, []
         while rollout.remaining:
             before = time.perf_counter()
             envs = self._next_batch(rollout)
@@ -127,152 +89,108 @@ class Collector:
             self._infer(policy, rollout, envs, version, stats)
             stats.batches += 1
         stats.seconds = time.perf_counter() - started
-        stats.episodes, self._episodes = self._episodes, []
         return stats
 
     def _next_batch(self, rollout: Rollout) -> np.ndarray:
         """Wait for a batch: at least `min_batch` environments, or all there are, or what came within `max_wait_s`."""
-        waited_since: float | None = None
+        environments, waited_since = self.environments, None
         while True:
-            if len(self._ready) >= self.min_batch or (self._ready and not self._under_way.any()):
+            ready = environments.ready
+            if len(ready) >= self.min_batch or (ready and not environments.under_way.any()):
                 break
-            if self._ready:
+            timeout = 1.0
+            if ready:
                 now = time.monotonic()
                 waited_since = waited_since or now
-                timeout = waited_since + self.config.max_wait_s - now
+                timeout = min(timeout, waited_since + self.max_wait_s - now)
                 if timeout <= 0:
                     break
-            else:
-                timeout = 1.0
-            self._read(timeout)
-        self._read(0.0)  # whatever else is there already
+            environments.read(timeout)
+        environments.read(0.0)  # whatever else is there already
         # A closed step per environment, but only as many as the rollout still needs. Those left over stay ready, their
         # open rows stay open: they are the first of the next rollout.
-        envs = np.array(self._ready[: self.max_batch])
+        envs = np.array(environments.ready[: self.max_batch])
         closing = np.cumsum(rollout.open_row[envs] != NO_ROW)
         envs = envs[closing <= rollout.remaining]
-        del self._ready[: len(envs)]
+        del environments.ready[: len(envs)]
         return envs
 
     def _infer(self, policy: Policy, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats) -> None:
         """Close the environments' open steps, choose their next actions, send them off, open the new steps."""
         begin = time.perf_counter()
-        where = torch.from_numpy(envs).to(self.device)
-        fresh = self._needs_reset_state[envs]
         has_open = rollout.open_row[envs] != NO_ROW
-        reward, terminated, truncated = (self.shared[k][envs] for k in ("reward", "terminated", "truncated"))
+        reward, terminated, truncated = (a[envs] for a in (
+            self.environments.reward, self.environments.terminated, self.environments.truncated))
         done = has_open & (terminated | truncated)
+        starts = self._starts[envs] | done
+        where = torch.from_numpy(envs).to(self.device)
         state, previous = self._state[where], self._previous[where]
-        next_value = np.zeros(len(envs), np.float32)
         cut = np.flatnonzero(done & truncated & ~terminated)
-        if len(cut):  # a time limit is not an end: the value of the state it cut off, never of the next episode's first
-            at = torch.from_numpy(cut).to(self.device)
-            next_value[cut] = policy.act(self._gather(self._final, envs[cut]), state[at], previous[at]).value.cpu().numpy()
-        starts = fresh | done
+        cut_value = self._values_cut_off(policy, envs[cut], state, previous, cut)
         if starts.any():
             keep = torch.from_numpy(~starts).to(self.device).unsqueeze(1)
             state, previous = state * keep, previous * keep
-        obs = self._gather(self._obs, envs)
-        act = policy.act(obs, state, previous)
+        obs = self._gather(self.environments.obs, envs)
+        act = policy.act(obs, state, previous, generator=self.generator)
         value = act.value.cpu().numpy()
-        next_value = np.where(done, next_value, value)
-        self._send(envs, act.action.cpu().numpy())
+        self._given[envs] += has_open
+        goes = self._given[envs] < self._share(rollout)  # the others wait for the next rollout's policy
+        go = slice(None) if goes.all() else np.flatnonzero(goes)
+        if goes.any():
+            self.environments.step(envs[go], act.action.cpu().numpy()[go])
         inferred = time.perf_counter()
+        next_value = np.where(done, 0.0, value).astype(np.float32)
+        next_value[cut] = cut_value
         rollout.close(envs[has_open], reward[has_open], next_value[has_open])
-        rollout.open(envs, obs, previous, state, act.action, act.log_prob, value, starts, version)
-        self._state[where] = act.state
-        self._previous[where] = policy.action_features(act.action)
-        self._needs_reset_state[envs] = False
+        self._keep(where, envs, goes, act, policy, state, previous, starts)
+        if goes.any():
+            there = go if isinstance(go, slice) else torch.from_numpy(go).to(self.device)
+            rollout.open(envs[go], {k: v[there] for k, v in obs.items()}, previous[there], state[there], act.action[there],
+                         act.log_prob[there], value[go], starts[go], version)
+        stats.episodes += [self.environments.ended.pop(e) for e in envs[done].tolist()]
         stats.inference_s += inferred - begin
         stats.storage_s += time.perf_counter() - inferred
 
+    def _share(self, rollout: Rollout) -> int:
+        """Steps that one environment may give to a rollout."""
+        return rollout.steps + 1 if self.config.mode == "ver" else self.config.rollout_steps
+
+    def _values_cut_off(self, policy: Policy, envs: np.ndarray, state: Tensor, previous: Tensor, cut: np.ndarray) -> np.ndarray:
+        """A time limit is not an end: the value of the state it cut off, never of the next episode's first."""
+        if not len(envs):
+            return np.empty(0, np.float32)
+        at = torch.from_numpy(cut).to(self.device)
+        return policy.act(self._gather(self.environments.final_obs, envs), state[at], previous[at], deterministic=True).value.cpu().numpy()
+
+    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Any, policy: Policy, state: Tensor, previous: Tensor,
+              starts: np.ndarray) -> None:
+        """What each environment's next inference starts from: one that waits will see the same observation again."""
+        after, features = act.state, policy.action_features(act.action)
+        if not goes.all():
+            went = torch.from_numpy(goes).to(self.device).unsqueeze(1)
+            after, features = torch.where(went, after, state), torch.where(went, features, previous)
+        self._state[where] = after
+        self._previous[where] = features
+        self._starts[envs] = starts & ~goes
+        self._waiting += envs[~goes].tolist()
+
     def _gather(self, arrays: dict[str, np.ndarray], envs: np.ndarray) -> dict[str, Tensor]:
+        """Observations of some environments on the device; WorkerError for one that is not finite."""
         batch = {k: a[envs] for k, a in arrays.items()}
         for k, values in batch.items():
             if not math.isfinite(values.sum()):
                 bad = envs[[not np.isfinite(v).all() for v in values]]
                 if len(bad):  # else the sum alone overflowed
-                    raise WorkerError(f"{self.workers[self.worker_of[bad[0]]].name} failed: environment {bad[0]} returned an "
+                    raise WorkerError(f"{self.environments.worker_name(bad[0])} failed: environment {bad[0]} returned an "
                                       f"observation '{k}' that is not finite.")
         return {k: torch.from_numpy(v).to(self.device, non_blocking=True) for k, v in batch.items()}
 
-    def _send(self, envs: np.ndarray, action: np.ndarray) -> None:
-        """Write the actions (clipped to the space) and tell the workers."""
-        space = self.action_space
-        if space.shape != ():
-            action = np.clip(action.reshape(len(envs), *space.shape), space.low, space.high)
-        self.shared["action"][envs] = action
-        self._asked_at[envs] = time.monotonic()
-        self._under_way[envs] = True
-        owner = self.worker_of[envs]
-        for worker in self.workers:
-            mine = envs[owner == worker.index]
-            if len(mine):
-                try:
-                    worker.step(mine - worker.setup.first_env)
-                except Closed:
-                    self._raise_death(worker)
-
-    def _read(self, timeout_s: float) -> None:
-        """Take in what workers say within `timeout_s`; raise WorkerError for one that failed, died or hangs."""
-        for worker, messages in self._poll(timeout_s):
-            for tag, payload in messages:
-                if tag == STEP:
-                    envs = (np.frombuffer(payload, "<u2").astype(np.int64) + worker.setup.first_env).tolist()
-                    self._under_way[envs] = False
-                    self._ready += envs
-                else:
-                    self._message(worker, pickle.loads(payload))
-        if timeout_s > 0 and self._under_way.any():
-            silent = np.where(self._under_way, time.monotonic() - self._asked_at, 0.0)
-            if silent.max() > self.config.step_timeout_s:
-                e = int(silent.argmax())
-                raise WorkerError(f"{self.workers[self.worker_of[e]].name} hangs: environment {e} has not finished its step "
-                                  f"for {silent[e]:.0f} s (trainer.step_timeout_s={self.config.step_timeout_s:g}).")
-
-    def _poll(self, timeout_s: float) -> list[tuple[WorkerProcess, list[tuple[bytes, bytes]]]]:
-        out = []
-        for key, _ in self._selector.select(timeout_s):
-            try:
-                out.append((key.data, key.data.channel.receive()))
-            except Closed:
-                self._raise_death(key.data)
-        return out
-
-    def _message(self, worker: WorkerProcess, message: tuple) -> None:
-        if message[0] == "error":
-            raise WorkerError(_failure_text(worker, message))
-        _, _, episode = message
-        self._episodes.append(episode)
-
-    def _raise_death(self, worker: WorkerProcess) -> None:
-        """A closed socket: prefer the worker's own last words to the bare fact of its end."""
-        try:
-            for tag, payload in worker.channel.receive():
-                if tag == MESSAGE and (message := pickle.loads(payload))[0] == "error":
-                    raise WorkerError(_failure_text(worker, message))
-        except Closed:
-            pass
-        raise WorkerError(f"{worker.name} {worker.death()}.")
-
     def close(self) -> None:
         """Stop all workers; none outlives this call."""
-        for worker in self.workers:
-            worker.stop()
-        for worker in self.workers:
-            worker.kill()
-        self._selector.close()
-        if self.shared is not None:
-            self.shared.close()
-            self.shared = None
+        self.environments.close()
 
     def __enter__(self) -> Collector:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _failure_text(worker: WorkerProcess, message: tuple) -> str:
-    _, where, trace = message
-    return f"{worker.name} failed: {where}\n{trace.rstrip()}"

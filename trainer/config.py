@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 
 MAX_ENVS = 16384
+MODES = ("ver", "nover", "ddppo")
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class PPOConfig:
 class CollectConfig:
     """How experience is collected."""
 
-    mode: str = "ver"
+    mode: str = "ver"  # one of MODES
     num_envs: int = 32  # N
     num_workers: int | None = None  # environment processes; None = one per CPU core, at most num_envs
     rollout_steps: int = 128  # T: a rollout is T x N steps, whichever environments give them
@@ -108,8 +109,8 @@ class TrainConfig:
             raise ValueError(f"trainer.num_envs={c.num_envs} exceeds {MAX_ENVS}, the most that one learner drives.")
         if p.schedule not in ("cosine", "linear", "constant"):
             raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
-        if c.mode not in ("ver",):
-            raise ValueError(f"trainer.mode={c.mode} is not one of: ver.")
+        if c.mode not in MODES:
+            raise ValueError(f"trainer.mode={c.mode} is not one of {', '.join(MODES)}.")
         if p.mini_batches > self.steps_per_rollout:
             raise ValueError(f"ppo.mini_batches={p.mini_batches} exceeds the {self.steps_per_rollout} steps of a rollout "
                              f"(trainer.num_envs={c.num_envs} x trainer.rollout_steps={c.rollout_steps}).")

@@ -80,9 +80,10 @@ class Policy(nn.Module):
 
     @torch.no_grad()
     def act(self, obs: dict[str, Tensor], state: Tensor, previous: Tensor, deterministic: bool = False,
-            noise: Tensor | None = None) -> Act:
+            noise: Tensor | None = None, generator: torch.Generator | None = None) -> Act:
         """One step. obs: key -> (B, ...); state (B, state_size); previous: `action_features` of the last action, zeros at
-        an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation."""
+        an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation;
+        `generator` is where random numbers come from otherwise, torch's global one by default."""
         features = self._features(obs, previous)
         out = features
         if self.lstm:
@@ -94,13 +95,15 @@ class Policy(nn.Module):
             if deterministic:
                 action = params.argmax(-1)
             else:
-                action = torch.multinomial(torch.softmax(params, -1), 1).squeeze(-1)
+                action = torch.multinomial(torch.softmax(params, -1), 1, generator=generator).squeeze(-1)
             log_prob = distributions.categorical_log_prob(action, params)
         else:
             if deterministic:
                 action = params
             else:
-                action = params + log_std.exp() * (torch.randn_like(params) if noise is None else noise)
+                if noise is None:
+                    noise = torch.randn(params.shape, generator=generator, device=params.device, dtype=params.dtype)
+                action = params + log_std.exp() * noise
             log_prob = distributions.gaussian_log_prob(action, params, log_std)
         return Act(action, log_prob, value, state)
 

@@ -116,3 +116,69 @@ def test_steps_under_way_are_collected_in_the_next_rollout():
 
     collect(CollectConfig(num_envs=6, num_workers=2, rollout_steps=8), functools.partial(Counter, delay_s=0.001), 6, check=check)
     assert stale[0] == 0 and 0 < max(stale) <= 6
+
+
+def exact(num_envs, rollout_steps):
+    """A check: T steps of each environment, all by the policy of this rollout, in one piece per environment."""
+    ends: dict[int, int] = {}
+
+    def check(rollout, rows, stats, policy):
+        assert np.bincount(rollout.env[rows], minlength=num_envs).tolist() == [rollout_steps] * num_envs
+        assert np.ptp(rollout.version[rows]) == 0
+        for e in range(num_envs):
+            mine = np.sort(rows[rollout.env[rows] == e][np.argsort(rollout.step[rows[rollout.env[rows] == e]])])
+            steps = np.sort(rollout.step[mine])
+            assert steps[0] == ends.get(e, 0) and (np.diff(steps) == 1).all()
+            ends[e] = int(steps[-1]) + 1
+        for row in rows:
+            who, episode, t = rollout.obs["obs"][row].int().tolist()
+            assert rollout.reward[row] == pytest.approx(Counter.reward(who, episode, t), abs=1e-4)
+            assert rollout.starts_episode[row] == (t == 0)
+
+    return check
+
+
+@pytest.mark.parametrize("mode", ["nover", "ddppo"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_fixed_rollouts_have_t_steps_of_each_environment(mode, workers):
+    """Whatever the timing, nothing lost between rollouts, and every step by the newest policy."""
+    config = CollectConfig(mode=mode, num_envs=6, num_workers=workers, rollout_steps=9)
+    collect(config, functools.partial(Counter, delay_s=0.001), 6, check=exact(6, 9))
+
+
+def test_ddppo_answers_all_environments_together():
+    def check(rollout, rows, stats, policy):
+        assert stats.batches == 16 + 1  # the last one closes the T-th steps, without an action
+
+    collect(CollectConfig(mode="ddppo", num_envs=4, num_workers=2, rollout_steps=16), functools.partial(Counter, delay_s=0.001), 3, check=check)
+
+
+def test_without_uneven_speeds_nover_is_ddppo():
+    """One worker and full batches: both collect the same experience, bit for bit."""
+    runs = []
+    for mode in ("nover", "ddppo"):
+        got = []
+        collect(CollectConfig(mode=mode, num_envs=3, num_workers=1, rollout_steps=16, min_batch=3, max_wait_s=60), Counter, 3,
+                check=lambda rollout, rows, *_: got.append([x.copy() for x in (
+                    rollout.obs["obs"][rows].numpy(), rollout.action[rows].numpy(), rollout.state[rows].numpy(), rollout.next_value[rows])]))
+        runs.append(got)
+    assert all((x == y).all() for a, b in zip(*runs) for x, y in zip(a, b))
+
+
+def test_an_environment_that_waits_continues_where_it_stopped():
+    """Recurrent state and previous action of a rollout's first steps are those that its last steps led to."""
+    last = {}
+
+    def check(rollout, rows, stats, policy):
+        for e in range(3):
+            mine = rows[rollout.env[rows] == e]
+            first, final = mine[rollout.step[mine].argmin()], mine[rollout.step[mine].argmax()]
+            if e in last and not rollout.starts_episode[first]:
+                state, previous = last[e]
+                assert torch.equal(rollout.state[first], state) and torch.equal(rollout.previous[first], previous)
+            act = policy.act({"obs": rollout.obs["obs"][final : final + 1]}, rollout.state[final : final + 1],
+                             rollout.previous[final : final + 1], deterministic=True)
+            last[e] = act.state[0].clone(), policy.action_features(rollout.action[final : final + 1])[0].clone()
+
+    # batches of one: an LSTM gives the same bits for one environment only in batches of one size
+    collect(CollectConfig(mode="nover", num_envs=3, num_workers=3, rollout_steps=5, min_batch=1, max_batch=1), Counter, 6, check=check)

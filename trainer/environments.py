@@ -1,0 +1,174 @@
+"""N environments in worker processes, as the collector sees them: ask some to step, hear which are ready."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import selectors
+import sys
+import time
+from typing import Any, Callable
+
+import numpy as np
+
+from trainer.channel import MESSAGE, STEP, Closed, SharedArrays
+from trainer.config import CollectConfig
+from trainer.policy import observation_shapes
+from trainer.workers import Setup, WorkerProcess
+
+START_TIMEOUT_S = 300.0
+
+
+class WorkerError(RuntimeError):
+    """An environment worker failed, died or hung; the message names it and says how."""
+
+
+class Environments:
+    """Worker processes, the memory shared with them, and who is stepping.
+
+    `obs`, `final_obs` (key -> (N, ...)), `reward`, `terminated`, `truncated` (N,) are the shared slots: valid for an
+    environment from the moment it is `ready` until it is stepped again. `final_obs` is the state a time limit cut off.
+    """
+
+    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int):
+        self.config = config
+        self.workers: list[WorkerProcess] = []
+        self.shared: SharedArrays | None = None
+        self._selector = selectors.DefaultSelector()
+        try:
+            self._start(make_env, seed)
+        except BaseException:
+            self.close()
+            raise
+        n = config.num_envs
+        self.ready: list[int] = []  # environments whose observation waits for an action, oldest first
+        self.under_way = np.ones(n, bool)  # stepping, or at its first reset
+        self.asked_at = np.full(n, time.monotonic())  # since when
+        self.ended: dict[int, dict[str, float]] = {}  # environment -> figures of the episode its last step ended
+
+    def _start(self, make_env: Callable[[], Any], seed: int) -> None:
+        import cloudpickle
+
+        count = min(self.config.num_workers or os.cpu_count() or 1, self.config.num_envs)
+        blob = cloudpickle.dumps(make_env)
+        shares = np.array_split(np.arange(self.config.num_envs), count)
+        for i, share in enumerate(shares):
+            worker = WorkerProcess(i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path]))
+            self.workers.append(worker)
+            self._selector.register(worker.channel, selectors.EVENT_READ, worker)
+        self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])
+        self.observation_space, self.action_space = self._spaces()
+        self._allocate()
+
+    def _spaces(self) -> tuple[Any, Any]:
+        """Wait until every worker has built its environments."""
+        spaces: dict[int, tuple] = {}
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while len(spaces) < len(self.workers):
+            for worker, messages in self._poll(max(0.0, deadline - time.monotonic())):
+                for _, payload in messages:
+                    message = pickle.loads(payload)
+                    if message[0] == "error":
+                        raise WorkerError(_failure_text(worker, message))
+                    spaces[worker.index] = message[1]
+            if time.monotonic() > deadline:
+                slow = [w.name for w in self.workers if w.index not in spaces]
+                raise WorkerError(f"{slow[0]} did not start within {START_TIMEOUT_S:.0f} s.")
+        return spaces[0]
+
+    def _allocate(self) -> None:
+        n = self.config.num_envs
+        shapes = observation_shapes(self.observation_space)
+        action = self.action_space
+        action_dtype = "i8" if action.shape == () else "f4"
+        fields = {f"obs/{k}": ((n, *s), "f4") for k, s in shapes.items()}
+        fields |= {f"final/{k}": ((n, *s), "f4") for k, s in shapes.items()}
+        fields |= {"action": ((n, *action.shape), action_dtype), "reward": ((n,), "f4"), "step_s": ((n,), "f4"),
+                   "terminated": ((n,), "?"), "truncated": ((n,), "?")}
+        self.shared = SharedArrays(fields)
+        for worker in self.workers:
+            worker.channel.send_with_fd(pickle.dumps(fields), self.shared.fd)
+        self.obs = {k: self.shared[f"obs/{k}"] for k in shapes}
+        self.final_obs = {k: self.shared[f"final/{k}"] for k in shapes}
+        self.reward, self.terminated, self.truncated = (self.shared[k] for k in ("reward", "terminated", "truncated"))
+
+    def step(self, envs: np.ndarray, action: np.ndarray) -> None:
+        """Write the actions (clipped to the space) and tell the workers. envs (B,), action (B, A) or (B,)."""
+        space = self.action_space
+        if space.shape != ():
+            action = np.clip(action.reshape(len(envs), *space.shape), space.low, space.high)
+        self.shared["action"][envs] = action
+        self.asked_at[envs] = time.monotonic()
+        self.under_way[envs] = True
+        owner = self.worker_of[envs]
+        for worker in self.workers:
+            mine = envs[owner == worker.index]
+            if len(mine):
+                try:
+                    worker.step(mine - worker.setup.first_env)
+                except Closed:
+                    self._raise_death(worker)
+
+    def read(self, timeout_s: float) -> None:
+        """Take in what workers say within `timeout_s`; raise WorkerError for one that failed, died or hangs."""
+        for worker, messages in self._poll(timeout_s):
+            for tag, payload in messages:
+                if tag == STEP:
+                    envs = (np.frombuffer(payload, "<u2").astype(np.int64) + worker.setup.first_env).tolist()
+                    self.under_way[envs] = False
+                    self.ready += envs
+                else:
+                    self._message(worker, pickle.loads(payload))
+        if timeout_s > 0 and self.under_way.any():
+            silent = np.where(self.under_way, time.monotonic() - self.asked_at, 0.0)
+            if silent.max() > self.config.step_timeout_s:
+                e = int(silent.argmax())
+                raise WorkerError(f"{self.worker_name(e)} hangs: environment {e} has not finished its step "
+                                  f"for {silent[e]:.0f} s (trainer.step_timeout_s={self.config.step_timeout_s:g}).")
+
+    def worker_name(self, env: int) -> str:
+        """The worker that steps an environment, for messages."""
+        return self.workers[self.worker_of[env]].name
+
+    def _poll(self, timeout_s: float) -> list[tuple[WorkerProcess, list[tuple[bytes, bytes]]]]:
+        out = []
+        for key, _ in self._selector.select(timeout_s):
+            try:
+                out.append((key.data, key.data.channel.receive()))
+            except Closed:
+                self._raise_death(key.data)
+        return out
+
+    def _message(self, worker: WorkerProcess, message: tuple) -> None:
+        if message[0] == "error":
+            raise WorkerError(_failure_text(worker, message))
+        _, env, episode = message
+        self.ended[env] = episode
+
+    def _raise_death(self, worker: WorkerProcess) -> None:
+        """A closed socket: prefer the worker's own last words to the bare fact of its end."""
+        try:
+            for tag, payload in worker.channel.receive():
+                if tag == MESSAGE and (message := pickle.loads(payload))[0] == "error":
+                    raise WorkerError(_failure_text(worker, message))
+        except Closed:
+            pass
+        raise WorkerError(f"{worker.name} {worker.death()}.")
+
+    def close(self) -> None:
+        """Stop all workers; none outlives this call."""
+        for worker in self.workers:
+            worker.stop()
+        for worker in self.workers:
+            worker.kill()
+        self._selector.close()
+        if self.shared is not None:
+            self.obs = self.final_obs = {}
+            self.reward = self.terminated = self.truncated = None
+            self.shared.close()
+            self.shared = None
+
+
+def _failure_text(worker: WorkerProcess, message: tuple) -> str:
+    _, where, trace = message
+    return f"{worker.name} failed: {where}\n{trace.rstrip()}"
