@@ -7,7 +7,7 @@ straight into the rollout, and stops when the rollout is full:
     ver      whoever is ready (dynamic batches)  T x N steps from whomever      nobody
     nover    whoever is ready                    T steps of each environment    an environment that has given its T steps
     ddppo    all N                               T steps of each environment    all, at every step, for the slowest
-    hts      as nover, while the learner learns from the rollout before (trainer/overlap.py)
+    hts      as nover, while the learner learns from the rollout before (trainer/experience.py)
 
 VER: variable experience rollout (VER paper 2.1, 2.2); NoVER: its ablation (5.1); DD-PPO: Wijmans et al. 2020.
 """
@@ -26,22 +26,26 @@ from torch import Tensor
 
 from trainer.config import CollectConfig
 from trainer.environments import Environments, WorkerError
-from trainer.policy import Policy
+from trainer.policy import Act, Policy
 from trainer.rollout import NO_ROW, Rollout
-
-__all__ = ["CollectStats", "Collector", "WorkerError"]
 
 
 @dataclass
 class CollectStats:
     """What happened while one rollout was collected."""
 
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # the batch to learn from
+    steps: int = 0  # of it, newly collected
     seconds: float = 0.0
     wait_s: float = 0.0  # no environment was ready
     inference_s: float = 0.0
     storage_s: float = 0.0
     batches: int = 0
     episodes: list[dict[str, float]] = field(default_factory=list)  # return, length and the environment's own metrics
+
+
+class Cancelled(Exception):
+    """Collection was told to end from another thread."""
 
 
 class Collector:
@@ -57,8 +61,11 @@ class Collector:
         self.max_wait_s = math.inf if config.mode == "ddppo" else config.max_wait_s
         self.generator = torch.Generator(device).manual_seed(seed)  # of sampled actions
         self.environments = Environments(make_env, config, seed)
+        # Observations on their way to the device; used again only after the actions they led to have come back.
+        self._staging = {k: torch.empty(v.shape, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
         self._waiting: list[int] = []  # environments that have given their share of this rollout
         self._given = np.zeros(n, np.int64)  # steps of this rollout per environment
+        self.cancelled = False  # set from another thread to end `collect`
         self._starts = np.ones(n, bool)  # the observation that waits for an action begins an episode
 
     @property
@@ -76,7 +83,7 @@ class Collector:
         self._previous = torch.zeros(n, policy.action_size, device=self.device)
 
     def collect(self, policy: Policy, rollout: Rollout, version: int) -> CollectStats:
-        """Fill `rollout` with exactly its number of closed steps under `policy`."""
+        """Fill `rollout` with exactly its number of closed steps under `policy`, the `version`-th."""
         stats = CollectStats()
         started = time.perf_counter()
         rollout.begin()
@@ -88,6 +95,7 @@ class Collector:
             stats.wait_s += time.perf_counter() - before
             self._infer(policy, rollout, envs, version, stats)
             stats.batches += 1
+        stats.rows, stats.steps = rollout.finish(), rollout.num_closed
         stats.seconds = time.perf_counter() - started
         return stats
 
@@ -106,6 +114,8 @@ class Collector:
                 if timeout <= 0:
                     break
             environments.read(timeout)
+            if self.cancelled:
+                raise Cancelled
         environments.read(0.0)  # whatever else is there already
         # A closed step per environment, but only as many as the rollout still needs. Those left over stay ready, their
         # open rows stay open: they are the first of the next rollout.
@@ -132,12 +142,12 @@ class Collector:
             state, previous = state * keep, previous * keep
         obs = self._gather(self.environments.obs, envs)
         act = policy.act(obs, state, previous, generator=self.generator)
-        value = act.value.cpu().numpy()
+        value, action = _to_cpu(act)
         self._given[envs] += has_open
         goes = self._given[envs] < self._share(rollout)  # the others wait for the next rollout's policy
         go = slice(None) if goes.all() else np.flatnonzero(goes)
         if goes.any():
-            self.environments.step(envs[go], act.action.cpu().numpy()[go])
+            self.environments.step(envs[go], action[go])
         inferred = time.perf_counter()
         next_value = np.where(done, 0.0, value).astype(np.float32)
         next_value[cut] = cut_value
@@ -162,7 +172,7 @@ class Collector:
         at = torch.from_numpy(cut).to(self.device)
         return policy.act(self._gather(self.environments.final_obs, envs), state[at], previous[at], deterministic=True).value.cpu().numpy()
 
-    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Any, policy: Policy, state: Tensor, previous: Tensor,
+    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: Policy, state: Tensor, previous: Tensor,
               starts: np.ndarray) -> None:
         """What each environment's next inference starts from: one that waits will see the same observation again."""
         after, features = act.state, policy.action_features(act.action)
@@ -176,14 +186,16 @@ class Collector:
 
     def _gather(self, arrays: dict[str, np.ndarray], envs: np.ndarray) -> dict[str, Tensor]:
         """Observations of some environments on the device; WorkerError for one that is not finite."""
-        batch = {k: a[envs] for k, a in arrays.items()}
-        for k, values in batch.items():
+        batch = {}
+        for k, slots in arrays.items():
+            values = np.take(slots, envs, 0, self._staging[k][: len(envs)].numpy(), "clip")
             if not math.isfinite(values.sum()):
                 bad = envs[[not np.isfinite(v).all() for v in values]]
                 if len(bad):  # else the sum alone overflowed
                     raise WorkerError(f"{self.environments.worker_name(bad[0])} failed: environment {bad[0]} returned an "
                                       f"observation '{k}' that is not finite.")
-        return {k: torch.from_numpy(v).to(self.device, non_blocking=True) for k, v in batch.items()}
+            batch[k] = self._staging[k][: len(envs)].to(self.device, non_blocking=True)
+        return batch
 
     def close(self) -> None:
         """Stop all workers; none outlives this call."""
@@ -194,3 +206,9 @@ class Collector:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _to_cpu(act: Act) -> tuple[np.ndarray, np.ndarray]:
+    """Values (B,) and actions (B, A) or (B,) on the CPU, in one transfer."""
+    both = torch.cat([act.value.unsqueeze(1), act.action.reshape(len(act.value), -1).float()], 1).cpu().numpy()
+    return both[:, 0], both[:, 1:] if act.action.ndim > 1 else both[:, 1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 MAX_ENVS = 16384
-MODES = ("ver", "nover", "ddppo")
+MODES = ("ver", "nover", "ddppo", "hts")
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class CollectConfig:
     """How experience is collected."""
 
     mode: str = "ver"  # one of MODES
+    overlap: bool = False  # collect a rollout while learning from the one before
     num_envs: int = 32  # N
     num_workers: int | None = None  # environment processes; None = one per CPU core, at most num_envs
     rollout_steps: int = 128  # T: a rollout is T x N steps, whichever environments give them
@@ -111,6 +112,10 @@ class TrainConfig:
             raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
         if c.mode not in MODES:
             raise ValueError(f"trainer.mode={c.mode} is not one of {', '.join(MODES)}.")
+        if c.overlap != (c.mode == "hts") and c.mode != "ver":
+            raise ValueError(f"trainer.overlap={str(c.overlap).lower()} is not possible with trainer={c.mode}: " + (
+                "hts overlaps by definition; without it, that is trainer=nover." if c.mode == "hts" else
+                "choose trainer=ver trainer.overlap=true, or trainer=hts, which is nover with overlap."))
         if p.mini_batches > self.steps_per_rollout:
             raise ValueError(f"ppo.mini_batches={p.mini_batches} exceeds the {self.steps_per_rollout} steps of a rollout "
                              f"(trainer.num_envs={c.num_envs} x trainer.rollout_steps={c.rollout_steps}).")

@@ -95,12 +95,13 @@ def scheduled_rate(config: PPOConfig, progress: float) -> float:
 
 
 def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: EntropyCoefficient, rollout: Rollout,
-           config: PPOConfig, rng: np.random.Generator) -> dict[str, float]:
-    """Learn from the rows closed in `rollout`: returns, then epochs over shuffled mini-batches. Gives mean statistics."""
+           config: PPOConfig, rng: np.random.Generator, batch: np.ndarray | None = None) -> dict[str, float]:
+    """Learn from the rows `batch` of `rollout`, by default those that are closed: returns, then epochs over shuffled
+    mini-batches. Gives mean statistics."""
     device = rollout.log_prob.device
-    closed = rollout.closed[: rollout.num_closed]
-    order, starts = find_sequences(rollout.env[closed], rollout.step[closed], rollout.starts_episode[closed])
-    rows = closed[order]  # sequence after sequence
+    batch = rollout.closed[: rollout.num_closed] if batch is None else batch
+    order, starts = find_sequences(rollout.env[batch], rollout.step[batch], rollout.starts_episode[batch])
+    rows = batch[order]  # sequence after sequence
     advantage = gae(rollout.reward[rows] * config.reward_scale, rollout.value[rows], rollout.next_value[rows], starts,
                     config.discount, config.gae_lambda)
     weight = importance_weights(rollout.env[rows], rollout.num_envs, config.max_importance_weight)

@@ -4,6 +4,10 @@ A *row* is one step: what the policy saw and did, and, once the environment has 
 state that followed. A row is *open* until that answer arrives; every environment has at most one open row. A rollout ends
 when S = T x N rows have been closed, wherever they came from. Open rows, of environments still simulating, keep their place
 and are closed in the next rollout (VER paper 2.2, "Inflight actions"): nothing simulated is lost and nothing is copied.
+
+The rows of a finished rollout are its *batch*: a list of row numbers. Rows are overwritten oldest experience first, so a
+rollout that was ended early can fill its batch with what is left of the one before (VER paper 2.3). With room for two
+batches, one is collected while the other is learned from.
 """
 
 from __future__ import annotations
@@ -29,12 +33,15 @@ class Batch:
 
 
 class Rollout:
-    """Storage of S + N rows. Large fields are tensors on `device`, book-keeping is numpy on the CPU."""
+    """Storage of S + N rows, or of 2S + N for `batches=2`, where the last batch is kept while the next is collected.
+
+    Large fields are tensors on `device`, book-keeping is numpy on the CPU.
+    """
 
     def __init__(self, num_envs: int, steps: int, obs_shapes: dict[str, tuple[int, ...]], action_size: int,
-                 discrete: bool, state_size: int, device: torch.device):
-        rows = steps + num_envs
-        self.num_envs, self.steps, self.rows = num_envs, steps, rows
+                 discrete: bool, state_size: int, device: torch.device, batches: int = 1):
+        rows = batches * steps + num_envs
+        self.num_envs, self.steps, self.rows, self.batches = num_envs, steps, rows, batches
         self.obs = {k: torch.zeros(rows, *shape, device=device) for k, shape in obs_shapes.items()}
         self.previous = torch.zeros(rows, action_size, device=device)
         self.action = (torch.zeros(rows, dtype=torch.long, device=device) if discrete
@@ -54,14 +61,32 @@ class Rollout:
         self._used = 0
         self.closed: np.ndarray = np.empty(steps, np.int64)  # rows closed in this rollout, in order
         self.num_closed = 0
+        self.batch = np.empty(0, np.int64)  # rows of the newest finished rollout
 
     def begin(self) -> None:
-        """Start a rollout: every row that is not open becomes free; open rows stay where they are."""
+        """Start a rollout. Open rows stay where they are; of the others, the oldest experience is overwritten first, and
+        with room for two batches the newest is not overwritten at all."""
         is_free = np.ones(self.rows, bool)
         is_free[self.open_row[self.open_row != NO_ROW]] = False
+        is_free[self.batch] = False
+        self.batch = self.batch[np.argsort(self.version[self.batch], kind="stable")]
         self._free = np.flatnonzero(is_free)
+        if self.batches == 1:
+            self._free = np.concatenate([self._free, self.batch])
         self._used = 0
         self.num_closed = 0
+
+    def finish(self, fill: bool = True) -> np.ndarray:
+        """End the rollout: its batch, the rows closed in it. If it is ended early and `fill` is true, the newest steps of
+        the batch before make up for those that are missing, as far as there are any."""
+        batch = self.closed[: self.num_closed].copy()
+        if fill and self.remaining and len(self.batch):
+            # What was not overwritten of the batch before is at least S - closed: each row used beyond the free ones was
+            # opened after a step was closed.
+            old = self._free[self._used :] if self.batches == 1 else self.batch
+            batch = np.concatenate([batch, old[-self.remaining :]])
+        self.batch = batch
+        return batch
 
     @property
     def remaining(self) -> int:

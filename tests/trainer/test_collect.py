@@ -126,8 +126,7 @@ def exact(num_envs, rollout_steps):
         assert np.bincount(rollout.env[rows], minlength=num_envs).tolist() == [rollout_steps] * num_envs
         assert np.ptp(rollout.version[rows]) == 0
         for e in range(num_envs):
-            mine = np.sort(rows[rollout.env[rows] == e][np.argsort(rollout.step[rows[rollout.env[rows] == e]])])
-            steps = np.sort(rollout.step[mine])
+            steps = np.sort(rollout.step[rows[rollout.env[rows] == e]])
             assert steps[0] == ends.get(e, 0) and (np.diff(steps) == 1).all()
             ends[e] = int(steps[-1]) + 1
         for row in rows:

@@ -17,7 +17,7 @@ import torch
 from tests.trainer.toys import Broken, Faulty, Pointer
 from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.checkpoint import CheckpointError, list_checkpoints
-from trainer.collect import WorkerError
+from trainer.collect import CollectStats, WorkerError
 from trainer.ppo import NonFiniteLoss
 
 ROOT = Path(__file__).parents[2]
@@ -86,20 +86,20 @@ def test_a_resumed_run_learns_exactly_as_an_uninterrupted_one(tmp_path):
     with Collector(env, config.collect, 0, torch.device("cpu")) as collector:
         one = Learner(config, collector, torch.device("cpu"))
         rollouts = [_fill_like(one, s) for s in range(3)]
-        one.update(rollouts[0])
+        one.update(*rollouts[0])
         from trainer import checkpoint
 
         path = checkpoint.save(tmp_path, one.steps, one.content({}))
         two = Learner(config, collector, torch.device("cpu"))
         two.restore(load_checkpoint(path))
-        assert two.steps == one.steps == rollouts[0].num_closed
+        assert two.steps == one.steps == rollouts[0][1].steps
         for rollout in rollouts[1:]:
-            a = one.update(rollout)
+            a = one.update(*rollout)
         torch.manual_seed(99)  # the resumed learner must bring its own random state
         two.rng = type(two.rng)(type(two.rng.bit_generator)(0))
         two.restore(load_checkpoint(path))
         for rollout in rollouts[1:]:
-            b = two.update(rollout)
+            b = two.update(*rollout)
         assert a == b
         for x, y in zip(one.policy.parameters(), two.policy.parameters()):
             assert torch.equal(x, y)
@@ -123,7 +123,7 @@ def _fill_like(learner, seed):
         state = torch.zeros(n, learner.policy.state_size) if t == 0 else torch.rand(n, learner.policy.state_size, generator=generator)
         rollout.open(np.arange(n), {"obs": torch.rand(n, 3, generator=generator)}, torch.rand(n, 1, generator=generator), state,
                      torch.rand(n, 1, generator=generator), torch.rand(n, generator=generator), rng.normal(size=n), np.full(n, t == 0), 0)
-    return rollout
+    return rollout, CollectStats(rows=rollout.finish(), steps=rollout.num_closed)
 
 
 def test_resume_continues_counters_and_weights(tmp_path):

@@ -1,0 +1,91 @@
+"""Collecting while learning: the same experience, one update late and never more."""
+
+import functools
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from tests.trainer.toys import Counter, Faulty, Pointer
+from trainer.collect import Collector, WorkerError
+from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+from trainer.experience import Overlapping
+from trainer.loop import train
+from trainer.policy import Policy, observation_shapes
+from trainer.rollout import Rollout
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("lstm_layers", [0, 1])
+@pytest.mark.parametrize("mode", ["ver", "hts"])
+def test_experience_is_of_the_policy_before_the_last_update(mode, lstm_layers):
+    """The first batch is on-policy; each later one was collected, while the learner changed its policy, by the policy that
+    was newest when the batch began; what the learner reads is not written meanwhile; no step is lost between batches."""
+    config = CollectConfig(mode=mode, overlap=True, num_envs=4, num_workers=2, rollout_steps=8)
+    story: dict[int, int] = {}
+    with Collector(functools.partial(Counter, delay_s=0.001), config, 3, CPU) as collector:
+        torch.manual_seed(0)
+        policy = Policy(collector.observation_space, collector.action_space, PolicyConfig(hidden_size=8, body_size=16, lstm_layers=lstm_layers))
+        rollout = Rollout(4, 32, observation_shapes(collector.observation_space), policy.action_size, False, policy.state_size, CPU, batches=2)
+        collector.begin_states(policy)
+        experience = Overlapping(collector, rollout, policy)
+        versions = []
+        for update in range(6):
+            stats = experience.next(policy, update, steps_left=10**9)
+            rows = stats.rows
+            versions.append({k: v.clone() for k, v in policy.state_dict().items()})
+            before = rollout.obs["obs"][rows].clone(), rollout.reward[rows].copy(), rollout.log_prob[rows].clone()
+            with torch.no_grad():  # "learning"
+                for parameter in policy.parameters():
+                    parameter.add_(0.05 * torch.randn_like(parameter))
+            time.sleep(0.05)
+            after = rollout.obs["obs"][rows], rollout.reward[rows], rollout.log_prob[rows]
+            assert torch.equal(before[0], after[0]) and (before[1] == after[1]).all() and torch.equal(before[2], after[2])
+            acted = rollout.version[rows]
+            assert len(rows) == len(set(rows)) == stats.steps == 32 and acted.max() == max(0, update - 1)
+            if mode == "hts":
+                assert acted.min() == acted.max()
+            for row in sorted(rows, key=lambda r: (rollout.env[r], rollout.step[r])):
+                assert rollout.step[row] == story.get(int(rollout.env[row]), -1) + 1
+                story[int(rollout.env[row])] = int(rollout.step[row])
+            _reproduces(policy, versions, rollout, rows)
+        experience.close()
+
+
+def _reproduces(policy, versions, rollout, rows):
+    """The stored value and log-probability are those of the policy whose version is stored."""
+    now = {k: v.clone() for k, v in policy.state_dict().items()}
+    for version in np.unique(rollout.version[rows]):
+        policy.load_state_dict(versions[version])
+        mine = torch.from_numpy(rows[rollout.version[rows] == version])
+        noise = torch.zeros(len(mine), policy.action_size)
+        act = policy.act({"obs": rollout.obs["obs"][mine]}, rollout.state[mine], rollout.previous[mine], noise=noise)
+        assert np.allclose(act.value.numpy(), rollout.value[mine.numpy()], atol=1e-4)
+    policy.load_state_dict(now)
+
+
+@pytest.mark.parametrize("collect", [
+    dict(mode="hts", overlap=True), dict(mode="ver", overlap=True), dict(mode="nover"), dict(mode="ddppo"),
+], ids=lambda c: c["mode"] + "+overlap" * c.get("overlap", False))
+@pytest.mark.parametrize("lstm_layers", [0, 1])
+def test_every_mode_learns(collect, lstm_layers):
+    config = TrainConfig(steps=8192, log_every_s=1e-6, torch_threads=1, ppo=PPOConfig(learning_rate=3e-3, discount=0.5), policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32, lstm_layers=lstm_layers),
+                         collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32, **collect))
+    result = train(Pointer, config)
+    assert result.steps == 8192
+    assert result.history[-1]["episode/return"] > result.history[0]["episode/return"] + 1
+
+
+def test_a_worker_that_fails_while_the_learner_learns_ends_the_run():
+    config = TrainConfig(steps=10**6, torch_threads=1, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
+                         collect=CollectConfig(mode="hts", overlap=True, num_envs=4, num_workers=2, rollout_steps=32))
+    with pytest.raises(WorkerError, match="the drawer fell out"):
+        train(functools.partial(Faulty, "raise", at=150), config)
+
+
+@pytest.mark.parametrize("mode, overlap", [("hts", False), ("ddppo", True), ("nover", True)])
+def test_overlap_belongs_to_ver_and_hts(mode, overlap):
+    with pytest.raises(ValueError, match="trainer.overlap="):
+        TrainConfig(collect=CollectConfig(mode=mode, overlap=overlap)).check()

@@ -1,0 +1,89 @@
+"""Where the learner's next batch comes from: collected now, or collected while it learned from the last one.
+
+`Alternating`  collect, learn, collect, learn ...; the policy that collects is the one that was just learned.
+`Overlapping`  a thread collects rollout k + 1 while the learner learns from rollout k. The thread has its own copy of the
+               policy, renewed between two rollouts, so the experience is always of the policy before the last update: one
+               update late, never more (HTS-RL's delayed gradients, Liu et al. 2020; VER paper appendix E). PPO's ratios are
+               taken to the probabilities stored when the policy acted, so they account for the delay.
+"""
+
+from __future__ import annotations
+
+import copy
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+import torch
+
+from trainer.collect import CollectStats, Collector
+from trainer.policy import Policy
+from trainer.rollout import Rollout
+
+
+class Experience(Protocol):
+    """Batches for the learner, one after another."""
+
+    def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
+        """The next batch. `policy` is the learner's newest, of `version` updates; the run ends in `steps_left` steps."""
+        ...
+
+    def close(self) -> None:
+        """End collection that is under way."""
+        ...
+
+
+class Alternating:
+    """Collects when asked, in the learner's thread."""
+
+    def __init__(self, collector: Collector, rollout: Rollout):
+        self.collector, self.rollout = collector, rollout
+
+    def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
+        return self.collector.collect(policy, self.rollout, version)
+
+    def close(self) -> None:
+        pass
+
+
+class Overlapping:
+    """Collects in a thread of its own; torch gives the interpreter free while it computes. On CUDA, on a stream of its own."""
+
+    def __init__(self, collector: Collector, rollout: Rollout, policy: Policy):
+        if rollout.batches != 2:
+            raise ValueError("collection that overlaps learning needs a rollout with room for two batches.")
+        self.collector, self.rollout = collector, rollout
+        self.acting = copy.deepcopy(policy).requires_grad_(False)
+        self._thread = ThreadPoolExecutor(1, "collector")
+        self._pending: Future[CollectStats] | None = None
+        self._cuda = collector.device.type == "cuda"
+        self._stream = torch.cuda.Stream(collector.device) if self._cuda else None
+
+    def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
+        if self._pending is None:
+            self._begin(policy, version)
+        stats = self._pending.result()
+        self._pending = None
+        if stats.steps < steps_left:
+            self._begin(policy, version)
+        return stats
+
+    def _begin(self, policy: Policy, version: int) -> None:
+        """Nobody acts now: renew the acting policy, and let it collect."""
+        with torch.no_grad():
+            for mine, learned in zip(self.acting.state_dict().values(), policy.state_dict().values()):
+                mine.copy_(learned)
+        if self._cuda:  # the copy, and the learner's last use of the rows that are overwritten now
+            torch.cuda.current_stream(self.collector.device).synchronize()
+        self._pending = self._thread.submit(self._collect, version)
+
+    def _collect(self, version: int) -> CollectStats:
+        torch.set_num_threads(1)
+        with torch.cuda.stream(self._stream):  # None: no CUDA, no effect
+            stats = self.collector.collect(self.acting, self.rollout, version)
+        if self._stream is not None:
+            self._stream.synchronize()
+        return stats
+
+    def close(self) -> None:
+        self.collector.cancelled = True
+        self._thread.shutdown(wait=True)

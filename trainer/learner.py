@@ -1,0 +1,90 @@
+"""The state of a run that a checkpoint must hold: policy, optimiser, counters, random states."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from trainer import checkpoint, ppo
+from trainer.collect import CollectStats, Collector
+from trainer.config import TrainConfig
+from trainer.policy import Policy
+from trainer.rollout import Rollout
+
+
+class Learner:
+    """Policy, optimiser and counters, and how they change by one update."""
+
+    def __init__(self, config: TrainConfig, collector: Collector, device: torch.device):
+        self.config, self.device = config, device
+        self.spaces = (collector.observation_space, collector.action_space)
+        torch.manual_seed(config.seed)
+        self.policy = Policy(*self.spaces, config.policy).to(device)
+        self.entropy_coef = ppo.EntropyCoefficient(config.ppo, device)
+        self.optimizer = ppo.make_optimizer(self.policy, self.entropy_coef, config.ppo)
+        self.rng = np.random.default_rng([config.seed, 1])
+        self.steps = self.updates = self.episodes = 0
+        self.seconds = 0.0
+        self.learn_s = 0.0  # of the last update
+
+    def update(self, rollout: Rollout, collected: CollectStats) -> dict[str, float]:
+        """Learn from a batch."""
+        started = time.perf_counter()
+        rate = ppo.scheduled_rate(self.config.ppo, self.steps / self.config.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng, collected.rows)
+        self.steps += collected.steps
+        self.updates += 1
+        self.learn_s = time.perf_counter() - started
+        return stats | {"learning_rate": rate}
+
+    def content(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """The checkpoint of this moment."""
+        return checkpoint.policy_content(self.policy, *self.spaces) | {
+            "optimizer": self.optimizer.state_dict(),
+            "log_alpha": self.entropy_coef.log_alpha.detach().cpu(),
+            "counters": {"steps": self.steps, "updates": self.updates, "episodes": self.episodes, "seconds": self.seconds},
+            "torch_rng": torch.get_rng_state(),
+            "numpy_rng": _plain_rng(self.rng),
+            "train_config": _plain(asdict(self.config)),
+            "meta": meta,
+        }
+
+    def restore(self, content: dict[str, Any]) -> None:
+        """Continue from a checkpoint. Raises CheckpointError if it is of another network."""
+        try:
+            self.policy.load_state_dict(content["policy"])
+            self.optimizer.load_state_dict(content["optimizer"])
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise checkpoint.CheckpointError(
+                f"the checkpoint is of another network than this run's policy: {str(error).splitlines()[-1].strip()}") from error
+        with torch.no_grad():
+            self.entropy_coef.log_alpha.copy_(content["log_alpha"])
+        for name, value in content["counters"].items():
+            setattr(self, name, value)
+        torch.set_rng_state(content["torch_rng"])
+        self.rng.bit_generator.state = _state_from_plain(content["numpy_rng"])
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, so that a checkpoint holds plain values only."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _plain_rng(rng: np.random.Generator) -> dict[str, Any]:
+    """State of a PCG64 generator; its 128-bit integers as strings."""
+    state = rng.bit_generator.state
+    return {"state": str(state["state"]["state"]), "inc": str(state["state"]["inc"]),
+            "has_uint32": int(state["has_uint32"]), "uinteger": int(state["uinteger"])}
+
+
+def _state_from_plain(plain: dict[str, Any]) -> dict[str, Any]:
+    return {"bit_generator": "PCG64", "state": {"state": int(plain["state"]), "inc": int(plain["inc"])},
+            "has_uint32": plain["has_uint32"], "uinteger": plain["uinteger"]}

@@ -1,0 +1,90 @@
+"""What surrounds the loop: rolling means, metrics and checkpoints at their intervals."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from trainer import checkpoint
+from trainer.collect import CollectStats
+from trainer.config import TrainConfig
+from trainer.learner import Learner
+
+
+class Observer(Protocol):
+    """Something told of every update: metrics files, a progress line."""
+
+    def __call__(self, step: int, metrics: dict[str, float]) -> None: ...
+
+
+class Record:
+    """Keeps the history of a run, tells observers, writes checkpoints."""
+
+    def __init__(self, learner: Learner, config: TrainConfig, run_dir: Path | None, observers: tuple[Observer, ...],
+                 meta: dict[str, Any]):
+        self.learner, self.config, self.run_dir, self.observers, self.meta = learner, config, run_dir, observers, meta
+        self.history: list[dict[str, float]] = []
+        self.saved: Path | None = None
+        self._window: deque[dict[str, float]] = deque(maxlen=config.episode_window)
+        self._started = time.perf_counter()
+        self._before = learner.seconds
+        self._logged_at = self._saved_at = self._started
+        self._logged_steps = learner.steps
+        self._saved_steps = -1
+        self._times: dict[str, float] = {}
+
+    def after_update(self, collected: CollectStats, learned: dict[str, float]) -> None:
+        now = time.perf_counter()
+        self.learner.seconds = self._before + now - self._started
+        self.learner.episodes += len(collected.episodes)
+        self._window.extend(collected.episodes)
+        spent = {"collect_s": collected.seconds, "wait_s": collected.wait_s, "inference_s": collected.inference_s,
+                 "storage_s": collected.storage_s, "learn_s": self.learner.learn_s, "batches": collected.batches}
+        for k, v in spent.items():
+            self._times[k] = self._times.get(k, 0.0) + v
+        if now - self._logged_at >= self.config.log_every_s or self.learner.steps >= self.config.steps or not self.history:
+            self._log(now, learned)
+        if now - self._saved_at >= self.config.checkpoint_every_s:
+            self.save()
+
+    def _log(self, now: float, learned: dict[str, float]) -> None:
+        steps, seconds = self.learner.steps - self._logged_steps, now - self._logged_at
+        metrics = {"steps_per_s": steps / max(seconds, 1e-9), "episodes": float(self.learner.episodes),
+                   "updates": float(self.learner.updates), "wall_s": self.learner.seconds}
+        keys = {k for e in self._window for k in e}
+        for k in sorted(keys):
+            metrics[k if "/" in k else f"episode/{k}"] = float(np.mean([e[k] for e in self._window if k in e]))
+        batches = self._times.pop("batches", 0)
+        metrics |= {f"time/{k[:-2]}_share": v / max(seconds, 1e-9) for k, v in self._times.items()}
+        metrics["collect/mean_batch"] = steps / max(batches, 1)
+        metrics |= {f"learn/{k}": v for k, v in learned.items()}
+        self.history.append({"step": float(self.learner.steps), **metrics})
+        for observer in self.observers:
+            observer(self.learner.steps, metrics)
+        self._times = {}
+        self._logged_at, self._logged_steps = now, self.learner.steps
+
+    def save(self) -> None:
+        """Write a checkpoint; a disk that is full is a warning, the run goes on and tries again later."""
+        self._saved_at = time.perf_counter()
+        if self.run_dir is None or self.learner.steps == self._saved_steps:
+            return
+        try:
+            self.saved = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, self.learner.content(self.meta))
+            self._saved_steps = self.learner.steps
+        except OSError as error:
+            logging.getLogger(__name__).warning("checkpoint not written (%s); the previous one is intact, training goes on.", error)
+
+    def save_quietly(self) -> None:
+        """On the way out of a failure: keep what was learned, if it is sound, and let the failure speak."""
+        try:
+            if self.learner.updates and all(torch.isfinite(p).all() for p in self.learner.policy.parameters()):
+                self.save()
+        except Exception:  # the failure that brought us here matters more
+            pass
