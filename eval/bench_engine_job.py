@@ -25,7 +25,7 @@ MODES: dict[str, dict[str, Any]] = {
     "ddppo": {"mode": "ddppo"},
     "nover": {"mode": "nover"},
     "ver": {"mode": "ver"},
-    "hts": {"mode": "hts"},
+    "hts": {"mode": "hts", "overlap": True},
     "ver_overlap": {"mode": "ver", "overlap": True},
 }
 # name -> (image encoder, embedding, body size, body layers, LSTM units; 0 = none)
