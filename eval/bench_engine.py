@@ -78,11 +78,11 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
             run.say(f"repeat {repeat + 1} of {settings['repeats']}: {system}")
             results[system] = run_job(make_job(settings, system, repeat), run.path / "jobs" / f"{repeat}_{system}", settings)
         repeats.append(results)
-    result = summarise(settings, systems, repeats)
+        result = summarise(settings, systems, repeats)  # after every repeat: who stops a long run keeps what was measured
+        (run.path / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        draw(result, run.path / "bench.png")
     for line in table(result):
         run.say(line)
-    (run.path / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    draw(result, run.path / "bench.png")
     run.say(f"figures: {run.path / 'bench.json'}")
     return {f"{name}/steps_per_s": figures["steps_per_s"]["mean"] for name, figures in result["systems"].items()}
 
@@ -119,14 +119,13 @@ def run_job(job: dict[str, Any], folder: Path, settings: dict[str, Any]) -> dict
     job = job | {"traces": str(folder / "traces")}
     (folder / "traces").mkdir()
     (folder / "job.json").write_text(json.dumps(job, indent=1), encoding="utf-8")
-    program = ([settings[PEER], str(ROOT / "eval" / "bench_engine_sample_factory.py")] if job["system"] == PEER
-               else [sys.executable, "-m", "eval.bench_engine_job"])
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    if job["system"] != PEER:
-        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    busy = cpu_seconds()
-    start = time.monotonic()
-    _run([*program, str(folder / "job.json")], environment, folder / "log.txt", START_UP_S + 20 * job["seconds"])
+    busy, start = cpu_seconds(), time.monotonic()
+    limit_s = START_UP_S + 20 * job["seconds"]
+    if job["system"] == PEER:
+        script = str(ROOT / "eval" / "bench_engine_sample_factory.py")
+        run_process([script, str(folder / "job.json")], folder / "log.txt", limit_s, settings[PEER])
+    else:
+        run_process(["-m", "eval.bench_engine_job", str(folder / "job.json")], folder / "log.txt", limit_s)
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     result["latency_s"] = {int(b): seconds for b, seconds in result["latency_s"].items()}
     result |= {"cores_busy": (cpu_seconds() - busy) / (time.monotonic() - start), "load": os.getloadavg()[0]}
@@ -136,8 +135,15 @@ def run_job(job: dict[str, Any], folder: Path, settings: dict[str, Any]) -> dict
     return result
 
 
-def _run(command: list[str], environment: dict[str, str], log: Path, timeout_s: float) -> None:
-    """A process with its own group, so that none of its children outlives it."""
+def run_process(words: list[str], log: Path, timeout_s: float, python: str | None = None) -> None:
+    """Run Python with these words, by default this one. It has its own process group, so that none of its children outlives
+    it. Raises RuntimeError with the end of its output if it fails."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    if python is None:  # another interpreter is not to see our packages
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    else:
+        environment.pop("PYTHONPATH", None)
+    command = [python or sys.executable, *words]
     with log.open("w", encoding="utf-8") as out:
         process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                    start_new_session=True)
@@ -171,7 +177,7 @@ def summarise(settings: dict[str, Any], systems: list[str], repeats: list[dict[s
             for key, value in row.items():
                 figures[name].setdefault(key, []).append(value)
     return {
-        "settings": {k: v for k, v in settings.items() if not isinstance(v, dict)},
+        "settings": {k: v for k, v in settings.items() if not isinstance(v, dict)} | {"repeats": len(repeats)},
         "machine": {"processor": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0)),
                     "python": platform.python_version()},
         "environment_processes": workers_of(settings), "network": network_of(settings),

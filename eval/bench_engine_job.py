@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -37,6 +38,14 @@ LATENCY_REPEATS = 15
 def make_env(job: dict[str, Any]) -> Traced:
     """An environment of the job, which records its steps."""
     return Traced(functools.partial(_build, job), job["traces"])
+
+
+def of_rank(job: dict[str, Any]) -> dict[str, Any]:
+    """The job of this process where several ranks run one: times and traces of its own."""
+    if "RANK" not in os.environ:
+        return job
+    rank = int(os.environ["RANK"])
+    return job | {"seed": 1000 * job["seed"] + rank, "traces": str(Path(job["traces"]) / str(rank))}
 
 
 def _build(job: dict[str, Any], number: int) -> Any:
@@ -153,8 +162,6 @@ def run_unhindered(job: dict[str, Any]) -> dict[str, Any]:
 
 def step_for_ever(job: dict[str, Any], envs: int) -> None:
     """The process of `run_unhindered`; ends when its parent does."""
-    import os
-
     from trainer.workers import die_with_parent
 
     die_with_parent(os.getppid())
@@ -183,7 +190,6 @@ def count_processes() -> int:
         except OSError:  # it has just ended
             continue
         children.setdefault(int(rest[1]), []).append(int(stat.parent.name))
-    import os
 
     found, queue = 0, [os.getpid()]
     while queue:

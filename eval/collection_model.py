@@ -74,7 +74,7 @@ def variable(work: Workload, rule: Rule, seed: int, rollouts: int, warm_up: int 
     """VER on all ranks under a rule that ends rollouts: steps/s of all ranks together with learning, and the mean share of
     T x N that a rank collects. The first `warm_up` rollouts do not count."""
     longest = LONGEST * work.rollout_steps
-    times = work.step_times(seed, (rollouts + warm_up + 1) * longest // 2)
+    times = work.step_times(seed, (rollouts + warm_up) * longest)
     position = np.zeros((work.ranks, work.envs), int)
     left_s = times[..., 0].copy()  # of the step under way
     mean_s = np.broadcast_to(times.mean((0, 1, 2)), position.shape)
@@ -119,25 +119,26 @@ def ddppo_preemption(work: Workload, done_s: np.ndarray, mean_s: np.ndarray, fra
     return Ends(float(stop.max()), counted(work, done_s, stop))
 
 
-def best_in_hindsight(work: Workload, done_s: np.ndarray, mean_s: np.ndarray) -> Ends:
-    """The end that really was best for this rollout: no rule can do better on average with the same information or more."""
-    return _at_best_time(work, done_s, done_s)
-
-
 def ver_preemption(work: Workload, done_s: np.ndarray, mean_s: np.ndarray) -> Ends:
-    """VER's rule, with the engine's own decision: the S that maximises S / (Time(S) + L), Time(S) from mean step times."""
-    from trainer.preemption import best_duration
+    """VER's rule, by the engine's own decision: all stop when they have collected the S steps that were planned from the mean
+    step times of the rollout before."""
+    from trainer.preemption import optimal_plan
 
-    stop = best_duration(mean_s, work.learn_s, work.steps)
-    stop = min(stop, float(full_at(work, done_s).max()))
-    return Ends(stop, counted(work, done_s, stop))
-
-
-def _at_best_time(work: Workload, predicted_s: np.ndarray, done_s: np.ndarray) -> Ends:
-    per_rank = np.sort(predicted_s.reshape(work.ranks, -1), axis=1)[:, : work.steps]
-    moments = np.sort(per_rank.ravel())
-    best = moments[np.argmax(np.arange(1, len(moments) + 1) / (moments + work.learn_s))]
-    return Ends(float(best), counted(work, done_s, best))
+    moments = _moments(work, done_s)
+    stop = moments[optimal_plan(mean_s, work.steps, work.learn_s).steps - 1]
+    return Ends(float(stop), counted(work, done_s, stop))
 
 
-RULES: dict[str, Rule] = {"none": no_preemption, "ddppo": ddppo_preemption, "ver": ver_preemption}
+def best_in_hindsight(work: Workload, done_s: np.ndarray, mean_s: np.ndarray) -> Ends:
+    """The S that maximises S / (Time(S) + L) with the times that this rollout really took: what VER's rule tries to foresee."""
+    moments = _moments(work, done_s)
+    stop = moments[np.argmax(np.arange(1, len(moments) + 1) / (moments + work.learn_s))]
+    return Ends(float(stop), counted(work, done_s, stop))
+
+
+def _moments(work: Workload, done_s: np.ndarray) -> np.ndarray:
+    """(ranks x T x N,) when each step arrives that a rank can use, sorted."""
+    return np.sort(np.sort(done_s.reshape(work.ranks, -1), axis=1)[:, : work.steps].ravel())
+
+
+RULES: dict[str, Rule] = {"none": no_preemption, "ddppo": ddppo_preemption, "ver": ver_preemption, "best": best_in_hindsight}
