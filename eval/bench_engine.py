@@ -110,7 +110,8 @@ def make_job(settings: dict[str, Any], system: str, repeat: int) -> dict[str, An
     cost = PRESETS[settings["preset"]].scaled(settings["time_scale"])
     return {k: settings[k] for k in same} | {
         "system": system, "seed": settings["seed"] + repeat, "num_workers": workers_of(settings), "cost": vars(cost),
-        "device_time": settings["pretend"], "network": network_of(settings)}
+        "device_time": settings["pretend"], "network": network_of(settings),
+        "sim": {("sim" if k == "name" else k): v for k, v in settings["sim"].items() if v is not None}}
 
 
 def run_job(job: dict[str, Any], folder: Path, settings: dict[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _build(job: dict[str, Any], number: int) -> Any:
         return SyntheticEnv(StepCost(**job["cost"]), number, job["seed"], job["burn"], job["image_size"])
     from skills import make_env as make_home
 
-    return make_home(job["env"], depth_size=job["image_size"])
+    return make_home(job["env"], depth_size=job["image_size"], **job["sim"])
 
 
 class Enough(Exception):

@@ -5,17 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rearrange.keys import choice_file
+
 NAMES = {"ddppo": "DD-PPO", "nover": "NoVER", "ver": "VER", "hts": "HTS", "ver_overlap": "VER, overlapped",
          "sample_factory": "Sample Factory 2"}
-LEGEND = """\
-steps/s      environment steps per second of the whole system, learning included: mean over the run, and of its fastest update
-x DD-PPO     steps/s divided by those of DD-PPO in the same repeat
-collection   steps/s while experience is collected; all the time where learning overlaps
-no-wait      collection as a share of the same environments stepping alone, without a policy
-own          the same, with the times that this very run met (no luck of the draw)
-latency      collection as a share of environments that wait for one inference per step and for nothing else
-system       steps/s as a share of the bound with learning: alternating S/(S/no-wait + L), overlapping min(no-wait, S/L)
-batch        environments answered per inference;  reward: mean per step;  (low .. high): 95 % bootstrap interval over repeats"""
 
 
 def table(result: dict[str, Any]) -> list[str]:
@@ -36,7 +29,7 @@ def table(result: dict[str, Any]) -> list[str]:
             f"{_number(row['fastest_steps_per_s'], 0):>9}{_number(ratio, 2):>10}{_range(ratio, 2):>15}"
             f"{_number(row['collection_steps_per_s'], 0):>12}{_percent(row['of_no_wait']):>9}{_percent(row['of_trace']):>7}"
             f"{_percent(row['of_latency']):>9}{_percent(row['of_system']):>8}{_number(row['batch'], 1):>7}{_number(row['reward'], 3):>8}")
-    lines += ["", *_ratios(result), *_load(result), "", *LEGEND.splitlines(), *_lost(result)]
+    lines += ["", *_ratios(result), *_load(result), "", *choice_file("bench", "engine").notes, *_lost(result)]
     return lines
 
 

@@ -55,8 +55,12 @@ def model(cost: StepCost, settings: dict[str, Any], say: Any) -> dict[str, Any]:
     say(f"{'ranks':>6}" + "".join(f"{NAMES[rule]:>24}" for rule in RULES) + "     steps/s per rank (share of the best)")
     for ranks in [n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if n <= settings["model_ranks"]]:
         work = Workload(cost, ranks, settings["num_envs"], settings["rollout_steps"], settings["learn_s"])
-        runs = {rule: np.array([variable(work, function, settings["seed"] + s, settings["rollouts"]) for s in range(settings["seeds"])])
-                for rule, function in RULES.items()}
+        runs: dict[str, Any] = {rule: [] for rule in RULES}
+        for s in range(settings["seeds"]):
+            times = work.step_times(settings["seed"] + s, settings["rollouts"] + 2)
+            for rule, function in RULES.items():
+                runs[rule].append(variable(work, function, times))
+        runs = {rule: np.array(values) for rule, values in runs.items()}
         table[str(ranks)] = {rule: {
             "steps_per_s_per_rank": _interval(values[:, 0] / ranks), "collected_share": _interval(values[:, 1]),
             "share_of_best": _interval(values[:, 0] / runs["best"][:, 0])} for rule, values in runs.items()}

@@ -33,8 +33,10 @@ class Workload:
         """T x N, of one rank."""
         return self.envs * self.rollout_steps
 
-    def step_times(self, seed: int, count: int) -> np.ndarray:
-        """(ranks, envs, count) seconds from one answer of an environment to its next, with the reset before an episode."""
+    def step_times(self, seed: int, rollouts: int) -> np.ndarray:
+        """(ranks, envs, LONGEST x T x rollouts) seconds from one answer of an environment to its next, with the reset before
+        an episode."""
+        count = LONGEST * self.rollout_steps * rollouts
         environments = self.ranks * self.envs
         episodes = -(-count // self.cost.episode_steps)
         times = np.empty((environments, episodes, self.cost.episode_steps))
@@ -70,11 +72,12 @@ def fixed_s(work: Workload, times: np.ndarray) -> float:
     return float(rollouts.sum(-1).max(0).mean())
 
 
-def variable(work: Workload, rule: Rule, seed: int, rollouts: int, warm_up: int = 2) -> tuple[float, float]:
-    """VER on all ranks under a rule that ends rollouts: steps/s of all ranks together with learning, and the mean share of
-    T x N that a rank collects. The first `warm_up` rollouts do not count."""
+def variable(work: Workload, rule: Rule, times: np.ndarray, warm_up: int = 2) -> tuple[float, float]:
+    """VER on all ranks under a rule that ends rollouts, for as many rollouts as `times` (ranks, N, count) is sure to last:
+    steps/s of all ranks together with learning, and the mean share of T x N that a rank collects. The first `warm_up`
+    rollouts do not count."""
     longest = LONGEST * work.rollout_steps
-    times = work.step_times(seed, (rollouts + warm_up) * longest)
+    rollouts = times.shape[-1] // longest - warm_up
     position = np.zeros((work.ranks, work.envs), int)
     left_s = times[..., 0].copy()  # of the step under way
     mean_s = np.broadcast_to(times.mean((0, 1, 2)), position.shape)

@@ -113,9 +113,9 @@ class SyntheticEnv(gymnasium.Env):
 
     def _observe(self) -> dict[str, np.ndarray]:
         self.proprioception = self.np_random.uniform(-1, 1, PROPRIOCEPTION).astype(np.float32)
-        observation = {"proprioception": self.proprioception}
+        observation = {"proprioception": self.proprioception.copy()}
         if "depth" in self.observation_space.spaces:
-            observation["depth"] = self.frames[(self.env_id + self.t) % FRAMES]
+            observation["depth"] = self.frames[(self.env_id + self.t) % FRAMES].copy()
         return observation
 
 
