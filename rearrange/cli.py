@@ -47,14 +47,23 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except UserError as error:
-        print(f"rearrange{' ' + command if command else ''}: {error}", file=sys.stderr)
+        if _speaks():
+            print(f"rearrange{' ' + command if command else ''}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"rearrange{' ' + command if command else ''}: stopped.", file=sys.stderr)
+        if _speaks():
+            print(f"rearrange{' ' + command if command else ''}: stopped.", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `rearrange train --help | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _speaks() -> bool:
+    """Of several ranks, the first speaks for all."""
+    from trainer.launch import place
+
+    return place().rank == 0
 
 
 def _dispatch(words: list[str]) -> int:
@@ -115,7 +124,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
     if command == "train" and settings.config.resume:
         settings = run_directory.settings_to_resume(command, overrides)
     require(settings)
-    run = run_directory.plan(settings)
+    run = run_directory.plan(settings) if _speaks() else run_directory.silent(settings)
 
     from rearrange import commands  # torch and the simulator, from here on
 

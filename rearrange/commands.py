@@ -25,10 +25,11 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange train`: one run of the engine on one skill. Returns the final figures."""
     from trainer.checkpoint import CheckpointError
     from trainer.collect import WorkerError
+    from trainer.divergence import NonFinite
     from trainer.logger import MetricsLogger, read_jsonl
     from trainer.loop import train as run_engine
-    from trainer.ppo import NonFiniteLoss
     from trainer.progress import Progress
+    from trainer.watch import RankError
 
     plain = OmegaConf.to_container(config, resolve=True)
     skill, env = env_settings(plain, plain["split"], plain["policy"]["image_size"])
@@ -46,8 +47,12 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
             f"{engine.collect.num_envs} environments   {engine.steps:,} steps")
     meta = {"skill": skill, "env": _json_safe(env), "image_size": plain["policy"]["image_size"]}
     where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
-    again = f"rearrange train skill={skill} name={shlex.quote(run.path.name)}{where} resume=true"
+    name = "" if run.silent and plain["name"] is None else f" name={shlex.quote(run.path.name)}"
+    again = f"rearrange train skill={skill}{name}{where} resume=true"
     try:
+        if run.silent:  # of several ranks, the first writes and prints
+            result = run_engine(functools.partial(_make_env, skill, env), engine)
+            return {} if result.reason == "complete" else _stop()
         start = _step_of(resume_from) if run.resumed else None
         with MetricsLogger(run.path, plain["logger"]["wandb"], resume_step=start, config=plain) as logger, \
                 Progress(engine.steps, f"train {skill}", start or 0, plain["logger"]["progress"], log=run.log) as progress:
@@ -57,9 +62,10 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
                                 (logger.log, progress.update), meta)
     except CheckpointError as error:
         raise UserError(str(error)) from error
-    except (WorkerError, NonFiniteLoss) as error:
+    except (WorkerError, NonFinite, RankError) as error:
         run.log(str(error))
-        print(f"rearrange train: {error}\nThe run ended; its last checkpoint is intact. Continue with: {again}", file=sys.stderr)
+        if not getattr(error, "told_elsewhere", False):
+            print(f"rearrange train: {error}\nThe run ended; its last checkpoint is intact. Continue with: {again}", file=sys.stderr)
         run.finish("failed")
         raise SystemExit(1) from None
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
@@ -124,7 +130,7 @@ def engine_config(plain: dict[str, Any]):
     ppo = plain["ppo"] | {"entropy_bounds": tuple(plain["ppo"]["entropy_bounds"])}
     if isinstance(policy["log_std_init"], list):
         policy["log_std_init"] = tuple(policy["log_std_init"])
-    keys = ("steps", "seed", "device", "torch_threads", "checkpoint_every_s", "log_every_s", "episode_window")
+    keys = ("steps", "seed", "device", "deterministic", "torch_threads", "checkpoint_every_s", "log_every_s", "episode_window")
     return TrainConfig(**{k: plain[k] for k in keys}, policy=PolicyConfig(**policy), ppo=PPOConfig(**ppo),
                        collect=CollectConfig(**plain["trainer"]))
 
@@ -205,6 +211,10 @@ def _check_network(engine, env, resume_from: Path | None) -> None:
             raise UserError(str(error)) from error
         except RuntimeError as error:
             raise UserError(f"{resume_from} is a checkpoint of another network: {str(error).splitlines()[-1].strip()}") from error
+
+
+def _stop() -> dict[str, float]:
+    raise KeyboardInterrupt
 
 
 def _newest_checkpoint(run: Run) -> Path | None:

@@ -37,6 +37,7 @@ class Run:
     path: Path
     settings: Settings
     resumed: bool = False
+    silent: bool = False  # of a rank that is not the first: it writes and prints nothing
 
     @property
     def checkpoints(self) -> Path:
@@ -53,6 +54,8 @@ class Run:
 
     def create(self) -> None:
         """Write the directory: settings, code version, status. One sentence if that is not permitted."""
+        if self.silent:
+            return
         try:
             self.path.mkdir(parents=True, exist_ok=self.resumed)
             for folder in (self.checkpoints, self.videos):
@@ -75,11 +78,15 @@ class Run:
 
     def say(self, text: str) -> None:
         """Print a line, and keep it in log.txt."""
+        if self.silent:
+            return
         print(text, flush=True)
         self.log(text)
 
     def log(self, text: str) -> None:
         """Keep a line in log.txt. A full disk does not end a run."""
+        if self.silent:
+            return
         try:
             with open(self.path / "log.txt", "a", encoding="utf-8") as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
@@ -125,6 +132,12 @@ def plan(settings: Settings) -> Run:
             raise UserError(_exists(path, settings.command))
     _check_writable(path)
     return Run(path, settings)
+
+
+def silent(settings: Settings) -> Run:
+    """The run of a rank that is not the first, which looks after the directory alone."""
+    path = folder_of(settings.config, settings.command) / str(settings.config.name)
+    return Run(path, settings, bool(settings.config.get("resume", False)), silent=True)
 
 
 def folder_of(config: DictConfig, command: str) -> Path:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from trainer.config import PolicyConfig
+from trainer.config import PolicyConfig, PPOConfig
 from trainer.policy import Policy
 
 FORMAT = 1
@@ -93,6 +93,11 @@ def policy_config(plain: dict[str, Any]) -> PolicyConfig:
     """PolicyConfig from the plain values of a checkpoint."""
     log_std = plain["log_std_init"]
     return PolicyConfig(**plain | {"log_std_init": tuple(log_std) if isinstance(log_std, (list, tuple)) else log_std})
+
+
+def ppo_config(plain: dict[str, Any]) -> PPOConfig:
+    """PPOConfig from the plain values of a checkpoint."""
+    return PPOConfig(**plain | {"entropy_bounds": tuple(plain["entropy_bounds"])})
 
 
 def policy_content(policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> dict[str, Any]:

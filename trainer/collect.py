@@ -25,8 +25,11 @@ import torch
 from torch import Tensor
 
 from trainer.config import CollectConfig
+from trainer.divergence import check_acts
 from trainer.environments import Environments, WorkerError
+from trainer.order import FixedOrder
 from trainer.policy import Act, Policy
+from trainer.preemption import POLL_EVERY_S, Preemption
 from trainer.rollout import NO_ROW, Rollout
 
 
@@ -41,6 +44,7 @@ class CollectStats:
     inference_s: float = 0.0
     storage_s: float = 0.0
     batches: int = 0
+    step_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N,) mean time of a step, simulation and inference
     episodes: list[dict[str, float]] = field(default_factory=list)  # return, length and the environment's own metrics
 
 
@@ -51,21 +55,29 @@ class Cancelled(Exception):
 class Collector:
     """N environments in worker processes, and the inference that drives them."""
 
-    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, device: torch.device):
+    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, device: torch.device, rank: int = 0,
+                 deterministic: bool = False, saved: dict[str, Any] | None = None):
+        """`deterministic`: environments are answered in one order, whatever their speed, and `content` tells how to go on from
+        here exactly; `saved` is such a content."""
         self.config, self.device = config, device
+        self.preemption: Preemption | None = None  # on several ranks
         n = config.num_envs
         workers = min(config.num_workers or os.cpu_count() or 1, n)
         # One worker's worth: while its environments are answered, the others step. One environment per worker: any.
         self.min_batch = n if config.mode == "ddppo" else config.min_batch or max(1, min(n // workers, n // 2))
         self.max_batch = n if config.mode == "ddppo" else config.max_batch or n
         self.max_wait_s = math.inf if config.mode == "ddppo" else config.max_wait_s
-        self.generator = torch.Generator(device).manual_seed(seed)  # of sampled actions
-        self.environments = Environments(make_env, config, seed)
+        self.order = FixedOrder(n, n if config.mode == "ddppo" else config.min_batch or max(1, n // 2)) if deterministic else None
+        self.generator = torch.Generator(device).manual_seed(seed + rank)  # of sampled actions
+        replay = self.order.restore(saved) if self.order and saved else ()
+        self.environments = Environments(make_env, config, seed, rank * n, deterministic, replay)
         # Observations on their way to the device; used again only after the actions they led to have come back.
         self._staging = {k: torch.empty(v.shape, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
         self._waiting: list[int] = []  # environments that have given their share of this rollout
         self._given = np.zeros(n, np.int64)  # steps of this rollout per environment
-        self.cancelled = False  # set from another thread to end `collect`
+        self._step_s = np.zeros(n)  # time they took together, of those that were begun in this rollout
+        self._timed = np.zeros(n, np.int64)  # how many those are
+        self.cancelled = False
         self._starts = np.ones(n, bool)  # the observation that waits for an action begins an episode
 
     @property
@@ -76,38 +88,69 @@ class Collector:
     def action_space(self) -> Any:
         return self.environments.action_space
 
-    def begin_states(self, policy: Policy) -> None:
+    def begin_states(self, policy: Policy, saved: dict[str, Any] | None = None) -> None:
         """Per environment, on the device: recurrent state and previous action that go with its waiting observation."""
         n = self.config.num_envs
         self._state = torch.zeros(n, policy.state_size, device=self.device)
         self._previous = torch.zeros(n, policy.action_size, device=self.device)
+        if saved:
+            self._state.copy_(saved["state"])
+            self._previous.copy_(saved["previous"])
+            self._starts[:] = saved["starts"].numpy()
+            self._waiting = list(saved["waiting"])
+            self.generator.set_state(saved["generator"])
+
+    def content(self) -> dict[str, Any]:
+        """Between two rollouts: all that the next one depends on, but for the open rows and the policy. Tensors and plain values."""
+        return self.order.content() | {
+            "state": self._state.cpu(), "previous": self._previous.cpu(), "starts": torch.from_numpy(self._starts.copy()),
+            "waiting": list(self._waiting), "generator": self.generator.get_state()}
 
     def collect(self, policy: Policy, rollout: Rollout, version: int) -> CollectStats:
-        """Fill `rollout` with exactly its number of closed steps under `policy`, the `version`-th."""
+        """Fill `rollout` with exactly its number of closed steps under `policy`, the `version`-th; with fewer, if the rollout
+        of all ranks is over before."""
         stats = CollectStats()
         started = time.perf_counter()
         rollout.begin()
-        self._given[:] = 0
+        self._given[:] = self._step_s[:] = self._timed[:] = 0
+        self._began = time.monotonic()
         self.environments.ready[:0], self._waiting = self._waiting, []
-        while rollout.remaining:
+        if self.preemption:
+            self.preemption.begin()
+        together = self.config.mode == "ddppo"
+        over = False
+        while rollout.remaining and not over:
+            over = self.preemption is not None and self.preemption.over(rollout.num_closed)
+            if over and not together:
+                break
             before = time.perf_counter()
             envs = self._next_batch(rollout)
             stats.wait_s += time.perf_counter() - before
-            self._infer(policy, rollout, envs, version, stats)
-            stats.batches += 1
-        stats.rows, stats.steps = rollout.finish(), rollout.num_closed
+            if len(envs):
+                self._infer(policy, rollout, envs, version, stats, closing_only=over)
+                stats.batches += 1
+        if self.preemption:
+            self.preemption.finish(rollout.num_closed)
+        stats.rows, stats.steps = rollout.finish(fill=self.config.preemption == "optimal"), rollout.num_closed
         stats.seconds = time.perf_counter() - started
+        slow = time.monotonic() - self._began  # an environment that gave no whole step takes at least so long for one
+        stats.step_s = np.where(self._timed > 0, self._step_s / np.maximum(self._timed, 1), slow)
         return stats
 
     def _next_batch(self, rollout: Rollout) -> np.ndarray:
-        """Wait for a batch: at least `min_batch` environments, or all there are, or what came within `max_wait_s`."""
+        """Wait for a batch: at least `min_batch` environments, or all there are, or what came within `max_wait_s`. Empty
+        if the rollout of all ranks is over meanwhile."""
         environments, waited_since = self.environments, None
+        wanted = self.order.next(self._waiting) if self.order else None
         while True:
             ready = environments.ready
-            if len(ready) >= self.min_batch or (ready and not environments.under_way.any()):
+            if wanted is not None:
+                if not environments.under_way[wanted].any():
+                    break
+            elif len(ready) >= self.min_batch or (ready and not environments.under_way.any()):
                 break
-            timeout = 1.0
-            if ready:
+            timeout = POLL_EVERY_S if self.preemption else 1.0
+            if ready and wanted is None:
                 now = time.monotonic()
                 waited_since = waited_since or now
                 timeout = min(timeout, waited_since + self.max_wait_s - now)
@@ -115,17 +158,24 @@ class Collector:
                     break
             environments.read(timeout)
             if self.cancelled:
-                raise Cancelled
+                raise Cancelled("collection was told to end.")
+            if self.preemption and self.config.mode != "ddppo" and self.preemption.over(rollout.num_closed):
+                return np.empty(0, np.int64)
         environments.read(0.0)  # whatever else is there already
         # A closed step per environment, but only as many as the rollout still needs. Those left over stay ready, their
         # open rows stay open: they are the first of the next rollout.
-        envs = np.array(environments.ready[: self.max_batch])
+        envs = np.array(environments.ready[: self.max_batch] if wanted is None else wanted)
         closing = np.cumsum(rollout.open_row[envs] != NO_ROW)
         envs = envs[closing <= rollout.remaining]
-        del environments.ready[: len(envs)]
+        if self.order:
+            self.order.answered(envs)
+            environments.ready[:] = [e for e in environments.ready if e not in set(envs.tolist())]
+        else:
+            del environments.ready[: len(envs)]
         return envs
 
-    def _infer(self, policy: Policy, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats) -> None:
+    def _infer(self, policy: Policy, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats,
+               closing_only: bool = False) -> None:
         """Close the environments' open steps, choose their next actions, send them off, open the new steps."""
         begin = time.perf_counter()
         has_open = rollout.open_row[envs] != NO_ROW
@@ -143,11 +193,18 @@ class Collector:
         obs = self._gather(self.environments.obs, envs)
         act = policy.act(obs, state, previous, generator=self.generator)
         value, action = _to_cpu(act)
+        if not math.isfinite(value.sum() + action.sum()):
+            check_acts(policy, obs, state, previous, act)
         self._given[envs] += has_open
-        goes = self._given[envs] < self._share(rollout)  # the others wait for the next rollout's policy
+        self._time(envs[has_open & (self.environments.asked_at[envs] >= self._began)])
+        goes = (self._given[envs] < self._share(rollout)) & (not closing_only)  # the others wait for the next rollout's policy
         go = slice(None) if goes.all() else np.flatnonzero(goes)
+        if self.order:
+            self.order.ended(envs[done])
         if goes.any():
             self.environments.step(envs[go], action[go])
+            if self.order:
+                self.order.acted(envs[go], self.environments.shared["action"])
         inferred = time.perf_counter()
         next_value = np.where(done, 0.0, value).astype(np.float32)
         next_value[cut] = cut_value
@@ -160,6 +217,11 @@ class Collector:
         stats.episodes += [self.environments.ended.pop(e) for e in envs[done].tolist()]
         stats.inference_s += inferred - begin
         stats.storage_s += time.perf_counter() - inferred
+
+    def _time(self, envs: np.ndarray) -> None:
+        """Note how long the steps took that are answered now, from asking for them to answering."""
+        self._step_s[envs] += time.monotonic() - self.environments.asked_at[envs]
+        self._timed[envs] += 1
 
     def _share(self, rollout: Rollout) -> int:
         """Steps that one environment may give to a rollout."""
@@ -196,6 +258,10 @@ class Collector:
                                       f"observation '{k}' that is not finite.")
             batch[k] = self._staging[k][: len(envs)].to(self.device, non_blocking=True)
         return batch
+
+    def cancel(self) -> None:
+        """End `collect` from another thread; it raises Cancelled."""
+        self.cancelled = True
 
     def close(self) -> None:
         """Stop all workers; none outlives this call."""

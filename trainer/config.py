@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import os
+from dataclasses import dataclass, field, replace
 
 MAX_ENVS = 16384
 MODES = ("ver", "nover", "ddppo", "hts")
+PREEMPTION = ("optimal", "fraction", "none")
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,9 @@ class CollectConfig:
 
     mode: str = "ver"  # one of MODES
     overlap: bool = False  # collect a rollout while learning from the one before
+    preemption: str = "optimal"  # how a rollout of several ranks ends: one of PREEMPTION (trainer/preemption.py)
+    preemption_fraction: float = 0.6  # of the ranks, that ends the rollout of the others, for "fraction"
+    preemption_min_share: float = 0.25  # of its steps, that a rank collects in any case, for "fraction"
     num_envs: int = 32  # N
     num_workers: int | None = None  # environment processes; None = one per CPU core, at most num_envs
     rollout_steps: int = 128  # T: a rollout is T x N steps, whichever environments give them
@@ -71,6 +75,7 @@ class TrainConfig:
     steps: int = 1_000_000  # environment steps in total
     seed: int = 0
     device: str = "auto"  # "auto" = cuda where available
+    deterministic: bool = False  # one order of answering environments; a resumed run is the same as one without a break
     torch_threads: int | None = None  # threads while learning; None = one or all cores, whichever is faster
     checkpoint_every_s: float = 300.0
     log_every_s: float = 10.0
@@ -83,6 +88,16 @@ class TrainConfig:
     def steps_per_rollout(self) -> int:
         """T x N."""
         return self.collect.num_envs * self.collect.rollout_steps
+
+    def for_ranks(self, local_size: int) -> TrainConfig:
+        """These settings for one of several ranks on one machine: they share its cores."""
+        if self.deterministic and not self.torch_threads:
+            self = replace(self, torch_threads=1)  # sums in another order give other numbers
+        if local_size == 1:
+            return self
+        share = max(1, (os.cpu_count() or 1) // local_size)
+        collect = replace(self.collect, num_workers=self.collect.num_workers or share)
+        return replace(self, torch_threads=self.torch_threads or share, collect=collect)
 
     def check(self) -> None:
         """Raise ValueError with one sentence for the first setting that cannot work: its key on the command line (where
@@ -112,6 +127,11 @@ class TrainConfig:
             raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
         if c.mode not in MODES:
             raise ValueError(f"trainer.mode={c.mode} is not one of {', '.join(MODES)}.")
+        if c.preemption not in PREEMPTION:
+            raise ValueError(f"trainer.preemption={c.preemption} is not one of {', '.join(PREEMPTION)}.")
+        for key, value in {"preemption_fraction": c.preemption_fraction, "preemption_min_share": c.preemption_min_share}.items():
+            if not 0 < value <= 1:
+                raise ValueError(f"trainer.{key}={value} must lie in (0, 1].")
         if c.overlap != (c.mode == "hts") and c.mode != "ver":
             raise ValueError(f"trainer.overlap={str(c.overlap).lower()} is not possible with trainer={c.mode}: " + (
                 "hts overlaps by definition; without it, that is trainer=nover." if c.mode == "hts" else

@@ -7,6 +7,7 @@ import pickle
 import selectors
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, Callable
 
 import numpy as np
@@ -26,17 +27,19 @@ class WorkerError(RuntimeError):
 class Environments:
     """Worker processes, the memory shared with them, and who is stepping.
 
+    With `seed_episodes`, each environment begins by playing again the episode and actions that `replay` gives for it.
     `obs`, `final_obs` (key -> (N, ...)), `reward`, `terminated`, `truncated` (N,) are the shared slots: valid for an
     environment from the moment it is `ready` until it is stepped again. `final_obs` is the state a time limit cut off.
     """
 
-    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int):
+    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, offset: int = 0,
+                 seed_episodes: bool = False, replay: Sequence[tuple[int, np.ndarray]] = ()):
         self.config = config
         self.workers: list[WorkerProcess] = []
         self.shared: SharedArrays | None = None
         self._selector = selectors.DefaultSelector()
         try:
-            self._start(make_env, seed)
+            self._start(make_env, seed, offset, seed_episodes, tuple(replay))
         except BaseException:
             self.close()
             raise
@@ -46,14 +49,15 @@ class Environments:
         self.asked_at = np.full(n, time.monotonic())  # since when
         self.ended: dict[int, dict[str, float]] = {}  # environment -> figures of the episode its last step ended
 
-    def _start(self, make_env: Callable[[], Any], seed: int) -> None:
+    def _start(self, make_env: Callable[[], Any], seed: int, offset: int, seed_episodes: bool, replay: tuple) -> None:
         import cloudpickle
 
         count = min(self.config.num_workers or os.cpu_count() or 1, self.config.num_envs)
         blob = cloudpickle.dumps(make_env)
         shares = np.array_split(np.arange(self.config.num_envs), count)
         for i, share in enumerate(shares):
-            worker = WorkerProcess(i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path]))
+            mine = replay[share[0] : share[-1] + 1]
+            worker = WorkerProcess(i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path], seed_episodes, mine, offset))
             self.workers.append(worker)
             self._selector.register(worker.channel, selectors.EVENT_READ, worker)
         self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])

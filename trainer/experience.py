@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from trainer.collect import CollectStats, Collector
@@ -25,6 +26,10 @@ class Experience(Protocol):
 
     def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
         """The next batch. `policy` is the learner's newest, of `version` updates; the run ends in `steps_left` steps."""
+        ...
+
+    def content(self) -> dict[str, Any]:
+        """All of the experience that is not learned from yet, and how to go on from it: tensors and plain values."""
         ...
 
     def close(self) -> None:
@@ -41,6 +46,9 @@ class Alternating:
     def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
         return self.collector.collect(policy, self.rollout, version)
 
+    def content(self) -> dict[str, Any]:
+        return {"collector": self.collector.content(), "rollout": self.rollout.content(), "pending": None}
+
     def close(self) -> None:
         pass
 
@@ -48,7 +56,7 @@ class Alternating:
 class Overlapping:
     """Collects in a thread of its own; torch gives the interpreter free while it computes. On CUDA, on a stream of its own."""
 
-    def __init__(self, collector: Collector, rollout: Rollout, policy: Policy):
+    def __init__(self, collector: Collector, rollout: Rollout, policy: Policy, saved: dict[str, Any] | None = None):
         if rollout.batches != 2:
             raise ValueError("collection that overlaps learning needs a rollout with room for two batches.")
         self.collector, self.rollout = collector, rollout
@@ -57,6 +65,9 @@ class Overlapping:
         self._pending: Future[CollectStats] | None = None
         self._cuda = collector.device.type == "cuda"
         self._stream = torch.cuda.Stream(collector.device) if self._cuda else None
+        if saved and saved["pending"]:
+            done = CollectStats(rows=rollout.batch, step_s=np.zeros(rollout.num_envs), **saved["pending"])
+            self._pending = self._thread.submit(lambda: done)
 
     def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
         if self._pending is None:
@@ -84,6 +95,11 @@ class Overlapping:
             self._stream.synchronize()
         return stats
 
+    def content(self) -> dict[str, Any]:
+        done = self._pending.result() if self._pending else None  # the collector must be between two rollouts
+        pending = {"steps": done.steps, "episodes": done.episodes, "batches": done.batches} if done else None
+        return {"collector": self.collector.content(), "rollout": self.rollout.content(), "pending": pending}
+
     def close(self) -> None:
-        self.collector.cancelled = True
+        self.collector.cancel()
         self._thread.shutdown(wait=True)

@@ -12,33 +12,45 @@ import torch
 from trainer import checkpoint, ppo
 from trainer.collect import CollectStats, Collector
 from trainer.config import TrainConfig
+from trainer.divergence import GoodState, check_finite
+from trainer.launch import Place
 from trainer.policy import Policy
+from trainer.ranks import Ranks
 from trainer.rollout import Rollout
 
 
 class Learner:
     """Policy, optimiser and counters, and how they change by one update."""
 
-    def __init__(self, config: TrainConfig, collector: Collector, device: torch.device):
+    def __init__(self, config: TrainConfig, collector: Collector, device: torch.device, ranks: Ranks | None = None):
         self.config, self.device = config, device
+        self.ranks = ranks or Ranks(Place())
         self.spaces = (collector.observation_space, collector.action_space)
         torch.manual_seed(config.seed)
         self.policy = Policy(*self.spaces, config.policy).to(device)
+        self.evaluate = self.ranks.evaluator(self.policy)
         self.entropy_coef = ppo.EntropyCoefficient(config.ppo, device)
         self.optimizer = ppo.make_optimizer(self.policy, self.entropy_coef, config.ppo)
-        self.rng = np.random.default_rng([config.seed, 1])
+        self.rng = np.random.default_rng([config.seed, 1, self.ranks.rank])
         self.steps = self.updates = self.episodes = 0
         self.seconds = 0.0
         self.learn_s = 0.0  # of the last update
+        self.batch: np.ndarray | None = None  # the rows it learned from
 
     def update(self, rollout: Rollout, collected: CollectStats) -> dict[str, float]:
-        """Learn from a batch."""
+        """Learn from a batch; if that fails, this learner is as it was before. The steps are counted by the loop, which knows those of all ranks."""
         started = time.perf_counter()
+        good, self.batch = GoodState(self), collected.rows
         rate = ppo.scheduled_rate(self.config.ppo, self.steps / self.config.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng, collected.rows)
-        self.steps += collected.steps
+        try:
+            stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng, collected.rows,
+                               self.ranks, self.evaluate)
+            check_finite(self.policy)
+        except BaseException:
+            good.put_back(self)
+            raise
         self.updates += 1
         self.learn_s = time.perf_counter() - started
         return stats | {"learning_rate": rate}
@@ -50,7 +62,7 @@ class Learner:
             "log_alpha": self.entropy_coef.log_alpha.detach().cpu(),
             "counters": {"steps": self.steps, "updates": self.updates, "episodes": self.episodes, "seconds": self.seconds},
             "torch_rng": torch.get_rng_state(),
-            "numpy_rng": _plain_rng(self.rng),
+            "numpy_rng": plain_rng(self.rng),
             "train_config": _plain(asdict(self.config)),
             "meta": meta,
         }
@@ -68,7 +80,13 @@ class Learner:
         for name, value in content["counters"].items():
             setattr(self, name, value)
         torch.set_rng_state(content["torch_rng"])
-        self.rng.bit_generator.state = _state_from_plain(content["numpy_rng"])
+        saved = content.get("ranks", [])
+        if len(saved) == self.ranks.size:
+            self.rng = rng_from_plain(saved[self.ranks.rank]["numpy_rng"])
+        else:  # written by another number of ranks, or on the way out of a failure
+            self.rng = rng_from_plain(content["numpy_rng"])
+            if self.ranks.rank:
+                self.rng = np.random.default_rng([self.config.seed, 1, self.ranks.rank, self.updates])
 
 
 def _plain(value: Any) -> Any:
@@ -78,13 +96,16 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def _plain_rng(rng: np.random.Generator) -> dict[str, Any]:
+def plain_rng(rng: np.random.Generator) -> dict[str, Any]:
     """State of a PCG64 generator; its 128-bit integers as strings."""
     state = rng.bit_generator.state
     return {"state": str(state["state"]["state"]), "inc": str(state["state"]["inc"]),
             "has_uint32": int(state["has_uint32"]), "uinteger": int(state["uinteger"])}
 
 
-def _state_from_plain(plain: dict[str, Any]) -> dict[str, Any]:
-    return {"bit_generator": "PCG64", "state": {"state": int(plain["state"]), "inc": int(plain["inc"])},
-            "has_uint32": plain["has_uint32"], "uinteger": plain["uinteger"]}
+def rng_from_plain(plain: dict[str, Any]) -> np.random.Generator:
+    """The generator whose state a checkpoint holds."""
+    rng = np.random.default_rng()
+    rng.bit_generator.state = {"bit_generator": "PCG64", "state": {"state": int(plain["state"]), "inc": int(plain["inc"])},
+                               "has_uint32": plain["has_uint32"], "uinteger": plain["uinteger"]}
+    return rng

@@ -16,10 +16,13 @@ import torch
 from trainer import checkpoint
 from trainer.collect import Collector
 from trainer.config import TrainConfig
+from trainer.divergence import NonFinite, write_dump
 from trainer.experience import Alternating, Overlapping
 from trainer.learner import Learner
 from trainer.policy import Policy, observation_shapes
-from trainer.record import Observer, Record
+from trainer.ranks import Ranks
+from trainer.ranks import join as ranks_of_this_run
+from trainer.record import Observer, Record, Report
 from trainer.rollout import Rollout
 from trainer.threads import LearnThreads
 
@@ -45,41 +48,100 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     nothing is written. resume_from: a checkpoint to continue. observers: called with (step, metrics) about every
     `config.log_every_s`. meta: plain values kept in the checkpoints.
 
+    Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks.py).
+
     SIGINT and SIGTERM finish the update under way, save and return; a second one stops at once.
     Raises ValueError for a setting that cannot work, WorkerError when an environment worker fails, NonFiniteLoss when the
-    policy diverges; the last good checkpoint is on disk in each case.
+    policy diverges, RankError when another rank died or failed; the last good checkpoint is on disk in each case.
     """
     config.check()
-    device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device)
-    content = checkpoint.load_checkpoint(resume_from) if resume_from is not None else None
+    with ranks_of_this_run(config.device) as ranks:
+        return _train(make_env, config, run_dir, resume_from, observers, meta or {}, ranks)
+
+
+def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.PathLike | None,
+           resume_from: str | os.PathLike | None, observers: tuple[Observer, ...], meta: dict[str, Any], ranks: Ranks) -> TrainResult:
+    config, device = config.for_ranks(ranks.local_size), _device(config.device, ranks.local_rank)
+    first = ranks.rank == 0  # reads and writes; the others are told
+    content = ranks.from_first(checkpoint.load_checkpoint(resume_from) if first and resume_from is not None else None)
     done = content["counters"]["steps"] if content else 0
-    worker_seed = int(np.random.SeedSequence([config.seed, done]).generate_state(1)[0])  # a resumed run sees new episodes
+    saved = _saved_by(ranks, content) if config.deterministic else None
+    # A resumed run sees new episodes, unless it is to be the same as one without a break.
+    worker_seed = int(np.random.SeedSequence([config.seed, 0 if config.deterministic else done]).generate_state(1)[0])
     with ExitStack() as stack:
         threads = stack.enter_context(LearnThreads(config.torch_threads))
-        collector = stack.enter_context(Collector(make_env, config.collect, worker_seed, device))
+        collector = stack.enter_context(Collector(make_env, config.collect, worker_seed, device, ranks.rank, config.deterministic,
+                                                  saved and saved["collector"]))
         stop = stack.enter_context(_stop_on_signal())
-        learner = Learner(config, collector, device)
+        ranks.on_death(collector.cancel)
+        learner = Learner(config, collector, device, ranks)
         if content:
             learner.restore(content)
-        record = Record(learner, config, Path(run_dir) if run_dir is not None else None, observers, meta or {})
-        collector.begin_states(learner.policy)
+        collector.preemption = ranks.preemption(config)
+        collector.begin_states(learner.policy, saved and saved["collector"])
         rollout = Rollout(config.collect.num_envs, config.steps_per_rollout, observation_shapes(learner.spaces[0]),
                           learner.policy.action_size, learner.policy.discrete, learner.policy.state_size, device,
                           batches=2 if config.collect.overlap else 1)
-        experience = Overlapping(collector, rollout, learner.policy) if config.collect.overlap else Alternating(collector, rollout)
+        if saved:
+            rollout.restore(saved["rollout"])
+        experience = (Overlapping(collector, rollout, learner.policy, saved) if config.collect.overlap
+                      else Alternating(collector, rollout))
         stack.callback(experience.close)
+        run_dir = ranks.from_first(Path(run_dir) if run_dir is not None else None)
+        record = Record(learner, experience, config, run_dir if first else None, observers if first else (), meta,
+                        content.get("window", ()) if content else ())
         try:
-            while learner.steps < config.steps and not stop.signal:
+            ended = None
+            while learner.steps < config.steps and not ended:
                 collected = experience.next(learner.policy, learner.updates, config.steps - learner.steps)
                 with threads.learning():
                     learned = learner.update(rollout, collected)
-                record.after_update(collected, learned)
+                everyone = ranks.gather(Report.of(collected, learner.learn_s, stop.signal, record.save_is_due()))
+                if collector.preemption:
+                    collector.preemption.prepare(everyone)
+                record.after_update(everyone, learned)
+                ended = next((report.signal for report in everyone if report.signal), None)
+            record.save()
+        except NonFinite as error:
+            record.save_quietly()
+            raise _with_dump(error, run_dir, learner, rollout) from error
         except BaseException:
             record.save_quietly()
             raise
-        record.save()
-        reason = "complete" if learner.steps >= config.steps else stop.signal
+        reason = "complete" if learner.steps >= config.steps else ended
         return TrainResult(learner.policy, learner.steps, reason, record.saved, record.history)
+
+
+def _saved_by(ranks: Ranks, content: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What this rank saved of its environments and experience in a deterministic run."""
+    if content is None:
+        return None
+    saved = content.get("ranks", [])
+    if len(saved) != ranks.size or "collector" not in saved[ranks.rank]:
+        raise checkpoint.CheckpointError(
+            f"this checkpoint cannot be continued with deterministic=true: it was written by {max(1, len(saved))} rank(s) "
+            f"{'with' if saved and 'collector' in saved[0] else 'without'} deterministic=true, this run has {ranks.size}.")
+    return saved[ranks.rank]
+
+
+def _with_dump(error: NonFinite, run_dir: Path | None, learner: Learner, rollout: Rollout) -> NonFinite:
+    """The error, with the name of the file that reproduces it; of its own kind."""
+    if run_dir is None or learner.batch is None:
+        return type(error)(f"{error}; the learner is as it was after update {learner.updates}.")
+    try:
+        path = write_dump(run_dir, learner, rollout, error)
+    except (OSError, RuntimeError) as problem:
+        return type(error)(f"{error}; a dump of it could not be written ({problem}).")
+    return type(error)(f"{error} in update {learner.updates + 1}; python -m trainer.divergence {path} repeats it.")
+
+
+def _device(name: str, local_rank: int) -> torch.device:
+    """The device that `name` means; several ranks of one machine take one GPU each."""
+    if name not in ("auto", "cuda"):
+        return torch.device(name)
+    if not torch.cuda.is_available() and name == "auto":
+        return torch.device("cpu")
+    return torch.device("cuda", local_rank % max(1, torch.cuda.device_count()))
 
 
 class _Stop:

@@ -125,6 +125,8 @@ class Policy(nn.Module):
         entropy = distributions.gaussian_entropy(log_std).expand(len(value))
         return distributions.gaussian_log_prob(action, params, log_std), entropy, value
 
+    forward = evaluate  # what DistributedDataParallel calls
+
     def _features(self, obs: dict[str, Tensor], previous: Tensor) -> Tensor:
         parts = [obs[k].flatten(1) for k in self.vector_keys]
         parts += [self.encoders[k](obs[k] * s if (s := self.image_scale[k]) != 1 else obs[k]) for k in self.image_keys]

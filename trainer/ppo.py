@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any, Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trainer.config import PPOConfig
+from trainer.divergence import NonFinite
+from trainer.launch import Place
 from trainer.policy import Policy
+from trainer.ranks import Ranks
 from trainer.returns import gae, importance_weights
-from trainer.rollout import Rollout
+from trainer.rollout import Batch, Rollout
 from trainer.sequences import Sequences, find_sequences, mini_batches
 
 
-class NonFiniteLoss(RuntimeError):
-    """The loss became NaN or infinite; parameters were left as they were before that mini-batch."""
+class NonFiniteLoss(NonFinite):
+    """The loss or its gradient became NaN or infinite."""
 
 
 def policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, weight: Tensor, clip: float) -> tuple[Tensor, Tensor]:
@@ -95,9 +99,15 @@ def scheduled_rate(config: PPOConfig, progress: float) -> float:
 
 
 def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: EntropyCoefficient, rollout: Rollout,
-           config: PPOConfig, rng: np.random.Generator, batch: np.ndarray | None = None) -> dict[str, float]:
+           config: PPOConfig, rng: np.random.Generator, batch: np.ndarray | None = None,
+           ranks: Ranks | None = None, evaluate: Callable[..., Any] | None = None) -> dict[str, float]:
     """Learn from the rows `batch` of `rollout`, by default those that are closed: returns, then epochs over shuffled
-    mini-batches. Gives mean statistics."""
+    mini-batches. Gives mean statistics.
+
+    On several ranks, `evaluate` is `policy.evaluate` with gradients that are averaged over `ranks` (Ranks.evaluator).
+    """
+    ranks = ranks or Ranks(Place())
+    evaluate = evaluate or policy.evaluate
     device = rollout.log_prob.device
     batch = rollout.closed[: rollout.num_closed] if batch is None else batch
     order, starts = find_sequences(rollout.env[batch], rollout.step[batch], rollout.starts_episode[batch])
@@ -114,11 +124,12 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
         for positions, lengths in mini_batches(starts, len(rows), config.mini_batches, rng):
             where = torch.from_numpy(positions).to(device)
             first = np.cumsum(lengths) - lengths
-            kl = _learn(policy, optimizer, entropy_coef, rollout.gather(rows[positions], rows[positions[first]]),
+            kl = _learn(policy, evaluate, ranks, optimizer, entropy_coef, rollout.gather(rows[positions], rows[positions[first]]),
                         Sequences(lengths, device), advantages[where], targets[where], weights[where], config, stats)
-            if config.target_kl is not None and kl > config.target_kl:
-                stop = True
-                break
+            if config.target_kl is not None:
+                stop = float(ranks.average_(torch.tensor(kl, device=device))) > config.target_kl
+                if stop:
+                    break
         epochs_done += 1
         if stop:
             break
@@ -131,21 +142,34 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
     }
 
 
-def _learn(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: EntropyCoefficient, batch, sequences: Sequences,
-           advantage: Tensor, target: Tensor, weight: Tensor, config: PPOConfig, stats: UpdateStats) -> float:
+def normalized(advantage: Tensor, ranks: Ranks) -> Tensor:
+    """To zero mean and unit variance over the mini-batches of all ranks. (M,) -> (M,)."""
+    if ranks.size == 1:
+        return (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    x = advantage.double()
+    count, total, squares = ranks.average_(torch.stack([torch.ones_like(x).sum(), x.sum(), x.square().sum()])) * ranks.size
+    mean = total / count
+    std = ((squares - count * mean.square()) / (count - 1)).clamp(min=0).sqrt()
+    return ((x - mean) / (std + 1e-8)).to(advantage.dtype)
+
+
+def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer: torch.optim.Optimizer,
+           entropy_coef: EntropyCoefficient, batch: Batch, sequences: Sequences, advantage: Tensor, target: Tensor,
+           weight: Tensor, config: PPOConfig, stats: UpdateStats) -> float:
     """One gradient step. Returns the approximate KL divergence from the acting policy."""
     if config.normalize_advantages:
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-    log_prob, entropy, value = policy.evaluate(batch.obs, batch.previous, batch.action, sequences, batch.state)
+        advantage = normalized(advantage, ranks)
+    log_prob, entropy, value = evaluate(batch.obs, batch.previous, batch.action, sequences, batch.state)
     surrogate, ratio = policy_loss(log_prob, batch.log_prob, advantage, weight, config.clip)
     value_error = value_loss(value, target, weight)
     loss = surrogate + config.value_coef * value_error + entropy_coef.loss(entropy, weight)
     optimizer.zero_grad(set_to_none=True)
-    loss.backward()
+    loss.backward()  # averages the policy's gradients over ranks
+    ranks.average_(entropy_coef.log_alpha.grad)
     norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm or math.inf)
     if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
         optimizer.zero_grad(set_to_none=True)
-        raise NonFiniteLoss(f"the loss became {loss.item()} (gradient norm {norm.item()}).")
+        raise NonFiniteLoss(f"the loss became {loss.item()} (gradient norm {norm.item()})")
     optimizer.step()
     entropy_coef.clamp()
     with torch.no_grad():

@@ -5,16 +5,33 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 
 from trainer import checkpoint
 from trainer.collect import CollectStats
 from trainer.config import TrainConfig
-from trainer.learner import Learner
+from trainer.experience import Experience
+from trainer.learner import Learner, plain_rng
+
+
+@dataclass
+class Report:
+    """What one rank tells the others after every update."""
+
+    collected: CollectStats  # without its rows, which mean nothing elsewhere
+    batch_steps: int  # steps that were learned from, those of an earlier rollout included
+    learn_s: float
+    signal: str | None  # that asks the run to stop
+    save: bool  # this rank finds that a checkpoint is due
+
+    @staticmethod
+    def of(collected: CollectStats, learn_s: float, signal: str | None, save: bool) -> Report:
+        return Report(replace(collected, rows=np.empty(0, np.int64)), len(collected.rows), learn_s, signal, save)
 
 
 class Observer(Protocol):
@@ -26,12 +43,13 @@ class Observer(Protocol):
 class Record:
     """Keeps the history of a run, tells observers, writes checkpoints."""
 
-    def __init__(self, learner: Learner, config: TrainConfig, run_dir: Path | None, observers: tuple[Observer, ...],
-                 meta: dict[str, Any]):
+    def __init__(self, learner: Learner, experience: Experience, config: TrainConfig, run_dir: Path | None,
+                 observers: tuple[Observer, ...], meta: dict[str, Any], window: Sequence[dict[str, float]] = ()):
+        self.experience = experience
         self.learner, self.config, self.run_dir, self.observers, self.meta = learner, config, run_dir, observers, meta
         self.history: list[dict[str, float]] = []
         self.saved: Path | None = None
-        self._window: deque[dict[str, float]] = deque(maxlen=config.episode_window)
+        self._window: deque[dict[str, float]] = deque(window, maxlen=config.episode_window)
         self._started = time.perf_counter()
         self._before = learner.seconds
         self._logged_at = self._saved_at = self._started
@@ -39,18 +57,26 @@ class Record:
         self._saved_steps = -1
         self._times: dict[str, float] = {}
 
-    def after_update(self, collected: CollectStats, learned: dict[str, float]) -> None:
+    def save_is_due(self) -> bool:
+        return time.perf_counter() - self._saved_at >= self.config.checkpoint_every_s
+
+    def after_update(self, everyone: list[Report], learned: dict[str, float]) -> None:
+        """Count what all ranks collected; log and save at their intervals. The first report is of the rank that writes."""
         now = time.perf_counter()
+        collected = everyone[0].collected
         self.learner.seconds = self._before + now - self._started
-        self.learner.episodes += len(collected.episodes)
-        self._window.extend(collected.episodes)
+        for report in everyone:
+            self.learner.steps += report.collected.steps
+            self.learner.episodes += len(report.collected.episodes)
+            self._window.extend(report.collected.episodes)
+        learned = learned | {"fresh_fraction": sum(r.collected.steps for r in everyone) / sum(r.batch_steps for r in everyone)}
         spent = {"collect_s": collected.seconds, "wait_s": collected.wait_s, "inference_s": collected.inference_s,
                  "storage_s": collected.storage_s, "learn_s": self.learner.learn_s, "batches": collected.batches}
         for k, v in spent.items():
             self._times[k] = self._times.get(k, 0.0) + v
         if now - self._logged_at >= self.config.log_every_s or self.learner.steps >= self.config.steps or not self.history:
             self._log(now, learned)
-        if now - self._saved_at >= self.config.checkpoint_every_s:
+        if everyone[0].save:
             self.save()
 
     def _log(self, now: float, learned: dict[str, float]) -> None:
@@ -71,20 +97,27 @@ class Record:
         self._logged_at, self._logged_steps = now, self.learner.steps
 
     def save(self) -> None:
-        """Write a checkpoint; a disk that is full is a warning, the run goes on and tries again later."""
+        """Write a checkpoint, together with all ranks, of which the first writes; a disk that is full is a warning, the run
+        goes on and tries again later."""
+        own = {"numpy_rng": plain_rng(self.learner.rng)} | (self.experience.content() if self.config.deterministic else {})
+        self._write(self.learner.ranks.gather(own))
+
+    def _write(self, of_ranks: list[dict[str, Any]]) -> None:
         self._saved_at = time.perf_counter()
         if self.run_dir is None or self.learner.steps == self._saved_steps:
             return
+        content = self.learner.content(self.meta) | {"ranks": of_ranks, "window": list(self._window)}
         try:
-            self.saved = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, self.learner.content(self.meta))
+            self.saved = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, content)
             self._saved_steps = self.learner.steps
         except OSError as error:
             logging.getLogger(__name__).warning("checkpoint not written (%s); the previous one is intact, training goes on.", error)
 
     def save_quietly(self) -> None:
-        """On the way out of a failure: keep what was learned, if it is sound, and let the failure speak."""
+        """On the way out of a failure: keep what was learned and let the failure speak. Not in a deterministic run, which goes
+        on exactly from the last checkpoint that knows of the environments."""
         try:
-            if self.learner.updates and all(torch.isfinite(p).all() for p in self.learner.policy.parameters()):
-                self.save()
+            if self.learner.updates and not self.config.deterministic:
+                self._write([])
         except Exception:  # the failure that brought us here matters more
             pass

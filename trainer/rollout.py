@@ -13,6 +13,7 @@ batches, one is collected while the other is learned from.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -134,8 +135,38 @@ class Rollout:
             state=self.state.index_select(0, torch.from_numpy(first).to(device)),
         )
 
+    def content(self) -> dict[str, Any]:
+        """What must outlive a restart: the open rows and, with room for two batches, the newest batch. As tensors."""
+        is_open = self.open_row[self.open_row != NO_ROW]
+        batch = self.batch if self.batches == 2 else np.empty(0, np.int64)
+        rows = np.concatenate([is_open, batch])
+        fields = {k: v[torch.from_numpy(rows).to(v.device)].cpu() for k, v in self.tensors().items()}
+        fields |= {k: torch.from_numpy(v[rows]) for k, v in self.arrays().items()}
+        return {"fields": fields, "open": len(is_open), "env_steps": torch.from_numpy(self.env_steps.copy())}
+
+    def restore(self, content: dict[str, Any]) -> None:
+        """The inverse of `content`; row numbers may differ, which matters to nothing."""
+        fields, count = content["fields"], content["open"]
+        total = len(fields["log_prob"])
+        for k, tensor in self.tensors().items():
+            tensor[:total] = fields[k].to(tensor.device)
+        for k, array in self.arrays().items():
+            array[:total] = fields[k].numpy()
+        self.open_row[:] = NO_ROW
+        self.open_row[self.env[:count]] = np.arange(count)
+        self.batch = np.arange(count, total)
+        self.env_steps[:] = content["env_steps"].numpy()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The fields on the device, by name."""
+        fields = {"previous": self.previous, "action": self.action, "log_prob": self.log_prob, "state": self.state}
+        return {f"obs/{k}": v for k, v in self.obs.items()} | fields
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The fields on the CPU that describe rows, by name."""
+        return {k: getattr(self, k) for k in ("value", "reward", "next_value", "env", "step", "starts_episode", "version")}
+
     def nbytes(self) -> int:
         """Memory of all fields, in bytes."""
-        tensors = [*self.obs.values(), self.previous, self.action, self.log_prob, self.state]
-        arrays = [self.value, self.reward, self.next_value, self.env, self.step, self.starts_episode, self.version]
+        tensors, arrays = self.tensors().values(), self.arrays().values()
         return sum(t.numel() * t.element_size() for t in tensors) + sum(a.nbytes for a in arrays)

@@ -22,7 +22,7 @@ class LearnThreads:
     """Context for a training run; `with threads.learning():` surrounds each update. `fixed` ends the measuring."""
 
     def __init__(self, fixed: int | None):
-        cores = os.cpu_count() or 1
+        cores = min(os.cpu_count() or 1, _omp_threads())
         self.choices = [fixed] if fixed else sorted({1, cores})
         self.seconds = dict.fromkeys(self.choices, 0.0)  # of the last update with each
         self.updates = 0
@@ -56,3 +56,9 @@ class LearnThreads:
             torch.set_num_threads(1)
             self.seconds[threads] = time.perf_counter() - start
             self.updates += 1
+
+
+def _omp_threads() -> int:
+    """The limit that the user set with OMP_NUM_THREADS; a large number without one."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdigit() and int(first) else 1 << 16

@@ -40,6 +40,9 @@ class Setup:
     num_envs: int
     seed: int
     sys_path: list[str]
+    seed_episodes: bool = False  # every episode has its own seed, so that it can be played again (deterministic=true)
+    replay: tuple = ()  # per environment: number of its episode, actions (L, ...) that it has taken in it
+    offset: int = 0  # number of this rank's first environment among those of all ranks: no two have the same seed
 
 
 class WorkerProcess:
@@ -146,10 +149,14 @@ class Worker:
         self.first_action = int(getattr(self.envs[0].action_space, "start", 0))  # of a Discrete space
         self.returns = [0.0] * setup.num_envs
         self.lengths = [0] * setup.num_envs
+        self.episodes = [episode for episode, _ in setup.replay] or [0] * setup.num_envs
 
     def run(self) -> None:
         for e in range(len(self.envs)):
-            self._reset(e, int(np.random.SeedSequence([self.setup.seed, self.setup.first_env + e]).generate_state(1)[0]))
+            self._reset(e, first=True)
+            for action in self.setup.replay[e][1] if self.setup.replay else ():
+                self.action[e] = action
+                self._step(e)
             self._announce([e])
         queue: deque[int] = deque()
         while True:
@@ -189,14 +196,20 @@ class Worker:
                 self._write(self.final_obs, e, obs)
             episode = {"return": self.returns[e], "length": self.lengths[e], **info.get("metrics", {})}
             self.channel.send(MESSAGE, pickle.dumps(("episode", self.setup.first_env + e, episode)))
-            self._reset(e, None)
+            self.episodes[e] += 1
+            self._reset(e)
         else:
             self._write(self.obs, e, obs)
         self.step_s[e] = time.perf_counter() - start
 
-    def _reset(self, e: int, seed: int | None) -> None:
+    def _reset(self, e: int, first: bool = False) -> None:
+        """Begin an episode. An environment is seeded once; or, to be able to repeat episodes, in each."""
+        number = [self.setup.seed, self.setup.offset + self.setup.first_env + e]
+        if self.setup.seed_episodes:
+            number.append(self.episodes[e])
+        seeded = first or self.setup.seed_episodes
         try:
-            obs, _ = self.envs[e].reset(seed=seed)
+            obs, _ = self.envs[e].reset(seed=int(np.random.SeedSequence(number).generate_state(1)[0]) if seeded else None)
         except Exception:
             raise EnvironmentFailure(self._where(e, "reset"), traceback.format_exc()) from None
         self.returns[e], self.lengths[e] = 0.0, 0

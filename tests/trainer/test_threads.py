@@ -10,6 +10,7 @@ from trainer.threads import PROBE_EVERY, LearnThreads
 def test_the_faster_choice_wins_and_the_other_is_looked_at_again(monkeypatch, fastest):
     clock = [0.0]
     monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
     used = []
     with LearnThreads(None) as threads:
@@ -27,3 +28,11 @@ def test_a_fixed_number_is_used_and_restored():
     with LearnThreads(3) as threads, threads.learning():
         assert torch.get_num_threads() == 3
     assert torch.get_num_threads() == before
+
+
+def test_omp_num_threads_is_a_limit(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert LearnThreads(None).choices == [1]
+    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")
+    assert LearnThreads(None).choices == [1, 4]

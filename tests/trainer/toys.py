@@ -112,3 +112,39 @@ class Broken:
 
     def __init__(self):
         raise RuntimeError("no such home")
+
+
+class Paced(Pointer):
+    """A Pointer whose steps take a given time."""
+
+    def __init__(self, step_s: float):
+        super().__init__()
+        self.step_s = step_s
+
+    def step(self, action):
+        time.sleep(self.step_s)
+        return super().step(action)
+
+
+class Uneven(gym.Env):
+    """Everything about an episode follows from its seed: observations, length, how it ends; its speed is random."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.length = 0, int(self.np_random.integers(1, 20))
+        self.ends_by_limit = bool(self.np_random.random() < 0.5)
+        self.place = self.np_random.normal(size=2)
+        return self._obs(), {}
+
+    def _obs(self):
+        return np.array([*self.place, self.t], np.float32)
+
+    def step(self, action):
+        time.sleep(0.0005 * np.random.random())
+        self.t += 1
+        self.place += 0.3 * np.asarray(action) + 0.1 * self.np_random.normal(size=2)
+        over = self.t >= self.length
+        return self._obs(), -float(np.abs(self.place).sum()), over and not self.ends_by_limit, over and self.ends_by_limit, {}

@@ -1,0 +1,136 @@
+"""What the ranks of tests/trainer/test_ranks.py run: `python -m tests.trainer.rank_jobs <job> <directory>`."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tests.trainer.toys import Paced, Pointer
+from trainer import launch, ppo, ranks
+from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+from trainer.learner import Learner
+from trainer.loop import train
+from trainer.policy import Policy
+from trainer.rollout import Rollout
+from trainer.watch import RankError
+
+POLICY = PolicyConfig(encoder=None, hidden_size=8, body_size=16)
+LEARN = PPOConfig(learning_rate=3e-3, epochs=2, mini_batches=2, entropy_coef=1e-3, entropy_target=0.0)
+
+
+def fingerprint(policy: torch.nn.Module) -> str:
+    return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in policy.parameters())).hexdigest()
+
+
+def recording() -> list[dict]:
+    """Every update of this process: fingerprint of the parameters, new steps, size of the batch."""
+    seen: list[dict] = []
+    update = Learner.update
+
+    def recorded(self, rollout, collected):
+        result = update(self, rollout, collected)
+        fresh = rollout.version[collected.rows] == self.updates - 1
+        seen.append({"parameters": fingerprint(self.policy), "steps": collected.steps, "batch": len(collected.rows),
+                     "distinct": len(set(collected.rows)), "fresh": int(fresh.sum()), "alpha": self.entropy_coef.log_alpha.item()})
+        return result
+
+    Learner.update = recorded
+    return seen
+
+
+def config(mode: str, steps: int, **collect) -> TrainConfig:
+    overlap = mode in ("hts", "ver+overlap")
+    settings = dict(mode=mode.split("+")[0], overlap=overlap, num_envs=4, num_workers=1, rollout_steps=16)
+    return TrainConfig(steps=steps, log_every_s=1e-6, torch_threads=1, policy=POLICY, ppo=LEARN, collect=CollectConfig(**settings | collect))
+
+
+def identical(out: Path, mode: str = "ver") -> None:
+    """A few updates; each rank writes what it saw."""
+    here, seen, rows = launch.place(), recording(), []
+    result = train(Pointer, config(mode, 64 * 5 * here.size), out, observers=(lambda step, metrics: rows.append(step),))
+    (out / f"{mode}_{here.rank}.json").write_text(json.dumps({"updates": seen, "steps": result.steps, "reason": result.reason, "logged": rows}))
+
+
+def ordered(out: Path) -> None:
+    """A run whose order is fixed: what it learned."""
+    fixed = config("nover", 64 * 4, min_batch=4, max_wait_s=60.0)
+    joined = launch.place().launched
+    result = train(Pointer, fixed, out / f"run_{joined}")
+    (out / f"ordered_{joined}").write_text(fingerprint(result.policy))
+
+
+def filled(envs: range, policy: Policy) -> Rollout:
+    """A rollout of 16 steps of some environments; the data of an environment depend on its number alone."""
+    n, rollout = len(envs), Rollout(len(envs), 16 * len(envs), {"obs": (3,)}, 2, False, policy.state_size, torch.device("cpu"))
+    rngs = [np.random.default_rng([9, e]) for e in envs]
+    draw = lambda size: torch.from_numpy(np.stack([r.normal(size=size) for r in rngs])).float()  # noqa: E731
+    rollout.begin()
+    for t in range(17):
+        if t:
+            rollout.close(np.arange(n), draw(()).numpy(), draw(()).numpy())
+        rollout.open(np.arange(n), {"obs": draw(3)}, draw(2), draw(policy.state_size), draw(2), draw(()) - 2, draw(()).numpy(), np.full(n, t % 5 == 0), 0)
+    return rollout
+
+
+def fixed(out: Path) -> None:
+    """Updates on given experience, 4 environments in all, shared among the ranks."""
+    import gymnasium as gym
+
+    torch.manual_seed(0)
+    box = lambda n: gym.spaces.Box(-1, 1, (n,), np.float32)  # noqa: E731
+    policy = Policy(box(3), box(2), POLICY)
+    learn = PPOConfig(learning_rate=1e-3, epochs=3, mini_batches=1, entropy_coef=1e-2, entropy_target=5.0, target_kl=10.0)
+    coef = ppo.EntropyCoefficient(learn, torch.device("cpu"))
+    optimizer = ppo.make_optimizer(policy, coef, learn)
+    with ranks.join("cpu") as all_ranks:
+        share = 4 // all_ranks.size
+        rollout = filled(range(all_ranks.rank * share, (all_ranks.rank + 1) * share), policy)
+        evaluate = all_ranks.evaluator(policy)
+        for _ in range(2):
+            ppo.update(policy, optimizer, coef, rollout, learn, np.random.default_rng(0), None, all_ranks, evaluate)
+        torch.save({"policy": policy.state_dict(), "alpha": coef.log_alpha.detach()}, out / f"fixed_{all_ranks.size}_{all_ranks.rank}.pt")
+
+
+def forever(out: Path) -> None:
+    """Train until something ends it; say what, unless another rank does."""
+    here = launch.place()
+    import os
+
+    (out / f"pid_{here.rank}").write_text(str(os.getpid()))
+    try:
+        long = config("ver", 10**9)
+        train(Pointer, TrainConfig(**{**vars(long), "checkpoint_every_s": 0.2}), out, observers=(lambda step, _: (out / "step").write_text(str(step)),))
+    except RankError as error:
+        if not error.told_elsewhere:
+            print(error, file=sys.stderr)
+        sys.exit(1)
+
+
+def failing(out: Path) -> None:
+    """One environment of rank 1 raises; the message is rank 0's to tell."""
+    from tests.trainer.toys import Faulty
+
+    here = launch.place()
+    try:
+        train(functools.partial(Faulty, "raise", at=100) if here.rank == 1 else Pointer, config("ver", 10**9), out)
+    except Exception as error:
+        if not getattr(error, "told_elsewhere", False):
+            print(error, file=sys.stderr)
+        sys.exit(1)
+
+
+def preempted(out: Path, mode: str = "ver") -> None:
+    """Rank 1's environments are ten times as slow."""
+    here, seen = launch.place(), recording()
+    train(functools.partial(Paced, 0.001 if here.rank == 0 else 0.02), config(mode, 600), out)
+    (out / f"{mode}_{here.rank}.json").write_text(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

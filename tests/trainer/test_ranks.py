@@ -1,0 +1,139 @@
+"""Several processes that learn one policy (gloo, CPU): the same parameters everywhere, and one end for all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainer.checkpoint import list_checkpoints, load_checkpoint
+from trainer.launch import Place, first_host, place
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(size: int, job: str, out: Path, *words: str) -> list[subprocess.Popen]:
+    """`size` ranks as torchrun starts them; without ranks for size 0."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    base = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")} | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.trainer.rank_jobs", job, str(out), *words]
+    ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1",
+              "MASTER_PORT": str(port)} for r in range(size)] or [{}]
+    return [subprocess.Popen(command, env=base | rank, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+            for rank in ranks]
+
+
+def finish(processes: list[subprocess.Popen], timeout_s: float = 300.0) -> list[tuple[int, str]]:
+    """Exit status and standard error of each."""
+    deadline = time.monotonic() + timeout_s
+    try:
+        return [(p.wait(max(0.1, deadline - time.monotonic())), p.communicate()[1]) for p in processes]
+    finally:
+        for p in processes:
+            if p.poll() is None:
+                p.kill()
+
+
+def run(size: int, job: str, out: Path, *words: str) -> None:
+    ended = finish(start(size, job, out, *words))
+    assert all(code == 0 for code, _ in ended), [text[-1500:] for _, text in ended]
+
+
+@pytest.mark.parametrize("size, mode", [(2, "ver"), (4, "ver"), (2, "ver+overlap"), (2, "ddppo"), (2, "nover"), (2, "hts")])
+def test_parameters_are_identical_after_every_update(tmp_path, size, mode):
+    run(size, "identical", tmp_path, mode)
+    seen = [json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in range(size)]
+    history = [[(u["parameters"], u["alpha"]) for u in rank["updates"]] for rank in seen]
+    assert len(set(history[0])) == len(history[0]) >= 5  # every update changed them
+    assert all(h == history[0] for h in history)
+    total = sum(u["steps"] for rank in seen for u in rank["updates"])
+    assert all(rank["steps"] == total and rank["reason"] == "complete" for rank in seen)
+    assert seen[0]["logged"] and not any(rank["logged"] for rank in seen[1:]), "one rank writes"
+    assert len(list_checkpoints(tmp_path / "checkpoints")) == 1 and load_checkpoint(tmp_path)["step"] == total
+    assert len({u["steps"] for rank in seen for u in rank["updates"]}) == 1 or mode in ("ver", "ver+overlap", "ddppo")
+
+
+def test_one_rank_is_no_ranks_bit_for_bit(tmp_path):
+    run(0, "ordered", tmp_path)
+    run(1, "ordered", tmp_path)
+    assert (tmp_path / "ordered_True").read_text() == (tmp_path / "ordered_False").read_text()
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_ranks_learn_like_one_process_with_the_same_total_batch(tmp_path, size):
+    run(0, "fixed", tmp_path)
+    run(size, "fixed", tmp_path)
+    alone = torch.load(tmp_path / "fixed_1_0.pt")
+    for rank in range(size):
+        shared = torch.load(tmp_path / f"fixed_{size}_{rank}.pt")
+        assert torch.allclose(shared["alpha"], alone["alpha"], atol=1e-6)
+        for name, value in alone["policy"].items():
+            assert torch.allclose(shared["policy"][name], value, atol=1e-5), name
+
+
+@pytest.mark.parametrize("size, victim", [(2, 1), (4, 2), (2, 0)])
+def test_a_rank_that_dies_ends_all_with_one_message(tmp_path, size, victim):
+    processes = start(size, "forever", tmp_path)
+    deadline = time.monotonic() + 60
+    while not list_checkpoints(tmp_path / "checkpoints") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(int((tmp_path / f"pid_{victim}").read_text()), signal.SIGKILL)
+    started = time.monotonic()
+    ended = finish(processes, 30.0)
+    assert time.monotonic() - started < 30.0
+    assert [code for code, _ in ended] == [-signal.SIGKILL if r == victim else 1 for r in range(size)], ended
+    told = [text for _, text in ended if f"rank {victim} (" in text]
+    pid = processes[victim].pid
+    assert len(told) == 1 and told[0].count(f"pid {pid}) died") == 1, ended
+    assert all(torch.isfinite(v).all() for v in load_checkpoint(tmp_path)["policy"].values())
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_rank_that_fails_is_named_by_the_first(tmp_path):
+    ended = finish(start(2, "failing", tmp_path))
+    assert [code for code, _ in ended] == [1, 1]
+    assert "rank 1 failed: environment worker" in ended[0][1] and "the drawer fell out" in ended[0][1]
+    assert "drawer" not in ended[1][1]
+
+
+@pytest.mark.parametrize("mode", ["ver", "ver+overlap", "ddppo"])
+def test_stragglers_are_preempted(tmp_path, mode):
+    """The slow rank gives less; under VER's rule its batch is filled with its previous rollout, in DD-PPO it is smaller."""
+    run(2, "preempted", tmp_path, mode)
+    fast, slow = (json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in (0, 1))
+    assert [u["parameters"] for u in fast] == [u["parameters"] for u in slow]
+    later = [u for u in slow[2:] if u["steps"] < 64]
+    assert later and sum(u["steps"] for u in slow) < sum(u["steps"] for u in fast)
+    for u in [*fast, *slow]:
+        assert u["distinct"] == u["batch"]
+        assert u["batch"] == (u["steps"] if mode == "ddppo" else 64)
+    if mode == "ddppo":
+        assert all(u["steps"] >= 16 for u in slow), "at least a quarter of T"
+
+
+def test_torchruns_variables():
+    torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": "gpu1", "MASTER_PORT": "29500"}
+    assert place(torchrun) == Place(5, 8, 1, 4, "gpu1", 29500)
+    assert place({}) == Place() and not place({}).launched
+    with pytest.raises(ValueError, match="rank 8 of 8"):
+        place(torchrun | {"RANK": "8"})
+
+
+def test_slurms_variables():
+    srun = {"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "16",
+            "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_STEP_NODELIST": "gpu[003-004]"}
+    assert place(srun) == Place(9, 16, 1, 8, "gpu003", 24242)
+    assert place({"SLURM_JOB_ID": "1", "SLURM_NTASKS": "16", "SLURM_PROCID": "0"}) == Place(), "no srun: alone"
+    assert place(srun | {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5000"}) == Place(9, 16, 1, 8, "10.0.0.1", 5000)
+    for nodes, host in (("a,b", "a"), ("node[1,3-5]", "node1"), ("rack[01-02]-cpu,x", "rack01-cpu"), ("one", "one")):
+        assert first_host(nodes) == host

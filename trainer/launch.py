@@ -1,0 +1,64 @@
+"""Which rank this process is, from the environment variables of whoever started it. Imports nothing heavy.
+
+    torchrun --nproc-per-node=4 -m rearrange train ...        RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT
+    srun --ntasks=8 python -m rearrange train ...             SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID ...
+    submitit                                                  uses srun
+
+A process that neither started is alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+FIRST_PORT, PORTS = 20000, 20000  # of SLURM jobs: FIRST_PORT + job number modulo PORTS
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of this process among the ranks of one run."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0  # among those on this machine
+    local_size: int = 1
+    address: str | None = None  # of rank 0's machine; None: started alone
+    port: int = 0
+
+    @property
+    def launched(self) -> bool:
+        """Whether a launcher started this process, be it as the only one."""
+        return self.address is not None
+
+
+def place(environment: Mapping[str, str] = os.environ) -> Place:
+    """The place that torchrun or SLURM gave to this process. Raises ValueError if what they say makes no sense."""
+    get = environment.get
+    if {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(environment):
+        rank, size = int(get("RANK")), int(get("WORLD_SIZE"))
+        found = Place(rank, size, int(get("LOCAL_RANK", rank)), int(get("LOCAL_WORLD_SIZE", size)), get("MASTER_ADDR"), int(get("MASTER_PORT")))
+    elif int(get("SLURM_STEP_NUM_TASKS", 1)) > 1:  # set within srun only: a bare command in an allocation is alone
+        job, step = int(get("SLURM_JOB_ID", 0)), get("SLURM_STEP_ID", "0")
+        local_size = int(re.match(r"\d+", get("SLURM_STEP_TASKS_PER_NODE", "1"))[0])
+        found = Place(
+            int(get("SLURM_PROCID", 0)), int(get("SLURM_STEP_NUM_TASKS")), int(get("SLURM_LOCALID", 0)), local_size,
+            get("MASTER_ADDR") or first_host(get("SLURM_STEP_NODELIST") or get("SLURM_JOB_NODELIST") or "localhost"),
+            int(get("MASTER_PORT") or FIRST_PORT + (job + (int(step) if step.isdigit() else 0)) % PORTS),
+        )
+    else:
+        return Place()
+    if not 0 <= found.rank < found.size:
+        raise ValueError(f"this process is rank {found.rank} of {found.size} by its environment variables; ranks count from 0.")
+    return found
+
+
+def first_host(nodelist: str) -> str:
+    """The first host of a SLURM list: `gpu[003-007,9],cpu1` -> `gpu003`."""
+    match = re.match(r"([^\[,]+)(?:\[([^\]]+)\]([^,]*))?", nodelist)
+    if not match:
+        raise ValueError(f"'{nodelist}' is not a list of SLURM nodes.")
+    name, numbers, rest = match.groups()
+    return name + (re.match(r"\d+", numbers)[0] + rest if numbers else "")

@@ -1,0 +1,140 @@
+"""Notices when a rank dies, within a second, and sees to it that all others end, with one message.
+
+Every rank holds a socket to rank 0; when a process ends, however, the kernel closes its socket. Rank 0 tells the rest. A
+machine that vanishes is noticed by TCP's keep-alive (25 s). If a rank cannot leave by itself because it is stuck in a
+collective operation, it is ended from here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import socket
+import sys
+import threading
+from typing import Any, Callable
+
+GRACE_S = 10.0  # for a rank to leave by itself once another is dead
+CONNECT_TIMEOUT_S = 300.0
+
+
+class RankError(RuntimeError):
+    """Another rank died or failed. `told_elsewhere`: a rank that still lives prints the message; this one is to be silent."""
+
+    def __init__(self, message: str, told_elsewhere: bool):
+        super().__init__(message)
+        self.told_elsewhere = told_elsewhere
+
+
+class Watch:
+    """One rank's end of the sockets, in a thread of its own. `on_death` is called there, once."""
+
+    def __init__(self, rank: int, size: int, address: str, store: Any):
+        self.rank, self.size = rank, size
+        self.on_death: Callable[[], None] = lambda: None
+        self.verdict: str | None = None  # which rank died, in words
+        self.told_elsewhere = False
+        self._known, self._leaving = threading.Event(), threading.Event()
+        self._lines: dict[socket.socket, bytes] = {}
+        self._names: dict[socket.socket, str] = {}
+        self._lock = threading.Lock()
+        self._selector = selectors.DefaultSelector()
+        name = f"rank {rank} ({socket.gethostname()}, pid {os.getpid()})"
+        if rank == 0:
+            listener = socket.create_server(("", 0), backlog=size)
+            store.set("watch", f"{listener.getsockname()[1]} {name}")
+            self._accept(listener)
+        else:
+            port, hub = store.get("watch").decode().split(" ", 1)
+            self._add(socket.create_connection((address, int(port)), CONNECT_TIMEOUT_S), hub)
+            self._tell({"name": name})
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread.start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        listener.settimeout(CONNECT_TIMEOUT_S)
+        with listener:
+            for _ in range(self.size - 1):
+                self._add(listener.accept()[0], "a rank that has not told its name")
+
+    def _add(self, sock: socket.socket, name: str) -> None:
+        sock.settimeout(None)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, seconds in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+            if hasattr(socket, option):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+        self._lines[sock], self._names[sock] = b"", name
+        self._selector.register(sock, selectors.EVENT_READ)
+
+    def _run(self) -> None:
+        while self._lines and not self._leaving.is_set():
+            for key, _ in self._selector.select(1.0):
+                self._hear(key.fileobj)
+            if self.verdict is not None:
+                return self._enforce()
+
+    def _hear(self, sock: socket.socket) -> None:
+        try:
+            data = sock.recv(1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(sock)
+            return self._decide(f"{self._names[sock]} died", told_elsewhere=self.rank > 1)
+        *lines, self._lines[sock] = (self._lines[sock] + data).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if "name" in message:
+                self._names[sock] = message["name"]
+            elif "bye" in message:
+                self._drop(sock)
+            else:  # rank 0 speaks for those that live
+                self._decide(message["failed"], told_elsewhere=self.rank > 0)
+
+    def _drop(self, sock: socket.socket) -> None:
+        self._selector.unregister(sock)
+        self._lines.pop(sock)
+        sock.close()
+
+    def _decide(self, verdict: str, told_elsewhere: bool) -> None:
+        if self.verdict is None:
+            self.verdict, self.told_elsewhere = verdict, told_elsewhere
+            if self.rank == 0:
+                self._tell({"failed": verdict})
+            self.on_death()
+            self._known.set()
+
+    def _enforce(self) -> None:
+        """Wait for the main thread to leave; end the process if it does not."""
+        if not self._leaving.wait(GRACE_S):
+            if not self.told_elsewhere:
+                print(f"{self.verdict}. All ranks end; the last checkpoint is intact.", file=sys.stderr, flush=True)
+            os._exit(1)
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        with self._lock:
+            for sock in list(self._lines):
+                try:
+                    sock.sendall(json.dumps(message).encode() + b"\n")
+                except OSError:
+                    pass
+
+    def explain(self, error: BaseException, ours: bool) -> BaseException:
+        """What to raise in place of `error`: RankError if it was another rank's end that caused it. `ours`: the error is one
+        that no other rank can have caused."""
+        if ours and self.verdict is None:
+            self._tell({"failed": f"rank {self.rank} failed: {error}"})
+            return error if self.rank == 0 else RankError(str(error), told_elsewhere=True)
+        if self._known.wait(0.0 if isinstance(error, KeyboardInterrupt) else 5.0):
+            return RankError(f"{self.verdict}.", self.told_elsewhere)
+        return error
+
+    def leave(self) -> None:
+        """An orderly end: the others know that this rank did not die."""
+        self._tell({"bye": True})
+        self._leaving.set()
+        self._thread.join(2.0)
+        for sock in list(self._lines):
+            sock.close()
+
