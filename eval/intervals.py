@@ -1,8 +1,10 @@
-"""Intervals for success rates."""
+"""Intervals for success rates and for means of a few repeats."""
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
 
 Z_95 = 1.959964
 
@@ -15,3 +17,11 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def bootstrap(values: list[float], draws: int = 2000, seed: int = 0) -> tuple[float, float]:
+    """95 % percentile bootstrap interval of a mean; the value itself for one value."""
+    values = np.asarray(values, float)
+    picks = np.random.default_rng(seed).integers(0, len(values), (draws, len(values)))
+    low, high = np.percentile(values[picks].mean(1), (2.5, 97.5))
+    return float(low), float(high)

@@ -108,8 +108,11 @@ def bench(config: DictConfig, run: Run) -> dict[str, float]:
     from importlib import import_module
 
     plain = OmegaConf.to_container(config, resolve=True)
+    module = import_module(f"eval.bench_{plain['what']}")
+    if hasattr(module, "check"):
+        module.check(plain)
     run.create()
-    return import_module(f"eval.bench_{plain['what']}").run_bench(plain, run)
+    return module.run_bench(plain, run)
 
 
 def list_(config: DictConfig) -> None:

@@ -70,7 +70,8 @@ def _key_lines(settings: Settings, width: int) -> list[str]:
         example = keys.choices(missing)[0]
         word = example if settings.command == "bench" else f"{missing}={example}"
         lines += ["", f"'rearrange {settings.command} {word} --help' shows the settings of {word} too."]
-    return lines
+    notes = [note for group, choice in settings.choices.items() if choice for note in keys.choice_file(group, choice).notes]
+    return lines + (["", "figures:"] + [f"  {note}" for note in notes] if notes else [])
 
 
 def _row(head: str, column: int, text: str, width: int) -> list[str]:

@@ -160,11 +160,12 @@ class Key:
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """One YAML file: its first comment line, the groups of its defaults list, and its keys."""
+    """One YAML file: its first comment line, the groups of its defaults list, its keys, and its notes (lines `#: text`)."""
 
     title: str
     groups: tuple[str, ...]
     keys: tuple[Key, ...]
+    notes: tuple[str, ...] = ()
 
 
 def read_file(path: Path, package: str = "") -> ConfigFile:
@@ -189,7 +190,8 @@ def read_file(path: Path, package: str = "") -> ConfigFile:
         name = ".".join(([package] if package else []) + parents)
         rule = Rule.parse(match["rule"]) if match["rule"] else None
         keys.append(Key(name, match["value"].strip(), rule, match["text"] or ""))
-    return ConfigFile(title, tuple(groups), tuple(keys))
+    notes = tuple(line[3:] for line in lines if line.startswith("#: "))
+    return ConfigFile(title, tuple(groups), tuple(keys), notes)
 
 
 def command_file(command: str) -> ConfigFile:

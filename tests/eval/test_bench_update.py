@@ -1,0 +1,40 @@
+"""The update benchmark: parts that add up, packing that is cheap, and memory as calculated by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eval.bench_update import PARTS, bench_update, table
+from rearrange.cli import main
+from trainer import ppo
+
+
+def test_parts_add_up_and_packing_is_under_one_percent():
+    original = ppo.find_sequences
+    result = bench_update(policy="blind", updates=2, device="cpu")
+    parts = result["parts"]
+    assert sum(p["share"] for p in parts.values()) == pytest.approx(1)
+    assert all(parts[name]["seconds"] > 0 for name in PARTS)
+    assert parts["packing"]["share"] < 0.01
+    assert result["sequences"] > 32  # longer than one per environment: episodes ended
+    assert ppo.find_sequences is original  # the clock is gone
+    assert "packing" in "\n".join(table(result))
+
+
+def test_memory_by_hand():
+    """N = 4, T = 8, no image, no recurrent state: 17 observed values, 11 actions, log-probability, value, reward: 31 x 4 bytes."""
+    memory = bench_update(policy="blind", num_envs=4, rollout_steps=8, updates=1, device="cpu")["memory"]
+    assert memory["theory_bytes"] == 4 * 8 * 31 * 4
+    assert memory["rows"] == 4 * 8 + 4
+    assert memory["stored_bytes"] == sum(memory["fields_bytes"].values()) > memory["theory_bytes"]
+
+
+def test_with_images_the_storage_is_close_to_theory(tmp_path, capsys):
+    words = ["bench", "update", f"output={tmp_path}", "name=u", "num_envs=4", "rollout_steps=64", "updates=1", "device=cpu"]
+    assert main(words) == 0
+    result = json.loads((tmp_path / "bench" / "update" / "u" / "bench.json").read_text())
+    image = 64 * 64 * 4 * 4 * 64
+    assert image < result["memory"]["theory_bytes"] < result["memory"]["stored_bytes"] < 1.04 * result["memory"]["theory_bytes"]
+    assert "rollout storage" in capsys.readouterr().out
