@@ -20,7 +20,7 @@ from skills.experts.trajectory import Motion, move, variants
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
 
-FREE_M = 0.012  # kept from everything on the way
+FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in
 STANDOFF_M = 0.07  # of the cup before the straight way in
 _CHECK_EVERY = 3  # steps of a planned motion
