@@ -123,8 +123,8 @@ class Navigate(Skill):
     def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
         """Find the pose at which `next_skill` would start at a receptacle for `self.target`; moves the robot there.
 
-        Leaves it in `goal_pose` (x, y, yaw; on the floor grid, as HAB snaps it to its navigation mesh) and the driving
-        distances to it in `field`. Raises NoStartPose.
+        Leaves it in `goal_pose` (x, y, yaw) and the driving distances to it in `field`, whose goal is the nearest cell
+        of the floor grid, as HAB snaps the pose to its navigation mesh. Raises NoStartPose.
         """
         self.aim(next_skill)
         if next_skill in _ARTICULATED:
@@ -133,10 +133,9 @@ class Navigate(Skill):
         else:
             start_near(sim, self.nav_point(sim), receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0,
                        held=self._held)
-        x, y, yaw = sim.base_pose
+        x, y, _ = self.goal_pose = sim.base_pose
         self._grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
         self.field = self._grid.distances_to(x, y)
-        self.goal_pose = (*self.field.goal_m, yaw)
         if math.dist(self.field.goal_m, (x, y)) > _MAX_SNAP_M:
             raise NoStartPose(f"nobody can drive to where {next_skill} starts at {receptacle.name}")
 
@@ -159,9 +158,13 @@ class Navigate(Skill):
         return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
 
     def distance_m(self, sim: Simulator) -> float:
-        """Driving distance to the goal pose; the last known one where no floor is known to be free."""
-        distance = self.field.at(*sim.base_pose[:2])
-        return distance if math.isfinite(distance) else self._distance_m
+        """Driving distance to the goal pose. Nearer to furniture than the floor grid allows: by the nearest free cell."""
+        x, y, _ = sim.base_pose
+        distance = self.field.at(x, y)
+        if math.isfinite(distance):
+            return distance
+        cell = self._grid.nearest(x, y)
+        return self.field.at(*cell) + math.dist(cell, (x, y))
 
     def angle_rad(self, sim: Simulator) -> float:
         """Between the heading and that of the goal pose, 0 to pi."""
