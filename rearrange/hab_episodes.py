@@ -5,8 +5,9 @@ whatever a user adds. The same (scenario, split, index) gives the same episode e
 HAB's validation sets of 100 and 1,000 episodes are the first 100 and 1,000 of split val, whose family of layouts no
 training home belongs to.
 
-Adapted from HAB: its homes hold 30 objects, ours 20, each kind at most twice; so Tidy House and Prepare Groceries, which
-use nine kinds, have 18 objects, and Set Table 20. All other objects are clutter.
+Adapted from HAB: its homes hold 30 objects of nine kinds (29 with the apple of Set Table), ours each kind at most twice;
+so Tidy House and Prepare Groceries have 18 objects, and Set Table 19. What is not moved is clutter. HAB's fridge has one
+board to stand things on, in the middle of the upper compartment; ours has two, and the upper one is used.
 
 Every episode that is given out was tried: nothing that stands in it moves, before every object and every goal there is
 floor where the robot can stand and to which it can drive, and the robot touches nothing where it starts.
@@ -35,7 +36,7 @@ from rearrange.simulator import Simulator
 
 HAB_OPEN = ("chair", "table", "coffee_table", "tv_stand", "sink", "counter", "sofa")  # HAB's open receptacles, by kind
 HAB_OBJECTS = tuple(name for name in OBJECTS if name != "013_apple")  # what HAB moves but for Set Table
-_DRAWS = 40  # episodes drawn before a scene is said not to allow the scenario
+_DRAWS = 200  # episodes drawn before a scene is said not to allow the scenario
 _PLACE_TRIES = 60
 
 
@@ -52,7 +53,6 @@ class Scenario:
     opened: tuple[str, ...] = ()  # "fridge", "drawer": those that stand open at the start
     clutter: int = 15  # other objects, at most
     clutter_on: tuple[str, ...] = ("open",)
-    apple_clutter: bool = False  # whether apples, which only Set Table moves, are among them
     min_move_m: float = MIN_MOVE_M  # between an object's start and its goal
 
     def __post_init__(self) -> None:
@@ -186,15 +186,16 @@ def _put(surface: _Surface, name: str, rng: np.random.Generator) -> Pose:
 
 def _clutter(scenario: Scenario, layout: Layout, surfaces: dict[str, _Surface], taken: list[str],
              rng: np.random.Generator) -> list[tuple[str, Pose]]:
-    """Other objects, on open surfaces; one that finds no place is left out, as in HAB."""
-    left = [name for name in (OBJECTS if scenario.apple_clutter else HAB_OBJECTS) for _ in range(2)]
+    """Other objects, where nothing that is shut hides them but what an object has to be taken out of; one that finds no
+    place is left out, as in HAB.
+    """
+    left = [name for name in HAB_OBJECTS for _ in range(2)]
     for name in taken:
         if name in left:
             left.remove(name)
     places = []
     for word in scenario.clutter_on:
-        places += [r.name for r in receptacles_called(layout, word, scenario.name)
-                   if r.name in surfaces and not (r.closed and kind_of(r.link) not in scenario.opened)]
+        places += [r.name for r in receptacles_called(layout, word, scenario.name) if r.name in surfaces]
     placed: list[tuple[str, Pose]] = []
     for _ in range(_PLACE_TRIES):
         if len(placed) >= scenario.clutter or not left:

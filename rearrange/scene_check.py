@@ -27,7 +27,7 @@ _ABOVE_M = (-0.03, 0.25)  # the middle of an object over the surface on which it
 _OFFSETS_M = sorted(((0.30 + 0.05 * out, 0.15 * aside) for out in range(16) for aside in (0, -1, 1, -2, 2)),
                     key=lambda offset: offset[0] + 2.0 * abs(offset[1]))
 _HANDLE_OUT_M = tuple(0.875 + 0.05 * i for i in range(12))  # before the front of a drawer, or the middle of the fridge
-_MAX_SNAP_M = 0.2  # from where a skill would start to the nearest floor that a robot can drive to
+_MAX_SNAP_M = 0.1  # from where a skill would start to the nearest floor that a robot can drive to; Navigate allows 0.2
 _EYE_HEIGHT_M = 1.3
 _START_TRIES = 500
 
