@@ -31,12 +31,13 @@ from rearrange.errors import UserError
 from rearrange.layout_parts import Receptacle
 from rearrange.layouts import SPLIT_FAMILIES, Layout
 from rearrange.objects import OBJECTS
-from rearrange.scene_check import check_episode, random_start
+from rearrange.scene_check import Unsolvable, check_episode, random_start
 from rearrange.simulator import Simulator
 
 HAB_OPEN = ("chair", "table", "coffee_table", "tv_stand", "sink", "counter", "sofa")  # HAB's open receptacles, by kind
 HAB_OBJECTS = tuple(name for name in OBJECTS if name != "013_apple")  # what HAB moves but for Set Table
-_DRAWS = 200  # episodes drawn before a scene is said not to allow the scenario
+_DRAWS = 100  # episodes drawn in a home before the next one is taken
+_HOMES = 3  # that are tried
 _PLACE_TRIES = 60
 
 
@@ -73,28 +74,27 @@ class Scenario:
 
 
 def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: int = 96) -> Episode:
-    """Episode `index` (0, 1, 2, ...) of a scenario; its home is layout `index` modulo `num_layouts` of the split. Raises
-    UserError when that home does not allow the scenario.
+    """Episode `index` (0, 1, 2, ...) of a scenario; its home is layout `index` modulo `num_layouts` of the split, or the
+    next one if nothing that is drawn there can be solved. Raises UserError when the homes do not allow the scenario.
     """
     if split not in SPLIT_FAMILIES:
         raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
     if index < 0:
         raise UserError(f"episode {index} does not exist; episodes are numbered from 0.")
-    scene = f"{split}/{index % num_layouts}"
     rng = np.random.default_rng([zlib.crc32(f"{scenario.name}/{split}".encode()), index])
+    scenes = [f"{split}/{(index + k) % num_layouts}" for k in range(min(_HOMES, num_layouts))]
     why = ""
-    for _ in range(_DRAWS):
-        try:
-            episode = _draw(scenario, f"{scenario.name}/{split}/{index}", scene, scene_layout(scene), rng)
-            sim = _simulator()
-            check_episode(sim, episode)
-            return replace(episode, robot_start=random_start(sim, episode, rng))
-        except _NoRoom as error:
-            why = str(error)
-        except UserError as error:
-            why = str(error).rstrip(".")
-    raise UserError(f"scene {scene} does not allow scenario {scenario.name}: of {_DRAWS} arrangements none was good, the last "
-                    f"because {why}.")
+    for scene in scenes:
+        layout = scene_layout(scene)
+        for _ in range(_DRAWS):
+            try:
+                episode, sim = _draw(scenario, f"{scenario.name}/{split}/{index}", scene, layout, rng), _simulator()
+                check_episode(sim, episode)
+                return replace(episode, robot_start=random_start(sim, episode, rng))
+            except (_NoRoom, Unsolvable) as error:
+                why = str(error).rstrip(".")
+    raise UserError(f"scenario {scenario.name} is not possible in scene{'s' * (len(scenes) > 1)} {', '.join(scenes)}: of {_DRAWS} "
+                    f"arrangements in each none was good, the last because {why}.")
 
 
 def scenario_episodes(scenario: Scenario, count: int, split: str = "val", num_layouts: int = 96) -> Iterator[Episode]:
