@@ -4,9 +4,10 @@
     python docs/skill_pages.py --check          says which pages are not what the code says
     python docs/skill_pages.py --pictures pick  makes pictures too, of the skills that are named (default: all)
 
-The text of a page is the docstring at the top of the skill's file, by its labels ("Start:", "Success:" ...); the tables are read from its class, its environment
-and the comments of its YAML file. The picture, docs/images/skills/<skill>.png, shows three moments of an episode that the scripted
-expert of the skill solves, in a home of the validation split.
+The text of a page is the docstring at the top of the skill's file, by its labels ("Start:", "Success:" ...); the
+tables are read from its class, its environment and the comments of its YAML file. The picture,
+docs/images/skills/<skill>.png, shows three moments of an episode that the scripted expert of the skill solves, in a
+home of the validation split.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ def page(name: str) -> str:
         "## Observation", "", said["Observation"], "", *observation_table(env), "",
         "## Action", "", said["Action"], "",
         "Numbers in [-1, 1], in this order (`skill.action_parts`):", "", *action_table(env), "",
-        "## Reward", "", "The sum of these terms, each times its scale (`skill.reward_scales.<term>`); logged as `reward/<term>`.",
-        "", *reward_table(env, config), "",
+        "## Reward", "",
+        "The sum of these terms, each times its scale (`skill.reward_scales.<term>`); logged as `reward/<term>`.", "",
+        *reward_table(env, config), "",
         "## Success and failure", "", f"**Success**: {said['Success']}", "", f"**Failure**: {said['Failure']}", "",
         *failure_table(env, config), "", "Logged as `failure/<name>`, 0 or 1 per episode.", "",
         "## Settings", "", "Each is `skill.<setting>=<value>` on the command line.", "", *settings_table(config), "",
@@ -103,7 +105,8 @@ def action_table(env) -> list[str]:
 
 def reward_table(env, config: dict[str, keys.Key]) -> list[str]:
     """One row for each reward term."""
-    rows = [(term, f"{scale:g}", config[f"reward_scales.{term}"].text) for term, scale in env.skill.reward_scales.items()]
+    scales = env.skill.reward_scales.items()
+    rows = [(term, f"{scale:g}", config[f"reward_scales.{term}"].text) for term, scale in scales]
     return table(("term", "scale", "when"), rows)
 
 
@@ -145,7 +148,7 @@ def make_picture(name: str) -> None:
             _picture(name).parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(strip(frames)).quantize(256).save(_picture(name), optimize=True)
             return
-    raise SystemExit(f"the expert solves none of the first {EPISODES} episodes of {name} in {LEAST_STEPS} steps or more")
+    raise SystemExit(f"the expert solves none of the first {EPISODES} episodes of {name} that take {LEAST_STEPS} steps")
 
 
 def solved_episode(env, expert_class: type, episode: int) -> list[np.ndarray]:

@@ -29,7 +29,12 @@ MAX_OBJECTS = 20
 OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far the generator opens what it opens
 CLOSE_FROM_M_OR_RAD = {"drawer": (0.4, 0.5), "fridge": (math.pi / 4, 2 * math.pi / 3)}  # where the close skills start
 REACH_M = 0.3  # what is to be moved stands at most this far behind an edge before which the robot can stand
-REACH_UNDER_M = {"fridge": 0.2, "shelf": 0.2}  # where a board above forces the arm to come in level
+REACH_UNDER_M = {"fridge": 0.15, "shelf": 0.15}  # where a board above forces the arm to come in level
+# At 0.0125 rad a step the arm needs more than the 200 steps of an episode to a hand that comes in low and level, or near
+# the floor, and back: nothing is moved from or to a board lower than this with another one less far above it, or a
+# drawer below the top row. Tall objects stay out from under boards: they are held by their top.
+LOW_BOARD_M, LOW_CLEARANCE_M = 0.7, 0.5
+UNDER_BOARD_HEIGHT_M = 0.12
 MIN_MOVE_M = 0.5  # between start and goal
 MAX_ON = {"chair": 2, "sink": 2}  # objects on one receptacle of these kinds
 
@@ -156,11 +161,22 @@ def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
 
 
 def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:
-    """A kind uniformly among those of the home, then one of that kind."""
-    kinds = sorted({receptacle.kind for receptacle in layout.receptacles})
+    """A kind uniformly among those of the home, then one of that kind that the arm reaches in time."""
+    bottom_row = {r.name for r in layout.receptacles if r.kind == "drawer"} - {r.name for r in _compartments(layout, "drawer")}
+    receptacles = [r for r in layout.receptacles if r.name not in bottom_row and not _is_low_board(r)]
+    kinds = sorted({receptacle.kind for receptacle in receptacles})
     kind = kinds[rng.integers(len(kinds))]
-    of_kind = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
+    of_kind = [receptacle for receptacle in receptacles if receptacle.kind == kind]
     return of_kind[rng.integers(len(of_kind))]
+
+
+def _is_low_board(receptacle: Receptacle) -> bool:
+    return _is_under_board(receptacle) and receptacle.center_m[2] < LOW_BOARD_M
+
+
+def _is_under_board(receptacle: Receptacle) -> bool:
+    """A board of a shelf or a fridge with another one close above it."""
+    return receptacle.kind in REACH_UNDER_M and receptacle.clearance_m < LOW_CLEARANCE_M
 
 
 def _surfaces(layout: Layout, openings: dict[str, float]) -> dict[str, _Surface]:
@@ -185,6 +201,8 @@ def _place(surface: _Surface, model: ObjectModel, rng: np.random.Generator, reac
     free.
     """
     if not surface.fits(model):
+        return None
+    if reachable and _is_under_board(surface.receptacle) and 2 * model.half_height_m > UNDER_BOARD_HEIGHT_M:
         return None
     half = surface.receptacle.half_extents_m
     room = [h - model.radius_m - _EDGE_M for h in half]

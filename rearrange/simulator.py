@@ -126,10 +126,10 @@ class Simulator:
                              _TOUCH_TOLERANCE_M)
 
     def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
-        """True when walls or furniture cross the straight line between two points (world frame)."""
+        """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
         direction = np.subtract(end, start)
         length = float(np.linalg.norm(direction))
-        groups = np.array([1, 0, 0, 0, 0, 0], np.uint8)
+        groups = np.array([1, 1, 0, 0, 0, 0], np.uint8)
         geom = np.zeros(1, np.int32)
         hit = mujoco.mj_ray(self.model, self.data, np.array(start), direction / length, groups, 1, -1, geom)
         return 0.0 <= hit < length

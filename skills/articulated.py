@@ -18,7 +18,7 @@ from rearrange.episodes import NoStartPose
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame
 from skills.marks import handle_ball, held_name, rest_ball
-from skills.skill import Skill, can_start, contact_terms, distance_to_rest
+from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stands_free
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
@@ -163,7 +163,8 @@ def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np
     """HAB's start: in a small region before the handle of a drawer, or before the fridge, facing the handle.
 
     Where the robot would touch something everywhere in the region, as the hand touches a door that stands open, the
-    region moves back. Raises NoStartPose.
+    region moves back. The robot can have driven there, so it never starts with its arm hooked around a door. Raises
+    NoStartPose.
     """
     target = sim.handle_position(handle)
     frame = front_frame(sim, handle)
@@ -174,12 +175,20 @@ def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np
             aside = rng.uniform(-config.start_aside_m, config.start_aside_m)
             x, y = from_frame(forward, aside, frame)
             facing = math.atan2(target[1] - y, target[0] - x) + config.start_yaw_noise_rad * rng.standard_normal()
-            if can_start(sim, x, y, facing, (target[0], target[1])):
+            if can_start(sim, x, y, facing, (target[0], target[1])) and _driven_there(sim, x, y, facing):
                 return
     raise NoStartPose(f"no collision-free pose before {handle} in scene {sim.episode.scene}")
 
 
 _BACK_M, _BACK_STEPS, _TRIES_PER_STEP = 0.05, 16, 6
+_DRIVEN_M = (0.1, 0.2, 0.3, 0.4)  # straight behind the start pose, where the robot touches nothing either
+
+
+def _driven_there(sim: Simulator, x: float, y: float, yaw: float) -> bool:
+    """The way straight from behind is free; leaves the robot at the pose."""
+    free = all(stands_free(sim, x - back * math.cos(yaw), y - back * math.sin(yaw), yaw) for back in _DRIVEN_M)
+    sim.place_robot(x, y, yaw)
+    return free
 
 
 def front_frame(sim: Simulator, handle: str) -> PlanePose:

@@ -1,4 +1,4 @@
-"""What several skills show a spectator, marks in the picture (`rearrange.picture`) and words; the policy sees none of it."""
+"""What several skills show a spectator: marks in the picture (`rearrange.picture`) and words. No policy sees them."""
 
 from __future__ import annotations
 

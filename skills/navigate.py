@@ -8,9 +8,10 @@ Action: base speed and turn, stop. The hand keeps what it holds. Reward: HAB's w
 Success: stop is called less than 0.3 m (driving distance) and 0.3 rad from that pose.
 Failure: stop is called elsewhere.
 Start: anywhere in the home where the robot touches nothing, facing anywhere. What comes next is drawn from what the
-episode allows: to pick the object, from an open receptacle or from inside an opened drawer or fridge; to open the drawer
-or fridge that it is shut in, or to close an open one; and, in the one episode of six that starts with the object in the
-hand, to place it on an open receptacle or inside. The pose to reach is where that skill would start, without noise.
+episode allows: to pick the object, from an open receptacle or from inside an opened drawer or fridge; to open the
+drawer or fridge that it is shut in, or to close an open one; and, in the one episode of six that starts with the object
+in the hand, to place it on an open receptacle or inside. The pose to reach is where that skill would start, without
+noise.
 
 Sources: Habitat 2.0's Navigate (habitat-lab v0.2.2); VER (Wijmans et al. 2022), appendix B: a stop action of its own, a
 force penalty in training, stop masked while the target is more than 2 m away in evaluation (`stop_within_m`).
@@ -35,7 +36,7 @@ from skills.close_fridge import CloseFridgeConfig
 from skills.marks import goal_ball, held_name, object_box, object_ghost, spoken_name
 from skills.open_cabinet import OpenCabinetConfig
 from skills.open_fridge import OpenFridgeConfig
-from skills.skill import Skill, contact_terms, merge_scales, stands_free, start_near
+from skills.skill import Skill, contact_terms, draw_target, merge_scales, receptacle_of, stands_free, start_near
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
@@ -97,10 +98,10 @@ class Navigate(Skill):
         self.config = config
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
-        order = int(rng.integers(len(episode.targets)))
+        order = draw_target(episode, rng)
         self.target = list(episode.targets)[order]
-        start = sim.home.layout.receptacle(episode.target_receptacles[order])
-        goal = sim.home.layout.receptacle(episode.goal_receptacles[order])
+        start = receptacle_of(sim, episode, "target_receptacles", order)
+        goal = receptacle_of(sim, episode, "goal_receptacles", order)
         in_hand = rng.random() < self.config.object_in_hand_probability and not _is_shut(sim, goal)
         kinds = place_kinds(goal) if in_hand else kinds_at(sim, start)
         self.set_goal(sim, kinds[int(rng.integers(len(kinds)))], goal if in_hand else start, rng)
@@ -122,19 +123,19 @@ class Navigate(Skill):
     def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
         """Find the pose at which `next_skill` would start at a receptacle for `self.target`; moves the robot there.
 
-        Leaves it in `goal_pose` (x, y, yaw; on the floor grid, as HAB snaps it to its navigation mesh) and the driving
-        distances to it in `field`. Raises NoStartPose.
+        Leaves it in `goal_pose` (x, y, yaw) and the driving distances to it in `field`, whose goal is the nearest cell
+        of the floor grid, as HAB snaps the pose to its navigation mesh. Raises NoStartPose.
         """
         self.aim(next_skill)
         if next_skill in _ARTICULATED:
             self.target_handle = receptacle.link
             start_before(sim, receptacle.link, _without_noise(_ARTICULATED[next_skill]), rng)
         else:
-            start_near(sim, self.nav_point(sim), receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=self._held)
-        x, y, yaw = sim.base_pose
+            start_near(sim, self.nav_point(sim), receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0,
+                       held=self._held)
+        x, y, _ = self.goal_pose = sim.base_pose
         self._grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
         self.field = self._grid.distances_to(x, y)
-        self.goal_pose = (*self.field.goal_m, yaw)
         if math.dist(self.field.goal_m, (x, y)) > _MAX_SNAP_M:
             raise NoStartPose(f"nobody can drive to where {next_skill} starts at {receptacle.name}")
 
@@ -157,9 +158,13 @@ class Navigate(Skill):
         return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
 
     def distance_m(self, sim: Simulator) -> float:
-        """Driving distance to the goal pose; the last known one where no floor is known to be free."""
-        distance = self.field.at(*sim.base_pose[:2])
-        return distance if math.isfinite(distance) else self._distance_m
+        """Driving distance to the goal pose. Nearer to furniture than the floor grid allows: by the nearest free cell."""
+        x, y, _ = sim.base_pose
+        distance = self.field.at(x, y)
+        if math.isfinite(distance):
+            return distance
+        cell = self._grid.nearest(x, y)
+        return self.field.at(*cell) + math.dist(cell, (x, y))
 
     def angle_rad(self, sim: Simulator) -> float:
         """Between the heading and that of the goal pose, 0 to pi."""

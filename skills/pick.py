@@ -22,7 +22,8 @@ import numpy as np
 
 from rearrange.errors import UserError
 from skills.marks import held_name, object_box, rest_ball, spoken_name
-from skills.skill import Skill, contact_terms, distance_to_rest, merge_scales, start_near
+from skills.skill import (
+    Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near)
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
@@ -63,8 +64,8 @@ class PickConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "reward_scales", merge_scales("pick", REWARD_SCALES, self.reward_scales))
         if len(self.rest_position_m) != 3:
-            raise UserError(f"skill.rest_position_m={list(self.rest_position_m)} must be three numbers: x, y, z in the base frame, in "
-                            "metres.")
+            raise UserError(f"skill.rest_position_m={list(self.rest_position_m)} must be three numbers: x, y, z in the "
+                            "base frame, in metres.")
 
 
 class Pick(Skill):
@@ -79,10 +80,9 @@ class Pick(Skill):
         self.config = config
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
-        order = int(rng.integers(len(episode.targets)))
+        order = draw_target(episode, rng)
         target = list(episode.targets)[order]
-        receptacles = {receptacle.name: receptacle for receptacle in sim.home.layout.receptacles}
-        start_near(sim, sim.start_positions[target], receptacles[episode.target_receptacles[order]], rng,
+        start_near(sim, sim.start_positions[target], receptacle_of(sim, episode, "target_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad)
         self.begin(sim, target)
 

@@ -22,7 +22,8 @@ import numpy as np
 
 from rearrange.errors import UserError
 from skills.marks import held_name, object_box, object_ghost, rest_ball, spoken_name
-from skills.skill import Skill, contact_terms, distance_to_rest, merge_scales, start_near
+from skills.skill import (
+    Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near)
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
@@ -79,9 +80,9 @@ class Place(Skill):
         self.config = config
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
-        order = int(rng.integers(len(episode.targets)))
+        order = draw_target(episode, rng)
         target = list(episode.targets)[order]
-        start_near(sim, episode.targets[target][:3], sim.home.layout.receptacle(episode.goal_receptacles[order]), rng,
+        start_near(sim, episode.targets[target][:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
                    held=target)
         self.begin(sim, target)
@@ -131,8 +132,11 @@ class Place(Skill):
         }
 
     def measures(self) -> dict[str, float]:
-        """How far the episode got: the object was let go at its goal, or elsewhere, or not at all."""
-        return {"placed": float(self._put_down), "let_go_elsewhere": float(self._let_go and not self._put_down)}
+        """How far the episode got: the object was let go at its goal, or elsewhere, or not at all; and at the end it is
+        at its goal and out of the hand.
+        """
+        return {"placed": float(self._put_down), "let_go_elsewhere": float(self._let_go and not self._put_down),
+                "at_goal": float(self._placed)}
 
     def marks(self, sim: Simulator) -> list[Mark]:
         ghost = object_ghost(sim.episode.objects[self.target], self.goal_pose)

@@ -124,6 +124,22 @@ def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float]) -> floa
     return math.dist(sim.ee_in_base, rest_m)
 
 
+def draw_target(episode: Episode, rng: np.random.Generator) -> int:
+    """Which of the objects that are to be moved an episode is about: its place in the order of `targets`."""
+    if not episode.targets:
+        raise UserError(f"episode {episode.id!r} has no targets: it does not say which object is to be moved.")
+    return int(rng.integers(len(episode.targets)))
+
+
+def receptacle_of(sim: Simulator, episode: Episode, field: str, order: int) -> Receptacle:
+    """The receptacle that `target_receptacles` or `goal_receptacles` (`field`) names for a target."""
+    names = getattr(episode, field)
+    if order >= len(names):
+        raise UserError(f"episode {episode.id!r} has {len(names)} {field} for {len(episode.targets)} targets; it must "
+                        "name one for each.")
+    return sim.home.layout.receptacle(names[order])
+
+
 def world_receptacle(
         sim: Simulator, receptacle: Receptacle) -> tuple[tuple[float, ...], float, list[tuple[float, float]]]:
     """Centre, yaw and outward side normals of a receptacle in the world now, wherever its drawer or door stands."""

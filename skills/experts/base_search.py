@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable
 
 from rearrange.geometry import wrap_angle
-
-Pose2 = tuple[float, float, float]  # x, y (m), yaw (rad), world
+from skills.experts.motion import Pose2
 
 _STEP_M, _TURN_RAD = 0.12, math.radians(20)
 _CELL_M, _CELL_RAD = 0.08, math.radians(15)

@@ -24,6 +24,7 @@ class Clearance:
 
     def __init__(self, sim: Simulator) -> None:
         self._home = sim.home
+        self.checks = 0  # asked so far
         self._model, self._data = _scratch(sim.home)
         mujoco.mj_copyData(self._data, self._model, sim.data)
         self._gripper = self._model.body("gripper").id
@@ -40,6 +41,7 @@ class Clearance:
 
         The cup may touch the object in the slot `touching`. `base_only` leaves the arm out.
         """
+        self.checks += 1
         data, home = self._data, self._home
         data.qpos[home.base_qpos] = pose
         data.qpos[home.arm_qpos] = arm_rad

@@ -20,11 +20,12 @@ from skills.experts.trajectory import Motion, move, variants
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
 
-FREE_M = 0.012  # kept from everything on the way
+FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in
 STANDOFF_M = 0.07  # of the cup before the straight way in
 _CHECK_EVERY = 3  # steps of a planned motion
 _GOOD_STEPS = 160  # there and back: no use looking for less
+_MAX_CHECKS = 8000  # of poses while nothing is found, a quarter of it to find something better
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
 _SIDES_RAD = ((0.0,), (0.6, -0.6))  # of the hand, to the direction in which the base faces the point
@@ -76,14 +77,14 @@ def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float]
         for sides in _SIDES_RAD:
             candidates = _candidates(sim, clearance, middle, aim, tool, around, sides, may_drive)
             for candidate in sorted(candidates, key=lambda c: c.steps):
-                if candidate.steps >= best_steps:
+                if candidate.steps >= best_steps or clearance.checks > (_MAX_CHECKS if best is None else _MAX_CHECKS / 4):
                     break
                 reach = _way_in(sim, clearance, start, candidate, tool, touching, standoff_m, may_drive)
                 if reach is not None:
                     steps = len(reach.motion) + candidate.steps_back + candidate.target.cost_steps
                     if steps < best_steps:
                         best, best_steps = reach, steps
-            if best_steps < _GOOD_STEPS:
+            if best_steps < _GOOD_STEPS or clearance.checks > (_MAX_CHECKS if best is None else _MAX_CHECKS / 4):
                 return best
     return best
 

@@ -10,7 +10,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from rearrange.env import ACTION_SIZES, ENV_FAILURES, OBSERVATIONS
-from rearrange.episode_generator import KINDS
+from rearrange.episode_generator import KINDS, generate_episode
+from rearrange.errors import UserError
 from skills import SKILL_CONFIGS, SKILLS, make_env
 
 
@@ -55,6 +56,15 @@ def test_same_seed_same_trajectory_whatever_came_before(env):
     first = trajectory(env)
     env.reset(seed=4)
     assert trajectory(env) == first == trajectory(make_env(env.skill.name, depth_size=16))
+
+
+def test_an_episode_that_does_not_say_what_to_move_is_refused(env):
+    episode = generate_episode(env.skill.episode_kind, "train", 0)
+    empty = dataclasses.replace(episode, target_receptacles=(), goal_receptacles=())
+    for wrong in (empty, dataclasses.replace(empty, targets={})):
+        with pytest.raises(UserError, match="episode") as error:
+            env.reset(options={"episode": wrong})
+        assert "\n" not in str(error.value)
 
 
 def test_a_spectator_sees_marks_and_words(env):

@@ -77,6 +77,7 @@ def test_the_goal_is_where_the_next_skill_would_start(next_skill):
         point = env.episode.targets[skill.target][:3] if placing else sim.start_positions[skill.target]
         start_near(sim, point, receptacle, np.random.default_rng(5), position_noise_m=0.0, yaw_noise_rad=0.0,
                    held=skill.target if placing else None)
+        assert sim.base_pose == skill.goal_pose and not sim.robot_collides()
         facing = math.atan2(point[1] - y, point[0] - x)
     else:
         opening, handle = sim.joint_position(skill.target_handle), sim.handle_position(skill.target_handle)
@@ -88,8 +89,8 @@ def test_the_goal_is_where_the_next_skill_would_start(next_skill):
         assert math.hypot(sx - x, sy - y) < 0.85  # it moves back where the door stands in the way
         assert stands_free(sim, sx, sy, yaw) is False or math.hypot(sx - x, sy - y) < 0.15
         sim.place_robot(x, y, yaw)
-    assert math.dist((x, y), sim.base_pose[:2]) < 0.2
-    assert abs(wrap_angle(yaw - sim.base_pose[2])) < 1e-6 and abs(wrap_angle(facing - yaw)) < 0.35
+    assert skill.distance_m(sim) < 0.2 and skill.angle_rad(sim) < 1e-6
+    assert abs(wrap_angle(facing - yaw)) < 0.35
 
 
 def test_the_policy_is_told_the_object_or_its_goal_but_not_the_pose():
@@ -100,7 +101,8 @@ def test_the_policy_is_told_the_object_or_its_goal_but_not_the_pose():
         point = env.episode.targets[skill.target] if sim.is_holding else sim.start_positions[skill.target]
         distance, angle = observation["object_to_agent_gps_compass"]
         x, y, yaw = sim.base_pose
-        assert np.allclose((x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)), point[:2], atol=1e-4)
+        shown = x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)
+        assert np.allclose(shown, point[:2], atol=1e-4)
         assert observation["nav_to_skill"].tolist() == [float(name == skill.next_skill) for name in NEXT_SKILLS]
         assert observation["is_holding"][0] == float(skill.next_skill.startswith("place"))
         before = {key: value.copy() for key, value in observation.items()}
@@ -119,7 +121,8 @@ def run(env, stop_m: float = 0.15) -> tuple[dict, float, list[float]]:
             next_x, next_y = skill.field.descend(x, y, 0.4)
             to = (next_x, next_y, math.atan2(next_y - y, next_x - x))
         there = way[-1] < stop_m and skill.angle_rad(sim) < 0.15
-        _, reward, terminated, truncated, info = env.step(np.array([*drive(sim, to), 1.0 if there else -1.0], np.float32))
+        action = np.array([*drive(sim, to), 1.0 if there else -1.0], np.float32)
+        _, reward, terminated, truncated, info = env.step(action)
         total += reward
         if terminated or truncated:
             return info, total, way
@@ -170,6 +173,21 @@ def test_stop_can_be_masked_while_the_target_is_far():
     x, y, yaw = env.skill.goal_pose
     env.sim.place_robot(x, y, yaw)
     assert env.step(stop)[4]["success"]
+
+
+def test_the_distance_is_known_everywhere_and_changes_smoothly():
+    env = started(2)
+    sim, skill, rng = env.sim, env.skill, np.random.default_rng(0)
+    size, inside = sim.home.layout.size_m, 0
+    points = skill._grid.points_m[rng.integers(len(skill._grid.points_m), size=150)]
+    for x, y in points + rng.uniform(-0.1, 0.1, points.shape):
+        here = []
+        for dx, dy in ((0.0, 0.0), (0.02, 0.0), (0.0, 0.02)):
+            sim.base_pose = (x + dx, y + dy, 0.0)
+            here.append(skill.distance_m(sim))
+        inside += not math.isfinite(skill.field.at(x, y))
+        assert np.isfinite(here).all() and max(here) - min(here) < 0.2
+    assert inside > 3 and size[0] > 3.0
 
 
 def test_turning_is_rewarded_only_near_the_goal():

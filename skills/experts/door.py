@@ -1,0 +1,166 @@
+"""The expert that closes the fridge: it drives its hand around the edge of the open door and sweeps the door shut."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.geometry import rotate, wrap_angle
+from rearrange.simulator import STEP_S
+from skills.experts.action import assemble
+from skills.experts.base_search import search
+from skills.experts.clearance import Clearance
+from skills.experts.handle import HandlePath
+from skills.experts.motion import START_RAD, Pose2, arm_model, arm_steps, follow, ik
+from skills.experts.trajectory import Follower, Motion
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator
+    from skills.articulated import Articulated
+
+_POLE_M = (0.6, 0.0, 1.0)  # where the hand can be while it pushes, base frame
+_AHEAD_RAD = np.array([0.0, -1.2, 0.0, 1.1, 0.0, 1.7, 0.0])  # such a posture, the whole arm straight ahead
+_HAND_HALF_M = 0.05  # half its thickness
+_ROOM_M = 0.025  # kept between the robot and everything on its way
+_CLEAR_M = 0.01  # while the arm takes its posture
+_CRUISE = 0.75  # of the fastest that the base drives
+_ELBOW_STEPS = 30.0
+_FACING_RAD = 0.9  # a door that is open less far is pushed from the front
+_PLANS = 4  # at most
+_DOOR_M = 0.055  # from the plane of the hinge to the outer face
+
+
+class CloseDoorExpert:
+    """Holds the hand out like a pole, drives it around the edge of the door, and sweeps the door shut."""
+
+    def __init__(self, sim: Simulator, skill: Articulated) -> None:
+        self.sim, self.skill, self.handle = sim, skill, skill.target_handle
+        self.path = HandlePath(sim, self.handle)
+        self.rest = ik(np.array(skill.config.rest_position_m), None, tolerance_m=0.1)
+        self.posture, self.follower, self.plans = START_RAD, None, 0
+        self._plan([START_RAD, ik(np.array(_POLE_M), None), ik(np.array(_POLE_M), None, _AHEAD_RAD, tolerance_m=0.01)],
+                   facing=sim.joint_position(self.handle) < _FACING_RAD)
+
+    def act(self) -> np.ndarray:
+        """The next action."""
+        sim, opening = self.sim, self.sim.joint_position(self.handle)
+        if opening < 0.5 * self.skill.config.opening_tolerance:
+            return self._action(follow(sim, self.rest), (-0.3, 0.0))
+        if self.follower is None or self.follower.done:
+            caught = opening < _FACING_RAD and not self.facing and self._facing(sim.base_pose, 0.0) < 0.3
+            inside = self._along_door(sim.ee_position, opening)[1] < 0.0  # the door was pushed aside on the way
+            if (caught or inside) and self.plans < _PLANS:
+                self._plan([self.posture], facing=opening < _FACING_RAD)
+        if self.follower is not None and not self.follower.done:
+            return self._action(*self.follower.command())
+        return self._action(follow(sim, self.posture), self._sweep(opening))
+
+    def _action(self, arm: np.ndarray, base: tuple[float, float]) -> np.ndarray:
+        return assemble(self.skill, {"arm": arm, "grip": -1.0, "base": base})
+
+    def _sweep(self, opening: float) -> tuple[float, float]:
+        """Base command that moves the hand as the door closes, on to a point a little inside the door."""
+        sim = self.sim
+        reach = self._along_door(sim.ee_position, opening)[0]
+        reach = min(max(reach, 0.35), 0.6)
+        goal = self._door_point(reach, _HAND_HALF_M - 0.03, max(opening - 0.15, -0.02))
+        gx, gy, _ = sim.to_base(tuple(goal))
+        hx, hy, _ = sim.ee_in_base
+        vx, vy = 5.0 * (gx - hx), 5.0 * (gy - hy)
+        turn = vy / max(hx, 0.3)
+        return (float(np.clip((vx + turn * hy) / sim.config.base_speed_m_s, -0.9, 0.9)),
+                float(np.clip(turn / sim.config.base_turn_rad_s, -1.0, 1.0)))
+
+    # ------------------------------------------------------------------ the door
+
+    def _door_frame(self, opening: float) -> tuple[np.ndarray, np.ndarray]:
+        """Unit vectors along the door from its hinge, and out of its outer face."""
+        x, y = rotate(self.path.out[0], self.path.out[1], self.path.sign * opening)
+        return self.path.sign * np.array([y, -x, 0.0]), np.array([x, y, 0.0])
+
+    def _along_door(self, point: tuple[float, float, float], opening: float) -> tuple[float, float]:
+        """A world point in the door's frame: along it from the hinge, and out of its outer face (m)."""
+        along, out = self._door_frame(opening)
+        off = np.array(point) - self.path.hinge
+        return float(off @ along), float(off @ out) - _DOOR_M
+
+    def _door_point(self, along_m: float, out_m: float, opening: float) -> np.ndarray:
+        along, out = self._door_frame(opening)
+        return self.path.hinge + along_m * along + (out_m + _DOOR_M) * out + (0.0, 0.0, _POLE_M[2])
+
+    def _facing(self, pose: Pose2, opening: float) -> float:
+        """Cosine between the heading of the base and the way into the door's outer face."""
+        out = self._door_frame(opening)[1]
+        return -float(math.cos(pose[2]) * out[0] + math.sin(pose[2]) * out[1])
+
+    def _plan(self, postures: list[np.ndarray], facing: bool) -> None:
+        """Choose a posture and the way of the base to where the hand is before the outer face; `facing`: and the base
+        faces it, too.
+        """
+        sim, clearance = self.sim, Clearance(self.sim)
+        self.facing, self.plans = facing, self.plans + 1
+        best, motion = math.inf, None
+        for posture in postures:
+            way = self._way(posture, clearance)
+            if way is None:
+                continue
+            planned = self._motion(posture, _base_path(sim, way), clearance)
+            steps = len(planned) + arm_steps(posture, self.rest)
+            steps += _ELBOW_STEPS * (self.path.sign < 0 and posture[0] < -0.1)  # the elbow is then on the door's side
+            if steps < best:
+                best, motion, self.posture = steps, planned, posture
+        self.follower = Follower(sim, motion) if motion is not None and len(motion) else None
+
+    def _motion(self, posture: np.ndarray, base: np.ndarray, clearance: Clearance) -> Motion:
+        """The way with the arm taking its posture, at the same time where there is room, else before."""
+        first = self.sim.arm_positions().copy()
+        n = math.ceil(arm_steps(first, posture))
+        shares = np.minimum(1.0, np.arange(1, len(base) + 1) / max(n, 1))
+        arm = first + shares[:, None] * (posture - first)
+        if all(clearance.distance(tuple(base[i]), arm[i]) > _CLEAR_M for i in range(0, min(n, len(base)), 4)):
+            return Motion(base, arm)
+        stand = np.tile(self.sim.base_pose, (n, 1))
+        unfold = first + np.linspace(1.0 / n, 1.0, n)[:, None] * (posture - first)
+        return Motion(np.concatenate([stand, base]), np.concatenate([unfold, np.tile(posture, (len(base), 1))]))
+
+    def _way(self, posture: np.ndarray, clearance: Clearance) -> list[Pose2] | None:
+        """Places of the base on the way with the arm in a posture; None when there is none."""
+        sim = self.sim
+        opening = sim.joint_position(self.handle)
+        hand_x, hand_y, _ = arm_model().hand(posture)[0]
+        goal = self._door_point(0.5, 0.12, opening)
+
+        def hand(pose: Pose2) -> tuple[float, float, float]:
+            c, s = math.cos(pose[2]), math.sin(pose[2])
+            return pose[0] + c * hand_x - s * hand_y, pose[1] + s * hand_x + c * hand_y, 1.0
+
+        def reached(pose: Pose2) -> bool:
+            along, out = self._along_door(hand(pose), opening)
+            there = 0.33 < along < 0.64 and _HAND_HALF_M < out < 0.3
+            return there and (not self.facing or self._facing(pose, 0.0) > 0.5) and free(pose)
+
+        def left_m(pose: Pose2) -> float:
+            return max(0.0, math.dist(hand(pose)[:2], goal[:2]) - 0.12)
+
+        def free(pose: Pose2) -> bool:
+            return clearance.distance(pose, posture) > _ROOM_M
+
+        if posture is not START_RAD and not free(sim.base_pose):
+            return None
+        return search(sim.base_pose, free, reached, left_m, (sim.config.base_speed_m_s, sim.config.base_turn_rad_s))
+
+
+def _base_path(sim: Simulator, way: list[Pose2]) -> np.ndarray:
+    """The poses (n, 3) of the base at every step along a way, each part of it an arc or a turn on the spot."""
+    metres, radians = _CRUISE * sim.config.base_speed_m_s * STEP_S, _CRUISE * sim.config.base_turn_rad_s * STEP_S
+    poses, (x, y, yaw) = [], sim.base_pose
+    for gx, gy, gyaw in way:
+        turn = wrap_angle(gyaw - yaw)
+        middle = yaw + turn / 2
+        ahead = math.cos(middle) * (gx - x) + math.sin(middle) * (gy - y)
+        n = max(1, math.ceil(max(abs(ahead) / metres, abs(turn) / radians)))
+        poses += [(x + k / n * (gx - x), y + k / n * (gy - y), yaw + k / n * turn) for k in range(1, n + 1)]
+        x, y, yaw = gx, gy, yaw + turn
+    return np.array(poses).reshape(-1, 3)

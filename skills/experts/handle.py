@@ -1,0 +1,196 @@
+"""Experts at a handle: they pull a drawer or the fridge's door open by suction, and press a drawer shut."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.layout_kitchen import HANDLE_STANDOFF_M
+from rearrange.simulator import STEP_S
+from skills.experts.action import assemble
+from skills.experts.clearance import Clearance
+from skills.experts.motion import START_RAD, Pose2, arm_steps, follow, ik, servo
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator
+    from skills.articulated import Articulated
+
+_BEFORE_M = 0.07  # from the handle, where the hand gets ready
+_CLEAR_M = 0.01  # kept from everything on the way
+_TILTS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60, 80))  # of the cup below the horizontal
+_TURNS_RAD = tuple(math.radians(a) for a in (0, 25, -25, 50, -50))  # of the cup to the side
+_DRIVES_M = (0.0, 0.07, -0.07, 0.14, -0.14, 0.22, -0.22)  # of the base before the hand takes the handle
+_READY_RAD = 0.08  # from the posture in which the hand is ready
+_SPEED_M_S = 0.5  # of the handle
+_BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
+_MARGIN = 0.04  # by which it opens farther than it must, or closes
+
+
+class HandlePath:
+    """Where a handle is, and which way it moves, at every opening."""
+
+    def __init__(self, sim: Simulator, name: str) -> None:
+        body = next(body for body in sim.home.layout.bodies if body.name == name)
+        self.slides, self.sign = body.joint == "slide", body.hinge_sign
+        x, y, yaw = body.pose(0.0)
+        self.out = np.array([math.cos(yaw), math.sin(yaw), 0.0])  # out of the closed front
+        self.first_opening = sim.joint_position(name)
+        self._handle = np.array(sim.handle_position(name))
+        self.hinge = np.array([x, y, 0.0])
+
+    def at(self, opening: float) -> np.ndarray:
+        """Position (3,) of the handle in the world."""
+        by = opening - self.first_opening
+        if self.slides:
+            return self._handle + by * self.out
+        c, s = math.cos(self.sign * by), math.sin(self.sign * by)
+        x, y, z = self._handle - self.hinge
+        return self.hinge + np.array([c * x - s * y, s * x + c * y, z])
+
+    def direction(self, opening: float) -> np.ndarray:
+        """Unit vector (3,) along which the handle moves as it opens."""
+        if self.slides:
+            return self.out
+        arm = self.at(opening) - self.hinge
+        along = self.sign * np.array([-arm[1], arm[0], 0.0])
+        return along / np.linalg.norm(along)
+
+
+class HandleExpert:
+    """What pulling a handle and pressing on a front have in common: the hand gets ready before a point, touches it, moves
+    along with it, base and arm together, and comes back to rest.
+    """
+
+    grip = 1.0  # while it touches
+    sense = 1.0  # of the way: opening +1, closing -1
+
+    def __init__(self, sim: Simulator, skill: Articulated) -> None:
+        self.sim, self.skill, self.handle = sim, skill, skill.target_handle
+        self.path = HandlePath(sim, self.handle)
+        self.start = sim.base_pose
+        self._drives = "base" in skill.action_parts
+        self.drive_m, self.before, self.axis = self._plan()
+        self.ready = self.done = False
+        self.rest: np.ndarray | None = None
+
+    def act(self) -> np.ndarray:
+        """The next action."""
+        sim = self.sim
+        opening = sim.joint_position(self.handle)
+        self.done = self.done or self._far_enough(opening)
+        if self.done:
+            return self._go_to_rest()
+        if self._touches(opening):
+            return self._move_along(opening)
+        base = self._approach()
+        if not self.ready:
+            off = float(np.abs(sim.arm_positions() - self.before).max())
+            self.ready = off < _READY_RAD and abs(self._drive_left()) < 0.03
+            return self._action(follow(sim, self.before), -1.0, base)
+        return self._action(servo(sim, self._point(), 0.01, self.axis), self.grip, base)
+
+    # ------------------------------------------------------------------ what differs
+
+    def _point(self) -> np.ndarray:
+        """World point that the tip of the cup is to touch."""
+        return np.array(self.sim.handle_position(self.handle))
+
+    def _touches(self, opening: float) -> bool:
+        """The hand can move along now."""
+        return self.sim.held_handle is not None
+
+    def _far_enough(self, opening: float) -> bool:
+        config = self.skill.config
+        return opening > config.target_opening - config.opening_tolerance + _MARGIN
+
+    # ------------------------------------------------------------------ phases
+
+    def _drive_left(self) -> float:
+        (x0, y0, yaw), (x, y, _) = self.start, self.sim.base_pose
+        return self.drive_m - (x - x0) * math.cos(yaw) - (y - y0) * math.sin(yaw)
+
+    def _approach(self) -> tuple[float, float]:
+        return float(np.clip(3.5 * self._drive_left(), -1.0, 1.0)), 3.0 * (self.start[2] - self.sim.base_pose[2])
+
+    def _move_along(self, opening: float) -> np.ndarray:
+        """Moves the tip of the cup along the handle's path: the base as far as it can, the arm the rest."""
+        sim = self.sim
+        x, y, yaw = sim.base_pose
+        ahead, left = np.array([math.cos(yaw), math.sin(yaw), 0.0]), np.array([-math.sin(yaw), math.cos(yaw), 0.0])
+        tip = np.array(sim.ee_position)
+        velocity = self.sense * _SPEED_M_S * self.path.direction(opening)
+        arm = tip - (x, y, 0.0)
+        turn = 0.9 * float(velocity @ left) / max(0.3, float(arm @ ahead)) if self._drives else 0.0
+        forward = float(velocity @ ahead) if self._drives else 0.0
+        rest = velocity - forward * ahead - turn * np.array([-arm[1], arm[0], 0.0])
+        return self._action(servo(sim, tip + rest * STEP_S + 0.02 * rest, 0.02), self.grip,
+                       (forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s))
+
+    def _go_to_rest(self) -> np.ndarray:
+        sim = self.sim
+        if self.rest is None:
+            found = ik(np.array(self.skill.config.rest_position_m), None, sim.arm_positions(), tolerance_m=0.05)
+            self.rest = START_RAD if found is None else found
+        away = -0.5 if math.dist(sim.ee_position, self._point()) < 0.25 else 0.0
+        return self._action(follow(sim, self.rest), -1.0, (away, 0.0))
+
+    def _action(self, arm: np.ndarray, grip: float, base: tuple[float, float]) -> np.ndarray:
+        return assemble(self.skill, {"arm": arm, "grip": grip, "base": base})
+
+    # ------------------------------------------------------------------ planning
+
+    def _plan(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """How far the base drives (m), the posture before the point, and the cup's axis in the world: the fastest."""
+        sim, clearance = self.sim, Clearance(self.sim)
+        point = self._point()
+        yaw_in = math.atan2(-self.path.out[1], -self.path.out[0])
+        best = (math.inf, 0.0, START_RAD, -self.path.out)
+        for drive in _DRIVES_M if self._drives else (0.0,):
+            x, y, yaw = self.start
+            base = (x + drive * math.cos(yaw), y + drive * math.sin(yaw), yaw)
+            if clearance.distance(base, START_RAD, base_only=True) < _CLEAR_M:
+                continue
+            for tilt in _TILTS_RAD:
+                for turn in _TURNS_RAD:
+                    level, way = math.cos(tilt), yaw_in + turn
+                    axis = np.array([level * math.cos(way), level * math.sin(way), -math.sin(tilt)])
+                    found = _postures(base, point, axis)
+                    if found is None:
+                        continue
+                    cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive)) + arm_steps(*found)
+                    if cost < best[0] and all(clearance.distance(base, START_RAD + w * (found[0] - START_RAD)) > _CLEAR_M
+                                              for w in (1.0, 0.75, 0.5)):
+                        best = (cost, drive, found[0], axis)
+        return best[1:]
+
+
+class OpenExpert(HandleExpert):
+    """Takes the handle, pulls with base and arm along its path, lets go and brings the hand back to rest."""
+
+
+class CloseDrawerExpert(HandleExpert):
+    """Presses the hand on the front of a drawer beside its handle and drives forward until it is shut."""
+
+    grip, sense = -1.0, -1.0
+
+    def _point(self) -> np.ndarray:
+        side = np.array([-self.path.out[1], self.path.out[0], 0.0])
+        return np.array(self.sim.handle_position(self.handle)) - HANDLE_STANDOFF_M * self.path.out + _BESIDE_M * side
+
+    def _touches(self, opening: float) -> bool:
+        return self.ready and bool(self.sim.suction.touches() or opening < self.path.first_opening - 0.01)
+
+    def _far_enough(self, opening: float) -> bool:
+        return opening < self.skill.config.opening_tolerance - _MARGIN
+
+
+def _postures(base: Pose2, point: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Postures before a world point and at it, the cup facing along `axis`."""
+    c, s = math.cos(base[2]), math.sin(base[2])
+    turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+    there, way = turn @ (point - (base[0], base[1], 0.0)), turn @ axis
+    before = ik(there - _BEFORE_M * way, way)
+    at = None if before is None else ik(there, way, before)
+    return None if at is None else (before, at)
