@@ -27,43 +27,48 @@ _ABOVE_M = (-0.03, 0.25)  # the middle of an object over the surface on which it
 _OFFSETS_M = sorted(((0.30 + 0.05 * out, 0.15 * aside) for out in range(16) for aside in (0, -1, 1, -2, 2)),
                     key=lambda offset: offset[0] + 2.0 * abs(offset[1]))
 _HANDLE_OUT_M = tuple(0.875 + 0.05 * i for i in range(12))  # before the front of a drawer, or the middle of the fridge
-_MAX_SNAP_M = 0.2  # from where a skill would start to the nearest floor that a robot can drive to
+_MAX_SNAP_M = 0.2  # from where a skill would start to the nearest floor that a robot can drive to, as Navigate
 _EYE_HEIGHT_M = 1.3
 _START_TRIES = 500
 
 
+class Unsolvable(UserError):
+    """An episode asks for what its scene does not allow."""
+
+
 def check_episode(sim: Simulator, episode: Episode) -> None:
-    """Load an episode and raise UserError if it cannot be solved where it takes place. The robot is left outside."""
+    """Load an episode and raise Unsolvable if it cannot be solved where it takes place. The robot is left outside."""
     layout = scene_layout(episode.scene)
     where = f"episode {episode.id!r}"
     if not episode.targets:
-        raise UserError(f"{where} moves no object; its 'targets' should hold at least one.")
+        raise Unsolvable(f"{where} moves no object; its 'targets' should hold at least one.")
     ranges = {body.name: body.range_m_or_rad for body in layout.bodies}
     for joint, value in episode.articulated.items():
         if joint not in ranges:
-            raise UserError(f"{where}: scene {episode.scene} has no joint {joint!r}; it has {', '.join(ranges)}.")
+            raise Unsolvable(f"{where}: scene {episode.scene} has no joint {joint!r}; it has {', '.join(ranges)}.")
         if not ranges[joint][0] - 1e-6 <= value <= ranges[joint][1] + 1e-6:
-            raise UserError(f"{where}: joint {joint} cannot stand at {value:g}; it moves from {ranges[joint][0]:g} to "
-                            f"{ranges[joint][1]:g}.")
+            raise Unsolvable(f"{where}: joint {joint} cannot stand at {value:g}; it moves from {ranges[joint][0]:g} to "
+                             f"{ranges[joint][1]:g}.")
     sim.reset(episode)
     moved = [math.dist(now, pose[:3]) for now, pose in zip(sim.start_positions, episode.start_poses)]
     worst = int(np.argmax(moved))
     if moved[worst] > MAX_SETTLE_M:
-        raise UserError(f"{where}: {episode.objects[worst]} does not rest where the episode puts it; it moved {moved[worst]:.2f} m.")
+        raise Unsolvable(f"{where}: {episode.objects[worst]} does not rest where the episode puts it; it moved {moved[worst]:.2f} m.")
     for index, goal in episode.targets.items():
         name = episode.objects[index]
         for what, point, held in (("object", sim.start_positions[index], None), ("goal of", goal[:3], index)):
             if standing_pose(sim, episode, point, held) is None:
                 spot = ", ".join(f"{value:.2f}" for value in point)
-                raise UserError(f"{where}: the robot cannot reach the {what} {name} at ({spot}) in scene {episode.scene}.")
+                raise Unsolvable(f"{where}: the robot cannot reach the {what} {name} at ({spot}) in scene {episode.scene}.")
             for joint in _shut_around(layout, episode, point, is_goal=held is not None):
                 if _before_handle(sim, episode, joint) is None:
-                    raise UserError(f"{where}: the robot cannot stand before {joint}, where the {what} {name} is, to open it in "
-                                    f"scene {episode.scene}.")
+                    raise Unsolvable(f"{where}: the robot cannot stand before {joint}, where the {what} {name} is, to open it in "
+                                     f"scene {episode.scene}.")
     if episode.robot_start is not None and not _free(sim, episode, *episode.robot_start):
         x, y, yaw = episode.robot_start
-        raise UserError(f"{where}: the robot cannot start at ({x:.2f}, {y:.2f}), {yaw:.2f} rad: it would touch something or stand "
-                        "off the floor that it can drive on.")
+        raise Unsolvable(f"{where}: the robot cannot start at ({x:.2f}, {y:.2f}), {yaw:.2f} rad: it would touch something or stand "
+                         "off the floor that it can drive on.")
+
 
 def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> PlanePose:
     """A pose anywhere on the floor, facing anywhere, where the robot touches nothing; the episode is loaded."""
@@ -73,7 +78,7 @@ def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> 
         yaw = float(rng.uniform(-math.pi, math.pi))
         if _free(sim, episode, x, y, yaw):
             return x, y, yaw
-    raise UserError(f"episode {episode.id!r}: found no place for the robot in scene {episode.scene}.")
+    raise Unsolvable(f"episode {episode.id!r}: found no place for the robot in scene {episode.scene}.")
 
 
 def standing_pose(sim: Simulator, episode: Episode, point: tuple[float, ...], held: int | None = None) -> PlanePose | None:

@@ -23,7 +23,7 @@ from skills.navigate import Navigate
 
 COUNT = 6
 EXPECTED = {  # objects moved, all objects, steps of the plan, steps of an episode
-    "tidy_house": (5, 18, 20, 5000), "prepare_groceries": (3, 18, 12, 4000), "set_table": (2, 20, 12, 4500)}
+    "tidy_house": (5, 18, 20, 5000), "prepare_groceries": (3, 18, 12, 4000), "set_table": (2, 19, 12, 4500)}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_set_table_takes_bowl_and_apple_from_behind_closed_doors(episodes, sim):
         sim.reset(episode)
         drawer, fridge = episode.target_receptacles
         assert episode.objects[:2] == ("024_bowl", "013_apple") and episode.articulated == {}
-        assert drawer in ("drawer_1", "drawer_3") and fridge.startswith("fridge_")
+        assert drawer in ("drawer_1", "drawer_3") and fridge == "fridge_1"
         assert inside(sim, sim.start_positions[0], drawer) and inside(sim, sim.start_positions[1], "fridge_door")
         assert episode.goal_receptacles == ("dining_table",) * 2
 
@@ -198,7 +198,7 @@ def test_an_episode_of_another_scenario(episodes):
 
 def test_a_scenario_that_a_home_does_not_allow(sim):
     crowded = Scenario("crowd", ("any",) * 9, ("chair_0",) * 9, ("sofa",) * 9)
-    with pytest.raises(UserError, match="scene val/0 does not allow scenario crowd: of 40 arrangements none was good.*full"):
+    with pytest.raises(UserError, match="scenario crowd is not possible in scenes val/0, val/1, val/2: of 100 arrangements.*full"):
         scenario_episode(crowded, "val", 0)
     nowhere = Scenario("nowhere", ("any",), ("garage",), ("sofa",))
     with pytest.raises(UserError, match="has no place called 'garage'; it has open, chair"):
