@@ -84,7 +84,7 @@ MISTAKES = {
     "eval skill=pick episodes=0": "greater than 0",
     "eval skill=pick agent=polcy": "policy",
     "eval skill=pick ppo.clip=1": "unknown key",
-    "bench": "Choices: engine, pendulum, scaling, sim, update",
+    "bench": "Choices: engine, modes, pendulum, scaling, sim, update",
     "bench smi": "bench=sim",
     "list x=1": "unknown key",
     "--install-completion tcsh": "bash",
