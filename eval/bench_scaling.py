@@ -128,10 +128,10 @@ def draw(result: dict[str, Any], path: Path) -> bool:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    tables = [("model: steps/s per rank", result["model"], lambda row: row["steps_per_s_per_rank"], lambda ranks: 1)]
+    tables = [("model: % of the best end in hindsight", result["model"], lambda row: row["share_of_best"], lambda ranks: 0.01)]
     if result["measured"]:
         tables.append(("measured: steps/s per rank", result["measured"], lambda row: row, lambda ranks: ranks))
-    figure, panels = pyplot.subplots(1, len(tables), figsize=(5.5 * len(tables), 4), squeeze=False)
+    figure, panels = pyplot.subplots(1, len(tables), figsize=(5.5 * len(tables), 3.6), squeeze=False)
     for axes, (title, table, pick, divisor) in zip(panels[0], tables):
         for rule in RULES:
             points = [(int(ranks), pick(row[rule])) for ranks, row in table.items() if rule in row]
@@ -139,11 +139,11 @@ def draw(result: dict[str, Any], path: Path) -> bool:
                 continue
             x = [ranks for ranks, _ in points]
             low, mid, high = ([p[key] / divisor(ranks) for ranks, p in points] for key in ("low", "mean", "high"))
-            axes.plot(x, mid, "o-", color=COLORS[rule], label=NAMES[rule], markersize=4, linewidth=1 if rule == "best" else 2)
+            axes.plot(x, mid, "--" if rule == "best" else "o-", color=COLORS[rule], label=NAMES[rule], markersize=4)
             axes.fill_between(x, low, high, color=COLORS[rule], alpha=0.15)
         axes.set_xscale("log", base=2)
+        axes.set_xticks([int(ranks) for ranks in table], list(table))
         axes.set(xlabel="ranks", title=title)
-        axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
