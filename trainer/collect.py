@@ -120,6 +120,8 @@ class Collector:
         together = self.config.mode == "ddppo"
         over = False
         while rollout.remaining and not over:
+            if self.cancelled:
+                raise Cancelled("collection was told to end.")
             over = self.preemption is not None and self.preemption.over(rollout.num_closed)
             if over and not together:
                 break
@@ -131,7 +133,7 @@ class Collector:
                 stats.batches += 1
         if self.preemption:
             self.preemption.finish(rollout.num_closed)
-        stats.rows, stats.steps = rollout.finish(fill=self.config.preemption == "optimal"), rollout.num_closed
+        stats.rows, stats.steps = rollout.finish(fill=self.config.preempted_by == "optimal"), rollout.num_closed
         stats.seconds = time.perf_counter() - started
         slow = time.monotonic() - self._began  # an environment that gave no whole step takes at least so long for one
         stats.step_s = np.where(self._timed > 0, self._step_s / np.maximum(self._timed, 1), slow)
@@ -139,7 +141,7 @@ class Collector:
 
     def _next_batch(self, rollout: Rollout) -> np.ndarray:
         """Wait for a batch: at least `min_batch` environments, or all there are, or what came within `max_wait_s`. Empty
-        if the rollout of all ranks is over meanwhile."""
+        if collection is to end meanwhile."""
         environments, waited_since = self.environments, None
         wanted = self.order.next(self._waiting) if self.order else None
         while True:
@@ -157,9 +159,8 @@ class Collector:
                 if timeout <= 0:
                     break
             environments.read(timeout)
-            if self.cancelled:
-                raise Cancelled("collection was told to end.")
-            if self.preemption and self.config.mode != "ddppo" and self.preemption.over(rollout.num_closed):
+            if self.cancelled or (
+                    self.preemption and self.config.mode != "ddppo" and self.preemption.over(rollout.num_closed)):
                 return np.empty(0, np.int64)
         environments.read(0.0)  # whatever else is there already
         # A closed step per environment, but only as many as the rollout still needs. Those left over stay ready, their

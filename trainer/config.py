@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 MAX_ENVS = 16384
 MODES = ("ver", "nover", "ddppo", "hts")
-PREEMPTION = ("optimal", "fraction", "none")
+PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (trainer/preemption.py)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CollectConfig:
 
     mode: str = "ver"  # one of MODES
     overlap: bool = False  # collect a rollout while learning from the one before
-    preemption: str = "optimal"  # how a rollout of several ranks ends: one of PREEMPTION (trainer/preemption.py)
+    preemption: str = "auto"  # what ends a rollout of several ranks early: one of PREEMPTION, or the mode's own
     preemption_fraction: float = 0.6  # of the ranks, that ends the rollout of the others, for "fraction"
     preemption_min_share: float = 0.25  # of its steps, that a rank collects in any case, for "fraction"
     num_envs: int = 32  # N
@@ -66,6 +66,11 @@ class CollectConfig:
     max_batch: int | None = None  # None = N
     max_wait_s: float = 0.002  # longest an observation waits for a fuller batch
     step_timeout_s: float = 120.0  # a worker silent for this long while it owes a step is reported as hung
+
+    @property
+    def preempted_by(self) -> str:
+        """One of PREEMPTION."""
+        return self.preemption if self.preemption != "auto" else {"ver": "optimal", "ddppo": "fraction"}.get(self.mode, "none")
 
 
 @dataclass(frozen=True)
@@ -127,8 +132,8 @@ class TrainConfig:
             raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
         if c.mode not in MODES:
             raise ValueError(f"trainer.mode={c.mode} is not one of {', '.join(MODES)}.")
-        if c.preemption not in PREEMPTION:
-            raise ValueError(f"trainer.preemption={c.preemption} is not one of {', '.join(PREEMPTION)}.")
+        if c.preemption not in ("auto", *PREEMPTION):
+            raise ValueError(f"trainer.preemption={c.preemption} is not one of auto, {', '.join(PREEMPTION)}.")
         for key, value in {"preemption_fraction": c.preemption_fraction, "preemption_min_share": c.preemption_min_share}.items():
             if not 0 < value <= 1:
                 raise ValueError(f"trainer.{key}={value} must lie in (0, 1].")

@@ -45,9 +45,9 @@ class Ranks:
     def preemption(self, config: TrainConfig) -> Preemption | None:
         """How rollouts of several ranks are ended early; None for one rank, or if they are not."""
         c = config.collect
-        if self.size == 1 or c.preemption == "none" or config.deterministic:
+        if self.size == 1 or c.preempted_by == "none" or config.deterministic:
             return None
-        return Preemption(c.preemption, config.steps_per_rollout, c.preemption_fraction, c.preemption_min_share, self.size, self.store,
+        return Preemption(c.preempted_by, config.steps_per_rollout, c.preemption_fraction, c.preemption_min_share, self.size, self.store,
                           c.overlap)
 
     def gather(self, value: Value) -> list[Value]:

@@ -1,0 +1,62 @@
+"""rearrange train on several ranks: torchrun, SLURM's variables, and one voice for all."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from tests.e2e.front_door import TINY, checkpoint_steps, environment, finish, status, steps_logged, succeed, wait_until
+
+TWO = (*TINY, "trainer.rollout_steps=16")
+
+
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def torchrun(directory, *words: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port()}", "-m", "rearrange", *words]
+    process = subprocess.Popen(command, cwd=directory, env=environment(directory), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, start_new_session=True)
+    return finish(process, 300.0)
+
+
+def test_torchrun_trains_one_policy_and_one_process_goes_on_with_it(tmp_path):
+    done = torchrun(tmp_path, "train", *TWO, "steps=128", "name=two")
+    run = tmp_path / "outputs/train/pick/two"
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("done: 128 steps") == 1 and "Traceback" not in done.stderr
+    assert status(run) == "finished" and checkpoint_steps(run) == [128]
+    assert steps_logged(run) == sorted(set(steps_logged(run)))
+    out = succeed(tmp_path, "train", "skill=pick", "name=two", "resume=force", "steps=192")
+    assert "done: 192 steps" in out and checkpoint_steps(run)[-1] == 192
+
+
+def test_a_mistake_is_told_once(tmp_path):
+    done = torchrun(tmp_path, "train", *TWO, "ppo.clip=-1")
+    assert done.returncode != 0 and done.stderr.count("ppo.clip=-1 must") == 1
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_slurms_ranks_end_together_when_one_is_killed(tmp_path):
+    """Two tasks as srun starts them; kill -9 of the second."""
+    run, shared = tmp_path / "outputs/train/pick/slurm", environment(tmp_path)
+    slurm = {"SLURM_JOB_ID": str(port()), "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2",
+             "SLURM_STEP_NODELIST": "localhost", "MASTER_PORT": str(port())}
+    command = [sys.executable, "-m", "rearrange", "train", *TWO, "steps=1000000", "name=slurm"]
+    first, second = (subprocess.Popen(command, cwd=tmp_path, env=shared | slurm | {"SLURM_PROCID": str(r), "SLURM_LOCALID": str(r)},
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) for r in (0, 1))
+    wait_until(lambda: bool(steps_logged(run)), first, 240.0)
+    second.send_signal(signal.SIGKILL)
+    began = time.monotonic()
+    done = finish(first, 30.0)
+    finish(second)
+    assert time.monotonic() - began < 30.0 and done.returncode == 1
+    assert done.stderr.count(f"rank 1 ({socket.gethostname()}, pid {second.pid}) died") == 1, done.stderr
+    assert "name=slurm resume=true" in done.stderr and "Traceback" not in done.stderr
+    assert status(run) == "failed" and checkpoint_steps(run)
