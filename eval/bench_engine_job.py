@@ -84,31 +84,33 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
 
     ENCODERS["pooled"] = functools.partial(PooledEncoder, device=job["device_time"], scale=job["time_scale"])
     encoder, embedding, body, layers, hidden = NETWORKS[job["network"]]
+    updates = job.get("updates")  # given: a fixed number of steps, as all ranks have to end together
+    rollout = job["num_envs"] * job["rollout_steps"] * int(os.environ.get("WORLD_SIZE", 1))
     config = TrainConfig(
-        steps=1 << 40, seed=job["seed"], log_every_s=1e-9, torch_threads=job["torch_threads"], device="cpu",
+        steps=updates * rollout if updates else 1 << 40, seed=job["seed"], log_every_s=1e-9, torch_threads=job["torch_threads"], device="cpu",
         policy=PolicyConfig(encoder=encoder, embedding_size=embedding, body_size=body, body_layers=layers, skip=False,
                             lstm_layers=1 if hidden else 0, hidden_size=hidden or 1),
         ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"], learning_rate=job["learning_rate"],
                       schedule="constant", reward_scale=1.0),
         collect=CollectConfig(num_envs=job["num_envs"], num_workers=job["num_workers"], rollout_steps=job["rollout_steps"],
-                              **MODES[job["system"]]),
+                              **({"preemption": job["preemption"]} if "preemption" in job else {}), **MODES[job["system"]]),
     )
     clock, processes = Clock(job), []
 
     def after_update(step: int, metrics: dict[str, float]) -> None:
-        seconds = job["num_envs"] * job["rollout_steps"] / metrics["steps_per_s"]
+        seconds = metrics["wall_s"] - (clock.updates[-1]["wall_s"] if clock.updates else 0.0)
         parts = {k.removeprefix("time/").removesuffix("_share"): v * seconds for k, v in metrics.items() if k.startswith("time/")}
         processes.append(count_processes())
-        if clock.tick(steps=step, seconds=seconds, batch=metrics["collect/mean_batch"],
+        if clock.tick(steps=step, seconds=seconds, wall_s=metrics["wall_s"], batch=metrics["collect/mean_batch"],
                       stale=metrics.get("learn/stale_fraction", 0.0), **{f"{k}_s": v for k, v in parts.items()}):
             raise Enough
 
     try:
-        train(functools.partial(make_env, job), config, observers=(after_update,))
+        train(functools.partial(make_env, of_rank(job)), config, observers=(after_update,))
     except Enough:
         pass
     policy, latency = measure_latency(job, config)
-    return {"updates": clock.updates, "latency_s": latency, "peak_mib": peak_mib(), "processes": max(processes),
+    return {"updates": clock.updates, "latency_s": latency, "peak_mib": peak_mib(), "processes": max(processes, default=0),
             "parameters": sum(p.numel() for p in policy.parameters())}
 
 
@@ -205,6 +207,8 @@ def main() -> None:
     path = Path(sys.argv[1])
     job = json.loads(path.read_text(encoding="utf-8"))
     result = (run_unhindered if job["system"] == "unhindered" else run_engine)(job)
+    if int(os.environ.get("RANK", 0)):
+        return  # the first rank tells
     path.with_name("result.json").write_text(json.dumps(result), encoding="utf-8")
 
 

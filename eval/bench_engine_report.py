@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from eval.bench_engine_bounds import OVERLAPPING
 from rearrange.keys import choice_file
 
 NAMES = {"ddppo": "DD-PPO", "nover": "NoVER", "ver": "VER", "hts": "HTS", "ver_overlap": "VER, overlapped",
@@ -57,10 +58,14 @@ def _load(result: dict[str, Any]) -> list[str]:
 
 def _lost(result: dict[str, Any]) -> list[str]:
     """A system whose own count of steps is not what its environments did."""
-    allowed = 2 * result["settings"]["num_envs"]  # steps under way at either end
-    return [f"warning: {NAMES[name]} says it took {told:.0f} steps, its environments took {steps:.0f}."
-            for name, row in result["systems"].items() if name != "sample_factory"
-            for told, steps in zip(row["steps_told"]["values"], row["steps"]["values"]) if abs(told - steps) > allowed]
+    envs, rollout = result["settings"]["num_envs"], result["settings"]["num_envs"] * result["settings"]["rollout_steps"]
+    lines = []
+    for name, row in result["systems"].items():
+        allowed = 2 * envs + (rollout if name in OVERLAPPING else 0)  # under way, or in a rollout under way, at either end
+        lines += [f"warning: {NAMES[name]} says it took {told:.0f} steps, its environments took {steps:.0f}."
+                  for told, steps in zip(row["steps_told"]["values"], row["steps"]["values"])
+                  if name != "sample_factory" and abs(told - steps) > allowed]
+    return lines
 
 
 def _number(figure: dict[str, Any] | None, digits: int) -> str:

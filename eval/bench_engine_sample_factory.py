@@ -22,6 +22,7 @@ from sample_factory.algo.runners.runner import AlgoObserver  # noqa: E402
 from sample_factory.algo.utils.context import global_model_factory  # noqa: E402
 from sample_factory.cfg.arguments import parse_full_cfg, parse_sf_args  # noqa: E402
 from sample_factory.envs.env_utils import register_env  # noqa: E402
+from sample_factory.model.actor_critic import default_make_actor_critic_func  # noqa: E402
 from sample_factory.model.encoder import Encoder  # noqa: E402
 from sample_factory.train import make_runner  # noqa: E402
 from torch import nn  # noqa: E402
@@ -56,6 +57,13 @@ class SameNetwork(Encoder):
 
     def get_out_size(self) -> int:
         return self.width
+
+
+def make_actor_critic(cfg, obs_space, action_space):
+    """Sample Factory's actor-critic, whose first actions are as close to zero as those of our policy."""
+    model = default_make_actor_critic_func(cfg, obs_space, action_space)
+    nn.init.orthogonal_(model.action_parameterization.distribution_linear.weight, 0.01)
+    return model
 
 
 def _encoder(job, kind, shape, embedding):
@@ -111,6 +119,7 @@ def main() -> None:
     job = json.loads(path.read_text(encoding="utf-8"))
     register_env("bench", make_named_env)
     global_model_factory().register_encoder_factory(SameNetwork)
+    global_model_factory().register_actor_critic_factory(make_actor_critic)
     words = arguments(job, path)
     parser, _ = parse_sf_args(words)
     parser.add_argument("--job", type=str)

@@ -92,21 +92,23 @@ def measured(cost: StepCost, settings: dict[str, Any], run: Run) -> dict[str, An
 
 def run_ranks(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, seed: int, folder: Path) -> float:
     """Steps/s of all ranks of one run, from the end of the first update to that of the last."""
-    folder.mkdir(parents=True)
     scale, envs, steps = settings["time_scale"], settings["measured_envs"], settings["measured_steps"]
     job = {
         "system": "ver", "env": "synthetic", "cost": vars(cost.scaled(scale)), "burn": "sleep", "image_size": 16, "network": "linear",
         "device_time": "v100", "time_scale": scale * settings["learn_s"] / 1.5 * 2048 / (envs * steps), "num_envs": envs,
         "num_workers": envs, "rollout_steps": steps, "epochs": 3, "mini_batches": 2, "learning_rate": 2.5e-4, "torch_threads": 1,
-        "warm_up_updates": 1, "seconds": float("inf"), "seed": seed, "traces": str(folder / "traces"),
+        "warm_up_updates": 1, "seconds": 1e9, "seed": seed, "traces": str(folder / "traces"),
         "preemption": MEASURED[rule], "updates": settings["updates"] + 1,
     }
+    for rank in range(ranks):
+        (folder / "traces" / str(rank)).mkdir(parents=True)
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     run_process(["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m", "eval.bench_engine_job",
                  str(folder / "job.json")], folder / "log.txt", START_UP_S)
     updates = json.loads((folder / "result.json").read_text(encoding="utf-8"))["updates"]
     begin, end = updates[0]["end_s"], updates[-1]["end_s"]
-    taken = sum(t.steps for rank in range(ranks) for t in cut(read_traces(folder / "traces" / str(rank)), begin, end))
+    taken = sum(t.steps for rank in range(ranks)
+                for t in cut(read_traces(folder / "traces" / str(rank)), begin, end))
     (folder / "figures.json").write_text(json.dumps({"seconds": end - begin, "steps": taken, "learn_s": mean(updates[1:], "learn_s")}))
     return taken / (end - begin)
 
@@ -126,10 +128,10 @@ def draw(result: dict[str, Any], path: Path) -> bool:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    tables = [("model: steps/s per rank", result["model"], lambda row: row["steps_per_s_per_rank"], lambda ranks: 1)]
+    tables = [("model: % of the best end in hindsight", result["model"], lambda row: row["share_of_best"], lambda ranks: 0.01)]
     if result["measured"]:
         tables.append(("measured: steps/s per rank", result["measured"], lambda row: row, lambda ranks: ranks))
-    figure, panels = pyplot.subplots(1, len(tables), figsize=(5.5 * len(tables), 4), squeeze=False)
+    figure, panels = pyplot.subplots(1, len(tables), figsize=(5.5 * len(tables), 3.6), squeeze=False)
     for axes, (title, table, pick, divisor) in zip(panels[0], tables):
         for rule in RULES:
             points = [(int(ranks), pick(row[rule])) for ranks, row in table.items() if rule in row]
@@ -137,11 +139,11 @@ def draw(result: dict[str, Any], path: Path) -> bool:
                 continue
             x = [ranks for ranks, _ in points]
             low, mid, high = ([p[key] / divisor(ranks) for ranks, p in points] for key in ("low", "mean", "high"))
-            axes.plot(x, mid, "o-", color=COLORS[rule], label=NAMES[rule], markersize=4, linewidth=1 if rule == "best" else 2)
+            axes.plot(x, mid, "--" if rule == "best" else "o-", color=COLORS[rule], label=NAMES[rule], markersize=4)
             axes.fill_between(x, low, high, color=COLORS[rule], alpha=0.15)
         axes.set_xscale("log", base=2)
+        axes.set_xticks([int(ranks) for ranks in table], list(table))
         axes.set(xlabel="ranks", title=title)
-        axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
     figure.tight_layout()
     figure.savefig(path, dpi=120)

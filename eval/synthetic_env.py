@@ -108,7 +108,8 @@ class SyntheticEnv(gymnasium.Env):
     def step(self, action: np.ndarray) -> tuple[dict, float, bool, bool, dict]:
         self.burn(self.step_s[self.t])
         self.t += 1
-        reward = 1.0 - float(np.mean((np.asarray(action) - self.to_target @ self.proprioception) ** 2))
+        action = np.clip(action, -1.0, 1.0)  # here, as not every system does
+        reward = 1.0 - float(np.mean((action - self.to_target @ self.proprioception) ** 2))
         return self._observe(), reward, self.t >= self.cost.episode_steps, False, {}
 
     def _observe(self) -> dict[str, np.ndarray]:
