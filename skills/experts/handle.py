@@ -22,11 +22,12 @@ _BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLEAR_M = 0.01  # kept from everything on the way
 _TILTS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60, 80))  # of the cup below the horizontal
 _TURNS_RAD = tuple(math.radians(a) for a in (0, 25, -25, 50, -50))  # of the cup to the side
+_DOOR_TURNS_RAD = tuple(math.radians(a) for a in (20, 40, 60))  # against the turn of the door, which the hand follows less
 _DRIVES_M = (0.0, 0.07, -0.07, 0.14, -0.14, 0.22, -0.22)  # of the base before the hand takes the handle
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
-_MARGIN = 0.015  # by which it opens farther than it must, or closes
+_MARGIN_M, _MARGIN_RAD = 0.015, 0.05  # by which it opens farther than it must, or closes
 
 
 class HandlePath:
@@ -104,7 +105,8 @@ class HandleExpert:
 
     def _far_enough(self, opening: float) -> bool:
         config = self.skill.config
-        return opening > config.target_opening - config.opening_tolerance + _MARGIN
+        margin = _MARGIN_M if self.path.slides else _MARGIN_RAD
+        return opening > config.target_opening - config.opening_tolerance + margin
 
     # ------------------------------------------------------------------ phases
 
@@ -147,6 +149,7 @@ class HandleExpert:
         point = self._point()
         yaw_in = math.atan2(-self.path.out[1], -self.path.out[0])
         best = (math.inf, 0.0, START_RAD, -self.path.out)
+        turns = _TURNS_RAD if self.path.slides else [self.path.sign * turn for turn in _DOOR_TURNS_RAD]
         rest = rest_posture(START_RAD, self.skill.config.rest_position_m)
         for drive in _DRIVES_M if self._drives else (0.0,):
             x, y, yaw = self.start
@@ -154,7 +157,7 @@ class HandleExpert:
             if clearance.distance(base, START_RAD, base_only=True) < _CLEAR_M:
                 continue
             for tilt in _TILTS_RAD:
-                for turn in _TURNS_RAD:
+                for turn in turns:
                     level, way = math.cos(tilt), yaw_in + turn
                     axis = np.array([level * math.cos(way), level * math.sin(way), -math.sin(tilt)])
                     found = _postures(base, point, axis)
@@ -185,7 +188,7 @@ class CloseDrawerExpert(HandleExpert):
         return self.ready and bool(self.sim.suction.touches() or opening < self.path.first_opening - 0.01)
 
     def _far_enough(self, opening: float) -> bool:
-        return opening < self.skill.config.opening_tolerance - _MARGIN
+        return opening < self.skill.config.opening_tolerance - _MARGIN_M
 
 
 def _postures(base: Pose2, point: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
