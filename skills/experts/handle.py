@@ -29,6 +29,7 @@ _BASE_MOVES = tuple((m, 0.0) for m in (0.0, 0.07, -0.07, 0.14, -0.14, -0.22)) + 
     (m, a) for m in (0.0, -0.14) for a in (0.35, -0.35, 0.7, -0.7))
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
+_STANDS_RAD_S = 0.4
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
 _MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # by which it opens farther than it must, or closes
 
@@ -108,8 +109,11 @@ class HandleExpert:
 
     def _far_enough(self, opening: float) -> bool:
         config = self.skill.config
-        margin = _MARGIN_M if self.path.slides else _MARGIN_RAD
-        return opening > config.target_opening - config.opening_tolerance + margin
+        over = opening - (config.target_opening - config.opening_tolerance)
+        if self.path.slides:
+            return over > _MARGIN_M
+        stands = self.sim.joint_velocity(self.handle) < _STANDS_RAD_S  # the hand meets the door at a shallow angle
+        return over > _MARGIN_RAD or (stands and over > 0.3 * _MARGIN_RAD)
 
     # ------------------------------------------------------------------ phases
 
