@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 REWARD_SCALES = {
     "distance": 20.0,  # per metre nearer: object to goal, then, once it is placed, end-effector to rest
-    "placed": 20.0,  # once, when the object is let go at its goal
+    "placed": 20.0,  # once, when the object is let go at its goal, `placed_radius_m` at most
     "success": 10.0,
     "dropped": 0.0,  # once, when it is let go elsewhere
     "hold_broken": -10.0,
@@ -55,6 +55,7 @@ class PlaceConfig:
     rest_position_m: tuple[float, float, float] = (0.5, 0.0, 1.0)  # of the end-effector, base frame
     rest_radius_m: float = 0.15
     goal_radius_m: float = 0.15
+    placed_radius_m: float = 0.15  # of the reward term `placed`; a smaller one teaches to set down instead of to drop
     max_accumulated_force_n: float = 5000.0  # of the arm, over the episode
     max_force_step_n: float = 1000.0  # cap of the force term in one step
     end_on_drop: bool = False  # HAB lets the episode go on although the object cannot be taken again
@@ -117,14 +118,13 @@ class Place(Skill):
         nearer = 0.0 if self._placed != was_placed else self._distance_m - distance
         self._distance_m = distance
         let_go_now = not (sim.is_holding or self._let_go)
-        placed_now, dropped_now = let_go_now and self._placed, let_go_now and not self._placed
         self._let_go |= let_go_now
-        self._put_down |= placed_now
+        self._put_down |= let_go_now and self._placed
         return {
             "distance": nearer,
-            "placed": float(placed_now),
+            "placed": float(let_go_now and self._to_goal(sim) < self.config.placed_radius_m),
             "success": float(failure is None and self.success(sim)),
-            "dropped": float(dropped_now),
+            "dropped": float(let_go_now and not self._placed),
             "hold_broken": float(sim.hold_broken),
             "force_limit": float(failure == "force_limit"),
             **contact_terms(sim, self.config.max_force_step_n),

@@ -35,6 +35,10 @@ class Clearance:
             self._held_qpos = int(self._model.joint(f"object_{self._held}").qposadr[0])
             self._held_position, self._held_quat = _relative(sim, self._held)
 
+    def set_joint(self, name: str, opening: float) -> None:
+        """Suppose that a drawer (m) or door (rad) stands elsewhere."""
+        self._data.qpos[self._model.joint(name).qposadr[0]] = opening
+
     def distance(self, pose: tuple[float, float, float], arm_rad: np.ndarray, touching: int = NO_OWNER,
                  base_only: bool = False) -> float:
         """Smallest distance (m, at most MARGIN_M, negative inside) of the robot at a world pose with these arm angles.

@@ -14,6 +14,7 @@ from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
 from skills.experts.handle import HandlePath
 from skills.experts.motion import START_RAD, Pose2, arm_model, arm_steps, follow, ik
+from skills.experts.reach import rest_posture
 from skills.experts.trajectory import Follower, Motion
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _CLEAR_M = 0.01  # while the arm takes its posture
 _CRUISE = 0.75  # of the fastest that the base drives
 _ELBOW_STEPS = 30.0
 _FACING_RAD = 0.9  # a door that is open less far is pushed from the front
+_SWINGS_RAD = (0.12, 0.05, 0.0)  # room kept for the door, as much as there is
 _PLANS = 4  # at most
 _DOOR_M = 0.055  # from the plane of the hinge to the outer face
 
@@ -38,7 +40,7 @@ class CloseDoorExpert:
     def __init__(self, sim: Simulator, skill: Articulated) -> None:
         self.sim, self.skill, self.handle = sim, skill, skill.target_handle
         self.path = HandlePath(sim, self.handle)
-        self.rest = ik(np.array(skill.config.rest_position_m), None, tolerance_m=0.1)
+        self.rest = rest_posture(START_RAD, skill.config.rest_position_m)
         self.posture, self.follower, self.plans = START_RAD, None, 0
         self._plan([START_RAD, ik(np.array(_POLE_M), None), ik(np.array(_POLE_M), None, _AHEAD_RAD, tolerance_m=0.01)],
                    facing=sim.joint_position(self.handle) < _FACING_RAD)
@@ -101,9 +103,12 @@ class CloseDoorExpert:
         """
         sim, clearance = self.sim, Clearance(self.sim)
         self.facing, self.plans = facing, self.plans + 1
-        best, motion = math.inf, None
-        for posture in postures:
-            way = self._way(posture, clearance)
+        best, motion, before = math.inf, None, math.inf
+        for posture, swing in ((posture, swing) for swing in _SWINGS_RAD for posture in postures):
+            if best < math.inf and swing < before:
+                break  # there is a way with more room
+            before = swing
+            way = self._way(posture, clearance, swing)
             if way is None:
                 continue
             planned = self._motion(posture, _base_path(sim, way), clearance)
@@ -119,14 +124,17 @@ class CloseDoorExpert:
         n = math.ceil(arm_steps(first, posture))
         shares = np.minimum(1.0, np.arange(1, len(base) + 1) / max(n, 1))
         arm = first + shares[:, None] * (posture - first)
+        clearance.set_joint(self.handle, self.sim.joint_position(self.handle))
         if all(clearance.distance(tuple(base[i]), arm[i]) > _CLEAR_M for i in range(0, min(n, len(base)), 4)):
             return Motion(base, arm)
         stand = np.tile(self.sim.base_pose, (n, 1))
         unfold = first + np.linspace(1.0 / n, 1.0, n)[:, None] * (posture - first)
         return Motion(np.concatenate([stand, base]), np.concatenate([unfold, np.tile(posture, (len(base), 1))]))
 
-    def _way(self, posture: np.ndarray, clearance: Clearance) -> list[Pose2] | None:
-        """Places of the base on the way with the arm in a posture; None when there is none."""
+    def _way(self, posture: np.ndarray, clearance: Clearance, swing: float) -> list[Pose2] | None:
+        """Places of the base on the way with the arm in a posture, with room for the door to stand `swing` (rad) to
+        either side; None when there is none.
+        """
         sim = self.sim
         opening = sim.joint_position(self.handle)
         hand_x, hand_y, _ = arm_model().hand(posture)[0]
@@ -145,10 +153,16 @@ class CloseDoorExpert:
             return max(0.0, math.dist(hand(pose)[:2], goal[:2]) - 0.12)
 
         def free(pose: Pose2) -> bool:
-            return clearance.distance(pose, posture) > _ROOM_M
+            for side in (0.0, -1.0, 1.0) if swing else (0.0,):
+                clearance.set_joint(self.handle, opening + side * swing)
+                if clearance.distance(pose, posture) < _ROOM_M:
+                    return False
+            return True
 
         if posture is not START_RAD and not free(sim.base_pose):
             return None
+        if reached(sim.base_pose):
+            return []
         return search(sim.base_pose, free, reached, left_m, (sim.config.base_speed_m_s, sim.config.base_turn_rad_s))
 
 

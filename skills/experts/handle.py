@@ -12,6 +12,7 @@ from rearrange.simulator import STEP_S
 from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
 from skills.experts.motion import START_RAD, Pose2, arm_steps, follow, ik, servo
+from skills.experts.reach import rest_posture
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
@@ -25,7 +26,7 @@ _DRIVES_M = (0.0, 0.07, -0.07, 0.14, -0.14, 0.22, -0.22)  # of the base before t
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
-_MARGIN = 0.04  # by which it opens farther than it must, or closes
+_MARGIN = 0.015  # by which it opens farther than it must, or closes
 
 
 class HandlePath:
@@ -122,8 +123,8 @@ class HandleExpert:
         tip = np.array(sim.ee_position)
         velocity = self.sense * _SPEED_M_S * self.path.direction(opening)
         arm = tip - (x, y, 0.0)
-        turn = 0.9 * float(velocity @ left) / max(0.3, float(arm @ ahead)) if self._drives else 0.0
-        forward = float(velocity @ ahead) if self._drives else 0.0
+        turn = float(velocity @ left) / max(0.3, float(arm @ ahead)) if self._drives else 0.0
+        forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
         rest = velocity - forward * ahead - turn * np.array([-arm[1], arm[0], 0.0])
         return self._action(servo(sim, tip + rest * STEP_S + 0.02 * rest, 0.02), self.grip,
                        (forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s))
@@ -131,8 +132,7 @@ class HandleExpert:
     def _go_to_rest(self) -> np.ndarray:
         sim = self.sim
         if self.rest is None:
-            found = ik(np.array(self.skill.config.rest_position_m), None, sim.arm_positions(), tolerance_m=0.05)
-            self.rest = START_RAD if found is None else found
+            self.rest = rest_posture(sim.arm_positions(), self.skill.config.rest_position_m, within_m=0.13)
         away = -0.5 if math.dist(sim.ee_position, self._point()) < 0.25 else 0.0
         return self._action(follow(sim, self.rest), -1.0, (away, 0.0))
 
@@ -147,6 +147,7 @@ class HandleExpert:
         point = self._point()
         yaw_in = math.atan2(-self.path.out[1], -self.path.out[0])
         best = (math.inf, 0.0, START_RAD, -self.path.out)
+        rest = rest_posture(START_RAD, self.skill.config.rest_position_m)
         for drive in _DRIVES_M if self._drives else (0.0,):
             x, y, yaw = self.start
             base = (x + drive * math.cos(yaw), y + drive * math.sin(yaw), yaw)
@@ -160,6 +161,7 @@ class HandleExpert:
                     if found is None:
                         continue
                     cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive)) + arm_steps(*found)
+                    cost += 0.5 * arm_steps(found[1], rest)
                     if cost < best[0] and all(clearance.distance(base, START_RAD + w * (found[0] - START_RAD)) > _CLEAR_M
                                               for w in (1.0, 0.75, 0.5)):
                         best = (cost, drive, found[0], axis)

@@ -8,19 +8,27 @@ import numpy as np
 
 from skills.experts.clearance import Clearance
 from skills.experts.motion import Pose2, arm_model, ik
-from skills.experts.reach import FREE_M, back_from, rest_posture, spread
+from skills.experts.reach import back_from, rest_posture, spread
 from skills.experts.trajectory import Motion, move, variants
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
 
 
-def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float]) -> Motion:
-    """The quickest free way from what was just taken (or put down) to rest: lift, drive back, bring the arm in."""
+_NEEDED_M = (0.014, 0.005)  # kept from everything: the load swings a little; less where there is no room for that
+
+
+def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float], attempt: int = 1) -> Motion:
+    """The quickest free way from what was just taken or put down to rest: lift, drive back, bring the arm in.
+
+    After an attempt that got stuck the next one lifts first.
+    """
     clearance = Clearance(sim)
     start = (sim.base_pose, sim.arm_positions().copy())
     motions = []
     for lift, up in _lifts(start[1], rest_m):
+        if lift == 0.0 and attempt > 1:
+            continue
         first = move(sim.config, start, (start[0], up)) if lift else None
         rest = rest_posture(up, rest_m)
         for back in ((0.0, 0.15, 0.3, 0.5) if may_drive else (0.0,)):
@@ -30,9 +38,10 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
                 ways.append(move(sim.config, (start[0], up), (away, up)).then(move(sim.config, (away, up), (away, rest))))
             motions += [way if first is None else first.then(way) for way in ways]
     motions.sort(key=len)
-    for motion in motions:
-        if _exit_gap(clearance, motion, start, FREE_M / 2) >= FREE_M / 2:
-            return motion
+    for needed in _NEEDED_M:
+        for motion in motions:
+            if _exit_gap(clearance, motion, start, needed) >= needed:
+                return motion
     return max(motions[:8], key=lambda motion: _exit_gap(clearance, motion, start, -1.0))
 
 

@@ -29,7 +29,7 @@ class PickExpert:
         self._may_drive = "base" in skill.action_parts
         self._follower: Follower | None = None
         self._leaving = False
-        self._pressed = self._patience = 0
+        self._pressed = self._patience = self._exits = 0
         self.reach: Reach | None = None
         self.note = ""
 
@@ -42,7 +42,9 @@ class PickExpert:
         sim = self.sim
         if sim.held == self.skill.target:
             if not self._leaving or self._follower.stuck:
-                self._leaving, self._follower = True, Follower(sim, plan_exit(sim, self._may_drive, self.skill.config.rest_position_m))
+                self._leaving, self._exits = True, self._exits + 1
+                rest_m = self.skill.config.rest_position_m
+                self._follower = Follower(sim, plan_exit(sim, self._may_drive, rest_m, self._exits))
         elif self._patience == 0 and (self._follower is None or self._follower.stuck):
             self._start_reach()
         self._patience = max(0, self._patience - 1)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
 _LEAN_COST_STEPS = 120.0  # per radian: a leaning object may fall over
 _DROP_M = 0.012  # height from which it is let go
+_STANDOFF_M = (0.07, 0.16)  # above the goal; the second one is above the rim of a sink
 _UP = np.array([0.0, 0.0, 1.0])
 
 
@@ -33,7 +34,7 @@ class PlaceExpert:
         self._may_drive = "base" in skill.action_parts
         self._follower: Follower | None = None
         self._leaving = False
-        self._patience = 0
+        self._patience = self._exits = 0
         self.reach: Reach | None = None
         self.note = ""
 
@@ -45,7 +46,8 @@ class PlaceExpert:
         """The parts of the next action by name."""
         sim, rest_m = self.sim, self.skill.config.rest_position_m
         if not sim.is_holding and (not self._leaving or self._follower.stuck):
-            self._leaving, self._follower = True, Follower(sim, plan_exit(sim, self._may_drive, rest_m))
+            self._leaving, self._exits = True, self._exits + 1
+            self._follower = Follower(sim, plan_exit(sim, self._may_drive, rest_m, self._exits))
         elif sim.is_holding and self._patience == 0 and (self._follower is None or self._follower.stuck):
             self._start_reach()
         self._patience = max(0, self._patience - 1)
@@ -62,7 +64,8 @@ class PlaceExpert:
         sim, target = self.sim, self.skill.target
         goal = np.array(sim.episode.targets[target][:3])
         tool, aim = goal_aim(sim, target, goal)
-        self.reach = plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive)
+        self.reach = plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive,
+                                standoff_m=_STANDOFF_M)
         if self.reach is None:
             self.note, self._patience = "no plan", 60
         self._follower = None if self.reach is None else Follower(sim, self.reach.motion)

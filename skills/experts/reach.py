@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in
-STANDOFF_M = 0.07  # of the cup before the straight way in
+STANDOFF_M = (0.07,)  # of the tool before the straight way in; more than one are tried in turn
+_STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
+_LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
 _GOOD_STEPS = 160  # there and back: no use looking for less
 _MAX_CHECKS = 8000  # of poses while nothing is found, a quarter of it to find something better
@@ -65,7 +67,7 @@ class _Candidate:
 
 
 def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, *, tool: Tool = CUP,
-               touching: int = NO_OWNER, may_drive: bool = True, standoff_m: float = STANDOFF_M) -> Reach | None:
+               touching: int = NO_OWNER, may_drive: bool = True, standoff_m: Sequence[float] = STANDOFF_M) -> Reach | None:
     """The quickest way found to bring a tool to one of the targets around `middle` (x, y); None when there is none.
 
     `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the target's way, or
@@ -119,25 +121,33 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
 
 
 def _way_in(sim: Simulator, clearance: Clearance, start: tuple[Pose2, np.ndarray], goal: _Candidate, tool: Tool,
-            touching: int, standoff_m: float, may_drive: bool) -> Reach | None:
+            touching: int, standoff_m: Sequence[float], may_drive: bool) -> Reach | None:
     """The first way to a candidate that is free: along the cup's axis, or driving ahead."""
     if clearance.distance(goal.pose, goal.arm_rad, touching) < TIGHT_M:
         return None
-    end = (goal.pose, goal.arm_rad)
-    ways = []
-    before = _before(goal, tool, standoff_m)
-    if before is not None:
-        ways.append((goal.pose, before))
-    if may_drive:
-        ways += [(back_from(goal.pose, back), goal.arm_rad) for back in (0.12, 0.3)]
-    for via in ways:
-        last = move(sim.config, via, end, base_speed=0.5)
+    for via, last in _last_bits(sim, goal, tool, standoff_m, may_drive):
         if not is_free(clearance, last, TIGHT_M, touching):
             continue
         for first in _ways(sim, start, via, may_drive):
             if is_free(clearance, first, FREE_M, NO_OWNER, start):
                 return Reach(first.then(last), goal.pose, goal.arm_rad, goal.target)
     return None
+
+
+def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequence[float],
+               may_drive: bool) -> Iterator[tuple[tuple[Pose2, np.ndarray], Motion]]:
+    """Slow straight ends of a way in, and where each begins: along the target's way, or straight ahead with the base."""
+    end = (goal.pose, goal.arm_rad)
+    for standoff in standoff_m:
+        postures = _straight_back(goal, tool, standoff)
+        if postures is not None:
+            last = Motion(np.zeros((0, 3)), np.zeros((0, 7)))
+            for before, after in zip(postures[::-1], [*postures[-2::-1], goal.arm_rad]):
+                last = last.then(move(sim.config, (goal.pose, before), (goal.pose, after), speed=_LAST_SPEED))
+            yield (goal.pose, postures[-1]), last
+    for back in (0.12, 0.3) if may_drive else ():
+        via = (back_from(goal.pose, back), goal.arm_rad)
+        yield via, move(sim.config, via, end, speed=0.5)
 
 
 def _ways(sim: Simulator, start: tuple[Pose2, np.ndarray], via: tuple[Pose2, np.ndarray], may_drive: bool) -> Iterator[Motion]:
@@ -151,13 +161,20 @@ def _ways(sim: Simulator, start: tuple[Pose2, np.ndarray], via: tuple[Pose2, np.
             yield move(sim.config, start, away).then(move(sim.config, away, via, base_last=True))
 
 
-def _before(goal: _Candidate, tool: Tool, standoff_m: float) -> np.ndarray | None:
-    """Posture with the tool `standoff_m` before its goal."""
+def _straight_back(goal: _Candidate, tool: Tool, standoff_m: float) -> list[np.ndarray] | None:
+    """Postures with the tool farther and farther before its goal, `standoff_m` at the last."""
     arm = arm_model()
     arm.set(goal.arm_rad)
     point, direction = arm.at(tool)
     back = _turned(goal.target.way_back, -goal.pose[2])
-    return ik(point + standoff_m * back, direction, goal.arm_rad, iterations=16, tool=tool)
+    postures, count = [], math.ceil(standoff_m / _STRAIGHT_M)
+    for k in range(1, count + 1):
+        near = postures[-1] if postures else goal.arm_rad
+        posture = ik(point + k / count * standoff_m * back, direction, near, iterations=16, tool=tool)
+        if posture is None:
+            return None
+        postures.append(posture)
+    return postures
 
 
 def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int = NO_OWNER,

@@ -38,13 +38,15 @@ class Motion:
 
 
 def move(config: SimulatorConfig, start: tuple[Pose2, np.ndarray], goal: tuple[Pose2, np.ndarray], *,
-         base_last: bool = False, joints: str = "even", base_speed: float = 1.0) -> Motion:
+         base_last: bool = False, joints: str = "even", speed: float = 1.0) -> Motion:
     """From one place and posture to another: the base turns, drives straight and turns while the arm moves.
 
     Where the arm takes longer, the base moves first, or waits and moves last. `joints`: "even" all joints move all
     along, "early" each one moves at full speed and then rests, "late" the other way round. None takes more time.
+    `speed` 0..1 of the fastest.
     """
-    return _joined(config, _base_path(config, start[0], goal[0], base_speed), start[1], goal[1], base_last, joints)
+    base = _base_path(config, start[0], goal[0], speed)
+    return _joined(config, base, start[1], goal[1], base_last, joints, speed)
 
 
 def variants(config: SimulatorConfig, start: tuple[Pose2, np.ndarray], goal: tuple[Pose2, np.ndarray],
@@ -58,9 +60,9 @@ def variants(config: SimulatorConfig, start: tuple[Pose2, np.ndarray], goal: tup
 
 
 def _joined(config: SimulatorConfig, base: np.ndarray, start_rad: np.ndarray, goal_rad: np.ndarray, base_last: bool,
-            joints: str) -> Motion:
+            joints: str, speed: float = 1.0) -> Motion:
     """A way of the base and a movement of the arm at the same time."""
-    delta, step = goal_rad - start_rad, config.max_joint_delta_rad
+    delta, step = goal_rad - start_rad, speed * config.max_joint_delta_rad
     n = max(math.ceil(float(np.abs(delta).max()) / step - 1e-6), len(base) - 1, 1)
     waiting = np.empty((n - len(base) + 1, 3))
     if base_last:

@@ -94,6 +94,16 @@ def test_letting_go_at_the_goal_is_rewarded_once():
     assert max(second) < 10.0 and env.skill.measures() == {"placed": 1.0, "let_go_elsewhere": 0.0, "at_goal": 0.0}
 
 
+def test_setting_down_can_be_asked_for():
+    for above_m, reward in ((0.05, 20.0), (0.12, 0.0)):
+        env = started(placed_radius_m=0.07)
+        x, y, z, *turn = env.sim.object_pose(env.skill.target)
+        env.skill.goal_pose = (x, y, z - above_m, *turn)
+        env.skill.reward_terms(env.sim)
+        env.step(action(env, grip=-1.0))
+        assert env._sums["placed"] == reward and env.skill.measures()["placed"] == 1.0
+
+
 def test_success_needs_the_object_at_its_goal_the_hand_empty_and_at_rest():
     env = started()
     put_at_goal(env)
