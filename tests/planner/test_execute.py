@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from planner.arguments import moved_with_drawer
 from planner.deploy import Rules
-from planner.execute import Executor, moved_with_drawer, run_episode
+from planner.execute import Executor, run_episode
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
 from planner.stages import stage_names
@@ -141,7 +142,7 @@ def test_coordinates_follow_the_drawer_only_when_asked(envs):
     sim.set_joint(run.symbols.joints["cabinet_0"], 0.4)
     moved = moved_with_drawer(sim, run.episode, start)
     assert math.dist(moved, start) == pytest.approx(0.4)
-    assert run._start_of(bowl) == tuple(start)
+    assert run._arguments.start_of(bowl) == tuple(start)
     apple = sim.start_positions[run.symbols.objects["object_1"]]
     assert moved_with_drawer(sim, run.episode, apple) == tuple(apple)
 
