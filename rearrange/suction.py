@@ -24,6 +24,8 @@ class Suction:
         slots = int(object_of_geom.max()) + 1
         self._object_bodies = [model.body(f"object_{slot}").id for slot in range(slots)]
         self._handle_bodies = [model.body(name).id for name in handles]
+        self._handle_geoms = [model.geom(f"{name}_handle").id for name in handles]
+        self._handle_contype = model.geom_contype[self._handle_geoms].copy()
         self._welds = [model.equality(f"hold_object_{slot}").id for slot in range(slots)]
         self._joints = [model.equality(f"hold_{name}").id for name in handles]
         self._gripper = model.body("gripper").id
@@ -83,7 +85,11 @@ class Suction:
         self.slot = slot
 
     def hold_handle(self, name: str) -> None:
-        """Join the tip of the cup to the point of the handle's body that it touches, free to turn."""
+        """Join the tip of the cup to the point of the handle's body that it touches, free to turn.
+
+        The handle itself touches nothing then: the rim of a stiff cup, which turns about its middle, would press
+        against the bar with more than a kilonewton.
+        """
         k = self._handles.index(name)
         body, joint, data = self._handle_bodies[k], self._joints[k], self._data
         tip = data.site_xpos[self._site]
@@ -92,12 +98,16 @@ class Suction:
         self._model.eq_data[joint, 0:3] = self._hand_point
         self._model.eq_data[joint, 3:6] = self._held_point
         self._start(joint)
+        self._model.geom_contype[self._handle_geoms[k]] = 0
         self.handle = name
 
     def release(self) -> None:
         """Let go of whatever is held."""
         if self._constraint >= 0:
             self._data.eq_active[self._constraint] = 0
+        if self.handle is not None:
+            k = self._handles.index(self.handle)
+            self._model.geom_contype[self._handle_geoms[k]] = self._handle_contype[k]
         self._constraint, self.slot, self.handle = -1, None, None
 
     def stretch_m(self) -> float:

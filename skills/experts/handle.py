@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rearrange.geometry import wrap_angle
 from rearrange.layout_kitchen import HANDLE_STANDOFF_M
 from rearrange.simulator import STEP_S
 from skills.experts.action import assemble
@@ -22,11 +23,14 @@ _BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLEAR_M = 0.01  # kept from everything on the way
 _TILTS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60, 80))  # of the cup below the horizontal
 _TURNS_RAD = tuple(math.radians(a) for a in (0, 25, -25, 50, -50))  # of the cup to the side
-_DRIVES_M = (0.0, 0.07, -0.07, 0.14, -0.14, 0.22, -0.22)  # of the base before the hand takes the handle
+_DOOR_TURNS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60))  # against the turn of the door, which the hand follows less
+# Of the base before the hand takes the handle: forward (m) and to the left (rad).
+_BASE_MOVES = tuple((m, 0.0) for m in (0.0, 0.07, -0.07, 0.14, -0.14, -0.22)) + tuple(
+    (m, a) for m in (0.0, -0.14) for a in (0.35, -0.35, 0.7, -0.7))
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
-_MARGIN = 0.015  # by which it opens farther than it must, or closes
+_MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # by which it opens farther than it must, or closes
 
 
 class HandlePath:
@@ -72,7 +76,7 @@ class HandleExpert:
         self.path = HandlePath(sim, self.handle)
         self.start = sim.base_pose
         self._drives = "base" in skill.action_parts
-        self.drive_m, self.before, self.axis = self._plan()
+        (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
         self.ready = self.done = False
         self.rest: np.ndarray | None = None
 
@@ -88,7 +92,7 @@ class HandleExpert:
         base = self._approach()
         if not self.ready:
             off = float(np.abs(sim.arm_positions() - self.before).max())
-            self.ready = off < _READY_RAD and abs(self._drive_left()) < 0.03
+            self.ready = off < _READY_RAD and abs(self._drive_left()) < 0.03 and abs(self._turn_left()) < 0.05
             return self._action(follow(sim, self.before), -1.0, base)
         return self._action(servo(sim, self._point(), 0.01, self.axis), self.grip, base)
 
@@ -104,7 +108,8 @@ class HandleExpert:
 
     def _far_enough(self, opening: float) -> bool:
         config = self.skill.config
-        return opening > config.target_opening - config.opening_tolerance + _MARGIN
+        margin = _MARGIN_M if self.path.slides else _MARGIN_RAD
+        return opening > config.target_opening - config.opening_tolerance + margin
 
     # ------------------------------------------------------------------ phases
 
@@ -112,8 +117,11 @@ class HandleExpert:
         (x0, y0, yaw), (x, y, _) = self.start, self.sim.base_pose
         return self.drive_m - (x - x0) * math.cos(yaw) - (y - y0) * math.sin(yaw)
 
+    def _turn_left(self) -> float:
+        return wrap_angle(self.start[2] + self.turn_rad - self.sim.base_pose[2])
+
     def _approach(self) -> tuple[float, float]:
-        return float(np.clip(3.5 * self._drive_left(), -1.0, 1.0)), 3.0 * (self.start[2] - self.sim.base_pose[2])
+        return float(np.clip(3.5 * self._drive_left(), -1.0, 1.0)), 3.0 * self._turn_left()
 
     def _move_along(self, opening: float) -> np.ndarray:
         """Moves the tip of the cup along the handle's path: the base as far as it can, the arm the rest."""
@@ -141,30 +149,33 @@ class HandleExpert:
 
     # ------------------------------------------------------------------ planning
 
-    def _plan(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """How far the base drives (m), the posture before the point, and the cup's axis in the world: the fastest."""
+    def _plan(self) -> tuple[tuple[float, float], np.ndarray, np.ndarray]:
+        """How far the base drives (m) and turns (rad), the posture before the point, and the cup's axis in the world: the
+        fastest.
+        """
         sim, clearance = self.sim, Clearance(self.sim)
         point = self._point()
         yaw_in = math.atan2(-self.path.out[1], -self.path.out[0])
-        best = (math.inf, 0.0, START_RAD, -self.path.out)
+        best = (math.inf, (0.0, 0.0), START_RAD, -self.path.out)
+        turns = _TURNS_RAD if self.path.slides else [self.path.sign * turn for turn in _DOOR_TURNS_RAD]
         rest = rest_posture(START_RAD, self.skill.config.rest_position_m)
-        for drive in _DRIVES_M if self._drives else (0.0,):
+        for drive, swing in _BASE_MOVES if self._drives else ((0.0, 0.0),):
             x, y, yaw = self.start
-            base = (x + drive * math.cos(yaw), y + drive * math.sin(yaw), yaw)
+            base = (x + drive * math.cos(yaw), y + drive * math.sin(yaw), yaw + swing)
             if clearance.distance(base, START_RAD, base_only=True) < _CLEAR_M:
                 continue
             for tilt in _TILTS_RAD:
-                for turn in _TURNS_RAD:
+                for turn in turns:
                     level, way = math.cos(tilt), yaw_in + turn
                     axis = np.array([level * math.cos(way), level * math.sin(way), -math.sin(tilt)])
                     found = _postures(base, point, axis)
                     if found is None:
                         continue
-                    cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive)) + arm_steps(*found)
+                    cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing)) + arm_steps(*found)
                     cost += 0.5 * arm_steps(found[1], rest)
                     if cost < best[0] and all(clearance.distance(base, START_RAD + w * (found[0] - START_RAD)) > _CLEAR_M
                                               for w in (1.0, 0.75, 0.5)):
-                        best = (cost, drive, found[0], axis)
+                        best = (cost, (drive, swing), found[0], axis)
         return best[1:]
 
 
@@ -185,7 +196,7 @@ class CloseDrawerExpert(HandleExpert):
         return self.ready and bool(self.sim.suction.touches() or opening < self.path.first_opening - 0.01)
 
     def _far_enough(self, opening: float) -> bool:
-        return opening < self.skill.config.opening_tolerance - _MARGIN
+        return opening < self.skill.config.opening_tolerance - _MARGIN_M
 
 
 def _postures(base: Pose2, point: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

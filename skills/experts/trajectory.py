@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -120,6 +120,50 @@ def _profile(distance: float, speed: float, brake: float) -> list[float]:
         up, down = 0.5 * brake * min(t, ramp_s) ** 2, 0.5 * brake * max(t - (total_s - ramp_s), 0.0) ** 2
         shares.append(min((up + top * max(t - ramp_s, 0.0) - down) / distance, 1.0))
     return shares
+
+
+def along(config: SimulatorConfig, poses: Sequence[Pose2], arm_rad: np.ndarray) -> Motion:
+    """Drive through poses that are small moves apart (straight, curved, or turns on the spot) with the arm kept still.
+
+    As fast as the base can, slower in curves, and standing where it changes between forwards, backwards and turning.
+    """
+    speed, turn_rate = _CRUISE * config.base_speed_m_s, _CRUISE * config.base_turn_rad_s
+    lengths, tops, kinds = [], [], []
+    for (x, y, yaw), (x2, y2, yaw2) in zip(poses, poses[1:]):
+        metres, turn = math.hypot(x2 - x, y2 - y), abs(wrap_angle(yaw2 - yaw))
+        ahead = math.cos(yaw + wrap_angle(yaw2 - yaw) / 2) * (x2 - x) + math.sin(yaw + wrap_angle(yaw2 - yaw) / 2) * (y2 - y)
+        if metres < 1e-3:  # measured in metres of the rim of a wheel of one metre
+            lengths.append(max(turn, 1e-6))
+            tops.append(turn_rate)
+            kinds.append(2.0 * np.sign(wrap_angle(yaw2 - yaw)))
+        else:
+            lengths.append(metres)
+            tops.append(min(speed, turn_rate * metres / max(turn, 1e-6)))
+            kinds.append(np.sign(ahead))
+    base = _sampled(poses, np.array(lengths), _speeds(lengths, tops, kinds))
+    return Motion(base, np.tile(arm_rad, (len(base), 1)))
+
+
+def _speeds(lengths: Sequence[float], tops: Sequence[float], kinds: Sequence[float]) -> np.ndarray:
+    """Speed at each of the n + 1 ends of n moves: within what brakes and motors allow, 0 where the kind changes."""
+    n = len(lengths)
+    ends = np.zeros(n + 1)
+    for i in range(1, n):
+        ends[i] = min(tops[i - 1], tops[i]) if kinds[i - 1] == kinds[i] else 0.0
+    for i in range(n):
+        ends[i + 1] = min(ends[i + 1], math.sqrt(ends[i] ** 2 + 2 * _BRAKE_M_S2 * lengths[i]))
+    for i in range(n - 1, -1, -1):
+        ends[i] = min(ends[i], math.sqrt(ends[i + 1] ** 2 + 2 * _BRAKE_M_S2 * lengths[i]))
+    return ends
+
+
+def _sampled(poses: Sequence[Pose2], lengths: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Poses (n, 3) at every step, between poses that are passed at the speeds `ends`."""
+    times = np.concatenate([[0.0], np.cumsum(2.0 * lengths / np.maximum(ends[:-1] + ends[1:], 0.25))])
+    yaws = np.unwrap([pose[2] for pose in poses])
+    steps = np.arange(1, math.ceil(times[-1] / STEP_S) + 1) * STEP_S
+    columns = [[pose[0] for pose in poses], [pose[1] for pose in poses], yaws]
+    return np.column_stack([np.interp(steps, times, column) for column in columns])
 
 
 class Follower:
