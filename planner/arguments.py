@@ -28,13 +28,14 @@ class Arguments:
     is looked for where skills would start.
     """
 
-    def __init__(self, sim: Simulator, shadow: Simulator, symbols: Symbols, rules: Rules, rng: np.random.Generator) -> None:
+    def __init__(self, sim: Simulator, shadow: Simulator, symbols: Symbols, rules: Rules,
+                 rng: np.random.Generator) -> None:
         self.sim, self.shadow, self.symbols, self.rules, self._rng = sim, shadow, symbols, rules, rng
         self.episode = sim.episode
         self._starts = list(sim.start_positions)
 
     def give(self, skill: Skill, step: Step) -> bool:
-        """Start `skill` on what `step` is about; True for navigate when it is known where the next skill would start."""
+        """Start `skill` on what `step` is about; True for navigate when it is known where the next one would start."""
         sim, first = self.sim, step.operator.args[0]
         sim.wanted = sim.wanted_handle = None
         if step.skill == "navigate":

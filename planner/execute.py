@@ -99,8 +99,8 @@ class Executor:
         self.steps = steps_of(found.steps, self.rules)
         for step in self.steps:
             if step.skill not in self.skills:
-                raise UserError(f"the plan needs skill {step.skill}, and there is no policy for it: train one with 'rearrange "
-                                f"train skill={step.skill}', or take its expert with skills.{step.skill}=expert.")
+                raise UserError(f"the plan needs skill {step.skill}, and there is no policy for it: train one with "
+                                f"'rearrange train skill={step.skill}', or take its expert: skills.{step.skill}=expert.")
         self.at, self.done, self.recoveries = 0, False, 0
         self._begin_next()
         return self.report
@@ -162,8 +162,8 @@ class Executor:
             return
         self._left_start = self._left_start or math.dist(sim.ee_in_base, self._start_ee) > rules.start_zone_m
         to_rest_m = math.dist(sim.ee_in_base, REST_POSITION_M)
-        over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m, left_start=self._left_start,
-                       stopped=self._stopped)
+        over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m,
+                       left_start=self._left_start, stopped=self._stopped)
         if over or self._count >= rules.max_steps[skill.name]:
             self._end_skill(record, "done" if over else "time_limit")
         else:

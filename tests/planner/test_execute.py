@@ -39,7 +39,8 @@ def test_a_scenario_is_solved_when_every_skill_does_what_it_promises(envs, name)
     assert [record.operator for record in report.records] == SOLUTIONS[name]
     assert all(record.ended == "done" and record.effects_hold for record in report.records)
     metrics = report.metrics
-    assert metrics["success"] == 1.0 and all(metrics[stage] == 1.0 for stage in stage_names(len(envs[name].episode.targets)))
+    stages = stage_names(len(envs[name].episode.targets))
+    assert metrics["success"] == 1.0 and all(metrics[stage] == 1.0 for stage in stages)
     handed = [record for record in report.records if record.skill == "navigate"]
     assert all(record.goal_distance_m < 0.25 and record.goal_angle_rad < 0.01 for record in handed)
 
