@@ -100,7 +100,7 @@ class Executor:
         for step in self.steps:
             if step.skill not in self.skills:
                 raise UserError(f"the plan needs skill {step.skill}, and there is no policy for it: train one with "
-                                f"'rearrange train skill={step.skill}', or take its expert: skills.{step.skill}=expert.")
+                                f"'rearrange train skill={step.skill}', or take skills.{step.skill}=expert.")
         self.at, self.done, self.recoveries = 0, False, 0
         self._begin_next()
         return self.report

@@ -68,8 +68,8 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
                                      f"open it in scene {episode.scene}.")
     if episode.robot_start is not None and not _free(sim, episode, *episode.robot_start):
         x, y, yaw = episode.robot_start
-        raise Unsolvable(f"{where}: the robot cannot start at ({x:.2f}, {y:.2f}), {yaw:.2f} rad: it would touch something "
-                         "or stand off the floor that it can drive on.")
+        raise Unsolvable(f"{where}: the robot cannot start at ({x:.2f}, {y:.2f}), {yaw:.2f} rad: it would touch "
+                         "something or stand off the floor that it can drive on.")
 
 
 def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> PlanePose:

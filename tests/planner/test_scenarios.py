@@ -23,7 +23,7 @@ from skills.navigate import Navigate
 
 COUNT = 6
 EXPECTED = {  # objects moved, all objects, steps of the plan, steps of an episode
-    "tidy_house": (5, 18, 20, 5000), "prepare_groceries": (3, 18, 12, 4000), "set_table": (2, 19, 12, 4500)}
+    "tidy_house": (5, 18, 20, 7500), "prepare_groceries": (3, 18, 12, 6000), "set_table": (2, 19, 12, 6750)}
 
 
 @pytest.fixture(scope="module")
