@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
 
+from planner.arguments import Arguments
 from planner.deploy import Rules, Step, believed_stop, is_over, kept_grip, reset_arm_action, steps_of
 from planner.pddl import Atom
-from planner.predicates import Symbols, holds, in_
+from planner.predicates import holds
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
-from rearrange.containers import inside_at
 from rearrange.env import Observation, action_slices
-from rearrange.episodes import Episode, NoStartPose
+from rearrange.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_DELTA_RAD, ARM_START_RAD, REST_POSITION_M
-from rearrange.scene_check import receptacle_under
 from rearrange.simulator import Simulator
 
 if TYPE_CHECKING:
@@ -93,17 +91,16 @@ class Executor:
         """Load an episode and plan. Raises UserError when there is no plan, or no skill for a step of it."""
         self.env.reset(seed=seed, options={"episode": episode})
         self.episode = self.env.episode
-        self._rng = np.random.default_rng([seed, 1])
-        self._starts = list(self.sim.start_positions)
         found = plan(self.sim, self.env.config.problem)
         require_solved(found, self.episode.scene)
         self.report = Report(self.episode.id, self.episode.scene, found)
-        self.symbols: Symbols = found.symbols
+        self.symbols = found.symbols
+        self._arguments = Arguments(self.sim, self._shadow, self.symbols, self.rules, np.random.default_rng([seed, 1]))
         self.steps = steps_of(found.steps, self.rules)
         for step in self.steps:
             if step.skill not in self.skills:
-                raise UserError(f"the plan needs skill {step.skill}, and there is no policy for it: train one with 'rearrange train "
-                                f"skill={step.skill}', or take its expert with skills.{step.skill}=expert.")
+                raise UserError(f"the plan needs skill {step.skill}, and there is no policy for it: train one with "
+                                f"'rearrange train skill={step.skill}', or take skills.{step.skill}=expert.")
         self.at, self.done, self.recoveries = 0, False, 0
         self._begin_next()
         return self.report
@@ -123,7 +120,7 @@ class Executor:
         self._phase, self._skill = "skill", self.skills[step.skill]
         self._slices = action_slices(self._skill.action_parts)
         self.report.records.append(Record(str(step.operator), step.skill))
-        self._has_goal = self._take_up(step)
+        self._has_goal = self._arguments.give(self._skill, step)
         self._start_ee = self.sim.ee_in_base
         self.sim.start_base_pose = self.sim.base_pose  # what gps and compass are relative to
         self._expert = self.experts[step.skill](self.sim, self._skill) if step.skill in self.experts else None
@@ -164,7 +161,8 @@ class Executor:
             record.ended = self.report.end
             return
         self._left_start = self._left_start or math.dist(sim.ee_in_base, self._start_ee) > rules.start_zone_m
-        over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=math.dist(sim.ee_in_base, REST_POSITION_M),
+        to_rest_m = math.dist(sim.ee_in_base, REST_POSITION_M)
+        over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m,
                        left_start=self._left_start, stopped=self._stopped)
         if over or self._count >= rules.max_steps[skill.name]:
             self._end_skill(record, "done" if over else "time_limit")
@@ -201,16 +199,17 @@ class Executor:
         step = self.steps[self.at]
         record.ended, record.effects_hold = ended, self._effects_hold(step)
         if step.skill == "navigate" and self._has_goal:
-            record.goal_distance_m, record.goal_angle_rad = self._skill.distance_m(self.sim), self._skill.angle_rad(self.sim)
-        if self.rules.drop_wrong_object and step.skill == "pick" and not record.effects_hold and self.sim.held is not None:
+            record.goal_distance_m = self._skill.distance_m(self.sim)
+            record.goal_angle_rad = self._skill.angle_rad(self.sim)
+        wrong = step.skill == "pick" and not record.effects_hold and self.sim.held is not None
+        if wrong and self.rules.drop_wrong_object:
             self._move(None, -1.0, None)
             if self.done:
                 return
-        if not record.effects_hold and self._recover():
-            pass
-        elif ended == "time_limit" and step.skill != "navigate":
-            return self._give_up(f"{step.skill}: time limit")
-        else:
+        goes_on = ended == "done" or step.skill == "navigate" or (record.effects_hold and self.rules.recovery != "none")
+        if record.effects_hold or not self._recover():
+            if not goes_on:
+                return self._give_up(f"{step.skill}: time limit")
             self.at += 1
         if self.done:
             return
@@ -234,6 +233,7 @@ class Executor:
             return False
         self.report.recoveries += 1
         if self.rules.recovery == "replan":
+            self.sim.episode = self.episode
             found = plan(self.sim, self.env.config.problem)
             if found.result.outcome is not Outcome.SOLVED:
                 return False
@@ -248,97 +248,9 @@ class Executor:
     def _finish(self, end: str) -> None:
         self.report.end, self.done, self.request = end, True, None
 
-    # ------------------------------------------------------------------ arguments of a skill
 
-    def _take_up(self, step: Step) -> bool:
-        """Tell the skill what it is about; True when it is known where the next skill would start."""
-        sim, skill, args = self.sim, self._skill, step.operator.args
-        sim.wanted = sim.wanted_handle = None
-        if step.skill == "navigate":
-            return self._take_up_navigate(step)
-        if step.skill in ("pick", "place"):
-            target = self.symbols.objects[args[0]]
-            sim.start_positions[target] = self._start_of(target)
-            if step.skill == "place":
-                self._set_goal(target, args[1])
-            skill.begin(sim, target)
-        else:
-            skill.target = self._inside(args[0])
-            skill.begin(sim, self.symbols.joints[args[0]])
-        return False
-
-    def _take_up_navigate(self, step: Step) -> bool:
-        sim, skill, symbols, thing = self.sim, self._skill, self.symbols, step.operator.args[-1]
-        if thing in symbols.goals:
-            target = symbols.objects[step.next.args[0]] if step.next and step.next.args[0] in symbols.objects else sim.held
-            if target is None:
-                target = next(iter(symbols.objects.values()))
-            self._set_goal(target, thing)
-            point = symbols.goals[thing][:3]
-        elif thing in symbols.objects:
-            target = symbols.objects[thing]
-            point = self._start_of(target)
-        else:  # HAB sends the robot to the object inside, not to the handle
-            target = self._inside(thing)
-            point = tuple(sim.handle_position(symbols.joints[thing])) if target is None else self._start_of(target)
-            target = next(iter(symbols.objects.values())) if target is None else target
-        skill.point = None
-        skill.aim(step.next_kind or "pick", target)
-        known = self._find_goal_pose(thing, target)
-        skill.point = point
-        if not self.rules.tell_next_skill:
-            skill.next_skill = None
-        return known
-
-    def _set_goal(self, target: int, goal: str) -> None:
-        """Make this goal the object's in the episode that skills see."""
-        self.sim.episode = replace(self.episode, targets=self.episode.targets | {target: self.symbols.goals[goal]})
-
-    def _start_of(self, target: int) -> tuple[float, float, float]:
-        """The coordinates that skills are given for an object: where it stood when the episode began; with `follow_drawer`
-        as far out as the drawer is in which it lay.
-        """
-        if not self.rules.follow_drawer:
-            return tuple(self._starts[target])
-        return moved_with_drawer(self.sim, self.episode, self._starts[target])
-
-    def _inside(self, container: str) -> int | None:
-        """The first of the objects that is in a drawer or fridge."""
-        return next((index for name, index in self.symbols.objects.items() if in_(self.sim, self.symbols, name, container)), None)
-
-    def _find_goal_pose(self, thing: str, target: int) -> bool:
-        """Let Navigate know the pose at which the next skill would start; False when there is none."""
-        sim, shadow, skill = self.sim, self._shadow, self._skill
-        shadow.reset(sim.episode)
-        mujoco.mj_copyData(shadow.data, shadow.model, sim.data)
-        if sim.held != target:
-            shadow.start_positions[target] = tuple(sim.object_position(target))
-        if thing in self.symbols.joints:
-            joint = self.symbols.joints[thing]
-            receptacle = next(r for r in sim.home.layout.receptacles if r.link == joint)
-        else:
-            receptacle = receptacle_under(sim, self.symbols.position(sim, thing))
-        if receptacle is None:
-            return False
-        try:
-            skill.set_goal(shadow, skill.next_skill, receptacle, self._rng)
-        except NoStartPose:
-            return False
-        skill.begin(sim)
-        return True
-
-
-def moved_with_drawer(sim: Simulator, episode: Episode, point: tuple[float, ...]) -> tuple[float, float, float]:
-    """Where a point that was in a drawer at the beginning of the episode is now."""
-    for body in sim.home.layout.bodies:
-        then = episode.articulated.get(body.name, 0.0)
-        if body.joint == "slide" and inside_at(sim.home.layout, point, body.name, then):
-            (x0, y0, _), (x1, y1, _) = body.pose(then), body.pose(sim.joint_position(body.name))
-            return point[0] + x1 - x0, point[1] + y1 - y0, point[2]
-    return tuple(point)
-
-
-def run_episode(executor: Executor, episode: int | Episode, policies: Mapping[str, Any] | None = None, seed: int = 0) -> Report:
+def run_episode(executor: Executor, episode: int | Episode, policies: Mapping[str, Any] | None = None,
+                seed: int = 0) -> Report:
     """One episode from beginning to end. `policies`: skill -> callable (observation, first) -> action, for the skills
     that no expert runs.
     """

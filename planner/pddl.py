@@ -116,7 +116,8 @@ def _walk(text: str, path: str, rule: str, listener: DomainListener | ProblemLis
 
 def _operator(grounded, parameters: list[str]) -> Operator:
     return Operator(grounded.operator_name, tuple(grounded.variable_list[p] for p in parameters),
-                    frozenset(grounded.precondition_pos), frozenset(grounded.effect_pos), frozenset(grounded.effect_neg))
+                    frozenset(grounded.precondition_pos), frozenset(grounded.effect_pos),
+                    frozenset(grounded.effect_neg))
 
 
 def _atoms(atoms) -> frozenset[Atom]:

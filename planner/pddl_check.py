@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from rearrange.errors import UserError
 
 _TOKEN = re.compile(r";[^\n]*|[()]|[^\s();]+|\n")
+_NO_STRIPS = ("or", "not", "imply", "forall", "exists", "when", "=")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*$")
 
 
@@ -72,10 +73,12 @@ class Checker:
             elif not token.startswith(";"):
                 inner = stack[-1] if stack else root
                 if token.startswith(":") and not inner.items and len(stack) > 2:  # a section inside a section
-                    self.fail(line, f"')' to close the '({stack[-2].head or ''}' of line {stack[-2].line}", f"'({token}'")
+                    outer = stack[-2]
+                    self.fail(line, f"')' to close the '({outer.head or ''}' of line {outer.line}", f"'({token}'")
                 inner.items.append(Node(line, token))
         if stack:
-            self.fail(line, f"')' to close the '({stack[-1].head or ''}' of line {stack[-1].line}", "the end of the file")
+            inner = stack[-1]
+            self.fail(line, f"')' to close the '({inner.head or ''}' of line {inner.line}", "the end of the file")
         if not root.items:
             self.fail(1, "(define ...)", "an empty file")
         if len(root.items) > 1:
@@ -174,7 +177,7 @@ class Checker:
             yield node
 
     def _atom(self, node: Node, domain: Declared, scope: dict[str, frozenset[str]], expected: str) -> None:
-        if node.word is not None or node.head is None or node.head in ("or", "not", "imply", "forall", "exists", "when", "="):
+        if node.word is not None or node.head is None or node.head in _NO_STRIPS:
             self.fail(node.line, expected, node)
         if node.head not in domain.predicates:
             self.fail(node.line, f"a predicate of the domain ({', '.join(domain.predicates)})", f"{node.head!r}")

@@ -55,10 +55,10 @@ def require_solved(found: Plan, scene: str) -> None:
         return
     if result.unreachable:
         wanted = " ".join(f"({' '.join(atom)})" for atom in result.unreachable)
-        raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted}; check the goal of "
-                        "the problem and what the episode contains.")
-    raise UserError(f"no plan in scene {scene}: the search ended with {result.outcome.value!r} after {result.expanded} states "
-                    f"in {result.seconds:.1f} s; the goal is {sorted(found.goal)}.")
+        raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted}; check the "
+                        "goal of the problem and what the episode contains.")
+    raise UserError(f"no plan in scene {scene}: the search ended with {result.outcome.value!r} after {result.expanded} "
+                    f"states in {result.seconds:.1f} s; the goal is {sorted(found.goal)}.")
 
 
 def problem_file(problem: Path | str) -> Path:
@@ -69,13 +69,14 @@ def problem_file(problem: Path | str) -> Path:
     path = Path(problem)
     if not path.is_file():
         known = ", ".join(sorted(entry.stem for entry in PROBLEMS.glob("*.pddl")))
-        raise UserError(f"there is no planning problem {str(problem)!r}: it should be one of {known}, or the path of a PDDL file.")
+        raise UserError(f"there is no planning problem {str(problem)!r}: it should be one of {known}, or the path of a "
+                        "PDDL file.")
     return path
 
 
 def name_things(episode: Episode, layout: Layout) -> Symbols:
-    """object_k and goal_k for the k-th object that the episode moves, cabinet_j for the drawers where one of them lies or
-    belongs, in that order, and fridge.
+    """object_k and goal_k for the k-th object that the episode moves, cabinet_j for the drawers where one of them lies
+    or belongs, in that order, and fridge.
     """
     objects = {f"object_{k}": index for k, index in enumerate(episode.targets)}
     goals = {f"goal_{k}": pose for k, pose in enumerate(episode.targets.values())}
@@ -94,8 +95,8 @@ def name_things(episode: Episode, layout: Layout) -> Symbols:
 
 
 def observe(sim: Simulator, symbols: Symbols, robot: bool = False) -> frozenset[Atom]:
-    """Every fact about the named things that is true now. Facts about where the robot is only if asked: a plan navigates
-    before each interaction, as the skills expect to begin within reach and `robot_at` means within two metres.
+    """Every fact about the named things that is true now. Facts about where the robot is only if asked: a plan
+    navigates before each interaction, as skills expect to begin within reach and `robot_at` means within two metres.
     """
     types = symbols.types
     facts = {("robot_free",)}
@@ -116,7 +117,8 @@ def fill_in(template: str, path: Path, symbols: Symbols, facts: frozenset[Atom])
             raise UserError(f"{path}, line {line}: expected one of ${', $'.join(_PLACEHOLDERS)}, found ${match[1]}.")
     if "$init" not in code:
         line = next((i for i, text in enumerate(code.splitlines(), 1) if "(:init" in text), 1)
-        raise UserError(f"{path}, line {line}: expected (:init $init), as the initial state of a plan is what is observed.")
+        raise UserError(f"{path}, line {line}: expected (:init $init), as the initial state of a plan is what is "
+                        "observed.")
     types = symbols.types
     listed = {kind: [name for name in types if types[name] == kind] for kind in dict.fromkeys(types.values())}
     return Template(code).substitute(

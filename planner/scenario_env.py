@@ -1,8 +1,8 @@
 """The Gymnasium environment of a whole scenario: several objects, every skill's actions at once, minutes instead of
 seconds.
 
-The plan executor (`planner.execute`) runs skills in it, and one policy for the whole task can be trained in it. Time and
-the lag of the image are as in `rearrange.env`.
+The plan executor (`planner.execute`) runs skills in it, and one policy for the whole task can be trained in it. Time
+and the lag of the image are as in `rearrange.env`.
 
 Observation: see `OBSERVATION_KEYS`; `all_obj_start` and `all_obj_goal` are the coordinates of every object to be moved,
 in the end-effector frame, one after another. Action: arm joint deltas, grip, base, stop (11). Reward: HAB's for
@@ -35,8 +35,8 @@ from rearrange.simulator import Simulator, SimulatorConfig
 if TYPE_CHECKING:
     from skills.skill import Skill
 
-OBSERVATION_KEYS = ("depth", "all_obj_start", "all_obj_goal", "joint", "ee_pos", "is_holding", "relative_resting_position",
-                    "gps", "compass")
+OBSERVATION_KEYS = ("depth", "all_obj_start", "all_obj_goal", "joint", "ee_pos", "is_holding",
+                    "relative_resting_position", "gps", "compass")
 REWARD_SCALES = {
     "distance": 1.0,  # per metre nearer: hand to the next object, or object in the hand to its goal
     "picked": 1.0,  # once for every object
@@ -99,8 +99,8 @@ class ScenarioEnv(gymnasium.Env):
         asked = (options or {}).get("episode")
         self.episode = self._episode(asked)
         if len(self.episode.targets) != len(self.config.scenario.objects):
-            raise UserError(f"episode {self.episode.id!r} moves {len(self.episode.targets)} objects; scenario {self.config.name} "
-                            f"moves {len(self.config.scenario.objects)}.")
+            raise UserError(f"episode {self.episode.id!r} moves {len(self.episode.targets)} objects; scenario "
+                            f"{self.config.name} moves {len(self.config.scenario.objects)}.")
         sim = self.sim
         sim.reset(self.episode)
         sim.place_robot(*self.episode.robot_start)
@@ -135,7 +135,8 @@ class ScenarioEnv(gymnasium.Env):
         if len(values) != self.action_space.shape[0] or not all(map(math.isfinite, values)):
             raise ValueError(f"an action of a scenario has {self.action_space.shape[0]} finite numbers, not {values}.")
         parts = {name: values[part] for name, part in self._slices.items()}
-        reward, terminated, truncated, info = self.advance(parts["arm"], parts["grip"][0], parts["base"], parts["stop"][0] > 0)
+        command = parts["arm"], parts["grip"][0], parts["base"], parts["stop"][0] > 0.0
+        reward, terminated, truncated, info = self.advance(*command)
         return self.observe(), reward, terminated, truncated, info
 
     def advance(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None,
@@ -167,7 +168,7 @@ class ScenarioEnv(gymnasium.Env):
         return self.sim.held != index and math.dist(self.sim.object_position(index), goal[:3]) < within_m
 
     def _distance(self) -> float:
-        """From the object in the hand to its goal, else from the hand to the first object that is not at its goal (m)."""
+        """From the object in the hand to its goal, else from the hand to the first one that is not at its goal (m)."""
         sim = self.sim
         for index, goal in self._targets:
             if sim.held == index:

@@ -40,8 +40,8 @@ def load_scenario(which: str | Path) -> ScenarioConfig:
     elif not path.is_file():
         near = difflib.get_close_matches(str(which), scenarios(), 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UserError(f"there is no scenario {str(which)!r}{hint}: it should be one of {', '.join(scenarios())}, or the path of a "
-                        "YAML file.")
+        raise UserError(f"there is no scenario {str(which)!r}{hint}: it should be one of {', '.join(scenarios())}, or "
+                        "the path of a YAML file.")
     try:
         values = OmegaConf.to_container(OmegaConf.load(path))
     except Exception as error:  # yaml and omegaconf have no common base for what a file can have wrong
@@ -60,8 +60,8 @@ def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioC
     for name in values:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, 1)
-            raise UserError(f"{source}: there is no key {name!r}{f' (did you mean {near[0]!r}?)' if near else ''}; there are "
-                            f"{', '.join(known)}.")
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise UserError(f"{source}: there is no key {name!r}{hint}; there are {', '.join(known)}.")
     for name in ("name", "problem", "objects", "starts", "goals"):
         if name not in values:
             raise UserError(f"{source}: the key {name!r} is missing: {known[name].text}.")
@@ -75,4 +75,5 @@ def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioC
     problem, max_steps = checked.pop("problem"), checked.pop("max_steps")
     beside = folder / problem
     path = beside if beside.is_file() else problem_file(problem)
-    return ScenarioConfig(Scenario(**{k: tuple(v) if isinstance(v, list) else v for k, v in checked.items()}), path, max_steps)
+    scenario = Scenario(**{name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()})
+    return ScenarioConfig(scenario, path, max_steps)

@@ -1,9 +1,9 @@
 """How far an episode of a scenario got: the interactions of the paper's Figure 6.
 
-For the k-th object (k = 1, 2, ...) HAB has two stages. `stage_<k-1>_5`: objects 1 to k-1 are at their goals and object k
-is in the hand. `stage_<k>`: objects 1 to k are at their goals and the hand is empty (the last one does not ask for
-that). A stage counts when it is true at any one step; stages need not be reached in order, but each includes the objects
-before it. Interaction 2k-1 is the first of the two, 2k the second.
+For the k-th object (k = 1, 2, ...) HAB has two stages. `stage_<k-1>_5`: objects 1 to k-1 are at their goals and object
+k is in the hand. `stage_<k>`: objects 1 to k are at their goals and the hand is empty (the last one does not ask for
+that). A stage counts when it is true at any one step; stages need not be reached in order, but each includes the
+objects before it. Interaction 2k-1 is the first of the two, 2k the second.
 """
 
 from __future__ import annotations

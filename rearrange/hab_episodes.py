@@ -5,9 +5,9 @@ whatever a user adds. The same (scenario, split, index) gives the same episode e
 HAB's validation sets of 100 and 1,000 episodes are the first 100 and 1,000 of split val, whose family of layouts no
 training home belongs to.
 
-Adapted from HAB: its homes hold 30 objects of nine kinds (29 with the apple of Set Table), ours each kind at most twice;
-so Tidy House and Prepare Groceries have 18 objects, and Set Table 19. What is not moved is clutter. HAB's fridge has one
-board to stand things on, in the middle of the upper compartment; ours has two, and the upper one is used.
+Adapted from HAB: its homes hold 30 objects of nine kinds (29 with the apple of Set Table), ours each kind at most
+twice; so Tidy House and Prepare Groceries have 18 objects, and Set Table 19. What is not moved is clutter. HAB's fridge
+has one board to stand things on, in the middle of the upper compartment; ours has two, and the upper one is used.
 
 Every episode that is given out was tried: nothing that stands in it moves, before every object and every goal there is
 floor where the robot can stand and to which it can drive, and the robot touches nothing where it starts.
@@ -60,22 +60,24 @@ class Scenario:
         lengths = {"objects": len(self.objects), "starts": len(self.starts), "goals": len(self.goals)}
         if len(set(lengths.values())) > 1 or not self.objects:
             said = ", ".join(f"{name} {count}" for name, count in lengths.items())
-            raise UserError(f"scenario {self.name}: objects, starts and goals must be lists of one length, at least 1; they have "
-                            f"{said} entries.")
+            raise UserError(f"scenario {self.name}: objects, starts and goals must be lists of one length, at least 1; "
+                            f"they have {said} entries.")
         for name in set(self.objects) - {"any"}:
             if name not in OBJECTS:
-                raise UserError(f"scenario {self.name}: there is no object called {name!r}; there are any, {', '.join(OBJECTS)}.")
+                raise UserError(f"scenario {self.name}: there is no object called {name!r}; there are any, "
+                                f"{', '.join(OBJECTS)}.")
         for what in self.opened:
             if what not in OPEN_M_OR_RAD:
                 raise UserError(f"scenario {self.name}: opened={what} should be some of {', '.join(OPEN_M_OR_RAD)}.")
         for name in OBJECTS:
             if self.objects.count(name) > 2:
-                raise UserError(f"scenario {self.name}: a home has two of every object, not {self.objects.count(name)} of {name}.")
+                raise UserError(f"scenario {self.name}: a home has two of every object, not {self.objects.count(name)} "
+                                f"of {name}.")
 
 
 def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: int = 96) -> Episode:
-    """Episode `index` (0, 1, 2, ...) of a scenario; its home is layout `index` modulo `num_layouts` of the split, or the
-    next one if nothing that is drawn there can be solved. Raises UserError when the homes do not allow the scenario.
+    """Episode `index` (0, 1, 2, ...) of a scenario; its home is layout `index` modulo `num_layouts` of the split, or
+    the next one if nothing that is drawn there can be solved. Raises UserError when these homes do not allow it.
     """
     if split not in SPLIT_FAMILIES:
         raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
@@ -93,8 +95,8 @@ def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: in
                 return replace(episode, robot_start=random_start(sim, episode, rng))
             except (_NoRoom, Unsolvable) as error:
                 why = str(error).rstrip(".")
-    raise UserError(f"scenario {scenario.name} is not possible in scene{'s' * (len(scenes) > 1)} {', '.join(scenes)}: of {_DRAWS} "
-                    f"arrangements in each none was good, the last because {why}.")
+    raise UserError(f"scenario {scenario.name} is not possible in scene{'s' * (len(scenes) > 1)} {', '.join(scenes)}: "
+                    f"of {_DRAWS} arrangements in each none was good, the last because {why}.")
 
 
 def scenario_episodes(scenario: Scenario, count: int, split: str = "val", num_layouts: int = 96) -> Iterator[Episode]:
@@ -135,8 +137,9 @@ def _draw(scenario: Scenario, episode_id: str, scene: str, layout: Layout, rng: 
     clutter = _clutter(scenario, layout, now, names, rng)
     objects = (*names, *(name for name, _ in clutter))
     return Episode(
-        id=episode_id, scene=scene, objects=objects, start_poses=(*poses, *(pose for _, pose in clutter)), targets=targets,
-        target_receptacles=tuple(r.name for r in starts), goal_receptacles=tuple(r.name for r in goals), articulated=opened,
+        id=episode_id, scene=scene, objects=objects, start_poses=(*poses, *(pose for _, pose in clutter)),
+        targets=targets, target_receptacles=tuple(r.name for r in starts),
+        goal_receptacles=tuple(r.name for r in goals), articulated=opened,
         labels={i: f"any_targets|{i}" if i < len(names) else f"clutter|{i - len(names)}" for i in range(len(objects))})
 
 

@@ -53,21 +53,23 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
     moved = [math.dist(now, pose[:3]) for now, pose in zip(sim.start_positions, episode.start_poses)]
     worst = int(np.argmax(moved))
     if moved[worst] > MAX_SETTLE_M:
-        raise Unsolvable(f"{where}: {episode.objects[worst]} does not rest where the episode puts it; it moved {moved[worst]:.2f} m.")
+        raise Unsolvable(f"{where}: {episode.objects[worst]} does not rest where the episode puts it; it moved "
+                         f"{moved[worst]:.2f} m.")
     for index, goal in episode.targets.items():
         name = episode.objects[index]
         for what, point, held in (("object", sim.start_positions[index], None), ("goal of", goal[:3], index)):
             if standing_pose(sim, episode, point, held) is None:
                 spot = ", ".join(f"{value:.2f}" for value in point)
-                raise Unsolvable(f"{where}: the robot cannot reach the {what} {name} at ({spot}) in scene {episode.scene}.")
+                raise Unsolvable(f"{where}: the robot cannot reach the {what} {name} at ({spot}) in scene "
+                                 f"{episode.scene}.")
             for joint in _shut_around(layout, episode, point, is_goal=held is not None):
                 if _before_handle(sim, episode, joint) is None:
-                    raise Unsolvable(f"{where}: the robot cannot stand before {joint}, where the {what} {name} is, to open it in "
-                                     f"scene {episode.scene}.")
+                    raise Unsolvable(f"{where}: the robot cannot stand before {joint}, where the {what} {name} is, to "
+                                     f"open it in scene {episode.scene}.")
     if episode.robot_start is not None and not _free(sim, episode, *episode.robot_start):
         x, y, yaw = episode.robot_start
-        raise Unsolvable(f"{where}: the robot cannot start at ({x:.2f}, {y:.2f}), {yaw:.2f} rad: it would touch something or stand "
-                         "off the floor that it can drive on.")
+        raise Unsolvable(f"{where}: the robot cannot start at ({x:.2f}, {y:.2f}), {yaw:.2f} rad: it would touch "
+                         "something or stand off the floor that it can drive on.")
 
 
 def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> PlanePose:
@@ -81,11 +83,12 @@ def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> 
     raise Unsolvable(f"episode {episode.id!r}: found no place for the robot in scene {episode.scene}.")
 
 
-def standing_pose(sim: Simulator, episode: Episode, point: tuple[float, ...], held: int | None = None) -> PlanePose | None:
-    """Where a skill would start, facing a point: the nearest place before the receptacle under it where the robot touches
-    nothing and sees the point. None when there is none, or it cannot drive there, or the point is too far in. `held`: the
-    object in its hand, for a goal. What is shut is opened first: an object in a shut drawer moves out with it, but a goal
-    is given where it is when the drawer is out.
+def standing_pose(sim: Simulator, episode: Episode, point: tuple[float, ...],
+                  held: int | None = None) -> PlanePose | None:
+    """Where a skill would start, facing a point: the nearest place before the receptacle under it where the robot
+    touches nothing and sees the point. None when there is none, or it cannot drive there, or the point is too far in.
+    `held`: the object in its hand, for a goal. What is shut is opened first: an object in a shut drawer moves out with
+    it, but a goal is given where it is when the drawer is out.
     """
     layout, openings = sim.home.layout, dict(_openings(episode))
     for joint in _shut_around(layout, episode, point, is_goal=held is not None):

@@ -51,13 +51,13 @@ class Puppet:
             self.sim.put_in_hand(held)
 
     def pick(self, sim, skill) -> None:
-        self._put(*sim.base_pose, REST_RAD)
+        self._put(*sim.episode.robot_start, REST_RAD)  # where there is room
         if sim.held is None:
             wrong = next(i for i in range(len(sim.episode.objects)) if i not in sim.episode.targets)
             sim.put_in_hand(wrong if self.failure == "wrong_object" else skill.target)
 
     def place(self, sim, skill) -> None:
-        self._put(*sim.base_pose, REST_RAD)
+        self._put(*sim.episode.robot_start, REST_RAD)  # where there is room
         if sim.held is not None:
             held = sim.held
             sim.suction.release()
@@ -89,4 +89,4 @@ class Puppet:
                 if inside(sim, pose[:3], joint):
                     sim._set_object(i, (pose[0] + by * math.cos(yaw), pose[1] + by * math.sin(yaw), *pose[2:]))
         sim.set_joint(joint, opening)
-        sim.place_robot(*sim.base_pose, AWAY_RAD if self.count == 1 else REST_RAD)
+        sim.place_robot(*sim.episode.robot_start, AWAY_RAD if self.count == 1 else REST_RAD)

@@ -43,7 +43,8 @@ def test_every_action_of_the_domain_belongs_to_a_skill():
 
 
 def over(skill, holding=False, rest_distance_m=0.0, left_start=True, stopped=False):
-    return is_over(skill, Rules(), holding=holding, rest_distance_m=rest_distance_m, left_start=left_start, stopped=stopped)
+    return is_over(skill, Rules(), holding=holding, rest_distance_m=rest_distance_m, left_start=left_start,
+                   stopped=stopped)
 
 
 def test_when_skills_are_over():
@@ -88,4 +89,5 @@ def test_rules_refuse_what_does_not_exist():
 
 def test_a_step_says_nothing_about_the_end():
     nothing = frozenset()
-    assert Step(Operator("navigate_to_goal", ("goal_0",), nothing, nothing, nothing), "navigate", None).next_kind is None
+    operator = Operator("navigate_to_goal", ("goal_0",), nothing, nothing, nothing)
+    assert Step(operator, "navigate", None).next_kind is None

@@ -64,7 +64,8 @@ def test_a_door_that_stands_ajar_is_opened_and_an_object_at_its_goal_is_left_alo
 
 
 def test_the_fridge_is_opened_before_something_is_taken_that_belongs_in_it_and_closed_when_asked():
-    text = problem("(closed fridge) (in_the_open object_0) (in goal_0 fridge)", "(at object_0 goal_0) (closed fridge)", 1)
+    init = "(closed fridge) (in_the_open object_0) (in goal_0 fridge)"
+    text = problem(init, "(at object_0 goal_0) (closed fridge)", 1)
     plan = words(search(ground(text, "p")).plan)
     assert plan == ["navigate_to_fridge fridge", "open_fridge fridge", "navigate_to_object object_0", "pick object_0",
                     "navigate_to_goal goal_0", "place_in_fridge object_0 goal_0 fridge", "navigate_to_fridge fridge",
@@ -135,9 +136,11 @@ def test_a_type_without_objects_gives_no_operators_with_open_parameters():
     text = "(define (problem p) (:domain home) (:objects a - movable g - goal) (:init (robot_free)) (:goal (at a g)))"
     operators = ground(text, "p").operators
     assert {o.name for o in operators} == {"navigate_to_object", "navigate_to_goal", "pick", "place"}
-    assert not any(word.startswith("?") for o in operators for atom in o.preconditions | o.add | o.delete for word in atom)
+    atoms = [atom for o in operators for atom in o.preconditions | o.add | o.delete]
+    assert not any(word.startswith("?") for atom in atoms for word in atom)
 
 
 def test_operators_stand_in_the_order_of_domain_and_problem():
     text = problem("", "(holding object_1)", 3)
-    assert [o.args for o in ground(text, "p").operators if o.name == "pick"] == [("object_0",), ("object_1",), ("object_2",)]
+    picks = [o.args for o in ground(text, "p").operators if o.name == "pick"]
+    assert picks == [("object_0",), ("object_1",), ("object_2",)]

@@ -15,13 +15,14 @@ def moves(count: int) -> str:
     return " ".join(f"(at object_{k} goal_{k})" for k in range(count))
 
 
-TIDY_HOUSE = problem("(closed fridge) " + " ".join(f"(in_the_open object_{k}) (in_the_open goal_{k})" for k in range(5)),
-                     moves(5), 5)
+TIDY_HOUSE = problem(
+    "(closed fridge) " + " ".join(f"(in_the_open object_{k}) (in_the_open goal_{k})" for k in range(5)), moves(5), 5)
 PREPARE_GROCERIES = problem(
     "(opened fridge) (in object_0 fridge) (in object_1 fridge) (in_the_open object_2) (in_the_open goal_0) "
     "(in_the_open goal_1) (in goal_2 fridge)", moves(3), 3)
 SET_TABLE = problem(
-    "(closed cabinet_0) (closed fridge) (in object_0 cabinet_0) (in object_1 fridge) (in_the_open goal_0) (in_the_open goal_1)",
+    "(closed cabinet_0) (closed fridge) (in object_0 cabinet_0) (in object_1 fridge) (in_the_open goal_0) "
+    "(in_the_open goal_1)",
     moves(2), 2, "cabinet_0 - cabinet fridge - fridge")
 PROBLEMS = {"tidy_house": TIDY_HOUSE, "prepare_groceries": PREPARE_GROCERIES, "set_table": SET_TABLE}
 
@@ -37,7 +38,8 @@ def _fetch(k: int, pick: str = "pick", place: str = "place") -> list[str]:
 # open_cabinet; HAB's own solution is without it.
 SOLUTIONS = {
     "tidy_house": [step for k in range(5) for step in _fetch(k)],
-    "prepare_groceries": [*_fetch(0, "pick_from_fridge"), *_fetch(1, "pick_from_fridge"), *_fetch(2, place="place_in_fridge")],
+    "prepare_groceries": [*_fetch(0, "pick_from_fridge"), *_fetch(1, "pick_from_fridge"),
+                          *_fetch(2, place="place_in_fridge")],
     "set_table": ["navigate_to_cabinet cabinet_0", "open_cabinet cabinet_0", *_fetch(0, "pick_from_cabinet"),
                   "navigate_to_fridge fridge", "open_fridge fridge", *_fetch(1, "pick_from_fridge")],
 }

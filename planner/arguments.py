@@ -1,0 +1,123 @@
+"""What a step of a plan tells its skill: which object, which goal, which handle, where to drive.
+
+As in TP-SRL, skills get the coordinates at which objects stood when the episode began, and the goals; navigating to a
+drawer or fridge means navigating to the object in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+
+from planner.deploy import Rules, Step
+from planner.predicates import Symbols, in_
+from rearrange.containers import inside_at
+from rearrange.episodes import Episode, NoStartPose
+from rearrange.scene_check import receptacle_under
+from rearrange.simulator import Simulator
+
+if TYPE_CHECKING:
+    from skills.skill import Skill
+
+
+class Arguments:
+    """Hands out arguments in one episode, which has just been loaded into `sim`. `shadow`: a second simulator, in which
+    is looked for where skills would start.
+    """
+
+    def __init__(self, sim: Simulator, shadow: Simulator, symbols: Symbols, rules: Rules,
+                 rng: np.random.Generator) -> None:
+        self.sim, self.shadow, self.symbols, self.rules, self._rng = sim, shadow, symbols, rules, rng
+        self.episode = sim.episode
+        self._starts = list(sim.start_positions)
+
+    def give(self, skill: Skill, step: Step) -> bool:
+        """Start `skill` on what `step` is about; True for navigate when it is known where the next one would start."""
+        sim, first = self.sim, step.operator.args[0]
+        sim.wanted = sim.wanted_handle = None
+        if step.skill == "navigate":
+            return self._give_navigate(skill, step)
+        if step.skill in ("pick", "place"):
+            target = self.symbols.objects[first]
+            sim.start_positions[target] = self.start_of(target)
+            if step.skill == "place":
+                self._set_goal(target, step.operator.args[1])
+            skill.begin(sim, target)
+        else:
+            skill.target = self._inside(first)
+            skill.begin(sim, self.symbols.joints[first])
+        return False
+
+    def _give_navigate(self, skill: Skill, step: Step) -> bool:
+        sim, symbols, thing = self.sim, self.symbols, step.operator.args[0]
+        some = next(iter(symbols.objects.values()))
+        if thing in symbols.goals:
+            placed = symbols.objects.get(step.next.args[0]) if step.next else None
+            target = next(index for index in (placed, sim.held, some) if index is not None)
+            self._set_goal(target, thing)
+            point = symbols.goals[thing][:3]
+        elif thing in symbols.objects:
+            target = symbols.objects[thing]
+            point = self.start_of(target)
+        else:
+            inside = self._inside(thing)
+            point = tuple(sim.handle_position(symbols.joints[thing])) if inside is None else self.start_of(inside)
+            target = some if inside is None else inside
+        skill.point = None
+        skill.aim(step.next_kind or "pick", target)
+        known = self._find_goal_pose(skill, thing)
+        skill.point = point
+        if not self.rules.tell_next_skill:
+            skill.next_skill = None
+        return known
+
+    def start_of(self, target: int) -> tuple[float, float, float]:
+        """The coordinates that skills are given for an object: where it stood when the episode began; with
+        `follow_drawer` as far out as the drawer is in which it lay.
+        """
+        if not self.rules.follow_drawer:
+            return tuple(self._starts[target])
+        return moved_with_drawer(self.sim, self.episode, self._starts[target])
+
+    def _set_goal(self, target: int, goal: str) -> None:
+        """Make this goal the object's in the episode that skills see."""
+        self.sim.episode = replace(self.episode, targets=self.episode.targets | {target: self.symbols.goals[goal]})
+
+    def _inside(self, container: str) -> int | None:
+        """The first of the objects that is in a drawer or fridge."""
+        inside = (index for name, index in self.symbols.objects.items() if in_(self.sim, self.symbols, name, container))
+        return next(inside, None)
+
+    def _find_goal_pose(self, skill: Skill, thing: str) -> bool:
+        """Let Navigate know the pose at which the next skill would start; False when there is none."""
+        sim, shadow, target = self.sim, self.shadow, skill.target
+        shadow.reset(sim.episode)
+        mujoco.mj_copyData(shadow.data, shadow.model, sim.data)
+        if sim.held != target:
+            shadow.start_positions[target] = tuple(sim.object_position(target))
+        if thing in self.symbols.joints:
+            joint = self.symbols.joints[thing]
+            receptacle = next(r for r in sim.home.layout.receptacles if r.link == joint)
+        else:
+            receptacle = receptacle_under(sim, self.symbols.position(sim, thing))
+        if receptacle is None:
+            return False
+        try:
+            skill.set_goal(shadow, skill.next_skill, receptacle, self._rng)
+        except NoStartPose:
+            return False
+        skill.begin(sim)
+        return True
+
+
+def moved_with_drawer(sim: Simulator, episode: Episode, point: tuple[float, ...]) -> tuple[float, float, float]:
+    """Where a point that was in a drawer at the beginning of the episode is now."""
+    for body in sim.home.layout.bodies:
+        then = episode.articulated.get(body.name, 0.0)
+        if body.joint == "slide" and inside_at(sim.home.layout, point, body.name, then):
+            (x0, y0, _), (x1, y1, _) = body.pose(then), body.pose(sim.joint_position(body.name))
+            return point[0] + x1 - x0, point[1] + y1 - y0, point[2]
+    return tuple(point)
