@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 
 from rearrange import __version__
@@ -49,6 +50,8 @@ def main(argv: list[str] | None = None) -> int:
     except UserError as error:
         if _speaks():
             print(f"rearrange{' ' + command if command else ''}: {error}", file=sys.stderr)
+        else:
+            time.sleep(3.0)  # the launcher ends all ranks when one ends: let the first speak before
         return 2
     except KeyboardInterrupt:
         if _speaks():

@@ -71,7 +71,7 @@ def write_dump(run_dir: Path, learner: Learner, rollout: Rollout, error: NonFini
     arrays = {k: torch.from_numpy(v) for k, v in rollout.arrays().items()}
     shape = {"num_envs": rollout.num_envs, "steps": rollout.steps, "batches": rollout.batches}
     torch.save(learner.content({}) | {"rollout": tensors | arrays, "shape": shape, "message": str(error),
-                                      "inputs": error.inputs, "batch": torch.from_numpy(learner.batch)}, path)
+                                      "inputs": error.inputs, "batch": torch.from_numpy(learner.batch), "late": learner.late}, path)
     return path
 
 
@@ -95,7 +95,8 @@ def reproduce(path: str | os.PathLike) -> str:
         from trainer.learner import rng_from_plain
 
         try:
-            ppo.update(policy, optimizer, coef, rollout, config, rng_from_plain(dump["numpy_rng"]), batch, here, here.evaluator(policy))
+            ppo.update(policy, optimizer, coef, rollout, config, rng_from_plain(dump["numpy_rng"]), batch, here, here.evaluator(policy),
+                       dump["late"])
             check_finite(policy)
         except NonFinite as error:
             return str(error)

@@ -3,8 +3,8 @@
 `Alternating`  collect, learn, collect, learn ...; the policy that collects is the one that was just learned.
 `Overlapping`  a thread collects rollout k + 1 while the learner learns from rollout k. The thread has its own copy of the
                policy, renewed between two rollouts, so the experience is always of the policy before the last update: one
-               update late, never more (HTS-RL's delayed gradients, Liu et al. 2020; VER paper appendix E). PPO's ratios are
-               taken to the probabilities stored when the policy acted, so they account for the delay.
+               update late, never more (HTS-RL's delayed gradients, Liu et al. 2020; VER paper appendix E). `ppo.update`
+               corrects for the delay.
 """
 
 from __future__ import annotations

@@ -35,18 +35,20 @@ class Learner:
         self.steps = self.updates = self.episodes = 0
         self.seconds = 0.0
         self.learn_s = 0.0  # of the last update
+        self.late = False  # the last batch was collected by an older policy
         self.batch: np.ndarray | None = None  # the rows it learned from
 
     def update(self, rollout: Rollout, collected: CollectStats) -> dict[str, float]:
         """Learn from a batch; if that fails, this learner is as it was before. The steps are counted by the loop, which knows those of all ranks."""
         started = time.perf_counter()
         good, self.batch = GoodState(self), collected.rows
+        self.late = bool(rollout.version[collected.rows].max() < self.updates)
         rate = ppo.scheduled_rate(self.config.ppo, self.steps / self.config.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         try:
             stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng, collected.rows,
-                               self.ranks, self.evaluate)
+                               self.ranks, self.evaluate, late=self.late)
             check_finite(self.policy)
         except BaseException:
             good.put_back(self)

@@ -100,11 +100,14 @@ def scheduled_rate(config: PPOConfig, progress: float) -> float:
 
 def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: EntropyCoefficient, rollout: Rollout,
            config: PPOConfig, rng: np.random.Generator, batch: np.ndarray | None = None,
-           ranks: Ranks | None = None, evaluate: Callable[..., Any] | None = None) -> dict[str, float]:
+           ranks: Ranks | None = None, evaluate: Callable[..., Any] | None = None, late: bool = False) -> dict[str, float]:
     """Learn from the rows `batch` of `rollout`, by default those that are closed: returns, then epochs over shuffled
     mini-batches. Gives mean statistics.
 
-    On several ranks, `evaluate` is `policy.evaluate` with gradients that are averaged over `ranks` (Ranks.evaluator).
+    `late`: the policy has been updated since it acted, because collection overlaps learning. Then ratios are taken to the policy
+    as it is now, and each step is weighted by how much likelier its action has become, at most `max_importance_weight`
+    (decoupled objective, Hilton et al. 2021): with ratios to the policy that acted, the last update would already have used up
+    the clipping range of this one. On several ranks, `evaluate` is `policy.evaluate` with gradients that are averaged over `ranks` (Ranks.evaluator).
     """
     ranks = ranks or Ranks(Place())
     evaluate = evaluate or policy.evaluate
@@ -117,6 +120,11 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
     weight = importance_weights(rollout.env[rows], rollout.num_envs, config.max_importance_weight)
     target = advantage + rollout.value[rows]
     advantages, targets, weights = (torch.from_numpy(x).to(device) for x in (advantage, target, weight))
+    policy_weights, log_probs = weights, rollout.log_prob[torch.from_numpy(rows).to(device)]
+    if late:
+        now = log_probs_now(policy, rollout, rows, starts, config.mini_batches)
+        policy_weights = weights * torch.exp(now - log_probs).clamp(max=config.max_importance_weight or math.inf)
+        log_probs = now
     stats = UpdateStats()
     stop = False
     epochs_done = 0
@@ -125,7 +133,8 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
             where = torch.from_numpy(positions).to(device)
             first = np.cumsum(lengths) - lengths
             kl = _learn(policy, evaluate, ranks, optimizer, entropy_coef, rollout.gather(rows[positions], rows[positions[first]]),
-                        Sequences(lengths, device), advantages[where], targets[where], weights[where], config, stats)
+                        Sequences(lengths, device), log_probs[where], advantages[where], targets[where], weights[where],
+                        policy_weights[where], config, stats)
             if config.target_kl is not None:
                 stop = float(ranks.average_(torch.tensor(kl, device=device))) > config.target_kl
                 if stop:
@@ -142,6 +151,20 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
     }
 
 
+@torch.no_grad()
+def log_probs_now(policy: Policy, rollout: Rollout, rows: np.ndarray, starts: np.ndarray, parts: int) -> Tensor:
+    """Log-probability of the actions in `rows` (S,), laid out in sequences that begin at `starts`, under the policy as it is;
+    computed in `parts`. -> (S,)."""
+    device = rollout.log_prob.device
+    out = torch.empty(len(rows), device=device)
+    for positions, lengths in mini_batches(starts, len(rows), parts, np.random.default_rng(0)):
+        first = np.cumsum(lengths) - lengths
+        part = rollout.gather(rows[positions], rows[positions[first]])
+        log_prob, _, _ = policy.evaluate(part.obs, part.previous, part.action, Sequences(lengths, device), part.state)
+        out[torch.from_numpy(positions).to(device)] = log_prob
+    return out
+
+
 def normalized(advantage: Tensor, ranks: Ranks) -> Tensor:
     """To zero mean and unit variance over the mini-batches of all ranks. (M,) -> (M,)."""
     if ranks.size == 1:
@@ -154,13 +177,13 @@ def normalized(advantage: Tensor, ranks: Ranks) -> Tensor:
 
 
 def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer: torch.optim.Optimizer,
-           entropy_coef: EntropyCoefficient, batch: Batch, sequences: Sequences, advantage: Tensor, target: Tensor,
-           weight: Tensor, config: PPOConfig, stats: UpdateStats) -> float:
-    """One gradient step. Returns the approximate KL divergence from the acting policy."""
+           entropy_coef: EntropyCoefficient, batch: Batch, sequences: Sequences, old_log_prob: Tensor, advantage: Tensor,
+           target: Tensor, weight: Tensor, policy_weight: Tensor, config: PPOConfig, stats: UpdateStats) -> float:
+    """One gradient step. Returns the approximate KL divergence from the policy that ratios are taken to."""
     if config.normalize_advantages:
         advantage = normalized(advantage, ranks)
     log_prob, entropy, value = evaluate(batch.obs, batch.previous, batch.action, sequences, batch.state)
-    surrogate, ratio = policy_loss(log_prob, batch.log_prob, advantage, weight, config.clip)
+    surrogate, ratio = policy_loss(log_prob, old_log_prob, advantage, policy_weight, config.clip)
     value_error = value_loss(value, target, weight)
     loss = surrogate + config.value_coef * value_error + entropy_coef.loss(entropy, weight)
     optimizer.zero_grad(set_to_none=True)
@@ -173,7 +196,7 @@ def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer
     optimizer.step()
     entropy_coef.clamp()
     with torch.no_grad():
-        log_ratio = log_prob - batch.log_prob
+        log_ratio = log_prob - old_log_prob
         kl = (torch.exp(log_ratio) - 1 - log_ratio).mean().item()
         stats.add(policy_loss=surrogate.item(), value_loss=value_error.item(), entropy=entropy.mean().item(), kl=kl,
                   clip_fraction=((ratio - 1).abs() > config.clip).float().mean().item(), grad_norm=norm.item(),

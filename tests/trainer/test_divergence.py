@@ -43,8 +43,8 @@ def test_parameters_that_are_not_finite(tmp_path, monkeypatch):
     """The loss is finite, the step is not."""
     real = ppo.update
 
-    def poisoned(policy, *words):
-        stats = real(policy, *words)
+    def poisoned(policy, *words, **named):
+        stats = real(policy, *words, **named)
         with torch.no_grad():
             policy.value.bias.fill_(float("inf"))
         return stats
@@ -61,8 +61,8 @@ def test_a_policy_that_overflows_while_it_acts(tmp_path, monkeypatch):
     """Every parameter is finite, what they give is not."""
     real = ppo.update
 
-    def enlarged(policy, *words):
-        stats = real(policy, *words)
+    def enlarged(policy, *words, **named):
+        stats = real(policy, *words, **named)
         with torch.no_grad():
             policy.mean.weight.fill_(3e38)
         return stats

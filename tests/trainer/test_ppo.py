@@ -126,3 +126,29 @@ def test_kl_stop_ends_the_epochs(policy):
     coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
     stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
     assert stats["epochs"] < 10
+
+
+def test_a_late_update_is_clipped_around_the_policy_of_today(policy):
+    """The policy has moved since it acted: ratios to the acting policy begin outside the clipping range, late ones at 1."""
+    rollout = filled(policy)
+    config = PPOConfig(learning_rate=1e-12, epochs=1, mini_batches=3)
+    with torch.no_grad():
+        policy.mean.bias += 0.5
+    clipped = {}
+    for late in (False, True):
+        coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+        stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0), late=late)
+        clipped[late] = stats["clip_fraction"], stats["kl"]
+    assert clipped[False][0] > 0.5 and clipped[True] == pytest.approx((0, 0), abs=1e-6)
+
+
+def test_a_late_update_of_a_policy_that_has_not_moved_is_an_ordinary_one(policy):
+    import copy
+
+    rollout, config, after = filled(policy), PPOConfig(), []
+    for late in (False, True):
+        mine = copy.deepcopy(policy)
+        coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+        ppo.update(mine, ppo.make_optimizer(mine, coef, config), coef, rollout, config, np.random.default_rng(0), late=late)
+        after.append(torch.cat([p.detach().flatten() for p in mine.parameters()]))
+    assert torch.allclose(*after, atol=2e-4)
