@@ -132,4 +132,6 @@ def _rollout(dump: dict[str, Any], policy: Any) -> Rollout:
 
 
 if __name__ == "__main__":
-    print(reproduce(sys.argv[1]))
+    from trainer import divergence  # the module that the others know: run as a script, this one is another
+
+    print(divergence.reproduce(sys.argv[1]))

@@ -6,6 +6,7 @@ ever being sent. Alone, nothing here does anything.
 
 from __future__ import annotations
 
+import os
 import warnings
 from contextlib import contextmanager
 from datetime import timedelta
@@ -23,6 +24,8 @@ from trainer.watch import Watch
 START_TIMEOUT = timedelta(minutes=5)
 COLLECTIVE_TIMEOUT = timedelta(minutes=20)  # for a rank that lives but does not come; one that dies is noticed at once
 Value = TypeVar("Value")
+_store: Any = None  # stays open while the process lives
+_runs = 0
 
 
 class Ranks:
@@ -114,13 +117,14 @@ def join(device: str) -> Iterator[Ranks]:
 
 
 def _meet(here: Place) -> Any:
-    """The store that all ranks share: torchrun's, or one that rank 0 opens."""
-    import os
-
+    """The store that all ranks share, torchrun's or one that rank 0 opens; a part of it of its own for each run of a process."""
+    global _store, _runs
     os.environ |= {"RANK": str(here.rank), "WORLD_SIZE": str(here.size), "MASTER_ADDR": here.address, "MASTER_PORT": str(here.port)}
-    store, _, _ = next(dist.rendezvous("env://", timeout=START_TIMEOUT))
+    if _store is None:
+        _store, _, _ = next(dist.rendezvous("env://", timeout=START_TIMEOUT))
+    _runs += 1
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun keeps its store when it restarts the ranks
-    return dist.PrefixStore(f"rearrange/{attempt}", store)
+    return dist.PrefixStore(f"rearrange/{attempt}/{_runs}", _store)
 
 
 def _from_a_collective(error: BaseException) -> bool:

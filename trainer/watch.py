@@ -68,7 +68,7 @@ class Watch:
         self._selector.register(sock, selectors.EVENT_READ)
 
     def _run(self) -> None:
-        while self._lines and not self._leaving.is_set():
+        while self._lines:
             for key, _ in self._selector.select(1.0):
                 self._hear(key.fileobj)
             if self.verdict is not None:
@@ -81,7 +81,7 @@ class Watch:
             data = b""
         if not data:
             self._drop(sock)
-            return self._decide(f"{self._names[sock]} died", told_elsewhere=self.rank > 1)
+            return None if self._leaving.is_set() else self._decide(f"{self._names[sock]} died", told_elsewhere=self.rank > 1)
         *lines, self._lines[sock] = (self._lines[sock] + data).split(b"\n")
         for line in lines:
             message = json.loads(line)
@@ -132,9 +132,12 @@ class Watch:
 
     def leave(self) -> None:
         """An orderly end: the others know that this rank did not die."""
-        self._tell({"bye": True})
         self._leaving.set()
-        self._thread.join(2.0)
+        self._tell({"bye": True})
         for sock in list(self._lines):
-            sock.close()
+            try:
+                sock.shutdown(socket.SHUT_WR)  # a socket that is closed with words unread takes back what it said
+            except OSError:
+                pass
+        self._thread.join(GRACE_S)  # until all others leave, too, or have died
 

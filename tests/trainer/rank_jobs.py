@@ -50,11 +50,15 @@ def config(mode: str, steps: int, **collect) -> TrainConfig:
     return TrainConfig(steps=steps, log_every_s=1e-6, torch_threads=1, policy=POLICY, ppo=LEARN, collect=CollectConfig(**settings | collect))
 
 
-def identical(out: Path, mode: str = "ver") -> None:
-    """A few updates; each rank writes what it saw."""
-    here, seen, rows = launch.place(), recording(), []
-    result = train(Pointer, config(mode, 64 * 5 * here.size), out, observers=(lambda step, metrics: rows.append(step),))
-    (out / f"{mode}_{here.rank}.json").write_text(json.dumps({"updates": seen, "steps": result.steps, "reason": result.reason, "logged": rows}))
+def identical(out: Path, *modes: str) -> None:
+    """A few updates in each mode; each rank writes what it saw."""
+    here, seen = launch.place(), recording()
+    for mode in modes:
+        rows: list[int] = []
+        seen.clear()
+        result = train(Pointer, config(mode, 64 * 5 * here.size), out / mode, observers=(lambda step, metrics: rows.append(step),))
+        told = {"updates": seen, "steps": result.steps, "reason": result.reason, "logged": rows}
+        (out / f"{mode}_{here.rank}.json").write_text(json.dumps(told))
 
 
 def ordered(out: Path) -> None:
@@ -125,11 +129,13 @@ def failing(out: Path) -> None:
         sys.exit(1)
 
 
-def preempted(out: Path, mode: str = "ver") -> None:
-    """Rank 1's environments are ten times as slow."""
+def preempted(out: Path, *modes: str) -> None:
+    """Rank 1's environments are much slower."""
     here, seen = launch.place(), recording()
-    train(functools.partial(Paced, 0.001 if here.rank == 0 else 0.02), config(mode, 600), out)
-    (out / f"{mode}_{here.rank}.json").write_text(json.dumps(seen))
+    for mode in modes:
+        seen.clear()
+        train(functools.partial(Paced, 0.001 if here.rank == 0 else 0.02), config(mode, 600, preemption_fraction=0.5), out / mode)
+        (out / f"{mode}_{here.rank}.json").write_text(json.dumps(seen))
 
 
 if __name__ == "__main__":

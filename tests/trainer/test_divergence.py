@@ -4,13 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import gymnasium as gym
-import numpy as np
 import pytest
 import torch
 
 from tests.trainer.toys import Pointer
-from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, train
+from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, ppo, train
 from trainer.divergence import NonFinite, reproduce
 
 ROOT = Path(__file__).parents[2]
@@ -28,21 +26,6 @@ class Treacherous(Pointer):
         return obs, 1e30 if self.count == 60 else reward, *rest
 
 
-class Blinding(gym.Env):
-    """After some steps, observations are finite, but so large that a network overflows."""
-
-    observation_space, action_space = gym.spaces.Box(-np.inf, np.inf, (4,), np.float32), gym.spaces.Box(-1, 1, (2,), np.float32)
-    t = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.ones(4, np.float32), {}
-
-    def step(self, action):
-        self.t += 1
-        return np.full(4, 3e38 if self.t > 50 else 1.0, np.float32), 0.0, False, False, {}
-
-
 def test_a_loss_that_is_not_finite(tmp_path):
     with pytest.raises(NonFinite, match="update 4; python -m trainer.divergence") as error:
         train(Treacherous, TrainConfig(steps=10**6, **SMALL), tmp_path)
@@ -56,20 +39,39 @@ def test_a_loss_that_is_not_finite(tmp_path):
     assert out.returncode == 0 and out.stdout.strip() in str(error.value), out.stderr
 
 
-def test_parameters_that_are_not_finite(tmp_path):
-    """Gradients are finite, the step is not."""
-    config = TrainConfig(steps=10**6, ppo=PPOConfig(learning_rate=3e38, schedule="constant", max_grad_norm=None, epochs=1, mini_batches=1), **SMALL)
-    with pytest.raises(NonFinite) as error:
-        train(Pointer, config, tmp_path)
-    assert reproduce(tmp_path / "diverged_rank0.pt") in str(error.value)
+def test_parameters_that_are_not_finite(tmp_path, monkeypatch):
+    """The loss is finite, the step is not."""
+    real = ppo.update
 
+    def poisoned(policy, *words):
+        stats = real(policy, *words)
+        with torch.no_grad():
+            policy.value.bias.fill_(float("inf"))
+        return stats
 
-def test_a_policy_that_overflows_while_it_acts(tmp_path):
-    config = TrainConfig(steps=10**6, **SMALL | {"policy": PolicyConfig(encoder=None, lstm_layers=0, body_size=0, body_layers=0)})
-    with pytest.raises(NonFinite, match="while it acted") as error:
-        train(Blinding, config, tmp_path)
+    monkeypatch.setattr(ppo, "update", poisoned)
+    with pytest.raises(NonFinite, match="parameters became NaN or infinite .value.bias.") as error:
+        train(Pointer, TrainConfig(steps=10**6, **SMALL), tmp_path)
+    dump = torch.load(tmp_path / "diverged_rank0.pt", weights_only=True)
+    assert all(torch.isfinite(v).all() for v in dump["policy"].values()), "the state before that update"
     assert reproduce(tmp_path) in str(error.value)
-    assert load_checkpoint(tmp_path)["counters"]["updates"] == 3
+
+
+def test_a_policy_that_overflows_while_it_acts(tmp_path, monkeypatch):
+    """Every parameter is finite, what they give is not."""
+    real = ppo.update
+
+    def enlarged(policy, *words):
+        stats = real(policy, *words)
+        with torch.no_grad():
+            policy.mean.weight.fill_(3e38)
+        return stats
+
+    monkeypatch.setattr(ppo, "update", enlarged)
+    with pytest.raises(NonFinite, match="while it acted") as error:
+        train(Pointer, TrainConfig(steps=10**6, **SMALL), tmp_path)
+    monkeypatch.undo()
+    assert reproduce(tmp_path) in str(error.value)
 
 
 def test_a_dump_that_does_not_fail_says_so(tmp_path):

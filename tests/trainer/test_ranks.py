@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.trainer import rank_jobs
 from trainer.checkpoint import list_checkpoints, load_checkpoint
 from trainer.launch import Place, first_host, place
 
@@ -21,14 +22,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def start(size: int, job: str, out: Path, *words: str) -> list[subprocess.Popen]:
-    """`size` ranks as torchrun starts them; without ranks for size 0."""
+    """`size` ranks as torchrun starts them."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     base = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")} | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.trainer.rank_jobs", job, str(out), *words]
     ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1",
-              "MASTER_PORT": str(port)} for r in range(size)] or [{}]
+              "MASTER_PORT": str(port)} for r in range(size)]
     return [subprocess.Popen(command, env=base | rank, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
             for rank in ranks]
 
@@ -49,29 +50,31 @@ def run(size: int, job: str, out: Path, *words: str) -> None:
     assert all(code == 0 for code, _ in ended), [text[-1500:] for _, text in ended]
 
 
-@pytest.mark.parametrize("size, mode", [(2, "ver"), (4, "ver"), (2, "ver+overlap"), (2, "ddppo"), (2, "nover"), (2, "hts")])
-def test_parameters_are_identical_after_every_update(tmp_path, size, mode):
-    run(size, "identical", tmp_path, mode)
-    seen = [json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in range(size)]
-    history = [[(u["parameters"], u["alpha"]) for u in rank["updates"]] for rank in seen]
-    assert len(set(history[0])) == len(history[0]) >= 5  # every update changed them
-    assert all(h == history[0] for h in history)
-    total = sum(u["steps"] for rank in seen for u in rank["updates"])
-    assert all(rank["steps"] == total and rank["reason"] == "complete" for rank in seen)
-    assert seen[0]["logged"] and not any(rank["logged"] for rank in seen[1:]), "one rank writes"
-    assert len(list_checkpoints(tmp_path / "checkpoints")) == 1 and load_checkpoint(tmp_path)["step"] == total
-    assert len({u["steps"] for rank in seen for u in rank["updates"]}) == 1 or mode in ("ver", "ver+overlap", "ddppo")
+@pytest.mark.parametrize("size, modes", [(2, ["ver", "ver+overlap", "ddppo", "nover", "hts"]), (4, ["ver"])])
+def test_parameters_are_identical_after_every_update(tmp_path, size, modes):
+    run(size, "identical", tmp_path, *modes)
+    for mode in modes:
+        seen = [json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in range(size)]
+        history = [[(u["parameters"], u["alpha"]) for u in rank["updates"]] for rank in seen]
+        assert len(set(history[0])) == len(history[0]) >= 5  # every update changed them
+        assert all(h == history[0] for h in history), mode
+        total = sum(u["steps"] for rank in seen for u in rank["updates"])
+        assert all(rank["steps"] == total and rank["reason"] == "complete" for rank in seen)
+        assert seen[0]["logged"] and not any(rank["logged"] for rank in seen[1:]), "one rank writes"
+        assert len(list_checkpoints(tmp_path / mode / "checkpoints")) == 1 and load_checkpoint(tmp_path / mode)["step"] == total
+        if mode in ("nover", "hts"):
+            assert {u["steps"] for rank in seen for u in rank["updates"]} == {64}
 
 
 def test_one_rank_is_no_ranks_bit_for_bit(tmp_path):
-    run(0, "ordered", tmp_path)
+    rank_jobs.ordered(tmp_path)
     run(1, "ordered", tmp_path)
     assert (tmp_path / "ordered_True").read_text() == (tmp_path / "ordered_False").read_text()
 
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_ranks_learn_like_one_process_with_the_same_total_batch(tmp_path, size):
-    run(0, "fixed", tmp_path)
+    rank_jobs.fixed(tmp_path)
     run(size, "fixed", tmp_path)
     alone = torch.load(tmp_path / "fixed_1_0.pt")
     for rank in range(size):
@@ -106,19 +109,19 @@ def test_a_rank_that_fails_is_named_by_the_first(tmp_path):
     assert "drawer" not in ended[1][1]
 
 
-@pytest.mark.parametrize("mode", ["ver", "ver+overlap", "ddppo"])
-def test_stragglers_are_preempted(tmp_path, mode):
+def test_stragglers_are_preempted(tmp_path):
     """The slow rank gives less; under VER's rule its batch is filled with its previous rollout, in DD-PPO it is smaller."""
-    run(2, "preempted", tmp_path, mode)
-    fast, slow = (json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in (0, 1))
-    assert [u["parameters"] for u in fast] == [u["parameters"] for u in slow]
-    later = [u for u in slow[2:] if u["steps"] < 64]
-    assert later and sum(u["steps"] for u in slow) < sum(u["steps"] for u in fast)
-    for u in [*fast, *slow]:
-        assert u["distinct"] == u["batch"]
-        assert u["batch"] == (u["steps"] if mode == "ddppo" else 64)
-    if mode == "ddppo":
-        assert all(u["steps"] >= 16 for u in slow), "at least a quarter of T"
+    modes = ("ver", "ver+overlap", "ddppo")
+    run(2, "preempted", tmp_path, *modes)
+    for mode in modes:
+        fast, slow = (json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in (0, 1))
+        assert [u["parameters"] for u in fast] == [u["parameters"] for u in slow]
+        assert any(u["steps"] < 64 for u in slow[2:]) and sum(u["steps"] for u in slow) < sum(u["steps"] for u in fast), mode
+        for u in [*fast, *slow]:
+            assert u["distinct"] == u["batch"]
+            assert u["batch"] == (u["steps"] if mode == "ddppo" else 64)
+        if mode == "ddppo":
+            assert all(u["steps"] >= 16 for u in slow), "at least a quarter of T"
 
 
 def test_torchruns_variables():
