@@ -100,7 +100,8 @@ def network_of(settings: dict[str, Any]) -> str:
 def workers_of(settings: dict[str, Any]) -> int:
     """Environment processes: one per synthetic environment, since sleeping costs no core; one per core for homes."""
     cores = len(os.sched_getaffinity(0))
-    return settings["num_workers"] or (settings["num_envs"] if settings["env"] == "synthetic" else min(cores, settings["num_envs"]))
+    usual = settings["num_envs"] if settings["env"] == "synthetic" else min(cores, settings["num_envs"])
+    return settings["num_workers"] or usual
 
 
 def make_job(settings: dict[str, Any], system: str, repeat: int) -> dict[str, Any]:

@@ -87,7 +87,8 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
     updates = job.get("updates")  # given: a fixed number of steps, as all ranks have to end together
     rollout = job["num_envs"] * job["rollout_steps"] * int(os.environ.get("WORLD_SIZE", 1))
     config = TrainConfig(
-        steps=updates * rollout if updates else 1 << 40, seed=job["seed"], log_every_s=1e-9, torch_threads=job["torch_threads"], device="cpu",
+        steps=updates * rollout if updates else 1 << 40, seed=job["seed"], log_every_s=1e-9,
+        torch_threads=job["torch_threads"], device="cpu",
         policy=PolicyConfig(encoder=encoder, embedding_size=embedding, body_size=body, body_layers=layers, skip=False,
                             lstm_layers=1 if hidden else 0, hidden_size=hidden or 1),
         ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"], learning_rate=job["learning_rate"],
@@ -99,7 +100,8 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
 
     def after_update(step: int, metrics: dict[str, float]) -> None:
         seconds = metrics["wall_s"] - (clock.updates[-1]["wall_s"] if clock.updates else 0.0)
-        parts = {k.removeprefix("time/").removesuffix("_share"): v * seconds for k, v in metrics.items() if k.startswith("time/")}
+        parts = {k.removeprefix("time/").removesuffix("_share"): v * seconds
+                 for k, v in metrics.items() if k.startswith("time/")}
         processes.append(count_processes())
         if clock.tick(steps=step, seconds=seconds, wall_s=metrics["wall_s"], batch=metrics["collect/mean_batch"],
                       stale=metrics.get("learn/stale_fraction", 0.0), **{f"{k}_s": v for k, v in parts.items()}):

@@ -20,8 +20,8 @@ def table(result: dict[str, Any]) -> list[str]:
     lines = [
         f"{what}; {s['num_envs']} environments in {result['environment_processes']} processes, T = {s['rollout_steps']}, network "
         f"{result['network']}, {result['machine']['cores']} cores; {s['repeats']} repeats of {s['seconds']:g} s", "",
-        f"{'':<17}{'steps/s':>8}{'':>18}{'fastest':>9}{'x DD-PPO':>10}{'':>15}{'collection':>12}{'no-wait':>9}{'own':>7}{'latency':>9}"
-        f"{'system':>8}{'batch':>7}{'reward':>8}",
+        f"{'':<17}{'steps/s':>8}{'':>18}{'fastest':>9}{'x DD-PPO':>10}{'':>15}{'collection':>12}{'no-wait':>9}"
+        f"{'own':>7}{'latency':>9}{'system':>8}{'batch':>7}{'reward':>8}",
     ]
     for name, row in result["systems"].items():
         ratio = row.get("times_ddppo")

@@ -109,7 +109,8 @@ def run_ranks(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, s
     begin, end = updates[0]["end_s"], updates[-1]["end_s"]
     taken = sum(t.steps for rank in range(ranks)
                 for t in cut(read_traces(folder / "traces" / str(rank)), begin, end))
-    (folder / "figures.json").write_text(json.dumps({"seconds": end - begin, "steps": taken, "learn_s": mean(updates[1:], "learn_s")}))
+    figures = {"seconds": end - begin, "steps": taken, "learn_s": mean(updates[1:], "learn_s")}
+    (folder / "figures.json").write_text(json.dumps(figures), encoding="utf-8")
     return taken / (end - begin)
 
 

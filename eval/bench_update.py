@@ -129,7 +129,8 @@ def filled_rollout(agent: Any, observation_space: Any, num_envs: int, rollout_st
     return rollout
 
 
-def timed_updates(agent: Any, rollout: Any, config: Any, updates: int, seed: int) -> tuple[list[float], list[dict[str, float]], int]:
+def timed_updates(agent: Any, rollout: Any, config: Any, updates: int,
+                  seed: int) -> tuple[list[float], list[dict[str, float]], int]:
     """Seconds of each update, seconds of its parts, number of sequences."""
     from trainer import ppo
 
@@ -235,8 +236,8 @@ def memory(rollout: Any, resident: int | None) -> dict[str, Any]:
 def table(result: dict[str, Any]) -> list[str]:
     """The result as lines to print."""
     s, m = result["settings"], result["memory"]
-    lines = [f"update of {m['steps']:,} steps in {result['sequences']} sequences: {1e3 * result['update_s']:.0f} ms  (policy={s['policy']} "
-             f"ppo={s['ppo']}: {s['epochs']} epochs x {s['mini_batches']} mini-batches, {s['device']}, {s['torch_threads']} threads)"]
+    lines = [f"update of {m['steps']:,} steps in {result['sequences']} sequences: {1e3 * result['update_s']:.0f} ms  "
+             f"(policy={s['policy']} ppo={s['ppo']}: {s['epochs']} epochs x {s['mini_batches']} mini-batches, {s['device']}, {s['torch_threads']} threads)"]
     lines += [f"  {name:<10}{1e3 * part['seconds']:9.2f} ms  {100 * part['share']:6.2f} %" for name, part in result["parts"].items()]
     over = 100 * (m["stored_bytes"] / m["theory_bytes"] - 1)
     lines += [f"rollout storage {m['stored_bytes'] / 2**20:.1f} MiB, in theory {m['theory_bytes'] / 2**20:.1f} MiB ({over:+.1f} %)"

@@ -115,7 +115,8 @@ def no_preemption(work: Workload, done_s: np.ndarray, mean_s: np.ndarray) -> End
     return Ends(float(full_at(work, done_s).max()), np.full(work.ranks, work.steps))
 
 
-def ddppo_preemption(work: Workload, done_s: np.ndarray, mean_s: np.ndarray, fraction: float = 0.6, least: float = 0.25) -> Ends:
+def ddppo_preemption(work: Workload, done_s: np.ndarray, mean_s: np.ndarray, fraction: float = 0.6,
+                     least: float = 0.25) -> Ends:
     """Once a fraction of ranks is full the others stop, but not before a quarter of their steps (Wijmans et al. 2020)."""
     full = np.sort(full_at(work, done_s))
     stop = np.maximum(full[int(np.ceil(fraction * work.ranks)) - 1], full_at(work, done_s, least))
