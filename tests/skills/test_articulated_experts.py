@@ -35,10 +35,11 @@ def test_the_expert_solves_held_out_episodes_without_cheating(skill):
                 assert sim.suction.stretch_m() < 0.02, "held from afar"
             now, held_before = sim.joint_position(handle), held
             held = sim.is_holding
-            if skill.startswith("open") and not held and not held_before and now < env.skill.config.target_opening - 0.2:
+            on_the_way = now < env.skill.config.target_opening - 0.2
+            if skill.startswith("open") and not held and not held_before and on_the_way:
                 assert now - opening < 0.01, "it opened by itself"
             if not touched:
-                assert abs(now - opening) < 0.03, "it moved before it was touched"  # one step of a push that has bounced off
+                assert abs(now - opening) < 0.03, "it moved before it was touched"  # a push may bounce off in a step
             opening = now
         solved += info["success"]
     assert solved >= 5
