@@ -1,4 +1,4 @@
-"""What opening and closing have in common: a drawer or door, its handle, and how far its joint is from where it belongs.
+"""What opening and closing have in common: a drawer or door, its handle, and how far its joint is from its goal.
 
 Rewards, thresholds and start poses are HAB's (habitat-lab v0.2.2, `ArtObjReward` and its skills' configs), with the
 mobile action space of VER (Wijmans et al. 2022, section 4). The four skills differ in numbers only; each has its own
@@ -32,7 +32,7 @@ OBSERVATION_KEYS = (
 
 @dataclass(frozen=True)
 class ArticulatedConfig:
-    """Fields of the four configs; every one gives its own defaults. Openings are metres of a drawer, radians of a door."""
+    """Fields of the four configs; each gives its own defaults. Openings are metres of a drawer, radians of a door."""
 
     action_parts: tuple[str, ...]
     observation_keys: tuple[str, ...]
@@ -52,7 +52,7 @@ class ArticulatedConfig:
 def check(config: ArticulatedConfig) -> None:
     """Refuse lists of the wrong length. Raises UserError."""
     for name, count, meaning in (("rest_position_m", 3, "three numbers: x, y, z in the base frame, in metres"),
-                                 ("start_distance_m", 2, "two numbers: the least and the greatest distance, in metres")):
+                                 ("start_distance_m", 2, "two numbers: least and greatest distance, in metres")):
         value = getattr(config, name)
         if len(value) != count:
             raise UserError(f"skill.{name}={list(value)} must be {meaning}.")

@@ -38,7 +38,8 @@ def search(start: Pose2, free: Callable[[Pose2], bool], reached: Callable[[Pose2
             return _way(pose, parent)
         for metres, turn in _MOVES:
             middle = pose[2] + turn / 2
-            after = (pose[0] + metres * math.cos(middle), pose[1] + metres * math.sin(middle), wrap_angle(pose[2] + turn))
+            x, y = pose[0] + metres * math.cos(middle), pose[1] + metres * math.sin(middle)
+            after = (x, y, wrap_angle(pose[2] + turn))
             if _cell(after) in closed:
                 continue
             seconds = max(abs(metres) / speeds[0], abs(turn) / speeds[1]) + 0.1 * (abs(metres) + abs(turn))

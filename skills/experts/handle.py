@@ -23,7 +23,7 @@ _BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLEAR_M = 0.01  # kept from everything on the way
 _TILTS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60, 80))  # of the cup below the horizontal
 _TURNS_RAD = tuple(math.radians(a) for a in (0, 25, -25, 50, -50))  # of the cup to the side
-_DOOR_TURNS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60))  # against the turn of the door, which the hand follows less
+_DOOR_TURNS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60))  # against the turn of the door
 # Of the base before the hand takes the handle: forward (m) and to the left (rad).
 _BASE_MOVES = tuple((m, 0.0) for m in (0.0, 0.07, -0.07, 0.14, -0.14, -0.22)) + tuple(
     (m, a) for m in (0.0, -0.14) for a in (0.35, -0.35, 0.7, -0.7))
@@ -66,8 +66,8 @@ class HandlePath:
 
 
 class HandleExpert:
-    """What pulling a handle and pressing on a front have in common: the hand gets ready before a point, touches it, moves
-    along with it, base and arm together, and comes back to rest.
+    """What pulling a handle and pressing on a front have in common: the hand gets ready before a point, touches it,
+    moves along with it, base and arm together, and comes back to rest.
     """
 
     grip = 1.0  # while it touches
@@ -155,8 +155,8 @@ class HandleExpert:
     # ------------------------------------------------------------------ planning
 
     def _plan(self) -> tuple[tuple[float, float], np.ndarray, np.ndarray]:
-        """How far the base drives (m) and turns (rad), the posture before the point, and the cup's axis in the world: the
-        fastest.
+        """How far the base drives (m) and turns (rad), the posture before the point, and the cup's axis in the world:
+        the fastest.
         """
         sim, clearance = self.sim, Clearance(self.sim)
         point = self._point()
@@ -176,11 +176,10 @@ class HandleExpert:
                     found = _postures(base, point, axis)
                     if found is None:
                         continue
-                    cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing)) + arm_steps(*found)
-                    cost += 0.5 * arm_steps(found[1], rest)
+                    cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing))
+                    cost += arm_steps(*found) + 0.5 * arm_steps(found[1], rest)
                     cost += _BLOCKED_STEPS * (cost < best[0] and self.sense > 0 and self._pull_blocked(base, clearance))
-                    if cost < best[0] and all(clearance.distance(base, START_RAD + w * (found[0] - START_RAD)) > _CLEAR_M
-                                              for w in (1.0, 0.75, 0.5)):
+                    if cost < best[0] and _free(clearance, base, found[0]):
                         best = (cost, (drive, swing), found[0], axis)
         return best[1:]
 
@@ -218,6 +217,12 @@ class CloseDrawerExpert(HandleExpert):
 
     def _far_enough(self, opening: float) -> bool:
         return opening < self.skill.config.opening_tolerance - _MARGIN_M
+
+
+def _free(clearance: Clearance, base: Pose2, posture: np.ndarray) -> bool:
+    """Whether the arm touches nothing in a posture and on the second half of its way there."""
+    way = posture - START_RAD
+    return all(clearance.distance(base, START_RAD + share * way) > _CLEAR_M for share in (1.0, 0.75, 0.5))
 
 
 def _postures(base: Pose2, point: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

@@ -1,4 +1,4 @@
-"""Opening and closing drawers and the fridge: where they start, what they reward, what ends them, and that it is physics."""
+"""Opening and closing drawers and the fridge: where they start, what they reward, what ends them, and the physics."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def test_reward_of_one_step_by_hand(skill):
     if skill in OPENING:
         set_joint(env, 0.0)
     task.begin(sim, task.target_handle)
-    start, far = sim.joint_position(task.target_handle), math.dist(sim.ee_position, sim.handle_position(task.target_handle))
+    start = sim.joint_position(task.target_handle)
+    far = math.dist(sim.ee_position, sim.handle_position(task.target_handle))
     set_joint(env, start + (0.1 if skill in OPENING else -0.1))
     sim._read_pose()
     nearer = far - math.dist(sim.ee_position, sim.handle_position(task.target_handle))
@@ -172,7 +173,8 @@ def test_a_torn_hold_ends_it():
     env.sim.suction._model.eq_solref[:, 0] = 10.0  # a hold too soft to bring the hand back within the step
     set_joint(env, 0.45)
     _, _, terminated, _, info = env.step(action(env, grip=1.0))
-    assert terminated and info["metrics"]["failure/hold_broken"] == 1.0 and info["metrics"]["reward/hold_broken"] == -1.0
+    assert terminated and info["metrics"]["failure/hold_broken"] == 1.0
+    assert info["metrics"]["reward/hold_broken"] == -1.0
 
 
 @pytest.mark.parametrize("skill", ALL)
@@ -223,7 +225,7 @@ def test_the_drawer_carries_what_lies_in_it():
     before, drawer = np.array(sim.object_position(0)), np.array(sim.handle_position(handle))
     dof = sim.model.joint(handle).dofadr[0]
     while sim.joint_position(handle) < 0.42:
-        sim.data.qfrc_applied[dof] = 8.0  # a steady pull
+        sim.data.qfrc_applied[dof] = 4.0  # a steady pull
         sim.step()
     sim.data.qfrc_applied[dof] = 0.0
     for _ in range(60):
