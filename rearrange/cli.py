@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | bench | list`.
+"""The front door: `rearrange train | eval | bench | report | list`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -25,8 +25,10 @@ COMMANDS = {
     "train": "train a skill with reinforcement learning",
     "eval": "evaluate a trained skill, or a baseline, and record videos",
     "bench": "measure speed on this machine",
+    "report": "write one HTML page with plots, videos and episodes of runs",
     "list": "show skills, simulators and checkpoints",
 }
+LOOKS = ("list", "report")  # commands that look at runs; they make none of their own
 FLAGS = ("--help", "--cfg", "--multirun")
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
@@ -34,6 +36,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange train experiment=quickstart     learn to pick, in about five minutes
   rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
+  rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
   rearrange list                            skills, simulators, checkpoints
   rearrange bench sim                       how fast is this machine
 
@@ -95,13 +98,15 @@ def _dispatch(words: list[str]) -> int:
 def _command(command: str, words: list[str]) -> int:
     """One of COMMANDS with its words."""
     overrides, flags = _split_flags(command, words)
+    if command == "report":
+        overrides = _named_runs(overrides)
     if command == "train" and "skill=all" in overrides:
         from rearrange import sweep
 
         overrides, flags = sweep.all_skills(overrides), flags | {"--multirun"}
         if flags & {"--help", "--cfg"}:
             overrides = [word for word in overrides if not word.startswith("skill=")]
-    if "--multirun" in flags and command != "list" and not flags & {"--help", "--cfg"}:
+    if "--multirun" in flags and command not in LOOKS and not flags & {"--help", "--cfg"}:
         from rearrange import sweep
 
         return sweep.run(command, overrides)
@@ -122,10 +127,10 @@ def _command(command: str, words: list[str]) -> int:
     if "--cfg" in flags:
         _print_config(settings)
         return 0
-    if command == "list":
+    if command in LOOKS:
         from rearrange import commands
 
-        commands.list_(settings.config)
+        {"list": commands.list_, "report": commands.report}[command](settings.config)
         return 0
     return _work(command, overrides, settings)
 
@@ -189,6 +194,25 @@ def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
             raise UserError("--cfg prints the settings of a job: write --cfg job.")
         flags.add(flag)
     return overrides, flags
+
+
+def _named_runs(words: list[str]) -> list[str]:
+    """`report a b` means `report runs=[a,b]`, and so does `report runs=a,b`. A word is a path if it is not `key=value`."""
+    paths, settings = [], []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or "/" in key or os.path.exists(word):
+            paths.append(word)
+        elif key == "runs" and value and value != "null" and not value.startswith("["):
+            paths += [value] if os.path.exists(value) else value.split(",")
+        else:
+            settings.append(word)
+    if not paths:
+        return settings
+    if any(word.startswith("runs=") for word in settings):
+        raise UserError("runs= and directories without it are both given; write all of them without runs=.")
+    quoted = ("'" + os.path.expanduser(path).replace("\\", "\\\\").replace("'", "\\'") + "'" for path in paths)
+    return [*settings, f"runs=[{','.join(quoted)}]"]
 
 
 def _print_config(settings) -> None:

@@ -115,6 +115,18 @@ def bench(config: DictConfig, run: Run) -> dict[str, float]:
     return module.run_bench(plain, run)
 
 
+def report(config: DictConfig) -> None:
+    """`rearrange report`: runs as one HTML page."""
+    from eval.report_page import report as write_report
+
+    made = write_report(OmegaConf.to_container(config, resolve=True))
+    for path in made.runs:
+        print(f"  {path}")
+    left_out = f", {made.left_out} left out (raise video_mb=)" if made.left_out else ""
+    print(f"{made.path}   {made.path.stat().st_size / 1e6:.1f} MB   {len(made.runs)} runs   {made.episodes:,} episodes   "
+          f"{made.videos} videos{left_out}")
+
+
 def list_(config: DictConfig) -> None:
     """`rearrange list`."""
     from rearrange.listing import show

@@ -100,6 +100,7 @@ def _names(command: str, settings, typed: str, first: bool) -> list[str]:
     if typed.startswith("-"):
         return [flag for flag in FLAGS if flag.startswith(typed)]
     groups = keys.command_file(command).groups
+    directories = [path for path in _paths(typed) if path.endswith("/")] if command == "report" else []
     names = [f"{group}=" for group in groups] + (keys.choices("bench") if command == "bench" and first else [])
     depth = typed.count(".")
     for key, _ in leaves(settings.config):
@@ -107,7 +108,7 @@ def _names(command: str, settings, typed: str, first: bool) -> list[str]:
         parts = key.split(".")
         if line is None or line.rule is None or not line.rule.is_fixed:
             names.append(f"{key}=" if len(parts) == depth + 1 else ".".join(parts[: depth + 1]) + ".")
-    return list(dict.fromkeys(name for name in names if name.startswith(typed)))
+    return directories + list(dict.fromkeys(name for name in names if name.startswith(typed)))
 
 
 def _values(command: str, settings, name: str, typed: str) -> list[str]:

@@ -6,6 +6,7 @@ import shutil
 import textwrap
 
 from rearrange import keys
+from rearrange.cli import LOOKS
 from rearrange.settings import REQUIRED, Settings, leaves
 
 EXAMPLES = {
@@ -21,6 +22,10 @@ EXAMPLES = {
         "rearrange eval skill=pick agent=random",
     ),
     "bench": ("rearrange bench sim", "rearrange bench sim depth_size=64 seconds=5"),
+    "report": (
+        "rearrange report",
+        "rearrange report outputs/eval/pick/latest outputs/train/pick out=pick.html",
+    ),
     "list": ("rearrange list", "rearrange list output=outputs"),
 }
 
@@ -29,7 +34,7 @@ def help_text(settings: Settings, summary: str) -> str:
     """The help of a command, for the choices that `settings` made."""
     width = min(shutil.get_terminal_size((120, 24)).columns, 140)
     command, chosen = settings.command, settings.choices
-    words = "<what> " if command == "bench" else ""
+    words = {"bench": "<what> ", "report": "[directory ...] "}.get(command, "")
     lines = [f"usage: rearrange {command} {words}[key=value ...]", "", summary[0].upper() + summary[1:] + ".", ""]
     lines += [f"  {example}" for example in EXAMPLES[command]] + [""]
     lines += [
@@ -37,7 +42,7 @@ def help_text(settings: Settings, summary: str) -> str:
         "  --help     this page, for the choices given beside it",
         "  --cfg job  print every setting with its value, and do nothing",
     ]
-    if command != "list":
+    if command not in LOOKS:
         lines += ["  -m         sweep: one run per combination of comma-separated values"]
     groups = keys.command_file(command).groups
     if groups:

@@ -35,6 +35,9 @@ class FakeWork:
     def bench(self, config, run):
         self.calls.append(("bench", config, run))
 
+    def report(self, config):
+        self.calls.append(("report", config, None))
+
     def list_(self, config):
         from rearrange import listing
 
@@ -46,7 +49,7 @@ class FakeWork:
 def work(monkeypatch, tmp_path):
     """Stand in an empty directory, with the fake in place of the real work."""
     fake = FakeWork()
-    module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_)
+    module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_, report=fake.report)
     monkeypatch.setitem(sys.modules, "rearrange.commands", module)
     monkeypatch.setattr(rearrange, "commands", module, raising=False)
     monkeypatch.chdir(tmp_path)

@@ -1,0 +1,293 @@
+"""What `rearrange report` reads: the directories that `rearrange train` and `rearrange eval` leave.
+
+A directory with `metrics.json` is an evaluation, of a skill or of a scenario; one with `metrics.csv` is a training run.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shlex
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rearrange.errors import UserError
+
+LATEST = "latest"  # the link beside the runs; never a run of its own
+OWN_KEYS = {"name", "output", "resume", "seed", "logger"}  # settings that do not make two runs different experiments
+
+
+@dataclass(frozen=True)
+class About:
+    """Where a run lies and how it was made."""
+
+    path: Path
+    name: str
+    command: str  # as it was typed
+    commit: str  # "" if the code did not come from a git checkout
+    changed: bool  # the code had changes that were not committed
+    status: str  # running, finished, stopped, failed or unknown
+    ended: str  # date and time, "" if unknown
+    settings: str  # config.yaml
+    plan: str  # plan.txt of a scenario
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One evaluation: its figures, its episodes (a column may be missing in some), its videos by file name."""
+
+    about: About
+    what: str
+    is_scenario: bool
+    figures: dict[str, Any]
+    columns: tuple[str, ...]
+    episodes: tuple[dict[str, str], ...]
+    videos: dict[str, Path]
+
+    @property
+    def agent(self) -> str:
+        """Who acted."""
+        return str(self.figures.get("agent") or "policy")
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training run: a row of finite figures for each logged step, in order of steps."""
+
+    about: About
+    skill: str
+    config: dict[str, Any]
+    rows: tuple[dict[str, float], ...]
+
+
+Found = Evaluation | Training
+
+
+def read_all(paths: list[str]) -> list[Found]:
+    """The runs at `paths`: each a run directory, or a directory with runs below it. Every path must give something."""
+    found: dict[Path, Found] = {}
+    for text in paths:
+        path = Path(text)
+        if not path.is_dir():
+            problem = "is not a directory" if path.exists() else "does not exist"
+            raise UserError(f"{path} {problem}; name a directory that rearrange train or rearrange eval wrote.")
+        below = [path] if _kind(path) else runs_below(path)
+        if not below:
+            raise UserError(_nothing_in(path))
+        for directory in below:
+            found.setdefault(directory.resolve(), read(directory))
+    return list(found.values())
+
+
+def runs_below(path: Path) -> list[Path]:
+    """Directories of evaluations and training runs with figures, at any depth, oldest first; `latest` links count once."""
+    files = [file for name in ("metrics.json", "metrics.csv") for file in path.rglob(name)]
+    return sorted({f.parent for f in files if not f.parent.is_symlink() and _kind(f.parent)}, key=_age)
+
+
+def newest(output: Path) -> list[Path]:
+    """The newest training run of each skill and the newest evaluation of each skill or scenario and agent."""
+    chosen: dict[tuple[str, ...], Path] = {}
+    for path in [p for command in ("eval", "train") for p in runs_below(output / command)]:
+        figures = _json(path / "metrics.json") if _kind(path) == "eval" else {}
+        chosen[path.parent.parent.name, path.parent.name, str(figures.get("agent"))] = path  # oldest first: newer wins
+    if not chosen:
+        raise UserError(
+            f"there is no run with figures in {output}/. Start one with: rearrange train experiment=quickstart"
+        )
+    return list(chosen.values())
+
+
+def read(path: Path) -> Found:
+    """The run in a directory; UserError naming the file if it is not what it should be."""
+    return _evaluation(path) if _kind(path) == "eval" else _training(path)
+
+
+def _kind(path: Path) -> str:
+    """`eval`, `train`, or "" where a directory holds neither. Measurements of speed also write a metrics.json."""
+    if (path / "metrics.json").is_file() and path.parent.parent.name != "bench":
+        return "eval"
+    return "train" if (path / "metrics.csv").is_file() else ""
+
+
+def _nothing_in(path: Path) -> str:
+    if (path / "config.yaml").exists():
+        return f"{path} has no figures yet: neither metrics.json nor metrics.csv. Let its command finish, or repeat it."
+    return (
+        f"{path} is not a run: it holds neither the metrics.json of an evaluation nor the metrics.csv of a training run, "
+        f"nor does a directory below it."
+    )
+
+
+def _age(path: Path) -> tuple[float, str]:
+    file = path / "config.yaml"
+    return (file if file.exists() else path).stat().st_mtime, str(path)
+
+
+def _evaluation(path: Path) -> Evaluation:
+    figures = _json(path / "metrics.json")
+    scenario = figures.get("scenario")
+    what = scenario or figures.get("skill")
+    n, success = figures.get("episodes"), figures.get("success")
+    if not what or not isinstance(n, int) or n < 1 or not _is_share(success):
+        raise UserError(
+            f"{path / 'metrics.json'} is not that of an evaluation: it must hold skill or scenario, episodes (at least 1) "
+            f"and success (0 to 1). Repeat rearrange eval."
+        )
+    columns, episodes = _episodes(path / "episodes.csv")
+    videos = {file.name: file for file in sorted((path / "videos").glob("*.mp4")) if not file.name.startswith(".")}
+    return Evaluation(_about(path, "eval"), str(what), scenario is not None, figures, columns, episodes, videos)
+
+
+def _episodes(file: Path) -> tuple[tuple[str, ...], tuple[dict[str, str], ...]]:
+    """Header and rows of episodes.csv; nothing if the file is missing. `failure` is called reason, as in scenarios."""
+    try:
+        with open(file, newline="", encoding="utf-8") as opened:
+            rows = list(csv.reader(opened))
+    except FileNotFoundError:
+        return (), ()
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{file} cannot be read: {error}.") from error
+    if not rows:
+        return (), ()
+    header = ["reason" if name == "failure" and "reason" not in rows[0] else name for name in rows[0]]
+    return tuple(header), tuple(dict(zip(header, row, strict=False)) for row in rows[1:] if row)
+
+
+def _training(path: Path) -> Training:
+    file = path / "metrics.csv"
+    try:
+        with open(file, newline="", encoding="utf-8") as opened:
+            rows = [_numbers(row) for row in csv.DictReader(opened)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{file} cannot be read: {error}.") from error
+    rows = sorted((row for row in rows if "step" in row), key=lambda row: row["step"])
+    if not rows:
+        raise UserError(f"{file} holds no row with a step. Let the training run log something, or leave it out.")
+    about = _about(path, "train")
+    config = _parsed(about.settings)
+    skill = config.get("skill")
+    name = skill.get("name") if isinstance(skill, dict) else None
+    return Training(about, str(name or path.resolve().parent.name), config, tuple(rows))
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, float]:
+    """The finite numbers of a row."""
+    found = {}
+    for key, text in row.items():
+        try:
+            value = float(text)
+        except (TypeError, ValueError):  # an empty field, or a line that is still being written
+            continue
+        if math.isfinite(value):
+            found[key] = value
+    return found
+
+
+def _about(path: Path, command: str) -> About:
+    typed = _parsed(_text(path / "overrides.yaml"))
+    words = [str(word) for word in typed] if isinstance(typed, list) else []
+    git = _text(path / "git.txt").split()
+    status = _json(path / "status.json") if (path / "status.json").exists() else {}
+    when = status.get("time")
+    ended = time.strftime("%Y-%m-%d %H:%M", time.localtime(when)) if isinstance(when, int | float) else ""
+    return About(
+        path=path,
+        name=path.resolve().name,
+        command=shlex.join(["rearrange", command, *words]),
+        commit=git[0] if git else "",
+        changed=bool(_text(path / "git.diff").strip()),
+        status=str(status.get("status", "unknown")),
+        ended=ended,
+        settings=_text(path / "config.yaml"),
+        plan=_text(path / "plan.txt"),
+    )
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _parsed(text: str) -> Any:
+    """YAML as plain values; an empty mapping where it is none, since a report can do without."""
+    import yaml
+
+    try:
+        return yaml.safe_load(text) or {}
+    except yaml.YAMLError:
+        return {}
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read: {str(error).splitlines()[0]}.") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{file} cannot be read: it holds no mapping of names to figures.")
+    return content
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def labels(runs: Iterable[Found]) -> list[str]:
+    """A short name for each of some runs of one thing: the agent, and the fewest settings that tell it from the others."""
+    runs = list(runs)
+    facts = [_facts(run) for run in runs]
+    shown = ["agent"] if all(isinstance(run, Evaluation) for run in runs) else []
+    for key in dict.fromkeys(key for fact in facts for key in fact):
+        if _different(facts, [*shown, key]) > _different(facts, shown):
+            shown.append(key)
+    return [_label(fact, shown) or run.about.name for fact, run in zip(facts, runs, strict=True)]
+
+
+def _different(facts: list[dict[str, str]], keys: list[str]) -> int:
+    """How many runs can be told apart by some facts."""
+    return len({tuple(fact.get(key) for key in keys) for fact in facts})
+
+
+def _label(fact: dict[str, str], shown: list[str]) -> str:
+    plain = ("agent", "split", "actions", "checkpoint", "run")
+    return ", ".join(fact[k] if k in plain else f"{k}={fact[k]}" for k in shown if fact.get(k) not in (None, ""))
+
+
+def _facts(run: Found) -> dict[str, str]:
+    """What may tell a run from others, most telling first."""
+    if isinstance(run, Training):
+        plain = {key: value for key, value in _leaves(run.config) if key.split(".")[0] not in OWN_KEYS}
+        return {**plain, "seed": str(run.config.get("seed")), "run": run.about.name}
+    figures = run.figures
+    config = _parsed(run.about.settings)
+    kept = {key: value for key, value in _leaves(config) if key.split(".")[0] in ("skill", "skills", "planner")}
+    checkpoint = figures.get("checkpoint")
+    parents = Path(checkpoint).parts if isinstance(checkpoint, str) else ()
+    source = next((part for part in reversed(parents) if part != "checkpoints" and not part.endswith(".pt")), "")
+    mean = "mean actions" if figures.get("deterministic") else ""
+    return {
+        "agent": run.agent, "split": str(figures.get("split") or ""), "actions": mean, **kept,
+        "checkpoint": source, "seed": str(figures.get("seed")), "run": run.about.name,
+    }
+
+
+def _leaves(config: Any, prefix: str = "") -> list[tuple[str, str]]:
+    """(dotted key, value as text) of all settings."""
+    if not isinstance(config, dict):
+        return []
+    found: list[tuple[str, str]] = []
+    for key, value in config.items():
+        found += _leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", str(value))]
+    return found
+
+
+def same_settings(run: Training) -> tuple[tuple[str, str], ...]:
+    """Equal for training runs that differ in their seed and name only."""
+    return tuple((key, value) for key, value in _leaves(run.config) if key.split(".")[0] not in OWN_KEYS)
