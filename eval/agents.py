@@ -1,4 +1,4 @@
-"""Who acts in an evaluation: a trained policy, or a baseline that a policy must beat.
+"""Who acts in an evaluation: a trained policy, a scripted expert, or a baseline that a policy must beat.
 
 An agent serves a fixed number of slots, one environment in each. Every slot draws from its own generator, seeded by its
 episode, so what happens in one episode does not depend on which others run beside it.
@@ -6,9 +6,13 @@ episode, so what happens in one episode does not depend on which others run besi
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from rearrange.env import RearrangeEnv
 
 
 class Agent(Protocol):
@@ -19,6 +23,9 @@ class Agent(Protocol):
 
     def act(self, observations: list[dict[str, np.ndarray]]) -> np.ndarray:
         """Actions (slots, A) for the observations of all slots."""
+
+    def end(self, slot: int) -> None:
+        """Nothing runs in `slot` any more."""
 
 
 class ZeroAgent:
@@ -33,6 +40,9 @@ class ZeroAgent:
     def act(self, observations: list[dict[str, np.ndarray]]) -> np.ndarray:
         return self._action
 
+    def end(self, slot: int) -> None:
+        pass
+
 
 class RandomAgent:
     """Uniform random commands."""
@@ -46,6 +56,32 @@ class RandomAgent:
 
     def act(self, observations: list[dict[str, np.ndarray]]) -> np.ndarray:
         return np.stack([rng.uniform(-1, 1, self._size).astype(np.float32) for rng in self._rngs])
+
+    def end(self, slot: int) -> None:
+        pass
+
+
+class ExpertAgent:
+    """The scripted expert of a skill, which sees the simulator's state and plans in it."""
+
+    def __init__(self, envs: Sequence[RearrangeEnv]):
+        self._envs = envs
+        self._experts: list[Any] = [None] * len(envs)
+        self._actions = np.zeros((len(envs), envs[0].action_space.shape[0]), np.float32)
+
+    def begin(self, slot: int, seed: int) -> None:
+        from skills.experts import EXPERTS
+
+        env = self._envs[slot]
+        self._experts[slot] = EXPERTS[env.skill.name](env.sim, env.skill)
+
+    def act(self, observations: list[dict[str, np.ndarray]]) -> np.ndarray:
+        for slot, expert in enumerate(self._experts):
+            self._actions[slot] = 0.0 if expert is None else expert.act()
+        return self._actions
+
+    def end(self, slot: int) -> None:
+        self._experts[slot] = None
 
 
 class PolicyAgent:
@@ -76,12 +112,17 @@ class PolicyAgent:
         self._previous = self.policy.action_features(act.action)
         return self._previous.numpy()  # clipped to the action space
 
+    def end(self, slot: int) -> None:
+        pass
 
-AGENTS = ("policy", "random", "zero")
+
+AGENTS = ("policy", "expert", "random", "zero")
 
 
-def make_agent(name: str, checkpoint: dict[str, Any] | None, slots: int, action_size: int, deterministic: bool) -> Agent:
-    """The agent called `name`, one of AGENTS; "policy" needs a checkpoint."""
+def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool) -> Agent:
+    """The agent called `name`, one of AGENTS, for these environments, one in each slot; "policy" needs a checkpoint."""
     if name == "policy":
-        return PolicyAgent(checkpoint, slots, deterministic)
-    return {"random": RandomAgent, "zero": ZeroAgent}[name](slots, action_size)
+        return PolicyAgent(checkpoint, len(envs), deterministic)
+    if name == "expert":
+        return ExpertAgent(envs)
+    return {"random": RandomAgent, "zero": ZeroAgent}[name](len(envs), envs[0].action_space.shape[0])

@@ -103,7 +103,7 @@ def run_chunk(job: Job, indices: list[int]) -> list[EpisodeResult]:
     torch.set_num_threads(1)
     envs = _environments(job.skill, (job.video_env or job.env) if indices[0] < job.videos else job.env, make_env)
     checkpoint = load_checkpoint(job.checkpoint) if job.checkpoint else None
-    agent = make_agent(job.agent, checkpoint, SLOTS, envs[0].action_space.shape[0], job.deterministic)
+    agent = make_agent(job.agent, checkpoint, envs, job.deterministic)
     waiting = iter(indices)
     slots = [_Slot(env, agent, i, job) for i, env in enumerate(envs)]
     for slot in slots:
@@ -141,6 +141,7 @@ class _Slot:
     def next(self, waiting: Iterator[int]) -> None:
         self.index = next(waiting, None)
         if self.index is None:
+            self.agent.end(self.number)
             return
         seed = int(np.random.SeedSequence([self.job.seed, self.index]).generate_state(1)[0])
         self.observation, self.info = self.env.reset(seed=seed, options={"episode": self.index + 1_000_003 * self.job.seed})

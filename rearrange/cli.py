@@ -88,6 +88,11 @@ def _command(command: str, words: list[str]) -> int:
 
         return sweep.run(command, overrides)
 
+    if "skill=all" in overrides and not flags & {"--help", "--cfg"}:
+        from rearrange import every_skill
+
+        return every_skill.run(command, overrides)
+
     from rearrange import settings as front
 
     settings = front.compose(command, overrides)

@@ -7,4 +7,18 @@ the simulator's state that it never writes back.
 
 from __future__ import annotations
 
-EXPERTS: dict[str, type] = {}
+from skills.experts.door import CloseDoorExpert
+from skills.experts.handle import CloseDrawerExpert, OpenExpert
+from skills.experts.navigate import NavigateExpert
+from skills.experts.pick import PickExpert
+from skills.experts.place import PlaceExpert
+
+EXPERTS: dict[str, type] = {
+    "navigate": NavigateExpert,
+    "pick": PickExpert,
+    "place": PlaceExpert,
+    "open_cabinet": OpenExpert,
+    "close_cabinet": CloseDrawerExpert,
+    "open_fridge": OpenExpert,
+    "close_fridge": CloseDoorExpert,
+}

@@ -29,6 +29,8 @@ _BASE_MOVES = tuple((m, 0.0) for m in (0.0, 0.07, -0.07, 0.14, -0.14, -0.22)) + 
     (m, a) for m in (0.0, -0.14) for a in (0.35, -0.35, 0.7, -0.7))
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
+_STANDS_RAD_S = 0.4
+_PULL_PARTS, _BLOCKED_STEPS = 14, 80.0
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
 _MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # by which it opens farther than it must, or closes
 
@@ -108,8 +110,11 @@ class HandleExpert:
 
     def _far_enough(self, opening: float) -> bool:
         config = self.skill.config
-        margin = _MARGIN_M if self.path.slides else _MARGIN_RAD
-        return opening > config.target_opening - config.opening_tolerance + margin
+        over = opening - (config.target_opening - config.opening_tolerance)
+        if self.path.slides:
+            return over > _MARGIN_M
+        stands = self.sim.joint_velocity(self.handle) < _STANDS_RAD_S  # the hand meets the door at a shallow angle
+        return over > _MARGIN_RAD or (stands and over > 0.3 * _MARGIN_RAD)
 
     # ------------------------------------------------------------------ phases
 
@@ -173,10 +178,26 @@ class HandleExpert:
                         continue
                     cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing)) + arm_steps(*found)
                     cost += 0.5 * arm_steps(found[1], rest)
+                    cost += _BLOCKED_STEPS * (cost < best[0] and self.sense > 0 and self._pull_blocked(base, clearance))
                     if cost < best[0] and all(clearance.distance(base, START_RAD + w * (found[0] - START_RAD)) > _CLEAR_M
                                               for w in (1.0, 0.75, 0.5)):
                         best = (cost, (drive, swing), found[0], axis)
         return best[1:]
+
+    def _pull_blocked(self, base: Pose2, clearance: Clearance) -> bool:
+        """Whether the base would run into something while it pulls, the arm stiff."""
+        x, y, yaw = base
+        first, config = self.path.first_opening, self.skill.config
+        openings = np.linspace(first, config.target_opening, _PULL_PARTS + 1)
+        for before, after in zip(openings, openings[1:]):
+            tip, way = self.path.at(before) - (x, y, 0.0), self.path.at(after) - self.path.at(before)
+            c, s = math.cos(yaw), math.sin(yaw)
+            turn = (c * way[1] - s * way[0]) / max(0.3, c * tip[0] + s * tip[1])
+            forward = c * way[0] + s * way[1] + turn * (c * tip[1] - s * tip[0])
+            x, y, yaw = x + forward * c, y + forward * s, yaw + turn
+            if clearance.distance((x, y, yaw), START_RAD, base_only=True) < 0.02:
+                return True
+        return False
 
 
 class OpenExpert(HandleExpert):

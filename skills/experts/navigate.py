@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rearrange.geometry import wrap_angle
+from rearrange.navigation import CELL_M
 from skills.experts.action import assemble
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from skills.skill import Skill
 
 _ROOM_M = (0.029, 0.01)  # kept from everything; less where no way is found
-_NEAR_M, _NEAR_RAD = 0.12, 0.12  # of the goal pose
+_END_M = 0.3
+_NEAR_M, _NEAR_RAD = 0.2, 0.2  # of the goal pose
+_LIMIT = 3000  # poses that a search looks at
+_STRIDE_M, _MOVE_M, _TURN_RAD = 0.4, 0.15, 0.2
 _PATIENCE = 3  # ways that are planned before it only steers
 
 
@@ -46,7 +50,7 @@ class NavigateExpert:
         base, stop = (0.0, 0.0), -1.0
         if self._follower is not None and not self._follower.done:
             _, base = self._follower.command()
-        elif at_pose(sim, self.goal, 2 * _NEAR_M, 2 * _NEAR_RAD):
+        elif at_pose(sim, self.goal, 1.3 * _NEAR_M, 1.3 * _NEAR_RAD):
             stop = 1.0
         elif self._follower is None and math.dist(sim.base_pose[:2], self.goal[:2]) > 0.4:
             step = self.skill.field.descend(*sim.base_pose[:2])
@@ -79,9 +83,61 @@ def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField) -> list[Pose2]
     def left_m(pose: Pose2) -> float:
         return field.at(pose[0], pose[1]) + 0.3 * abs(wrap_angle(pose[2] - goal[2])) * max(0.0, 1.0 - field.at(pose[0], pose[1]))
 
+    ends = [(pose, clearance.distance(pose, arm) - 0.001) for pose in (start, goal)]
+
+    def is_free(pose: Pose2, room: float) -> bool:
+        for end, there in ends:  # next to both ends no more room is asked for than there is
+            if math.hypot(pose[0] - end[0], pose[1] - end[1]) < _END_M:
+                room = min(room, max(there, 0.0))
+        return clearance.distance(pose, arm) >= room
+
+    plain = [start, *_plain_way(start, goal, field)]
+    if all(is_free(pose, _ROOM_M[0]) for pose in plain):
+        return plain
     for room in _ROOM_M:
-        needed = min(room, clearance.distance(start, arm) - 0.001)
-        way = search(start, lambda pose: clearance.distance(pose, arm) >= needed, reached, left_m, speeds)
+        way = search(start, lambda pose: is_free(pose, room), reached, left_m, speeds, limit=_LIMIT)
         if way is not None:
             return [start, *way]
     return None
+
+
+def _plain_way(start: Pose2, goal: Pose2, field: DistanceField) -> list[Pose2]:
+    """Down the driving distances in long straight pieces, facing ahead, with turns on the spot; it knows the base only."""
+    points = [start[:2]]
+    while math.dist(points[-1], goal[:2]) > _STRIDE_M and len(points) < 200:
+        point = field.descend(*points[-1], _STRIDE_M)
+        if point == points[-1]:
+            break
+        points.append(point)
+    points.append(goal[:2])
+    poses, at, (x, y, yaw) = [], 0, start
+    while at < len(points) - 1:
+        at = next(k for k in range(len(points) - 1, at, -1) if k == at + 1 or _sees(field, (x, y), points[k]))
+        x2, y2 = points[at]
+        length = math.hypot(x2 - x, y2 - y)
+        if length < 0.02:
+            continue
+        ahead = math.atan2(y2 - y, x2 - x)
+        poses += _turns((x, y, yaw), ahead)
+        count = math.ceil(length / _MOVE_M)
+        poses += [(x + k / count * (x2 - x), y + k / count * (y2 - y), ahead) for k in range(1, count + 1)]
+        x, y, yaw = x2, y2, ahead
+    return poses + _turns((x, y, yaw), goal[2])
+
+
+def _sees(field: DistanceField, a: tuple[float, float], b: tuple[float, float]) -> bool:
+    """A straight drive between two points stays on free floor."""
+    count = math.ceil(math.dist(a, b) / (0.5 * CELL_M)) or 1
+    nx, ny = field.distance_m.shape
+    for k in range(count + 1):
+        i, j = (int((a[c] + k / count * (b[c] - a[c])) / CELL_M) for c in (0, 1))
+        if not (0 <= i < nx and 0 <= j < ny and math.isfinite(field.distance_m[i, j])):
+            return False
+    return True
+
+
+def _turns(pose: Pose2, yaw: float) -> list[Pose2]:
+    """Turns on the spot in small moves."""
+    angle = wrap_angle(yaw - pose[2])
+    count = math.ceil(abs(angle) / _TURN_RAD)
+    return [(pose[0], pose[1], wrap_angle(pose[2] + k / count * angle)) for k in range(1, count + 1)]

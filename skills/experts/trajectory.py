@@ -132,15 +132,15 @@ def along(config: SimulatorConfig, poses: Sequence[Pose2], arm_rad: np.ndarray) 
     for (x, y, yaw), (x2, y2, yaw2) in zip(poses, poses[1:]):
         metres, turn = math.hypot(x2 - x, y2 - y), abs(wrap_angle(yaw2 - yaw))
         ahead = math.cos(yaw + wrap_angle(yaw2 - yaw) / 2) * (x2 - x) + math.sin(yaw + wrap_angle(yaw2 - yaw) / 2) * (y2 - y)
-        if metres < 1e-3:  # measured in metres of the rim of a wheel of one metre
-            lengths.append(max(turn, 1e-6))
-            tops.append(turn_rate)
+        if metres < 1e-3:  # in metres that take as long to brake
+            lengths.append(max(turn, 1e-6) * _BRAKE_M_S2 / _BRAKE_RAD_S2)
+            tops.append(turn_rate * _BRAKE_M_S2 / _BRAKE_RAD_S2)
             kinds.append(2.0 * np.sign(wrap_angle(yaw2 - yaw)))
         else:
             lengths.append(metres)
             tops.append(min(speed, turn_rate * metres / max(turn, 1e-6)))
             kinds.append(np.sign(ahead))
-    base = _sampled(poses, np.array(lengths), _speeds(lengths, tops, kinds))
+    base = _sampled(poses, _durations_s(lengths, tops, _speeds(lengths, tops, kinds)))
     return Motion(base, np.tile(arm_rad, (len(base), 1)))
 
 
@@ -157,9 +157,19 @@ def _speeds(lengths: Sequence[float], tops: Sequence[float], kinds: Sequence[flo
     return ends
 
 
-def _sampled(poses: Sequence[Pose2], lengths: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Poses (n, 3) at every step, between poses that are passed at the speeds `ends`."""
-    times = np.concatenate([[0.0], np.cumsum(2.0 * lengths / np.maximum(ends[:-1] + ends[1:], 0.25))])
+def _durations_s(lengths: Sequence[float], tops: Sequence[float], ends: np.ndarray) -> list[float]:
+    """Time that each move takes: speed up, cruise, brake."""
+    found = []
+    for length, top, v0, v1 in zip(lengths, tops, ends, ends[1:]):
+        peak = min(top, math.sqrt((v0 * v0 + v1 * v1) / 2 + _BRAKE_M_S2 * length))
+        ramps = (2 * peak * peak - v0 * v0 - v1 * v1) / (2 * _BRAKE_M_S2)
+        found.append((2 * peak - v0 - v1) / _BRAKE_M_S2 + max(0.0, length - ramps) / peak)
+    return found
+
+
+def _sampled(poses: Sequence[Pose2], durations_s: Sequence[float]) -> np.ndarray:
+    """Poses (n, 3) at every step, between poses that are so far apart in time."""
+    times = np.concatenate([[0.0], np.cumsum(durations_s)])
     yaws = np.unwrap([pose[2] for pose in poses])
     steps = np.arange(1, math.ceil(times[-1] / STEP_S) + 1) * STEP_S
     columns = [[pose[0] for pose in poses], [pose[1] for pose in poses], yaws]
@@ -193,7 +203,7 @@ class Follower:
         cos, sin = math.cos(yaw), math.sin(yaw)
         ahead = cos * (reference[0] - x) + sin * (reference[1] - y)
         left = cos * (reference[1] - y) - sin * (reference[0] - x)
-        late = math.hypot(ahead, left) > _LATE_M or np.abs(self.motion.arm[i] - sim.arm_positions()).max() > _LATE_RAD + 0.05
+        late = abs(ahead) > _LATE_M or np.abs(self.motion.arm[i] - sim.arm_positions()).max() > _LATE_RAD + 0.05
         if late and self._waited <= _PATIENCE:
             self._waited += 1
             before = reference
