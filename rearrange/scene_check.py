@@ -28,6 +28,7 @@ _OFFSETS_M = sorted(((0.30 + 0.05 * out, 0.15 * aside) for out in range(16) for 
                     key=lambda offset: offset[0] + 2.0 * abs(offset[1]))
 _HANDLE_OUT_M = tuple(0.875 + 0.05 * i for i in range(12))  # before the front of a drawer, or the middle of the fridge
 _MAX_SNAP_M = 0.2  # from where a skill would start to the nearest floor that a robot can drive to, as Navigate
+_MAX_STAND_M = 0.8  # from the edge: farther back, what is there is reached around a corner, as that of an open door
 _EYE_HEIGHT_M = 1.3
 _START_TRIES = 500
 
@@ -103,7 +104,7 @@ def standing_pose(sim: Simulator, episode: Episode, point: tuple[float, ...],
         return None
     for joint, opening in openings.items():
         sim.set_joint(joint, opening)
-    found = _first_free(sim, episode, openings, _before(surface, point), held)
+    found = _first_free(sim, episode, openings, _before(surface, point), held, _MAX_STAND_M)
     sim.reset(episode)
     return found
 
@@ -134,9 +135,10 @@ def _before_handle(sim: Simulator, episode: Episode, joint: str) -> PlanePose | 
 
 
 def _first_free(sim: Simulator, episode: Episode, openings: dict[str, float],
-                poses: Iterable[tuple[PlanePose, tuple[float, float]]], held: int | None) -> PlanePose | None:
-    """The first of some poses, each with what it faces, where the robot touches nothing and no wall is in between; None
-    when there is none, or when it cannot drive there.
+                poses: Iterable[tuple[PlanePose, tuple[float, float]]], held: int | None,
+                within_m: float = math.inf) -> PlanePose | None:
+    """The first of some poses, each with what it faces, where the robot touches nothing and nothing is in between; None
+    when there is none, or when it cannot drive there, or when it is farther away than `within_m`.
     """
     grid = _grid(episode.scene, tuple(sorted(openings.items())))
     size = sim.home.layout.size_m
@@ -147,8 +149,8 @@ def _first_free(sim: Simulator, episode: Episode, openings: dict[str, float],
         if held is not None:
             sim.put_in_hand(held)
         if not sim.robot_collides() and not sim.blocked((x, y, _EYE_HEIGHT_M), (to_x, to_y, _EYE_HEIGHT_M)):
-            near = math.dist(grid.nearest(x, y), (x, y)) <= _MAX_SNAP_M
-            return (x, y, yaw) if near else None
+            drivable = math.dist(grid.nearest(x, y), (x, y)) <= _MAX_SNAP_M
+            return (x, y, yaw) if drivable and math.dist((x, y), (to_x, to_y)) <= within_m else None
     return None
 
 

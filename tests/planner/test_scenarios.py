@@ -45,7 +45,8 @@ def test_counts_and_places(name, episodes):
     moved, total, _, max_steps = EXPECTED[name]
     assert load_scenario(name).max_steps == max_steps
     for i, episode in enumerate(episodes[name]):
-        assert episode.id == f"{name}/val/{i}" and episode.scene == f"val/{i}"
+        assert episode.id == f"{name}/val/{i}"
+        assert episode.scene in [f"val/{i + k}" for k in range(3)], "the next homes stand in for one that allows nothing"
         assert len(episode.targets) == moved and total - 3 <= len(episode.objects) <= total
         assert max(episode.objects.count(kind) for kind in episode.objects) <= 2
         assert ("013_apple" in episode.objects) == (name == "set_table")
@@ -141,6 +142,7 @@ def test_the_same_number_gives_the_same_episode_in_any_order(name, episodes):
     assert again == [episodes[name][3], episodes[name][1]]
     assert scenario_episode(scenario, "train", 3) != again[0]
     assert len({digest([episode]) for episode in episodes[name]}) == COUNT
+    assert sum(episode.scene == f"val/{i}" for i, episode in enumerate(episodes[name])) >= COUNT - 2
 
 
 @pytest.mark.parametrize("name", EXPECTED)
