@@ -85,6 +85,10 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     from eval.report import print_table
 
     plain = OmegaConf.to_container(config, resolve=True)
+    if plain["agent"] == "pretrained":
+        if plain["checkpoint"] not in (None, "pretrained"):
+            raise UserError(f"agent=pretrained takes no checkpoint={plain['checkpoint']}: leave one of them out.")
+        plain |= {"agent": "policy", "checkpoint": "pretrained"}
     skill, env = env_settings(plain, plain["split"], 0)
     checkpoint, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
     recorded = env | {"depth_size": env["depth_size"] or 128, "render_mode": "rgb_array"}  # videos show depth to us, if not to a blind policy
