@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+import mujoco
 import numpy as np
 
 from rearrange.env import ACTION_SIZES
@@ -63,6 +64,7 @@ class Puppet:
             sim.suction.release()
             sim._read_hold()
             sim._set_object(held, skill.goal_pose)
+            mujoco.mj_forward(sim.model, sim.data)  # or the hold would still push it in the next step
 
     def open_cabinet(self, sim, skill) -> None:
         self._open(sim, skill, 0.45)
