@@ -145,7 +145,7 @@ def _descend(point: np.ndarray, axis: np.ndarray | None, q: np.ndarray, near: np
         bias = 0.1 * max(0.0, 1.0 - i / (0.7 * iterations))  # at the end the target alone counts
         if bias == 0.0 and math.dist(tip, target) < close and (axis is None or float(pointer @ wanted) > cosine):
             return q
-        if i == iterations // 2 and np.abs(tip - target).max() > 0.15:
+        if i == iterations // 2 and np.abs(tip - target).max() > 0.4:
             return None  # out of reach
         linear, angular = arm.jacobian(turning, tip)
         _step(q, linear, angular, target, tip, wanted, pointer, weight, near, bias, bounds)

@@ -1,0 +1,113 @@
+"""Experts solve every skill, and nobody gets there by cheating: not by holding without touch, not through furniture."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from skills import SKILLS, make_env
+from skills.experts import EXPERTS
+
+EPISODES = (0, 1, 2, 4)
+DEEPEST_M = 0.015  # of any robot part, in anything; the random runs of test_contract allow more
+
+
+class Watch:
+    """Looks at the simulator after every step for what no robot can do."""
+
+    def __init__(self, env) -> None:
+        self.sim, self.deepest_m = env.sim, 0.0
+        self._held = (env.sim.held, env.sim.held_handle)
+        self._base = env.sim.base_pose
+        self._touched: set[int] = set()  # bodies
+        self._openings = {name: env.sim.joint_position(name) for name in env.sim.home.handles}
+
+    def look(self) -> None:
+        sim = self.sim
+        contact = sim.data.contact
+        robot = sim.home.geom_role[contact.geom].any(axis=1) if contact.geom.size else np.zeros(0, bool)
+        self.deepest_m = max(self.deepest_m, -contact.dist[robot].min(initial=0.0))
+        held = (sim.held, sim.held_handle)
+        if sim.is_holding and held != self._held:
+            assert self._is_touched(), "held without touch"
+        self._held = held
+        limit_m = 1.3 * sim.config.base_speed_m_s / 30
+        assert math.dist(sim.base_pose[:2], self._base[:2]) < limit_m, "the base jumped"
+        self._base = sim.base_pose
+        self._touched |= {int(sim.model.geom_bodyid[geom]) for pair in contact.geom[robot] for geom in pair}
+        for name, start in self._openings.items():
+            if sim.model.body(name).id not in self._touched and sim.held_handle != name:
+                # A push may bounce off within a step, so that the touch itself is not seen.
+                assert abs(sim.joint_position(name) - start) < 0.06, f"{name} moved before it was touched"
+
+    def _is_touched(self) -> bool:
+        sim = self.sim
+        for geom in sim.suction.touches():
+            if sim.held is not None and sim.home.object_of_geom[geom] == sim.slot_of(sim.held):
+                return True
+            if sim.held_handle is not None and sim.home.handle_of_geom[geom] == sim.home.handles.index(sim.held_handle):
+                return True
+        return False
+
+
+def run(env, expert) -> tuple[bool, Watch]:
+    """One episode to its end."""
+    watch, done = Watch(env), False
+    while not done:
+        _, _, terminated, truncated, info = env.step(expert.act())
+        done = terminated or truncated
+        watch.look()
+    return info["success"], watch
+
+
+def test_every_skill_has_an_expert():
+    assert set(EXPERTS) == set(SKILLS)
+
+
+@pytest.mark.parametrize("name", EXPERTS)
+def test_the_expert_solves_it_without_cheating(name):
+    env = make_env(name, depth_size=0, split="val")
+    solved = 0
+    for episode in EPISODES:
+        env.reset(options={"episode": episode})
+        success, watch = run(env, EXPERTS[name](env.sim, env.skill))
+        solved += success
+        assert watch.deepest_m < DEEPEST_M, f"{1000 * watch.deepest_m:.0f} mm deep in something in episode {episode}"
+    assert solved >= len(EPISODES) - 1
+
+
+@pytest.mark.parametrize("name", ["pick", "place"])
+def test_an_expert_can_take_over_in_the_middle_of_an_episode(name):
+    env = make_env(name, depth_size=0, split="val", max_steps=500)
+    env.reset(options={"episode": 1})
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        action = rng.uniform(-1, 1, env.action_space.shape)
+        action[dict(env.action_parts)["grip"]] = 1.0 if env.sim.is_holding else -1.0
+        env.step(action)
+    success, _ = run(env, EXPERTS[name](env.sim, env.skill))
+    assert success
+
+
+def test_an_expert_without_a_base_to_drive_uses_the_arm_alone():
+    env = make_env("pick", depth_size=0, action_parts=("arm", "grip"))
+    solved = 0
+    for episode in (2, 4, 5, 7, 9):
+        env.reset(options={"episode": episode})
+        start = env.sim.base_pose
+        success, _ = run(env, EXPERTS["pick"](env.sim, env.skill))
+        solved += success
+        assert math.dist(start[:2], env.sim.base_pose[:2]) < 0.03
+    assert solved >= 2
+
+
+def test_the_same_episode_gives_the_same_run():
+    ends = []
+    for _ in range(2):
+        env = make_env("place", depth_size=0, split="val")
+        env.reset(options={"episode": 2})
+        run(env, EXPERTS["place"](env.sim, env.skill))
+        ends.append((env.steps, env.sim.data.qpos.copy()))
+    assert ends[0][0] == ends[1][0] and (ends[0][1] == ends[1][1]).all()

@@ -1,0 +1,125 @@
+"""What the experts plan with: kinematics, clearances, timed motions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from skills import make_env
+from skills.experts.clearance import MARGIN_M, Clearance
+from skills.experts.motion import HIGH_RAD, LOW_RAD, START_RAD, Tool, arm_model, ik, ik_turning
+from skills.experts.trajectory import Follower, along, move
+
+
+@pytest.fixture(scope="module")
+def env():
+    env = make_env("pick", depth_size=0, split="val", num_layouts=4)
+    env.reset(options={"episode": 1})
+    return env
+
+
+def postures(n: int, spread_rad: float = 0.8) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return np.clip(START_RAD + rng.uniform(-spread_rad, spread_rad, (n, 7)), LOW_RAD + 0.05, HIGH_RAD - 0.05)
+
+
+def test_the_arm_alone_is_where_the_simulators_arm_is(env):
+    x, y, yaw = env.sim.base_pose
+    for q in postures(5):
+        env.sim.place_robot(x, y, yaw, tuple(q))
+        tip, matrix = arm_model().hand(q)
+        assert tip == pytest.approx(env.sim.ee_in_base, abs=1e-9)
+        assert matrix[2] == pytest.approx(np.array(env.sim._ee_matrix).reshape(3, 3)[2], abs=1e-9)
+
+
+def test_jacobians_are_derivatives():
+    arm, step = arm_model(), 1e-6
+    tool = Tool(np.array([0.05, -0.1, 0.2]), np.array([0.0, 0.0, 1.0]))
+    for q in postures(3):
+        arm.set(q)
+        point, pointer = arm.at(tool)
+        linear, angular = (part.copy() for part in arm.jacobian(point=point))
+        for joint in range(7):
+            moved = q.copy()
+            moved[joint] += step
+            arm.set(moved)
+            point2, pointer2 = arm.at(tool)
+            assert (point2 - point) / step == pytest.approx(linear[:, joint], abs=1e-5)
+            assert (pointer2 - pointer) / step == pytest.approx(np.cross(angular[:, joint], pointer), abs=1e-5)
+
+
+def test_inverse_kinematics_reaches_what_the_arm_can_reach_within_its_limits():
+    arm, solved, n = arm_model(), 0, 60
+    for q in postures(n, 0.6):
+        arm.set(q)
+        point, axis = arm.tip.copy(), arm.facing.copy()
+        found = ik(point, axis)
+        if found is None:
+            continue
+        solved += 1
+        arm.set(found)
+        assert math.dist(arm.tip, point) < 0.0051 and math.acos(min(1.0, arm.facing @ axis)) < 0.121
+        assert (found >= LOW_RAD).all() and (found <= HIGH_RAD).all()
+        assert np.abs(found - START_RAD).max() < np.abs(q - START_RAD).max() + 0.9
+    assert solved >= 0.9 * n
+    assert ik(np.array([2.0, 0.0, 1.0])) is None and ik(np.array([0.5, 0.0, 3.0])) is None
+
+
+def test_turning_the_base_saves_the_arm_a_way():
+    aside, down = np.array([0.3, 0.55, 0.75]), np.array([0.0, 0.0, -1.0])
+    turn, posture = ik_turning(aside, down)
+    panned = START_RAD + np.array([1.3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    alone = ik(aside, down, panned, near_rad=START_RAD)
+    assert turn > 0.8 and np.abs(posture - START_RAD).max() < np.abs(alone - START_RAD).max() - 0.3
+
+
+def test_a_tool_is_brought_where_the_cup_would_be():
+    arm, tool = arm_model(), Tool(np.array([0.1, 0.02, -0.03]), np.array([-1.0, 0.0, 0.0]))
+    posture = ik(np.array([0.65, -0.1, 0.7]), np.array([0.0, 0.0, 1.0]), tool=tool)
+    arm.set(posture)
+    point, pointer = arm.at(tool)
+    assert math.dist(point, (0.65, -0.1, 0.7)) < 0.0051 and pointer[2] > 0.99
+
+
+def test_clearance_sees_what_the_simulator_would_touch_and_writes_nothing(env):
+    env.reset(options={"episode": 1})
+    sim = env.sim
+    before = sim.data.qpos.copy()
+    x, y, yaw = sim.base_pose
+    clearance = Clearance(sim)
+    assert 0.0 < clearance.distance(sim.base_pose, START_RAD) <= MARGIN_M
+    seen = [clearance.distance((x + d * math.cos(yaw), y + d * math.sin(yaw), yaw), START_RAD) for d in (0.0, 0.1, 0.2, 0.4)]
+    assert (sim.data.qpos == before).all()
+    for d, distance in zip((0.0, 0.1, 0.2, 0.4), seen):
+        sim.place_robot(x + d * math.cos(yaw), y + d * math.sin(yaw), yaw)
+        assert sim.robot_collides() == (distance < -1e-4)
+    assert seen[-1] < 0.0, "it never came to the furniture before it"
+
+
+def test_motions_keep_the_limits_and_arrive(env):
+    config = env.sim.config
+    start, goal = ((1.0, 2.0, 0.3), START_RAD), ((1.6, 1.8, -0.5), START_RAD + np.array([0.3, -0.1, 0.5, 0.0, -0.2, 0.1, 0.0]))
+    for base_last in (False, True):
+        for joints in ("even", "early", "late"):
+            motion = move(config, start, goal, base_last=base_last, joints=joints)
+            assert motion.base[-1] == pytest.approx(goal[0]) and motion.arm[-1] == pytest.approx(goal[1])
+            arm = np.diff(np.vstack([start[1], motion.arm]), axis=0)
+            base = np.diff(np.vstack([start[0], motion.base]), axis=0)
+            assert np.abs(arm).max() <= config.max_joint_delta_rad + 1e-9
+            assert np.hypot(base[:, 0], base[:, 1]).max() <= config.base_speed_m_s / 30 and np.abs(base[:, 2]).max() <= config.base_turn_rad_s / 30
+
+
+def test_the_robot_follows_a_drive_with_corners(env):
+    env.reset(options={"episode": 1})
+    sim = env.sim
+    x, y, yaw = sim.base_pose
+    back = [(x - k * 0.1 * math.cos(yaw), y - k * 0.1 * math.sin(yaw), yaw) for k in range(5)]
+    poses = back + [(*back[-1][:2], yaw + k * 0.2) for k in range(1, 5)]
+    follower = Follower(sim, along(sim.config, poses, START_RAD))
+    while not follower.done:
+        arm, base = follower.command()
+        sim.step(arm.tolist(), None, list(base))
+        assert not follower.stuck
+    assert math.dist(sim.base_pose[:2], poses[-1][:2]) < 0.03 and abs(sim.base_pose[2] - poses[-1][2]) < 0.06
