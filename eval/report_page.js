@@ -93,7 +93,7 @@ function draw() {
   byId("episode-table").tBodies[0].replaceChildren(...kept.slice(0, shown).map((number) => bodyRow(number, columns)));
   const successes = kept.filter((number) => won(data.rows[number][place("success")] || "")).length;
   const percent = kept.length ? ` (${(100 * successes / kept.length).toFixed(1)} %)` : "";
-  byId("episode-count").textContent = `${kept.length} of ${data.rows.length} episodes, ${successes} with success${percent}`
+  byId("episode-count").textContent = `${kept.length.toLocaleString("en")} of ${data.rows.length.toLocaleString("en")} episodes, ${successes.toLocaleString("en")} with success${percent}`
     + (kept.length > shown ? `; the first ${shown} are shown` : "");
   byId("more").hidden = kept.length <= shown;
 }

@@ -21,7 +21,7 @@ from rearrange.errors import UserError
 
 MARK = '<meta name="generator" content="rearrange report">'  # in the first lines of every report; others are not overwritten
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; media-src data: blob:; "
-          "connect-src data:")
+          "connect-src data: blob:")
 HERE = Path(__file__).resolve().parent
 
 

@@ -28,6 +28,7 @@ class About:
     path: Path
     name: str
     command: str  # as it was typed
+    typed: tuple[tuple[str, str], ...]  # its settings
     commit: str  # "" if the code did not come from a git checkout
     changed: bool  # the code had changes that were not committed
     status: str  # running, finished, stopped, failed or unknown
@@ -69,7 +70,7 @@ Found = Evaluation | Training
 
 def read_all(paths: list[str]) -> list[Found]:
     """The runs at `paths`: each a run directory, or a directory with runs below it. Every path must give something."""
-    found: dict[Path, Found] = {}
+    found: dict[Path, Found] = {}  # by their real place, so that a run that is named twice counts once
     for text in paths:
         path = Path(text)
         if not path.is_dir():
@@ -90,16 +91,23 @@ def runs_below(path: Path) -> list[Path]:
 
 
 def newest(output: Path) -> list[Path]:
-    """The newest training run of each skill and the newest evaluation of each skill or scenario and agent."""
-    chosen: dict[tuple[str, ...], Path] = {}
-    for path in [p for command in ("eval", "train") for p in runs_below(output / command)]:
-        figures = _json(path / "metrics.json") if _kind(path) == "eval" else {}
-        chosen[path.parent.parent.name, path.parent.name, str(figures.get("agent"))] = path  # oldest first: newer wins
-    if not chosen:
+    """The newest evaluation of each skill or scenario and agent; of each skill the newest training run and its other seeds."""
+    chosen: dict[tuple[str, str], Path] = {}
+    for path in (path for path in runs_below(output / "eval") if _kind(path) == "eval"):
+        chosen[path.parent.name, str(_json(path / "metrics.json").get("agent"))] = path  # oldest first: newer wins
+    trained = [path for path in runs_below(output / "train") if _kind(path) == "train"]
+    of_skill = {path.parent.name: _experiment(path) for path in trained}  # again the newest wins
+    siblings = [path for path in trained if _experiment(path) == of_skill[path.parent.name]]
+    if not chosen and not siblings:
         raise UserError(
             f"there is no run with figures in {output}/. Start one with: rearrange train experiment=quickstart"
         )
-    return list(chosen.values())
+    return [*chosen.values(), *siblings]
+
+
+def _experiment(path: Path) -> tuple[tuple[str, str], ...]:
+    """The settings of a training run that make it another experiment; its seed is none."""
+    return _telling(_parsed(_text(path / "config.yaml")))
 
 
 def read(path: Path) -> Found:
@@ -199,6 +207,7 @@ def _about(path: Path, command: str) -> About:
         path=path,
         name=path.resolve().name,
         command=shlex.join(["rearrange", command, *words]),
+        typed=tuple((word.partition("=")[0], word.partition("=")[2]) for word in words),
         commit=git[0] if git else "",
         changed=bool(_text(path / "git.diff").strip()),
         status=str(status.get("status", "unknown")),
@@ -257,14 +266,14 @@ def _different(facts: list[dict[str, str]], keys: list[str]) -> int:
 
 def _label(fact: dict[str, str], shown: list[str]) -> str:
     plain = ("agent", "split", "actions", "checkpoint", "run")
-    return ", ".join(fact[k] if k in plain else f"{k}={fact[k]}" for k in shown if fact.get(k) not in (None, ""))
+    return ", ".join(fact[k] if k in plain else f"{k.split('.')[-1]} {fact[k]}" for k in shown if fact.get(k) not in (None, ""))
 
 
 def _facts(run: Found) -> dict[str, str]:
     """What may tell a run from others, most telling first."""
     if isinstance(run, Training):
-        plain = {key: value for key, value in _leaves(run.config) if key.split(".")[0] not in OWN_KEYS}
-        return {**plain, "seed": str(run.config.get("seed")), "run": run.about.name}
+        typed = {key: value for key, value in run.about.typed if key.split(".")[0] not in {*OWN_KEYS, "steps"}}
+        return {**typed, **dict(same_settings(run)), "seed": str(run.config.get("seed")), "run": run.about.name}
     figures = run.figures
     config = _parsed(run.about.settings)
     kept = {key: value for key, value in _leaves(config) if key.split(".")[0] in ("skill", "skills", "planner")}
@@ -290,4 +299,8 @@ def _leaves(config: Any, prefix: str = "") -> list[tuple[str, str]]:
 
 def same_settings(run: Training) -> tuple[tuple[str, str], ...]:
     """Equal for training runs that differ in their seed and name only."""
-    return tuple((key, value) for key, value in _leaves(run.config) if key.split(".")[0] not in OWN_KEYS)
+    return _telling(run.config)
+
+
+def _telling(config: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in _leaves(config) if key.split(".")[0] not in OWN_KEYS)

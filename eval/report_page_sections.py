@@ -64,16 +64,21 @@ def bar(value: float, low: float | None = None, high: float | None = None, kind:
 
 
 def success_row(run: Evaluation, label: str) -> list[str]:
-    """Name, bar, success with its interval, episodes, steps of one evaluation."""
+    """Name, bar, success with its interval, steps of one evaluation."""
     figures = run.figures
     low, high = interval_of(figures, figures["success"], figures.get("success_interval_95"))
     steps = figures.get("mean_steps")
-    return [escape(label), bar(figures["success"], low, high), f"<strong>{share(figures['success'])}</strong>",
-            f"{share(low)} to {share(high)}", str(figures["episodes"]), f"{steps:.0f}" if steps is not None else "",
+    return [named(run, label), bar(figures["success"], low, high), f"<strong>{share(figures['success'])}</strong>",
+            f"{share(low)} to {share(high)}", f"{steps:.0f}" if isinstance(steps, int | float) else "",
             escape(str(figures.get("split") or ""))]
 
 
-SUCCESS_HEAD = ["", "", "success", "95 % interval", "episodes", "mean steps", "homes"]
+SUCCESS_HEAD = ["", "", "success", "95 % interval", "mean steps", "homes"]
+
+
+def named(run: Evaluation, label: str) -> str:
+    """The name of an evaluation with its number of episodes."""
+    return f"{escape(label)} <small>n&nbsp;=&nbsp;{run.figures['episodes']}</small>"
 
 
 def scenarios(found: list[Evaluation]) -> str:
@@ -89,8 +94,8 @@ def scenarios(found: list[Evaluation]) -> str:
         parts.append(_full_task(runs, names))
         parts.append(_endings(runs, names) + "</article>")
     return section("scenarios", "Scenarios", "".join(parts),
-                   "Success after each interaction: a share of all episodes, so that it can only fall from one object to the "
-                   "next. Whiskers are 95 % intervals.")
+                   "Share of episodes that succeeded up to each interaction: earlier objects must stand at their goals too. "
+                   "Whiskers are 95 % intervals.")
 
 
 def _interactions(runs: list[Evaluation], names: list[str], styles: dict[str, int]) -> str:
@@ -103,12 +108,12 @@ def _interactions(runs: list[Evaluation], names: list[str], styles: dict[str, in
         by_name = {str(row["name"]): row for row in interactions if row.get("success") is not None}
         values = [_value(run, by_name.get(place)) for place in places]
         series.append(Shares(label, styles[label], tuple(values)))
-        rows.append([f"{swatch(styles[label])} {escape(label)}", str(run.figures["episodes"]), *map(_cell, values)])
+        rows.append([f"{swatch(styles[label])} {named(run, label)}", *map(_cell, values)])
     plots = "".join(
         f'<div class="{kind}">{intervals(series, places, "success", width=width)}</div>'
         for kind, width in (("wide", WIDE_PX), ("narrow", NARROW_PX))
     )
-    return f"<figure>{plots}</figure>" + table(["agent", "n", *map(escape, places)], rows, "numbers legend")
+    return f"<figure>{plots}</figure>" + table(["agent", *map(escape, places)], rows, "numbers")
 
 
 def _value(run: Evaluation, row: dict[str, Any] | None) -> tuple[float, float, float] | None:
@@ -121,7 +126,7 @@ def _value(run: Evaluation, row: dict[str, Any] | None) -> tuple[float, float, f
 def _cell(value: tuple[float, float, float] | None) -> str:
     if value is None:
         return "&ndash;"
-    return f"<strong>{share(value[0])}</strong><small>{share(value[1])} to {share(value[2])}</small>"
+    return f"<strong>{share(value[0])}</strong><small>{100 * value[1]:.0f} to {100 * value[2]:.0f} %</small>"
 
 
 def _full_task(runs: list[Evaluation], names: list[str]) -> str:
@@ -131,9 +136,8 @@ def _full_task(runs: list[Evaluation], names: list[str]) -> str:
         near, seconds = run.figures.get("success_015"), run.figures.get("mean_simulated_s")
         row = success_row(run, label)
         near_text = share(near) if isinstance(near, int | float) else ""
-        rows.append([*row[:4], near_text, *row[4:6], f"{seconds:.0f}" if isinstance(seconds, int | float) else "", row[6]])
-    head = ["whole task", "", "success (0.30 m)", "95 % interval", "success (0.15 m)", "episodes", "mean steps",
-            "simulated s", "homes"]
+        rows.append([*row[:4], near_text, row[4], f"{seconds:.0f}" if isinstance(seconds, int | float) else "", row[5]])
+    head = ["whole task", "", "success (0.30 m)", "95 % interval", "success (0.15 m)", "mean steps", "simulated s", "homes"]
     return table(head, rows, "numbers bars")
 
 
@@ -168,19 +172,19 @@ def training(found: list[Training]) -> str:
         groups = list(grouped(runs, same_settings).values())
         names = labels([group[0] for group in groups])
         legend = "".join(
-            f"<li>{swatch(style)} {escape(label)}{_seeds(group)} {_last(group)}</li>"
+            f"<li>{swatch(style)} {escape(label)}{_runs(group)} {_last(group)}</li>"
             for style, (label, group) in enumerate(zip(names, groups, strict=True))
         )
         plots = "".join(_plot(groups, names, key, title, shares) for key, title, shares in CURVES)
         parts.append(f'<article class="training" id="training-{escape(name)}"><h3>{words(name)}</h3>'
                      f'<ul class="legend">{legend}</ul><div class="plots">{plots}</div></article>')
     note = ("Success and return are means of the episodes of a time window during training, with sampled actions, on the training "
-            "homes. Of several seeds, thin lines are the runs and the thick line is their mean.")
+            "homes. Thin lines are runs with the same settings, such as other seeds; the thick line is their mean.")
     return section("training", "Training", "".join(parts), note)
 
 
-def _seeds(group: list[Training]) -> str:
-    return f" ({len(group)} seeds)" if len(group) > 1 else ""
+def _runs(group: list[Training]) -> str:
+    return f" ({len(group)} runs)" if len(group) > 1 else ""
 
 
 def _last(group: list[Training]) -> str:

@@ -1,0 +1,188 @@
+"""A real browser without a window, and the few commands of the Chrome DevTools protocol that a test needs.
+
+The browser is Chromium: the one inside PySide6 (QtWebEngine, which the `test` extra installs), else one on the machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+START_S, ANSWER_S = 60.0, 30.0
+FLAGS = ("--no-sandbox", "--disable-gpu", "--remote-allow-origins=*")  # it opens our own file alone, also as root
+INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QT = """
+import sys
+from PySide6.QtCore import QUrl
+from PySide6.QtWebEngineWidgets import QWebEngineView
+from PySide6.QtWidgets import QApplication
+application = QApplication(sys.argv)
+view = QWebEngineView()
+view.resize(1280, 900)
+view.load(QUrl("about:blank"))
+view.show()
+application.exec()
+"""
+
+
+def missing() -> str | None:
+    """Why no browser can be started here; None if one can."""
+    if importlib.util.find_spec("websockets") is None:
+        return "the package websockets is not installed: pip install -e '.[test]'"
+    if _installed():
+        return None
+    if importlib.util.find_spec("PySide6") is None:
+        return "there is no browser: neither PySide6 (pip install -e '.[test]') nor Chromium is installed"
+    tried = subprocess.run([sys.executable, "-c", "import PySide6.QtWebEngineWidgets"], capture_output=True, text=True)
+    return None if tried.returncode == 0 else f"QtWebEngine cannot be loaded here: {tried.stderr.strip().splitlines()[-1]}"
+
+
+def _installed() -> str | None:
+    return next(filter(None, map(shutil.which, INSTALLED)), None)
+
+
+class Page:
+    """One page of the browser."""
+
+    def __init__(self, connection: Any):
+        self._connection, self._number = connection, 0
+        self.messages: list[str] = []  # errors of scripts, and what the browser refused to load or run
+        self.requests: list[str] = []  # addresses that the page asked for
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """One command of the protocol, and its result."""
+        self._number += 1
+        self._connection.send(json.dumps({"id": self._number, "method": method, "params": parameters}))
+        while True:
+            message = json.loads(self._connection.recv(timeout=ANSWER_S))
+            if message.get("id") == self._number:
+                assert "error" not in message, f"{method}: {message['error']}"
+                return message["result"]
+            self._notice(message)
+
+    def _notice(self, message: dict[str, Any]) -> None:
+        method, about = message.get("method"), message.get("params", {})
+        if method == "Runtime.exceptionThrown":
+            self.messages.append(json.dumps(about["exceptionDetails"]))
+        elif method == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
+            self.messages.append(about["entry"]["text"])
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(about["request"]["url"][:200])
+
+    def open(self, file: Path) -> None:
+        """Load a file and wait until it is complete."""
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        self.call("Page.navigate", url=file.resolve().as_uri())
+        self.until(f"location.href === {json.dumps(file.resolve().as_uri())} && document.readyState === 'complete'")
+
+    def value(self, script: str) -> Any:
+        """The value of a JavaScript expression; a promise is awaited."""
+        result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, f"{script}: {result['exceptionDetails']}"
+        return result["result"].get("value")
+
+    def until(self, script: str, timeout_s: float = ANSWER_S) -> None:
+        """Wait until an expression is true."""
+        deadline = time.monotonic() + timeout_s
+        while not self.value(f"Boolean({script})"):
+            assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {script}"
+            time.sleep(0.05)
+
+    def click(self, selector: str) -> None:
+        """Scroll to the middle of the first element of a selector and press the mouse button there."""
+        find = f"document.querySelector({json.dumps(selector)})"
+        assert self.value(f"{find} !== null"), f"there is no {selector}"
+        self.value(f"{find}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        x, y = self.value(f"(() => {{ const r = {find}.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def write(self, text: str) -> None:
+        """Type a text into what has the focus."""
+        self.call("Input.insertText", text=text)
+
+    def press(self, key: str) -> None:
+        """Press a named key, such as Escape."""
+        code = {"Escape": 27, "Enter": 13}[key]
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+    def choose(self, selector: str, option: str) -> None:
+        """Take an option of a list by its value, as the keyboard would: the list of options is not part of the page."""
+        found = json.dumps(selector)
+        self.value(f"(() => {{ const s = document.querySelector({found}); s.value = {json.dumps(option)}; "
+                   "s.dispatchEvent(new Event('input', {bubbles: true})); })()")
+
+    def window(self, width: int, height: int, *, dark: bool = False, media: str = "") -> None:
+        """Give the window a size in pixels, the reader's wish for dark or light, and a medium, such as print."""
+        self.call("Emulation.setEmulatedMedia", media=media,
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.until(f"innerWidth === {width}")
+
+    def look(self) -> bytes:
+        """A PNG of what the window shows."""
+        return base64.b64decode(self.call("Page.captureScreenshot")["data"])
+
+
+@contextmanager
+def browser() -> Iterator[Page]:
+    """A page in a new browser process, which ends with the block."""
+    from websockets.sync.client import connect
+
+    process = _start()
+    try:
+        port = _port(process)
+        pages = json.load(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{port}/json"))
+        address = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page")
+        with connect(address, max_size=None, proxy=None) as connection:
+            yield Page(connection)
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def _start() -> subprocess.Popen:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]  # free now; QtWebEngine does not take 0
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "QTWEBENGINE_REMOTE_DEBUGGING": f"127.0.0.1:{port}",
+                   "QTWEBENGINE_CHROMIUM_FLAGS": " ".join(FLAGS)}
+    command = [sys.executable, "-c", QT]
+    if importlib.util.find_spec("PySide6") is None:
+        command = [_installed(), "--headless=new", f"--remote-debugging-port={port}", *FLAGS, "about:blank"]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def _port(process: subprocess.Popen) -> int:
+    """The port at which the browser listens, from what it prints; its further lines are read and dropped."""
+    lines: list[str] = []
+    ready = threading.Event()
+
+    def drain() -> None:
+        for line in process.stderr:
+            lines.append(line)
+            if "DevTools listening" in line:
+                ready.set()
+        ready.set()
+
+    threading.Thread(target=drain, daemon=True).start()
+    ready.wait(START_S)
+    found = re.search(r"ws://127\.0\.0\.1:(\d+)/", "".join(lines))
+    assert found, f"the browser did not start: {''.join(lines)[-2000:]}"
+    return int(found[1])
