@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.bench_pendulum import ENV, ENVS, STEPS_PER_ENV
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:
     from rearrange.run_directory import Run
     from trainer.config import CollectConfig, TrainConfig
 
+ENV, ENVS, STEPS_PER_ENV = "Pendulum-v1", 4, 256  # short rollouts: one update late is then 1 % of a run of 100,000 steps
 POINTS = 40  # of a curve
 Curve = list[tuple[float, float]]  # (environment steps, mean return of the episodes that ended in that update)
 
@@ -48,14 +48,15 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
 
 
 def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
-    """Environment and engine settings: Pendulum's are those of `rearrange bench pendulum`, a skill's those of `rearrange train`."""
+    """Environment and engine settings: Pendulum's are those of `rearrange bench pendulum` with shorter rollouts, a skill's those
+    of `rearrange train`."""
     from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 
     if settings["env"] == "pendulum":
         import gymnasium
 
         config = TrainConfig(
-            steps=settings["steps"], log_every_s=1e-6, episode_window=ENVS * STEPS_PER_ENV // 200, torch_threads=1,
+            steps=settings["steps"], log_every_s=1e-6, episode_window=20, torch_threads=1,
             policy=PolicyConfig(encoder=None, lstm_layers=0, body_size=64, log_std_init=0.0),
             ppo=PPOConfig(discount=0.9, epochs=10, mini_batches=ENVS * STEPS_PER_ENV // 64, learning_rate=1e-3, schedule="constant"),
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
