@@ -87,6 +87,7 @@ MISTAKES = {
     "bench": "Choices: engine, modes, pendulum, scaling, sim, update",
     "bench smi": "bench=sim",
     "list x=1": "unknown key",
+    "report x=1": "unknown key",
     "--install-completion tcsh": "bash",
 }
 
@@ -108,6 +109,7 @@ def test_a_mistake_is_one_line_with_a_way_out(front_door, work, tmp_path, line):
         "eval --help",
         "bench --help",
         "bench sim --help",
+        "report --help",
         "list --help",
         "help train",
     ],
@@ -143,6 +145,12 @@ def test_work_gets_the_checked_settings(front_door, work):
 def test_bench_takes_its_measurement_as_a_word(front_door, work):
     assert front_door("bench sim seconds=1")[0] == 0
     assert work.calls[0][1].what == "sim" and work.calls[0][1].seconds == 1.0
+
+
+def test_report_takes_directories_as_words(front_door, work):
+    assert front_door(["report", "outputs/train/pick/seed=1", "~/it's", "out=r.html"])[0] == 0
+    config = work.calls[0][1]
+    assert list(config.runs) == ["outputs/train/pick/seed=1", os.path.expanduser("~/it's")] and config.out == "r.html"
 
 
 def test_list_names_skills_simulators_and_runs(front_door):

@@ -1,0 +1,51 @@
+"""rearrange report: the page of the shared training run and of an evaluation of it."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import pytest
+
+from tests.e2e.front_door import rearrange, steps_logged, succeed
+from tests.eval.browser import browser, missing
+
+
+@pytest.fixture(scope="module")
+def reported(trained):
+    """Two episodes of the trained policy, one of them recorded, and the report of both runs, made by default."""
+    succeed(trained.home, "eval", "skill=pick", "checkpoint=outputs/train/pick/tiny", "episodes=2", "video=1", "name=for_report",
+            "skill.max_steps=20", "sim.num_layouts=4", "workers=1")
+    out = succeed(trained.home, "report")
+    return trained, out, trained.home / "outputs/report.html"
+
+
+def test_the_page_holds_the_runs(reported):
+    trained, out, file = reported
+    text = file.read_text()
+    assert "outputs/eval/pick/for_report" in out and "outputs/train/pick/tiny" in out and "outputs/report.html" in out
+    video = next((trained.home / "outputs/eval/pick/for_report/videos").glob("*.mp4"))
+    assert base64.b64encode(video.read_bytes()).decode() in text
+    assert "rearrange eval skill=pick checkpoint=outputs/train/pick/tiny episodes=2 video=1" in text
+    assert re.search(r"commit <code>[0-9a-f]{12}</code>", text) or "no git checkout" in text
+    assert len(re.findall(r'<svg class="plot"', text)) >= 1
+    last = steps_logged(trained.run)[-1]
+    assert f"{last / 1000:.4g}k steps" in text
+
+
+def test_the_page_opens(reported):
+    if reason := missing():
+        pytest.skip(reason)
+    with browser() as page:
+        page.open(reported[2])
+        page.until("document.querySelectorAll('#episode-table tbody tr').length >= 2")
+        page.click("#filter-video")
+        page.click("#episode-table tbody tr button")
+        page.until("document.querySelector('#episode-video video')")
+        assert page.messages == []
+
+
+def test_a_typo_writes_nothing(trained):
+    done = rearrange(trained.home, "report", "outputs/train/pick/tinny", "out=typo.html")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "outputs/train/pick/tinny does not exist" in done.stderr
+    assert not (trained.home / "typo.html").exists()
