@@ -35,6 +35,10 @@ REACH_UNDER_M = {"fridge": 0.15, "shelf": 0.15}  # where a board above forces th
 # drawer below the top row. Tall objects stay out from under boards: they are held by their top.
 LOW_BOARD_M, LOW_CLEARANCE_M = 0.7, 0.5
 UNDER_BOARD_HEIGHT_M = 0.12
+# An open door stands before the side of the fridge on which it hinges, a table before a chair: what is moved keeps this
+# far from that side, and is at most this wide on a chair.
+BESIDE_DOOR_M = 0.2
+CHAIR_RADIUS_M = 0.06
 MIN_MOVE_M = 0.5  # between start and goal
 MAX_ON = {"chair": 2, "sink": 2}  # objects on one receptacle of these kinds
 
@@ -54,6 +58,13 @@ class _Surface:
     yaw_rad: float
     taken: list[tuple[float, float, float]] = field(default_factory=list)
     kept_free: list[tuple[float, float, float, float]] = field(default_factory=list)  # low x, low y, high x, high y
+    hinge_side: float = 0.0  # of the door before it: +1 left, -1 right, 0 none
+
+    def is_reached(self, x: float, y: float, model: ObjectModel) -> bool:
+        """The hand gets to an object at a point of its own frame."""
+        if self.receptacle.kind == "chair" and model.radius_m > CHAIR_RADIUS_M:
+            return False
+        return self.hinge_side * y <= self.receptacle.half_extents_m[1] - BESIDE_DOOR_M or self.hinge_side == 0.0
 
     @property
     def local_sides(self) -> list[tuple[float, float]]:
@@ -192,7 +203,8 @@ def _surfaces(layout: Layout, openings: dict[str, float]) -> dict[str, _Surface]
             frame = body.pose(openings[receptacle.link])
             center = (*from_frame(center[0], center[1], frame), body.position_m[2] + center[2])
             yaw += frame[2]
-        surfaces[receptacle.name] = _Surface(receptacle, center, yaw)
+        door = bodies.get(receptacle.link) if receptacle.parent is None else None
+        surfaces[receptacle.name] = _Surface(receptacle, center, yaw, hinge_side=door.hinge_sign if door else 0.0)
     return surfaces
 
 
@@ -211,6 +223,8 @@ def _place(surface: _Surface, model: ObjectModel, rng: np.random.Generator, reac
         if not surface.is_free(x, y, model.radius_m):
             continue
         if reachable:
+            if not surface.is_reached(x, y, model):
+                continue
             side = min(surface.local_sides, key=lambda normal: surface.depth_behind(x, y, normal))
             if surface.depth_behind(x, y, side) > REACH_UNDER_M.get(surface.receptacle.kind, REACH_M):
                 continue

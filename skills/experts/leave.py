@@ -66,7 +66,7 @@ def _exit_gap(clearance: Clearance, motion: Motion, start: tuple[Pose2, np.ndarr
     """
     now, least = clearance.distance(*start), 1.0
     for i in spread(len(motion)):
-        gap = clearance.distance(motion.base[i], motion.arm[i])
+        gap = clearance.distance(*motion.real(i))
         if i >= 10 or gap < now - 0.003:
             least = min(least, gap)
             if least < enough_m:

@@ -27,6 +27,7 @@ _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
 _GOOD_STEPS = 160  # there and back: no use looking for less
+_ABOVE_M = (0.12, 0.25)  # from which the hand comes down where it cannot come straight
 _MAX_CHECKS = 8000  # of poses while nothing is found, a quarter of it to find something better
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
@@ -151,8 +152,15 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
 
 
 def _ways(sim: Simulator, start: tuple[Pose2, np.ndarray], via: tuple[Pose2, np.ndarray], may_drive: bool) -> Iterator[Motion]:
-    """Ways from one place and posture to another: both at once, or with the arm moved farther back."""
+    """Ways from one place and posture to another: both at once, from above, or with the arm moved farther back."""
     yield from variants(sim.config, start, via)
+    tip, matrix = arm_model().hand(via[1])
+    for height in _ABOVE_M:
+        high = ik(tip + (0.0, 0.0, height), matrix[:, 0], via[1], near_rad=start[1], tolerance_rad=0.4, tolerance_m=0.02)
+        if high is not None:
+            down = move(sim.config, (via[0], high), via)
+            for way in variants(sim.config, start, (via[0], high)):
+                yield way.then(down)
     if may_drive:
         for back in (0.15, 0.35):
             behind = (back_from(via[0], back), via[1])
@@ -182,7 +190,7 @@ def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int
     """Whether a motion keeps `needed_m` from everything. With `start`, no more is asked than there is at the start."""
     if start is not None:
         needed_m = min(needed_m, clearance.distance(*start, touching) - 0.002)
-    return all(clearance.distance(motion.base[i], motion.arm[i], touching) >= needed_m for i in spread(len(motion)))
+    return all(clearance.distance(*motion.real(i), touching) >= needed_m for i in spread(len(motion)))
 
 
 @lru_cache(maxsize=512)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _CRUISE = 0.9  # of the fastest: the rest is for corrections
 _BRAKE_M_S2, _BRAKE_RAD_S2 = 2.5, 8.0  # what the motors of the base can do without sliding past
+_ARM_LAG = 5  # steps
 _LATE_M, _LATE_RAD = 0.06, 0.10  # farther behind the plan than this, the plan waits
 _PATIENCE = 20  # steps that it waits in all
 
@@ -31,6 +32,10 @@ class Motion:
 
     def __len__(self) -> int:
         return len(self.base)
+
+    def real(self, i: int) -> tuple[Pose2, np.ndarray]:
+        """Base pose and arm angles at step i as they will be: the arm follows its motors a little later than the base."""
+        return self.base[i], self.arm[i if i == len(self) - 1 else max(i - _ARM_LAG, 0)]
 
     def then(self, other: Motion) -> Motion:
         """This one, and the other after it."""
