@@ -100,21 +100,21 @@ def _command(command: str, words: list[str]) -> int:
     overrides, flags = _split_flags(command, words)
     if command == "report":
         overrides = _named_runs(overrides)
-    if command == "train" and "skill=all" in overrides:
-        from rearrange import sweep
+    if "skill=all" in overrides and command in ("train", "eval"):
+        if flags & {"--help", "--cfg"}:  # what all skills have in common
+            overrides = [word for word in overrides if word != "skill=all"]
+        elif command == "train":
+            from rearrange import sweep
 
-        overrides, flags = sweep.all_skills(overrides), flags | {"--multirun"}
-        if flags & {"--help", "--cfg"}:
-            overrides = [word for word in overrides if not word.startswith("skill=")]
+            overrides, flags = sweep.all_skills(overrides), flags | {"--multirun"}
+        else:
+            from rearrange import every_skill
+
+            return every_skill.run(command, overrides)
     if "--multirun" in flags and command not in LOOKS and not flags & {"--help", "--cfg"}:
         from rearrange import sweep
 
         return sweep.run(command, overrides)
-
-    if "skill=all" in overrides and not flags & {"--help", "--cfg"}:
-        from rearrange import every_skill
-
-        return every_skill.run(command, overrides)
 
     from rearrange import settings as front
 
