@@ -24,6 +24,10 @@ class Closed(ConnectionError):
     """The other side is gone."""
 
 
+class Full(ConnectionError):
+    """The other side lives, but does not read what it is sent."""
+
+
 class Channel:
     """Tagged messages over a stream socket."""
 
@@ -34,9 +38,16 @@ class Channel:
     def fileno(self) -> int:
         return self.sock.fileno()
 
+    def limit_sends(self, seconds: float) -> None:
+        """From now on `send` raises Full when the other side leaves no room for so long."""
+        whole = int(seconds)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", whole, int((seconds - whole) * 1e6)))
+
     def send(self, tag: bytes, payload: bytes) -> None:
         try:
             self.sock.sendall(HEADER.pack(tag, len(payload)) + payload)
+        except BlockingIOError as error:
+            raise Full("not read in time") from error
         except OSError as error:
             raise Closed(str(error)) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import selectors
@@ -12,12 +13,13 @@ from typing import Any, Callable
 
 import numpy as np
 
-from trainer.channel import MESSAGE, STEP, Closed, SharedArrays
+from trainer.channel import MESSAGE, STEP, Closed, Full, SharedArrays
 from trainer.config import CollectConfig
 from trainer.policy import observation_shapes
-from trainer.workers import Setup, WorkerProcess
+from trainer.workers import DOING, START_TIMEOUT_S, Setup, WorkerProcess
 
-START_TIMEOUT_S = 300.0
+LOOK_EVERY_S = 1.0  # for workers that hang
+GRACE_S = 1.0  # for all workers together to leave by themselves
 
 
 class WorkerError(RuntimeError):
@@ -48,6 +50,10 @@ class Environments:
         self.under_way = np.ones(n, bool)  # stepping, or at its first reset
         self.asked_at = np.full(n, time.monotonic())  # since when
         self.ended: dict[int, dict[str, float]] = {}  # environment -> figures of the episode its last step ended
+        self._owed = np.bincount(self.worker_of)  # steps that each worker has under way
+        self._silent_s = np.zeros(len(self.workers))  # how long each had said nothing, while it owed a step, at ...
+        self._looked_at = time.monotonic()
+        self._look_every_s = min(LOOK_EVERY_S, config.step_timeout_s / 4)
 
     def _start(self, make_env: Callable[[], Any], seed: int, offset: int, seed_episodes: bool, replay: tuple) -> None:
         import cloudpickle
@@ -61,8 +67,11 @@ class Environments:
             self.workers.append(worker)
             self._selector.register(worker.channel, selectors.EVENT_READ, worker)
         self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])
+        self._local = np.concatenate([np.arange(len(s)) for s in shares]).astype("<u2")  # number among its worker's
         self.observation_space, self.action_space = self._spaces()
         self._allocate()
+        for worker in self.workers:
+            worker.channel.limit_sends(self.config.step_timeout_s)
 
     def _spaces(self) -> tuple[Any, Any]:
         """Wait until every worker has built its environments."""
@@ -88,7 +97,7 @@ class Environments:
         fields = {f"obs/{k}": ((n, *s), "f4") for k, s in shapes.items()}
         fields |= {f"final/{k}": ((n, *s), "f4") for k, s in shapes.items()}
         fields |= {"action": ((n, *action.shape), action_dtype), "reward": ((n,), "f4"), "step_s": ((n,), "f4"),
-                   "terminated": ((n,), "?"), "truncated": ((n,), "?")}
+                   "terminated": ((n,), "?"), "truncated": ((n,), "?"), "doing": ((n,), "u1")}
         self.shared = SharedArrays(fields)
         for worker in self.workers:
             worker.channel.send_with_fd(pickle.dumps(fields), self.shared.fd)
@@ -102,33 +111,72 @@ class Environments:
         if space.shape != ():
             action = np.clip(action.reshape(len(envs), *space.shape), space.low, space.high)
         self.shared["action"][envs] = action
-        self.asked_at[envs] = time.monotonic()
+        now = time.monotonic()
+        self.asked_at[envs] = now
         self.under_way[envs] = True
         owner = self.worker_of[envs]
-        for worker in self.workers:
-            mine = envs[owner == worker.index]
-            if len(mine):
-                try:
-                    worker.step(mine - worker.setup.first_env)
-                except Closed:
-                    self._raise_death(worker)
+        order = owner.argsort(kind="stable")
+        owner, local = owner[order], self._local[envs[order]]
+        cuts = (np.flatnonzero(owner[1:] != owner[:-1]) + 1).tolist()
+        for begin, end in itertools.pairwise((0, *cuts, len(envs))):
+            self._ask(self.workers[owner[begin]], local[begin:end], now)
+
+    def _ask(self, worker: WorkerProcess, local: np.ndarray, now: float) -> None:
+        if not self._owed[worker.index]:
+            self._silent_s[worker.index] = self._looked_at - now  # it is waited for from now on
+        self._owed[worker.index] += len(local)
+        try:
+            worker.step(local)
+        except Full:
+            self._raise_hang(worker, self.config.step_timeout_s)
+        except Closed:
+            self._raise_death(worker)
 
     def read(self, timeout_s: float) -> None:
         """Take in what workers say within `timeout_s`; raise WorkerError for one that failed, died or hangs."""
-        for worker, messages in self._poll(timeout_s):
+        heard = self._poll(timeout_s)
+        now = time.monotonic()
+        for worker, messages in heard:
+            self._silent_s[worker.index] = self._looked_at - now
             for tag, payload in messages:
                 if tag == STEP:
                     envs = (np.frombuffer(payload, "<u2").astype(np.int64) + worker.setup.first_env).tolist()
                     self.under_way[envs] = False
+                    self._owed[worker.index] -= len(envs)
                     self.ready += envs
                 else:
                     self._message(worker, pickle.loads(payload))
-        if timeout_s > 0 and self.under_way.any():
-            silent = np.where(self.under_way, time.monotonic() - self.asked_at, 0.0)
-            if silent.max() > self.config.step_timeout_s:
-                e = int(silent.argmax())
-                raise WorkerError(f"{self.worker_name(e)} hangs: environment {e} has not finished its step "
-                                  f"for {silent[e]:.0f} s (trainer.step_timeout_s={self.config.step_timeout_s:g}).")
+        if now - self._looked_at > self._look_every_s:
+            self._look(now)
+
+    def _look(self, now: float) -> None:
+        """Raise WorkerError if a worker that owes a step has said nothing for too long. A worker with much to do may be slow
+        with each of its environments, but says when one is done. Time in which nobody listened, because the learner learned
+        or was stopped with its workers, counts as a quarter of the limit at most."""
+        limit = self.config.step_timeout_s
+        self._silent_s += min(now - self._looked_at, limit / 4)
+        self._silent_s[self._owed == 0] = 0.0
+        self._looked_at = now
+        worst = int(self._silent_s.argmax())
+        if self._silent_s[worst] > limit:
+            self._raise_hang(self.workers[worst], self._silent_s[worst])
+
+    def _raise_hang(self, worker: WorkerProcess, seconds: float) -> None:
+        e, doing = self._occupied(worker)
+        if e is None:  # it has not even begun
+            mine = np.flatnonzero((self.worker_of == worker.index) & self.under_way)
+            e, doing = int(mine[self.asked_at[mine].argmin()]), "step"
+        why = "it was stopped by a signal, and " if worker.stopped else ""
+        raise WorkerError(f"{worker.name} hangs: {why}environment {e} has not finished its {doing} for {seconds:.0f} s "
+                          f"(trainer.step_timeout_s={self.config.step_timeout_s:g}).")
+
+    def _occupied(self, worker: WorkerProcess) -> tuple[int | None, str]:
+        """The environment that a worker is in, and whether at a step or a reset; (None, "") if it waits."""
+        first = worker.setup.first_env
+        if self.shared is not None:
+            for e in first + np.flatnonzero(self.shared["doing"][first : first + worker.setup.num_envs]):
+                return int(e), DOING[self.shared["doing"][e]]
+        return None, ""
 
     def worker_name(self, env: int) -> str:
         """The worker that steps an environment, for messages."""
@@ -157,14 +205,17 @@ class Environments:
                     raise WorkerError(_failure_text(worker, message))
         except Closed:
             pass
-        raise WorkerError(f"{worker.name} {worker.death()}.")
+        death = worker.death()
+        e, doing = self._occupied(worker)
+        raise WorkerError(f"{worker.name} {death}{'' if e is None else f' during a {doing} of environment {e}'}.")
 
     def close(self) -> None:
         """Stop all workers; none outlives this call."""
         for worker in self.workers:
             worker.stop()
+        deadline = time.monotonic() + GRACE_S
         for worker in self.workers:
-            worker.kill()
+            worker.kill(deadline - time.monotonic())
         self._selector.close()
         if self.shared is not None:
             self.obs = self.final_obs = {}

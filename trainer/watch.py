@@ -13,10 +13,13 @@ import selectors
 import socket
 import sys
 import threading
+import time
 from typing import Any, Callable
 
 GRACE_S = 10.0  # for a rank to leave by itself once another is dead
 CONNECT_TIMEOUT_S = 300.0
+BEAT_S = 5.0  # a rank says that it lives
+SILENT_S = 120.0  # after this without a word it counts as dead: stopped (SIGSTOP), or on a machine that hangs
 
 
 class RankError(RuntimeError):
@@ -38,6 +41,7 @@ class Watch:
         self._known, self._leaving = threading.Event(), threading.Event()
         self._lines: dict[socket.socket, bytes] = {}
         self._names: dict[socket.socket, str] = {}
+        self._silent_s: dict[socket.socket, float] = {}
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
         name = f"rank {rank} ({socket.gethostname()}, pid {os.getpid()})"
@@ -64,15 +68,30 @@ class Watch:
         for option, seconds in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
             if hasattr(socket, option):
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
-        self._lines[sock], self._names[sock] = b"", name
+        self._lines[sock], self._names[sock], self._silent_s[sock] = b"", name, 0.0
         self._selector.register(sock, selectors.EVENT_READ)
 
     def _run(self) -> None:
-        while self._lines:
-            for key, _ in self._selector.select(1.0):
-                self._hear(key.fileobj)
-            if self.verdict is not None:
-                return self._enforce()
+        last = beaten = time.monotonic()
+        with self._selector:
+            while self._lines:
+                for key, _ in self._selector.select(1.0):
+                    self._hear(key.fileobj)
+                now = time.monotonic()
+                self._notice_silence(min(now - last, BEAT_S))  # if we were stopped ourselves, the others count less
+                last = now
+                if now - beaten > BEAT_S and not self._leaving.is_set():
+                    self._tell({"alive": True})
+                    beaten = now
+                if self.verdict is not None:
+                    return self._enforce()
+
+    def _notice_silence(self, passed_s: float) -> None:
+        for sock in self._silent_s:
+            self._silent_s[sock] += passed_s
+            if self._silent_s[sock] > SILENT_S and not self._leaving.is_set():
+                return self._decide(f"{self._names[sock]} has been silent for {SILENT_S:g} s: it is stopped or its machine hangs",
+                                    told_elsewhere=self.rank > 1)
 
     def _hear(self, sock: socket.socket) -> None:
         try:
@@ -82,6 +101,7 @@ class Watch:
         if not data:
             self._drop(sock)
             return None if self._leaving.is_set() else self._decide(f"{self._names[sock]} died", told_elsewhere=self.rank > 1)
+        self._silent_s[sock] = 0.0
         *lines, self._lines[sock] = (self._lines[sock] + data).split(b"\n")
         for line in lines:
             message = json.loads(line)
@@ -89,12 +109,13 @@ class Watch:
                 self._names[sock] = message["name"]
             elif "bye" in message:
                 self._drop(sock)
-            else:  # rank 0 speaks for those that live
+            elif "failed" in message:  # rank 0 speaks for those that live
                 self._decide(message["failed"], told_elsewhere=self.rank > 0)
 
     def _drop(self, sock: socket.socket) -> None:
         self._selector.unregister(sock)
         self._lines.pop(sock)
+        self._silent_s.pop(sock)
         sock.close()
 
     def _decide(self, verdict: str, told_elsewhere: bool) -> None:

@@ -12,6 +12,8 @@ Each environment has one slot in the shared memory; it has at most one step unde
 from __future__ import annotations
 
 import ctypes
+import logging
+import math
 import os
 import pickle
 import signal
@@ -26,9 +28,14 @@ from typing import Any, Callable
 
 import numpy as np
 
-from trainer.channel import MESSAGE, STEP, Channel, Closed, SharedArrays
+from trainer.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 
 NOTIFY_EVERY_S = 0.001  # steps faster than this are announced together
+START_TIMEOUT_S = 300.0  # to start the process and to construct its environments
+KILLED_WITHIN_S = 10.0  # what the system may take to end a process that it was told to kill
+DOING = ("", "step", "reset")  # what the shared field `doing` says that a worker does with an environment
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,10 @@ class WorkerProcess:
         )
         theirs.close()
         self.channel = Channel(ours)
+        self.channel.limit_sends(START_TIMEOUT_S)
         try:
             self.channel.send(MESSAGE, pickle.dumps(setup))
-        except Closed:  # it died at once: the first read tells how
+        except (Closed, Full):  # it died or stopped at once: the first read tells how
             pass
 
     @property
@@ -70,7 +78,17 @@ class WorkerProcess:
         return f"environment worker {self.index} (environments {self.setup.first_env}-{last}, pid {self.process.pid})"
 
     def step(self, local_envs: np.ndarray) -> None:
-        self.channel.send(STEP, local_envs.astype("<u2").tobytes())
+        """Ask for steps of environments, numbered from this worker's first, <u2 (B,)."""
+        self.channel.send(STEP, local_envs.tobytes())
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a signal (SIGSTOP, or a debugger) holds the process; False where the system does not tell."""
+        try:
+            with open(f"/proc/{self.process.pid}/stat") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] in "Tt"
+        except OSError:
+            return False
 
     def death(self) -> str:
         """How a worker whose socket closed has ended, in words."""
@@ -87,11 +105,15 @@ class WorkerProcess:
         self.channel.sock.close()  # end-of-file: the worker leaves after the step it is in
 
     def kill(self, grace_s: float = 1.0) -> None:
+        """Wait for the process to end, `grace_s` at most; then end it."""
         try:
-            self.process.wait(timeout=grace_s)
+            self.process.wait(timeout=max(0.0, grace_s))
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
+            try:
+                self.process.wait(timeout=KILLED_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                log.warning("%s does not end although it was killed: it waits for a device or a network file.", self.name)
 
 
 def main() -> None:
@@ -144,14 +166,24 @@ class Worker:
         self.action = self.shared["action"][self.slots]
         self.obs = {k[4:]: v[self.slots] for k, v in self.shared.arrays.items() if k.startswith("obs/")}
         self.final_obs = {k[6:]: v[self.slots] for k, v in self.shared.arrays.items() if k.startswith("final/")}
-        self.reward, self.terminated, self.truncated, self.step_s = (
-            self.shared[k][self.slots] for k in ("reward", "terminated", "truncated", "step_s"))
+        self.reward, self.terminated, self.truncated, self.step_s, self.doing = (
+            self.shared[k][self.slots] for k in ("reward", "terminated", "truncated", "step_s", "doing"))
         self.first_action = int(getattr(self.envs[0].action_space, "start", 0))  # of a Discrete space
         self.returns = [0.0] * setup.num_envs
         self.lengths = [0] * setup.num_envs
         self.episodes = [episode for episode, _ in setup.replay] or [0] * setup.num_envs
 
     def run(self) -> None:
+        """Until the learner closes the socket. Whatever an environment does wrong, leaving the interpreter included, ends this
+        in an EnvironmentFailure that names it."""
+        try:
+            self._run()
+        except (Closed, EnvironmentFailure):
+            raise
+        except BaseException:
+            raise EnvironmentFailure(self._where(), traceback.format_exc()) from None
+
+    def _run(self) -> None:
         for e in range(len(self.envs)):
             self._reset(e, first=True)
             for action in self.setup.replay[e][1] if self.setup.replay else ():
@@ -180,27 +212,27 @@ class Worker:
 
     def _step(self, e: int) -> None:
         start = time.perf_counter()
-        action = self.action[e]
-        try:
-            obs, reward, terminated, truncated, info = self.envs[e].step(self.first_action + int(action) if action.ndim == 0 else action)
-            reward = float(reward)
-        except Exception:
-            raise EnvironmentFailure(self._where(e, f"step {self.lengths[e] + 1}"), traceback.format_exc()) from None
-        if not np.isfinite(reward):
-            raise EnvironmentFailure(self._where(e, f"step {self.lengths[e] + 1}"), f"reward is {reward}, not a finite number.")
-        self.returns[e] += reward
+        self.doing[e] = DOING.index("step")
         self.lengths[e] += 1
+        action = self.action[e]
+        obs, reward, terminated, truncated, info = self.envs[e].step(self.first_action + int(action) if action.ndim == 0 else action)
+        reward = float(reward)
+        if not math.isfinite(reward):
+            raise EnvironmentFailure(self._where(), f"reward is {reward}, not a finite number.")
+        self.returns[e] += reward
         self.reward[e], self.terminated[e], self.truncated[e] = reward, terminated, truncated
         if terminated or truncated:
-            if truncated and not terminated:
+            if not terminated:
                 self._write(self.final_obs, e, obs)
-            episode = {"return": self.returns[e], "length": self.lengths[e], **info.get("metrics", {})}
+            episode = {"return": self.returns[e], "length": self.lengths[e]}
+            episode |= {k: float(v) for k, v in info.get("metrics", {}).items()}
             self.channel.send(MESSAGE, pickle.dumps(("episode", self.setup.first_env + e, episode)))
             self.episodes[e] += 1
             self._reset(e)
         else:
             self._write(self.obs, e, obs)
         self.step_s[e] = time.perf_counter() - start
+        self.doing[e] = 0
 
     def _reset(self, e: int, first: bool = False) -> None:
         """Begin an episode. An environment is seeded once; or, to be able to repeat episodes, in each."""
@@ -208,25 +240,30 @@ class Worker:
         if self.setup.seed_episodes:
             number.append(self.episodes[e])
         seeded = first or self.setup.seed_episodes
-        try:
-            obs, _ = self.envs[e].reset(seed=int(np.random.SeedSequence(number).generate_state(1)[0]) if seeded else None)
-        except Exception:
-            raise EnvironmentFailure(self._where(e, "reset"), traceback.format_exc()) from None
+        self.doing[e] = DOING.index("reset")
+        obs, _ = self.envs[e].reset(seed=int(np.random.SeedSequence(number).generate_state(1)[0]) if seeded else None)
         self.returns[e], self.lengths[e] = 0.0, 0
         self._write(self.obs, e, obs)
+        self.doing[e] = 0
 
     def _write(self, target: dict[str, np.ndarray], e: int, obs: Any) -> None:
         """An observation into its slot. The learner, which sees a whole batch at a time, checks that it is finite."""
         values = obs if isinstance(obs, dict) else {"obs": obs}
         for k, array in target.items():
+            if k not in values:
+                raise EnvironmentFailure(self._where(), f"the observation has no '{k}', which its space has.")
             value, slot = values[k], array[e]
             if np.shape(value) != slot.shape:
-                raise EnvironmentFailure(self._where(e, f"step {self.lengths[e]}"),
+                raise EnvironmentFailure(self._where(),
                                          f"observation '{k}' has shape {np.shape(value)}, its space says {slot.shape}.")
             slot[...] = value
 
-    def _where(self, e: int, when: str) -> str:
-        return f"environment {self.setup.first_env + e} at {when}"
+    def _where(self) -> str:
+        """The environment that is being stepped or reset, for messages."""
+        for e in np.flatnonzero(self.doing):
+            when = f"step {self.lengths[e]}" if DOING[self.doing[e]] == "step" else "reset"
+            return f"environment {self.setup.first_env + e} at {when}"
+        return "between two steps"
 
 
 def _first(channel: Channel) -> list[tuple[bytes, bytes]]:
