@@ -23,7 +23,7 @@ from rearrange.errors import UserError
 
 COMMANDS = {
     "train": "train a skill with reinforcement learning",
-    "eval": "evaluate a trained skill, or a baseline, and record videos",
+    "eval": "evaluate a trained skill, a whole scenario or a baseline, and record videos",
     "bench": "measure speed on this machine",
     "report": "write one HTML page with plots, videos and episodes of runs",
     "list": "show skills, simulators and checkpoints",
@@ -35,6 +35,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
 
   rearrange train experiment=quickstart     learn to pick, in about five minutes
   rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
+  rearrange eval hab=all agent=expert       whole scenarios, planned and carried out by skills
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
   rearrange list                            skills, simulators, checkpoints
@@ -111,10 +112,12 @@ def _command(command: str, words: list[str]) -> int:
 
         return sweep.run(command, overrides)
 
-    if "skill=all" in overrides and not flags & {"--help", "--cfg"}:
-        from rearrange import every_skill
+    if every := next((word for word in overrides if word in ("skill=all", "hab=all")), None):
+        if not flags & {"--help", "--cfg"}:
+            from rearrange import every_skill
 
-        return every_skill.run(command, overrides)
+            return every_skill.run(command, overrides, every.partition("=")[0])
+        overrides = [word for word in overrides if word != every]
 
     from rearrange import settings as front
 
