@@ -7,7 +7,7 @@ import json
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -60,7 +60,6 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int]
     spans = [(a, min(a + SLOTS, recorded)) for a in range(0, recorded, SLOTS)]  # pictures take time: small chunks
     spans += [(a, min(a + CHUNK, job.episodes)) for a in range(recorded, job.episodes, CHUNK)]
     chunks = [list(range(*span)) for span in spans]
-    workers = min(workers or os.cpu_count() or 1, len(chunks))
     results: list[EpisodeResult] = []
 
     def take(new: list[EpisodeResult]) -> None:
@@ -68,21 +67,28 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int]
         if progress:
             progress(len(results), sum(r.success for r in results))
 
+    share_out(run_chunk, job, chunks, workers, take)
+    return sorted(results, key=lambda r: r.index)
+
+
+def share_out(work: Callable[[Any, Any], Any], job: Any, chunks: Sequence[Any], workers: int | None,
+              take: Callable[[Any], None]) -> None:
+    """Call `work(job, chunk)` for each chunk, in so many processes (None: one per core), and `take` with each answer."""
+    workers = min(workers or os.cpu_count() or 1, len(chunks))
     if workers == 1:
         for chunk in chunks:
-            take(run_chunk(job, chunk))
-    else:
-        with ProcessPoolExecutor(workers, get_context("spawn"), _in_worker, (os.getpid(),)) as pool:
-            futures = [pool.submit(run_chunk, job, chunk) for chunk in chunks]
-            try:
-                for future in as_completed(futures):
-                    take(future.result())
-            except BaseException:
-                for process in list(pool._processes.values()):  # do not wait for the episodes under way
-                    process.terminate()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    return sorted(results, key=lambda r: r.index)
+            take(work(job, chunk))
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn"), _in_worker, (os.getpid(),)) as pool:
+        futures = [pool.submit(work, job, chunk) for chunk in chunks]
+        try:
+            for future in as_completed(futures):
+                take(future.result())
+        except BaseException:
+            for process in list(pool._processes.values()):  # do not wait for the episodes under way
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _in_worker(parent: int) -> None:

@@ -101,7 +101,7 @@ class Executor:
             if step.skill not in self.skills:
                 raise UserError(f"the plan needs skill {step.skill}, and there is no policy for it: train one with "
                                 f"'rearrange train skill={step.skill}', or take skills.{step.skill}=expert.")
-        self.at, self.done, self.recoveries = 0, False, 0
+        self.at, self.done, self.recoveries, self._has_goal = 0, False, 0, False
         self._begin_next()
         return self.report
 
@@ -109,6 +109,11 @@ class Executor:
     def step(self) -> Step | None:
         """The step of the plan that is being carried out; None between steps."""
         return self.steps[self.at] if self._phase == "skill" else None
+
+    @property
+    def has_goal_pose(self) -> bool:
+        """Whether it is known, while navigating, where the next skill would start."""
+        return self._has_goal
 
     def _begin_next(self) -> None:
         """Take up the step `at` of the plan, or the wait before the end."""

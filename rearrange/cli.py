@@ -23,7 +23,7 @@ from rearrange.errors import UserError
 
 COMMANDS = {
     "train": "train a skill with reinforcement learning",
-    "eval": "evaluate a trained skill, or a baseline, and record videos",
+    "eval": "evaluate a trained skill, a whole scenario or a baseline, and record videos",
     "bench": "measure speed on this machine",
     "report": "write one HTML page with plots, videos and episodes of runs",
     "list": "show skills, simulators and checkpoints",
@@ -35,6 +35,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
 
   rearrange train experiment=quickstart     learn to pick, in about five minutes
   rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
+  rearrange eval hab=all agent=expert       whole scenarios, planned and carried out by skills
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
   rearrange list                            skills, simulators, checkpoints
@@ -100,17 +101,17 @@ def _command(command: str, words: list[str]) -> int:
     overrides, flags = _split_flags(command, words)
     if command == "report":
         overrides = _named_runs(overrides)
-    if "skill=all" in overrides and command in ("train", "eval"):
-        if flags & {"--help", "--cfg"}:  # what all skills have in common
-            overrides = [word for word in overrides if word != "skill=all"]
-        elif command == "train":
-            from rearrange import sweep
+    every = next((word for word in overrides if word in ("skill=all", "hab=all")), None)
+    if every and flags & {"--help", "--cfg"}:  # what all of them have in common
+        overrides = [word for word in overrides if word != every]
+    elif every == "skill=all" and command == "train":
+        from rearrange import sweep
 
-            overrides, flags = sweep.all_skills(overrides), flags | {"--multirun"}
-        else:
-            from rearrange import every_skill
+        overrides, flags = sweep.all_skills(overrides), flags | {"--multirun"}
+    elif every:
+        from rearrange import every_skill
 
-            return every_skill.run(command, overrides)
+        return every_skill.run(command, overrides, every.partition("=")[0])
     if "--multirun" in flags and command not in LOOKS and not flags & {"--help", "--cfg"}:
         from rearrange import sweep
 

@@ -81,10 +81,18 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
 
 def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange eval`: success over many episodes, metrics.json, episodes.csv and videos."""
+    plain = OmegaConf.to_container(config, resolve=True)
+    if plain.get("hab"):
+        from eval import hab_command
+
+        return hab_command.evaluate(plain, run)
     from eval import evaluate as evaluation
     from eval.report import print_table
 
-    plain = OmegaConf.to_container(config, resolve=True)
+    plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
+    if plain["agent"].startswith("tp_srl"):
+        raise UserError(f"agent={plain['agent']} is for hab=, which carries out plans; skill={plain['skill']['name']} takes "
+                        "policy, pretrained, expert, random or zero.")
     if plain["agent"] == "pretrained":
         if plain["checkpoint"] not in (None, "pretrained"):
             raise UserError(f"agent=pretrained takes no checkpoint={plain['checkpoint']}: leave one of them out.")

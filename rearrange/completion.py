@@ -116,12 +116,13 @@ def _values(command: str, settings, name: str, typed: str) -> list[str]:
     from rearrange import keys
 
     if name in keys.command_file(command).groups:
-        options = keys.choices(name) + (["all"] if (command, name) == ("train", "skill") else [])
+        every = (command, name) in (("train", "skill"), ("eval", "skill"), ("eval", "hab"))
+        options = keys.choices(name) + (["all"] if every else [])
     else:
         line = settings.keys.get(name)
         options = line.rule.words() if line and line.rule else []
         if line and line.rule and line.rule.is_path:
-            options = _paths(typed)
+            options = options + _paths(typed)
     before = typed.rpartition(",")[0]
     before = f"{before}," if before else ""
     return [before + option for option in options if (before + option).startswith(typed)]

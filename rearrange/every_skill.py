@@ -1,6 +1,6 @@
-"""`skill=all`: the same command for every skill, one after another, with one table at the end.
+"""`skill=all`, `hab=all`: the same command for every skill or scenario, one after another, with one table at the end.
 
-Each skill is a process and a run directory of its own, called alike. A figure that every skill has stands in the table;
+Each is a process and a run directory of its own, called alike. A figure that all have stands in the table;
 the rest is in each run's own files, and all of it in `<output>/<command>/all/<name>.json`.
 """
 
@@ -17,58 +17,77 @@ from rearrange import settings as front
 from rearrange.errors import UserError
 from rearrange.run_directory import checked_name, folder_of
 
-WORD = "skill=all"
 
-
-def run(command: str, words: list[str], launch: Callable[[list[str]], int] | None = None) -> int:
-    """Run `command` for each skill; 0 if all went well, 130 if stopped, else 1. Every one is checked before the first."""
+def run(command: str, words: list[str], group: str = "skill", launch: Callable[[list[str]], int] | None = None) -> int:
+    """Run `command` for each choice of `group`; 0 if all went well, 130 if stopped, else 1. Every one is checked before the
+    first.
+    """
     if command != "eval":
-        raise UserError(f"{WORD} is for eval; {command} takes one skill: {', '.join(keys.choices('skill'))}.")
-    jobs, name = plan(command, words)
+        raise UserError(f"{group}=all is for eval; {command} takes one {group}: {', '.join(keys.choices(group))}.")
+    jobs, name = plan(command, words, group)
     codes: dict[str, int] = {}
-    for number, (skill, (job, _)) in enumerate(jobs.items(), 1):
+    for number, (choice, (job, _)) in enumerate(jobs.items(), 1):
         print(f"\n[{number}/{len(jobs)}] rearrange {' '.join(job)}", flush=True)
-        codes[skill] = (launch or sweep.launch_process)(job)
-        if codes[skill] == 130:
+        codes[choice] = (launch or sweep.launch_process)(job)
+        if codes[choice] == 130:
             break
-    figures = {skill: _figures(path) for skill, (_, path) in jobs.items() if codes.get(skill) == 0}
-    print("\n" + "\n".join(table(jobs, codes, figures)))
+    figures = {choice: _figures(path) for choice, (_, path) in jobs.items() if codes.get(choice) == 0}
+    print("\n" + "\n".join([*table(jobs, codes, figures, group), *interaction_lines(figures)]))
     if figures:
-        saved = next(iter(jobs.values()))[1].parent.parent / "all" / f"{name}.json"
+        saved = next(iter(jobs.values()))[1].parent.parent / ("all" if group == "skill" else "all_scenarios") / f"{name}.json"
         saved.parent.mkdir(parents=True, exist_ok=True)
         saved.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
         print(f"\nmetrics   {saved}")
     return 130 if 130 in codes.values() else 1 if any(codes.values()) else 0
 
 
-def plan(command: str, words: list[str]) -> tuple[dict[str, tuple[list[str], Path]], str]:
-    """For each skill its words and its directory, checked; and the name that the directories share."""
-    others = [word for word in words if word != WORD and not word.startswith("name=")]
+def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str, tuple[list[str], Path]], str]:
+    """For each choice its words and its directory, checked; and the name that the directories share."""
+    others = [word for word in words if word != f"{group}=all" and not word.startswith("name=")]
     given = next((word.partition("=")[2] for word in reversed(words) if word.startswith("name=")), None)
     name = checked_name(given) if given and given != "null" else time.strftime("all_%Y-%m-%d_%H-%M-%S")
     jobs = {}
-    for skill in keys.choices("skill"):
-        job = [f"skill={skill}", *others, f"name={name}"]
-        path = folder_of(front.compose(command, job).config, command) / name
+    for choice in keys.choices(group):
+        job = [f"{group}={choice}", *others, f"name={name}"]
+        made = front.compose(command, job)
+        front.require(made)
+        path = folder_of(made.config, command) / name
         if path.exists():
             raise UserError(f"{path} exists already. Choose another name=.")
-        jobs[skill] = ([command, *job], path)
+        jobs[choice] = ([command, *job], path)
     return jobs, name
 
 
-def table(jobs: dict[str, Any], codes: dict[str, int], figures: dict[str, dict[str, Any]]) -> list[str]:
-    """One line per skill: success with its interval, n, steps, and the reasons of failures."""
-    rows = [("skill", "success", "95 % interval", "n", "steps", "failed by")]
-    for skill in jobs:
-        if skill not in figures:
-            state = "not started" if skill not in codes else "stopped" if codes[skill] == 130 else "failed: see above"
-            rows.append((skill, state, "", "", "", ""))
+def table(jobs: dict[str, Any], codes: dict[str, int], figures: dict[str, dict[str, Any]], group: str = "skill") -> list[str]:
+    """One line per skill or scenario: success with its interval, n, steps, and the reasons of failures."""
+    rows = [("scenario" if group == "hab" else group, "success", "95 % interval", "n", "steps", "failed by")]
+    for choice in jobs:
+        if choice not in figures:
+            state = "not started" if choice not in codes else "stopped" if codes[choice] == 130 else "failed: see above"
+            rows.append((choice, state, "", "", "", ""))
             continue
-        made = figures[skill]
+        made = figures[choice]
         low, high = made["success_interval_95"]
-        reasons = ", ".join(f"{reason} {share:.1%}" for reason, share in made["failures"].items()) or "-"
-        rows.append((skill, f"{made['success']:.1%}", f"{low:.1%} .. {high:.1%}", str(made["episodes"]),
+        why = made["ends"] if "ends" in made else made["failures"]
+        reasons = ", ".join(f"{reason} {share:.1%}" for reason, share in why.items()) or "-"
+        rows.append((choice, f"{made['success']:.1%}", f"{low:.1%} .. {high:.1%}", str(made["episodes"]),
                      f"{made['mean_steps']:.0f}", reasons))
+    return _columns(rows)
+
+
+def interaction_lines(figures: dict[str, dict[str, Any]]) -> list[str]:
+    """Success after each interaction, a row for each scenario, as in Figure 6 of the paper; nothing for skills."""
+    measured = {name: made["interactions"] for name, made in figures.items() if "interactions" in made}
+    if not measured:
+        return []
+    longest = max(measured.values(), key=len)
+    rows = [("after", *(row["name"] for row in longest))]
+    rows += [(name, *(f"{row['success']:.0%}" for row in interactions), *[""] * (len(longest) - len(interactions)))
+             for name, interactions in measured.items()]
+    return ["", *_columns(rows)]
+
+
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

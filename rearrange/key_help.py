@@ -20,6 +20,9 @@ EXAMPLES = {
         "rearrange eval skill=pick video=3",
         "rearrange eval skill=pick checkpoint=outputs/train/pick/latest episodes=500",
         "rearrange eval skill=pick agent=random",
+        "rearrange eval hab=tidy_house agent=expert",
+        "rearrange eval hab=set_table skills.pick=pretrained skills.open_fridge=expert",
+        "rearrange eval hab=all agent=expert name=expert",
     ),
     "bench": ("rearrange bench sim", "rearrange bench sim depth_size=64 seconds=5"),
     "report": (
@@ -65,7 +68,8 @@ def _key_lines(settings: Settings, width: int) -> list[str]:
         part = name.split(".")[0] if "." in name else ""
         if part != section:
             section = part
-            lines += ["", f"{part} ({part}={settings.choices[part]}):" if part in settings.choices else "general:"]
+            choice = f" ({part}={settings.choices[part]})" if part in settings.choices else ""
+            lines += ["", f"{part or 'general'}{choice}:"]
         shown = (
             "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
         )

@@ -141,8 +141,8 @@ def silent(settings: Settings) -> Run:
 
 
 def folder_of(config: DictConfig, command: str) -> Path:
-    """`<output>/<command>/<what>`, where the runs of one skill lie."""
-    what = config.what if command == "bench" else config.skill.name
+    """`<output>/<command>/<what>`, where the runs of one skill, scenario or measurement lie."""
+    what = config.what if command == "bench" else (config.get("hab") or config.skill).name
     return Path(config.output) / command / what
 
 

@@ -28,6 +28,7 @@ from rearrange import keys
 from rearrange.errors import UserError
 
 REQUIRED = {"train": "skill", "eval": "skill", "bench": "bench"}
+SCENARIO_KEYS = ("skills.", "planner.", "video_speed")  # settings of `eval` that only a scenario has
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,28 @@ def compose(command: str, words: list[str]) -> Settings:
 def require(settings: Settings) -> None:
     """Raise UserError if the group that a command cannot do without is not chosen."""
     group = REQUIRED.get(settings.command)
+    if settings.command == "eval" and _is_scenario(settings):
+        return
     if group and not settings.choices.get(group):
         options = keys.choices(group)
         word = options[0] if group == "bench" else f"{group}={'pick' if 'pick' in options else options[0]}"
         raise UserError(
             f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
             f"{word}. Choices: {', '.join(options)}."
+            + (f" Or a scenario, hab=: {', '.join(keys.choices('hab'))}." if settings.command == "eval" else "")
         )
+
+
+def _is_scenario(settings: Settings) -> bool:
+    """Whether `eval` is about a scenario; refuses a skill and a scenario at once, and settings that have no meaning."""
+    skill, scenario = settings.choices.get("skill"), settings.choices.get("hab")
+    if skill and scenario:
+        raise UserError(f"skill={skill} and hab={scenario} are both given: evaluate one skill or one scenario.")
+    if not scenario:
+        for word in settings.overrides:
+            if (key := word.split("=")[0]).startswith(SCENARIO_KEYS):
+                raise UserError(f"{key} is a setting of scenarios; it needs hab=, for example hab=tidy_house.")
+    return bool(scenario)
 
 
 def expand(command: str, words: list[str]) -> list[dict[str, str]]:
@@ -166,7 +182,8 @@ def check_choice(group: str, value: Any) -> None:
         return
     near = difflib.get_close_matches(str(value), options, 1, cutoff=0.5)
     hint = f" Did you mean {group}={near[0]}?" if near else ""
-    raise UserError(f"no {group} called '{'null' if value is None else value}'.{hint} Choices: {', '.join(options)}.")
+    what = {"hab": "scenario (hab)"}.get(group, group)
+    raise UserError(f"no {what} called '{'null' if value is None else value}'.{hint} Choices: {', '.join(options)}.")
 
 
 def _compose_groups(command: str, chosen: list[str], groups: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:

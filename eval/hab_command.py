@@ -1,0 +1,80 @@
+"""`rearrange eval hab=<scenario>`: from settings to a run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eval import hab, hab_figures
+from eval.hab_skills import AGENTS, SHARED, Source, shared_settings, sources
+from planner.deploy import Rules, steps_of
+from planner.scenario import plan, require_solved
+from planner.scenario_env import ScenarioEnv
+from planner.scenarios import ScenarioConfig, make_scenario
+from rearrange.errors import UserError
+
+if TYPE_CHECKING:
+    from rearrange.run_directory import Run
+
+VIDEOS = 3  # first success, first failure, longest
+
+
+def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
+    """One scenario, one agent, many episodes. Everything is checked before the directory is made."""
+    job = make_job(plain, run)
+    run.create()
+    run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}   {spoken_sources(job.skills)}")
+    from trainer.progress import counting
+
+    with counting(job.episodes, f"eval {job.scenario.name}") as progress:
+        results = hab.evaluate(job, plain["workers"], progress)
+    figures = hab_figures.summary(job, results)
+    hab_figures.write(run.path, job, figures, results, {})  # the figures are safe before videos take their time
+    wanted = hab.shown(results, VIDEOS if plain["video"] is None else plain["video"])
+    if wanted:
+        with counting(len(wanted), "videos") as progress:
+            videos = hab.record(job, wanted, plain["workers"], progress)
+        hab_figures.write(run.path, job, figures, results, videos)
+    hab_figures.print_table(figures, run)
+    return {"success": figures["success"], "mean_steps": figures["mean_steps"]}
+
+
+def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
+    """The job that settings describe. Raises UserError for what cannot work: agent, checkpoints, scenario, plan."""
+    agent = plain["agent"] or "tp_srl"
+    if agent not in AGENTS:
+        raise UserError(f"agent={agent} is for skill=; a scenario is done by agent={', '.join(AGENTS)}, and each of its skills "
+                        "can be chosen, as in skills.pick=pretrained.")
+    if plain["checkpoint"] is not None:
+        raise UserError(f"checkpoint={plain['checkpoint']} is for skill=; for the skills of a scenario write "
+                        f"skills.pick={plain['checkpoint']}, or another skill's name.")
+    scenario = make_scenario(plain["hab"], "hab")
+    rules = Rules(**plain["planner"], navigate=agent != "tp_srl_nonav")
+    typed = {word.split("=")[0].removeprefix("sim.") for word in run.settings.overrides if word.startswith("sim.")}
+    needed = needed_skills(scenario, rules, plain)
+    found = sources(agent, plain["skills"], needed, Path(plain["output"]), scenario.name)
+    sim = plain["sim"]
+    env = {key: sim[key] for key in ("num_layouts", "episodes")} | {"split": plain["split"]}
+    env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})
+    return hab.Job(scenario, agent, env, found, rules, plain["episodes"], plain["seed"], plain["deterministic"],
+                   str(run.videos), plain["video_speed"])
+
+
+def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any]) -> list[str]:
+    """The skills that the plan of the first episode needs. Raises UserError if it has no plan."""
+    sim = plain["sim"]
+    env = ScenarioEnv(scenario, plain["split"], 0, num_layouts=sim["num_layouts"], episodes=sim["episodes"])
+    env.reset(seed=0, options={"episode": hab.SEED_STRIDE * plain["seed"]})
+    found = plan(env.sim, scenario.problem)
+    require_solved(found, env.episode.scene)
+    return list(dict.fromkeys(step.skill for step in steps_of(found.steps, rules)))
+
+
+def spoken_sources(found: dict[str, Source]) -> str:
+    """`pick, place: expert   navigate: outputs/...`."""
+    by_source: dict[str, list[str]] = {}
+    for skill, source in found.items():
+        by_source.setdefault(source.checkpoint or source.kind, []).append(skill)
+    if len(by_source) == 1:
+        return f"all skills: {next(iter(by_source))}"
+    return "   ".join(f"{', '.join(skills)}: {source}" for source, skills in by_source.items())
