@@ -139,3 +139,29 @@ def test_unknown_kind_and_negative_index_are_the_users_mistake():
         generate_episode("juggle", "train", 0)
     with pytest.raises(UserError, match="numbered from 0"):
         generate_episode("pick", "train", -1)
+
+
+def test_what_is_moved_is_where_the_arm_gets_in_time():
+    from rearrange import episode_generator as made
+    from rearrange.compiled_home import scene_layout
+    from rearrange.geometry import to_frame
+    from rearrange.objects import OBJECTS
+
+    for split in ("train", "val", "test"):
+        for index in range(150):
+            episode = made.generate_episode("pick", split, index)
+            layout = scene_layout(episode.scene)
+            bodies = {body.name: body for body in layout.bodies}
+            model = OBJECTS[episode.objects[0]]
+            ends = ((episode.target_receptacles[0], episode.start_poses[0]), (episode.goal_receptacles[0], episode.targets[0]))
+            for name, pose in ends:
+                receptacle = layout.receptacle(name)
+                height_m = pose[2] - model.half_height_m
+                low = receptacle.kind in ("shelf", "fridge") and receptacle.clearance_m < made.LOW_CLEARANCE_M
+                assert not (low and (height_m < made.LOW_BOARD_M or 2 * model.half_height_m > made.UNDER_BOARD_HEIGHT_M))
+                assert receptacle.kind != "drawer" or height_m > 0.4
+                assert receptacle.kind != "chair" or model.radius_m <= made.CHAIR_RADIUS_M
+                if receptacle.kind == "fridge":
+                    _, y = to_frame(pose[0], pose[1], (*receptacle.center_m[:2], receptacle.yaw_rad))
+                    hinge = bodies["fridge_door"].hinge_sign
+                    assert receptacle.half_extents_m[1] - hinge * y > made.BESIDE_DOOR_M - 1e-6

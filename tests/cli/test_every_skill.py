@@ -1,0 +1,68 @@
+"""`skill=all`: every skill once, checked before the first starts, and one table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rearrange import every_skill, keys
+from rearrange.errors import UserError
+
+FIGURES = {"success": 0.5, "success_interval_95": [0.1, 0.9], "episodes": 2, "mean_steps": 81.5, "failures": {"time_limit": 0.5}}
+
+
+def worker(code_of: dict[str, int], seen: list[list[str]]):
+    """Stands in for a process: writes what an evaluation leaves, and ends with the given status."""
+
+    def launch(words: list[str]) -> int:
+        from rearrange.run_directory import folder_of
+        from rearrange.settings import compose
+
+        seen.append(words)
+        config = compose(words[0], words[1:]).config
+        code = code_of.get(config.skill.name, 0)
+        if code == 0:
+            path = folder_of(config, "eval") / config.name
+            path.mkdir(parents=True)
+            (path / "metrics.json").write_text(json.dumps(FIGURES))
+        return code
+
+    return launch
+
+
+def test_every_skill_is_run_and_stands_in_the_table(tmp_path, capsys):
+    seen: list[list[str]] = []
+    code = every_skill.run("eval", ["skill=all", "agent=expert", f"output={tmp_path}", "name=x", "episodes=2"], worker({}, seen))
+    skills = keys.choices("skill")
+    assert code == 0 and [words[1] for words in seen] == [f"skill={name}" for name in skills]
+    assert all(words[0] == "eval" and {"agent=expert", "episodes=2", "name=x"} <= set(words) for words in seen)
+    lines = capsys.readouterr().out.splitlines()
+    for name in skills:
+        row = next(line for line in lines if line.startswith(name + " "))
+        assert "50.0%" in row and "10.0% .. 90.0%" in row and "time_limit 50.0%" in row and " 82 " in row + " "
+    assert set(json.loads((tmp_path / "eval/all/x.json").read_text())) == set(skills)
+
+
+def test_one_that_fails_does_not_stop_the_others_and_ctrl_c_does(tmp_path, capsys):
+    seen: list[list[str]] = []
+    words = ["skill=all", f"output={tmp_path}", "name=x"]
+    assert every_skill.run("eval", words, worker({"pick": 1}, seen)) == 1
+    assert len(seen) == len(keys.choices("skill")) and "failed: see above" in capsys.readouterr().out
+    seen.clear()
+    words[2] = "name=y"
+    first = keys.choices("skill")[0]
+    assert every_skill.run("eval", words, worker({first: 130}, seen)) == 130
+    assert len(seen) == 1 and "not started" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command, words, message", [
+    ("train", ["skill=all"], "train takes one skill"),
+    ("eval", ["skill=all", "agent=expret"], "Did you mean expert"),
+    ("eval", ["skill=all", "name=-"], "name=-"),
+])
+def test_mistakes_are_told_before_anything_starts(tmp_path, command, words, message):
+    seen: list[list[str]] = []
+    with pytest.raises(UserError, match=message):
+        every_skill.run(command, [*words, f"output={tmp_path}"], worker({}, seen))
+    assert not seen and not list(tmp_path.iterdir())
