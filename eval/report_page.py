@@ -1,4 +1,4 @@
-"""`rearrange report`: evaluations and training runs as one HTML page that needs no server, no network and no other file.
+"""`rearrange report`: evaluations and training runs as one HTML page that needs no server, network or other file.
 
 Everything stands in the page: style, script, pictures (SVG), videos (mp4 as base64), the table of episodes (JSON). Its
 security policy forbids it to load anything.
@@ -16,12 +16,15 @@ from typing import Any
 
 from eval import report_page_episodes as episode_parts
 from eval import report_page_sections as sections
-from eval.report_page_runs import Evaluation, Found, Training, labels, newest, read, read_all
+from eval.report_page_names import labels
+from eval.report_page_runs import Evaluation, Found, Training, newest, read, read_all
 from rearrange.errors import UserError
 
-MARK = '<meta name="generator" content="rearrange report">'  # in the first lines of every report; others are not overwritten
-POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; media-src data: blob:; "
-          "connect-src data: blob:")
+MARK = '<meta name="generator" content="rearrange report">'  # of a report; other files are not overwritten
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; media-src data: blob:; "
+    "connect-src data: blob:"
+)
 HERE = Path(__file__).resolve().parent
 
 
@@ -56,7 +59,9 @@ def make(runs: list[str] | None, out: Path, output: Path, title: str | None, vid
         raise UserError(f"cannot write to {out}: {error.strerror}. Choose another place with out=.") from error
     finally:
         partial.unlink(missing_ok=True)
-    return Made(out, tuple(run.about.path for run in found), len(episodes.rows), len(episodes.videos), len(episodes.left_out))
+    return Made(
+        out, tuple(run.about.path for run in found), len(episodes.rows), len(episodes.videos), len(episodes.left_out)
+    )
 
 
 def check_place(out: Path) -> None:
@@ -73,7 +78,9 @@ def check_place(out: Path) -> None:
         raise UserError(f"{out} exists already and is not a report of rearrange. Choose another place with out=.")
 
 
-def page(title: str, evaluations: list[Evaluation], trainings: list[Training], episodes: episode_parts.Episodes) -> Iterator[str]:
+def page(
+    title: str, evaluations: list[Evaluation], trainings: list[Training], episodes: episode_parts.Episodes
+) -> Iterator[str]:
     """The text of the page, in pieces."""
     parts = {
         "scenarios": sections.scenarios([run for run in evaluations if run.is_scenario]),
@@ -85,10 +92,13 @@ def page(title: str, evaluations: list[Evaluation], trainings: list[Training], e
     links = [name for name, text in parts.items() if text]
     links += ["videos"] * bool(episodes.videos) + ["episodes"] * bool(table) + ["settings"]
     menu = "".join(f'<a href="#{name}">{name.capitalize()}</a>' for name in links)
-    yield (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{MARK}\n'
-           f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-           '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">\n'
-           f"<title>{escape(title)}</title>\n<style>\n{_file('report_page.css')}</style></head>\n<body>")
+    yield (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{MARK}\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{_file('report_page.css')}</style></head>\n<body>"
+    )
     yield f"<header><h1>{escape(title)}</h1><p>{_summary(evaluations, trainings)}</p><nav>{menu}</nav></header>\n<main>"
     yield from parts.values()
     yield from episode_parts.videos_section(episodes)
@@ -96,8 +106,11 @@ def page(title: str, evaluations: list[Evaluation], trainings: list[Training], e
     yield f"{episode_parts.data(episodes)}\n<script>\n{_file('report_page.js')}</script>\n</body></html>\n"
 
 
-DIALOG = ('<dialog id="episode" aria-labelledby="episode-title"><form method="dialog"><h2 id="episode-title"></h2>'
-          '<button aria-label="Close">&times;</button></form><div id="episode-video"></div><dl id="episode-facts"></dl></dialog>\n')
+DIALOG = (
+    '<dialog id="episode" aria-labelledby="episode-title"><form method="dialog"><h2 id="episode-title"></h2>'
+    '<button aria-label="Close">&times;</button></form><div id="episode-video"></div>'
+    '<dl id="episode-facts"></dl></dialog>\n'
+)
 
 
 def _file(name: str) -> str:
@@ -106,9 +119,11 @@ def _file(name: str) -> str:
 
 def _names(evaluations: list[Evaluation]) -> list[str]:
     """A name for each evaluation that no other has: what, and what tells it from the others of the same."""
-    names = {id(run): f"{run.what.replace('_', ' ')}: {label}"
-             for runs in sections.grouped(evaluations, lambda run: run.what).values()
-             for run, label in zip(runs, labels(runs), strict=True)}
+    names = {
+        id(run): f"{run.what.replace('_', ' ')}: {label}"
+        for runs in sections.grouped(evaluations, lambda run: run.what).values()
+        for run, label in zip(runs, labels(runs), strict=True)
+    }
     return [names[id(run)] for run in evaluations]
 
 

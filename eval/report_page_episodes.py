@@ -71,10 +71,18 @@ def _in_turn(lists: list[list[Video]]) -> Iterator[Video]:
 def data(episodes: Episodes) -> str:
     """The rows as JSON that can stand inside a script element."""
     content: dict[str, Any] = {
-        "columns": episodes.columns, "first": [c for c in FIRST_COLUMNS if c in episodes.columns], "runs": episodes.runs,
-        "rows": episodes.rows, "videos": {str(v.row): i for i, v in enumerate(episodes.videos) if v.row is not None},
+        "columns": episodes.columns,
+        "first": [c for c in FIRST_COLUMNS if c in episodes.columns],
+        "runs": episodes.runs,
+        "rows": episodes.rows,
+        "videos": {str(v.row): i for i, v in enumerate(episodes.videos) if v.row is not None},
     }
-    text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    text = (
+        json.dumps(content, separators=(",", ":"))
+        .replace("<", "\\u003c")
+        .replace("\u2028", "\\u2028")
+        .replace("\u2029", "\\u2029")
+    )
     return f'<script type="application/json" id="episode-data">{text}</script>'
 
 
@@ -95,7 +103,8 @@ def videos_section(episodes: Episodes) -> Iterator[str]:
 def _figure(number: int, video: Video, episodes: Episodes) -> Iterator[str]:
     poster = poster_of(video.file)
     still = f' poster="data:image/jpeg;base64,{_base64(poster)}"' if poster else ""
-    yield f'<figure class="video" id="video-{number}"><video controls preload="none" playsinline{still} src="data:video/mp4;base64,'
+    yield f'<figure class="video" id="video-{number}"><video controls preload="none" playsinline{still} '
+    yield 'src="data:video/mp4;base64,'
     yield _base64(video.file.read_bytes())
     yield '"></video>'
     caption = f"{escape(episodes.runs[video.run])}<br>"
@@ -119,9 +128,27 @@ def poster_of(file: Path) -> bytes:
         frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(file))
         start = ["-ss", f"{seconds / 3:.2f}"] if frames > 3 else []
         done = subprocess.run(
-            [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *start, "-i", str(file), "-frames:v", "1", "-vf",
-             f"scale='min({POSTER_WIDTH_PX},iw)':-2", "-q:v", "5", "-f", "image2pipe", "-c:v", "mjpeg", "-"],
-            capture_output=True, timeout=60,
+            [
+                imageio_ffmpeg.get_ffmpeg_exe(),
+                "-v",
+                "error",
+                *start,
+                "-i",
+                str(file),
+                "-frames:v",
+                "1",
+                "-vf",
+                f"scale='min({POSTER_WIDTH_PX},iw)':-2",
+                "-q:v",
+                "5",
+                "-f",
+                "image2pipe",
+                "-c:v",
+                "mjpeg",
+                "-",
+            ],
+            capture_output=True,
+            timeout=60,
         )
     except (OSError, RuntimeError, subprocess.TimeoutExpired):
         return b""
@@ -141,18 +168,24 @@ def table_section(episodes: Episodes) -> str:
     ends = sorted(_values(episodes, "ended_in"))
     filters = (
         '<form id="filters" role="search" aria-label="Filter episodes">'
-        '<label>Search <input type="search" id="filter-text" placeholder="scene, episode, reason" autocomplete="off"></label>'
+        '<label>Search <input type="search" id="filter-text" placeholder="scene, episode, reason" autocomplete="off">'
+        "</label>"
         f'<label>Evaluation <select id="filter-run"><option value="">all</option>{runs}</select></label>'
         '<label>Outcome <select id="filter-success"><option value="">all</option><option value="1">success</option>'
         '<option value="0">failure</option></select></label>'
-        + _choice("filter-reason", "Reason", reasons) + _choice("filter-ended_in", "Ended in", ends)
+        + _choice("filter-reason", "Reason", reasons)
+        + _choice("filter-ended_in", "Ended in", ends)
         + '<label class="check"><input type="checkbox" id="filter-video"> with video</label>'
         '<label class="check"><input type="checkbox" id="all-columns"> all columns</label>'
         '<button type="reset">Clear</button></form>'
     )
-    body = (filters + '<p id="episode-count" class="faint" aria-live="polite"></p><div class="scroll"><table id="episode-table" '
-            'class="numbers"><thead></thead><tbody></tbody></table></div><button type="button" id="more" hidden>Show more</button>'
-            "<noscript><p>The table of episodes needs JavaScript.</p></noscript>")
+    body = (
+        filters
+        + '<p id="episode-count" class="faint" aria-live="polite"></p><div class="scroll"><table id="episode-table" '
+        'class="numbers"><thead></thead><tbody></tbody></table></div>'
+        '<button type="button" id="more" hidden>Show more</button>'
+        "<noscript><p>The table of episodes needs JavaScript.</p></noscript>"
+    )
     return section("episodes", "Episodes", body)
 
 

@@ -10,14 +10,12 @@ import json
 import math
 import shlex
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rearrange.errors import UserError
 
-LATEST = "latest"  # the link beside the runs; never a run of its own
 OWN_KEYS = {"name", "output", "resume", "seed", "logger"}  # settings that do not make two runs different experiments
 
 
@@ -85,13 +83,13 @@ def read_all(paths: list[str]) -> list[Found]:
 
 
 def runs_below(path: Path) -> list[Path]:
-    """Directories of evaluations and training runs with figures, at any depth, oldest first; `latest` links count once."""
+    """Directories of evaluations and training runs with figures, at any depth, oldest first; links are left out."""
     files = [file for name in ("metrics.json", "metrics.csv") for file in path.rglob(name)]
     return sorted({f.parent for f in files if not f.parent.is_symlink() and _kind(f.parent)}, key=_age)
 
 
 def newest(output: Path) -> list[Path]:
-    """The newest evaluation of each skill or scenario and agent; of each skill the newest training run and its other seeds."""
+    """Of each skill or scenario and agent the newest evaluation, of each skill the newest training with its seeds."""
     chosen: dict[tuple[str, str], Path] = {}
     for path in (path for path in runs_below(output / "eval") if _kind(path) == "eval"):
         chosen[path.parent.name, str(_json(path / "metrics.json").get("agent"))] = path  # oldest first: newer wins
@@ -106,8 +104,7 @@ def newest(output: Path) -> list[Path]:
 
 
 def _experiment(path: Path) -> tuple[tuple[str, str], ...]:
-    """The settings of a training run that make it another experiment; its seed is none."""
-    return _telling(_parsed(_text(path / "config.yaml")))
+    return telling(parsed(_text(path / "config.yaml")))
 
 
 def read(path: Path) -> Found:
@@ -126,7 +123,7 @@ def _nothing_in(path: Path) -> str:
     if (path / "config.yaml").exists():
         return f"{path} has no figures yet: neither metrics.json nor metrics.csv. Let its command finish, or repeat it."
     return (
-        f"{path} is not a run: it holds neither the metrics.json of an evaluation nor the metrics.csv of a training run, "
+        f"{path} is not a run: it holds neither metrics.json of an evaluation nor metrics.csv of a training run, "
         f"nor does a directory below it."
     )
 
@@ -143,8 +140,8 @@ def _evaluation(path: Path) -> Evaluation:
     n, success = figures.get("episodes"), figures.get("success")
     if not what or not isinstance(n, int) or n < 1 or not _is_share(success):
         raise UserError(
-            f"{path / 'metrics.json'} is not that of an evaluation: it must hold skill or scenario, episodes (at least 1) "
-            f"and success (0 to 1). Repeat rearrange eval."
+            f"{path / 'metrics.json'} is not that of an evaluation: it must hold skill or scenario, "
+            f"episodes (at least 1) and success (0 to 1). Repeat rearrange eval."
         )
     columns, episodes = _episodes(path / "episodes.csv")
     videos = {file.name: file for file in sorted((path / "videos").glob("*.mp4")) if not file.name.startswith(".")}
@@ -177,7 +174,7 @@ def _training(path: Path) -> Training:
     if not rows:
         raise UserError(f"{file} holds no row with a step. Let the training run log something, or leave it out.")
     about = _about(path, "train")
-    config = _parsed(about.settings)
+    config = parsed(about.settings)
     skill = config.get("skill")
     name = skill.get("name") if isinstance(skill, dict) else None
     return Training(about, str(name or path.resolve().parent.name), config, tuple(rows))
@@ -197,7 +194,7 @@ def _numbers(row: dict[str, Any]) -> dict[str, float]:
 
 
 def _about(path: Path, command: str) -> About:
-    typed = _parsed(_text(path / "overrides.yaml"))
+    typed = parsed(_text(path / "overrides.yaml"))
     words = [str(word) for word in typed] if isinstance(typed, list) else []
     git = _text(path / "git.txt").split()
     status = _json(path / "status.json") if (path / "status.json").exists() else {}
@@ -224,7 +221,7 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
     """YAML as plain values; an empty mapping where it is none, since a report can do without."""
     import yaml
 
@@ -248,59 +245,21 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def labels(runs: Iterable[Found]) -> list[str]:
-    """A short name for each of some runs of one thing: the agent, and the fewest settings that tell it from the others."""
-    runs = list(runs)
-    facts = [_facts(run) for run in runs]
-    shown = ["agent"] if all(isinstance(run, Evaluation) for run in runs) else []
-    for key in dict.fromkeys(key for fact in facts for key in fact):
-        if _different(facts, [*shown, key]) > _different(facts, shown):
-            shown.append(key)
-    return [_label(fact, shown) or run.about.name for fact, run in zip(facts, runs, strict=True)]
-
-
-def _different(facts: list[dict[str, str]], keys: list[str]) -> int:
-    """How many runs can be told apart by some facts."""
-    return len({tuple(fact.get(key) for key in keys) for fact in facts})
-
-
-def _label(fact: dict[str, str], shown: list[str]) -> str:
-    plain = ("agent", "split", "actions", "checkpoint", "run")
-    return ", ".join(fact[k] if k in plain else f"{k.split('.')[-1]} {fact[k]}" for k in shown if fact.get(k) not in (None, ""))
-
-
-def _facts(run: Found) -> dict[str, str]:
-    """What may tell a run from others, most telling first."""
-    if isinstance(run, Training):
-        typed = {key: value for key, value in run.about.typed if key.split(".")[0] not in {*OWN_KEYS, "steps"}}
-        return {**typed, **dict(same_settings(run)), "seed": str(run.config.get("seed")), "run": run.about.name}
-    figures = run.figures
-    config = _parsed(run.about.settings)
-    kept = {key: value for key, value in _leaves(config) if key.split(".")[0] in ("skill", "skills", "planner")}
-    checkpoint = figures.get("checkpoint")
-    parents = Path(checkpoint).parts if isinstance(checkpoint, str) else ()
-    source = next((part for part in reversed(parents) if part != "checkpoints" and not part.endswith(".pt")), "")
-    mean = "mean actions" if figures.get("deterministic") else ""
-    return {
-        "agent": run.agent, "split": str(figures.get("split") or ""), "actions": mean, **kept,
-        "checkpoint": source, "seed": str(figures.get("seed")), "run": run.about.name,
-    }
-
-
-def _leaves(config: Any, prefix: str = "") -> list[tuple[str, str]]:
+def leaves(config: Any, prefix: str = "") -> list[tuple[str, str]]:
     """(dotted key, value as text) of all settings."""
     if not isinstance(config, dict):
         return []
     found: list[tuple[str, str]] = []
     for key, value in config.items():
-        found += _leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", str(value))]
+        found += leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", str(value))]
     return found
 
 
 def same_settings(run: Training) -> tuple[tuple[str, str], ...]:
     """Equal for training runs that differ in their seed and name only."""
-    return _telling(run.config)
+    return telling(run.config)
 
 
-def _telling(config: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((key, value) for key, value in _leaves(config) if key.split(".")[0] not in OWN_KEYS)
+def telling(config: Any) -> tuple[tuple[str, str], ...]:
+    """The settings that make a run another experiment; its seed and name do not."""
+    return tuple((key, value) for key, value in leaves(config) if key.split(".")[0] not in OWN_KEYS)

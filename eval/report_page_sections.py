@@ -1,4 +1,4 @@
-"""The sections of the page: overview, scenarios, skills, training, settings. Each is a function from runs to HTML text."""
+"""The sections of the page: scenarios, skills, training, settings. Each is a function from runs to HTML text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 
 from eval.intervals import wilson
-from eval.report_page_runs import Evaluation, Training, labels, same_settings
+from eval.report_page_names import labels
+from eval.report_page_runs import Evaluation, Training, same_settings
 from eval.report_page_svg import Curve, Shares, curves, intervals, short_number, swatch
 
-CURVES = (("episode/success", "success", True), ("episode/return", "return", False), ("steps_per_s", "steps per second", False))
+CURVES = (
+    ("episode/success", "success", True),
+    ("episode/return", "return", False),
+    ("steps_per_s", "steps per second", False),
+)
 WIDE_PX, NARROW_PX = 860, 360  # of a plot of interactions: the style sheet shows the one that fits
 
 
@@ -52,15 +57,20 @@ def table(head: list[str], rows: list[list[str]], style: str = "") -> str:
     """A table of HTML cells; the first column is a heading of its row."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     body = "".join(
-        "<tr>" + f'<th scope="row">{row[0]}</th>' + "".join(f"<td>{cell}</td>" for cell in row[1:]) + "</tr>" for row in rows
+        "<tr>" + f'<th scope="row">{row[0]}</th>' + "".join(f"<td>{cell}</td>" for cell in row[1:]) + "</tr>"
+        for row in rows
     )
-    return f'<div class="scroll"><table class="{style}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="scroll"><table class="{style}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def bar(value: float, low: float | None = None, high: float | None = None, kind: str = "") -> str:
     """A horizontal bar of a share, with its interval as a whisker."""
     whisker = "" if low is None else f'<i style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%"></i>'
-    return f'<span class="bar {kind}" aria-hidden="true"><b style="width:{100 * min(value, 1):.2f}%"></b>{whisker}</span>'
+    return (
+        f'<span class="bar {kind}" aria-hidden="true"><b style="width:{100 * min(value, 1):.2f}%"></b>{whisker}</span>'
+    )
 
 
 def success_row(run: Evaluation, label: str) -> list[str]:
@@ -68,9 +78,14 @@ def success_row(run: Evaluation, label: str) -> list[str]:
     figures = run.figures
     low, high = interval_of(figures, figures["success"], figures.get("success_interval_95"))
     steps = figures.get("mean_steps")
-    return [named(run, label), bar(figures["success"], low, high), f"<strong>{share(figures['success'])}</strong>",
-            f"{share(low)} to {share(high)}", f"{steps:.0f}" if isinstance(steps, int | float) else "",
-            escape(str(figures.get("split") or ""))]
+    return [
+        named(run, label),
+        bar(figures["success"], low, high),
+        f"<strong>{share(figures['success'])}</strong>",
+        f"{share(low)} to {share(high)}",
+        f"{steps:.0f}" if isinstance(steps, int | float) else "",
+        escape(str(figures.get("split") or "")),
+    ]
 
 
 SUCCESS_HEAD = ["", "", "success", "95 % interval", "mean steps", "homes"]
@@ -82,7 +97,7 @@ def named(run: Evaluation, label: str) -> str:
 
 
 def scenarios(found: list[Evaluation]) -> str:
-    """For each scenario: success after each interaction as in Figure 6, the same as a table, and where episodes ended."""
+    """For each scenario: success after each interaction as in Figure 6, as a table too, and where episodes ended."""
     styles: dict[str, int] = {}
     parts = []
     for name, runs in grouped(found, lambda run: run.what).items():
@@ -93,9 +108,13 @@ def scenarios(found: list[Evaluation]) -> str:
         parts.append(_interactions(runs, names, styles))
         parts.append(_full_task(runs, names))
         parts.append(_endings(runs, names) + "</article>")
-    return section("scenarios", "Scenarios", "".join(parts),
-                   "Share of episodes that succeeded up to each interaction: earlier objects must stand at their goals too. "
-                   "Whiskers are 95 % intervals.")
+    return section(
+        "scenarios",
+        "Scenarios",
+        "".join(parts),
+        "Share of episodes that succeeded up to each interaction: earlier objects must stand at their goals too. "
+        "Whiskers are 95 % intervals.",
+    )
 
 
 def _interactions(runs: list[Evaluation], names: list[str], styles: dict[str, int]) -> str:
@@ -137,18 +156,35 @@ def _full_task(runs: list[Evaluation], names: list[str]) -> str:
         row = success_row(run, label)
         near_text = share(near) if isinstance(near, int | float) else ""
         rows.append([*row[:4], near_text, row[4], f"{seconds:.0f}" if isinstance(seconds, int | float) else "", row[5]])
-    head = ["whole task", "", "success (0.30 m)", "95 % interval", "success (0.15 m)", "mean steps", "simulated s", "homes"]
+    head = [
+        "whole task",
+        "",
+        "success (0.30 m)",
+        "95 % interval",
+        "success (0.15 m)",
+        "mean steps",
+        "simulated s",
+        "homes",
+    ]
     return table(head, rows, "numbers bars")
 
 
 def _endings(runs: list[Evaluation], names: list[str]) -> str:
     """Where (skill) and why (reason) episodes ended, most frequent first, side by side for the agents."""
     columns = [run.figures.get("ends") or run.figures.get("failures") or {} for run in runs]
-    reasons = sorted({key for ends in columns for key in ends}, key=lambda key: (-max(e.get(key, 0) for e in columns), key))
+    reasons = sorted(
+        {key for ends in columns for key in ends}, key=lambda key: (-max(e.get(key, 0) for e in columns), key)
+    )
     if not reasons:
         return ""
     rows = [
-        [words(reason), *(f"{bar(ends[reason], kind='quiet')} {share(ends[reason])}" if ends.get(reason) else "" for ends in columns)]
+        [
+            words(reason),
+            *(
+                f"{bar(ends[reason], kind='quiet')} {share(ends[reason])}" if ends.get(reason) else ""
+                for ends in columns
+            ),
+        ]
         for reason in reasons
     ]
     return table(["why episodes ended", *map(escape, names)], rows, "numbers endings")
@@ -176,10 +212,15 @@ def training(found: list[Training]) -> str:
             for style, (label, group) in enumerate(zip(names, groups, strict=True))
         )
         plots = "".join(_plot(groups, names, key, title, shares) for key, title, shares in CURVES)
-        parts.append(f'<article class="training" id="training-{escape(name)}"><h3>{words(name)}</h3>'
-                     f'<ul class="legend">{legend}</ul><div class="plots">{plots}</div></article>')
-    note = ("Success and return are means of the episodes of a time window during training, with sampled actions, on the training "
-            "homes. Thin lines are runs with the same settings, such as other seeds; the thick line is their mean.")
+        parts.append(
+            f'<article class="training" id="training-{escape(name)}"><h3>{words(name)}</h3>'
+            f'<ul class="legend">{legend}</ul><div class="plots">{plots}</div></article>'
+        )
+    note = (
+        "Success and return are means of the episodes of a time window during training, with sampled actions, "
+        "on the training homes. Thin lines are runs with the same settings, such as other seeds; the thick line is their "
+        "mean."
+    )
     return section("training", "Training", "".join(parts), note)
 
 
@@ -190,7 +231,9 @@ def _runs(group: list[Training]) -> str:
 def _last(group: list[Training]) -> str:
     """The end of the runs: steps, and success where it was measured."""
     steps = max(run.rows[-1]["step"] for run in group)
-    ends = [next((row["episode/success"] for row in reversed(run.rows) if "episode/success" in row), None) for run in group]
+    ends = [
+        next((row["episode/success"] for row in reversed(run.rows) if "episode/success" in row), None) for run in group
+    ]
     ends = [end for end in ends if end is not None]
     success = f", success {share(float(np.mean(ends)))}" if ends else ""
     return f'<span class="faint">{short_number(steps)} steps{success}</span>'
@@ -202,8 +245,10 @@ def _plot(groups: list[list[Training]], names: list[str], key: str, title: str, 
         lines = [tuple((row["step"], row[key]) for row in run.rows if key in row) for run in group]
         lines = [line for line in lines if line]
         if len(lines) > 1:
-            drawn += [Curve(f"{label}, seed {run.config.get('seed')}", style, line, True)
-                      for run, line in zip(group, lines, strict=False)]
+            drawn += [
+                Curve(f"{label}, seed {run.config.get('seed')}", style, line, True)
+                for run, line in zip(group, lines, strict=False)
+            ]
             lines = [mean_curve(lines)]
         drawn += [Curve(label, style, line) for line in lines if line]
     return f"<figure>{curves(drawn, title, shares=shares)}</figure>" if drawn else ""
@@ -228,8 +273,11 @@ def settings(found: list[Evaluation | Training]) -> str:
         facts = [code + (" with changes" if about.changed else ""), escape(about.status), escape(about.ended)]
         folded = "".join(
             f"<details><summary>{title}</summary><pre>{escape(text)}</pre></details>"
-            for title, text in (("all settings", about.settings), ("plan", about.plan)) if text.strip()
+            for title, text in (("all settings", about.settings), ("plan", about.plan))
+            if text.strip()
         )
-        parts.append(f'<article class="run"><h3>{escape(str(about.path))}</h3><pre class="command">{escape(about.command)}</pre>'
-                     f'<p class="faint">{" &middot; ".join(fact for fact in facts if fact)}</p>{folded}</article>')
+        parts.append(
+            f'<article class="run"><h3>{escape(str(about.path))}</h3><pre class="command">{escape(about.command)}</pre>'
+            f'<p class="faint">{" &middot; ".join(fact for fact in facts if fact)}</p>{folded}</article>'
+        )
     return section("settings", "How it was made", "".join(parts))

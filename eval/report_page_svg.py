@@ -56,7 +56,7 @@ class Plane:
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Round numbers (1, 2 or 5 times a power of ten apart), the first at or below `low`, the last at or above `high`."""
+    """Round numbers (1, 2 or 5 times a power of ten apart), from at or below `low` to at or above `high`."""
     span = (high - low) or abs(high) or 1.0
     raw = span / max(count - 1, 1)
     power = 10.0 ** math.floor(math.log10(raw))
@@ -82,7 +82,11 @@ def curves(found: list[Curve], y_label: str, *, shares: bool = False, width: int
     """Curves over steps; `shares` for an axis from 0 to 100 %."""
     points = [point for curve in found for point in curve.points]
     y_text = percent if shares else short_number
-    ys = [0.0, 0.25, 0.5, 0.75, 1.0] if shares else nice_ticks(min(0.0, *(y for _, y in points)), max(y for _, y in points))
+    ys = (
+        [0.0, 0.25, 0.5, 0.75, 1.0]
+        if shares
+        else nice_ticks(min(0.0, *(y for _, y in points)), max(y for _, y in points))
+    )
     last = max(x for x, _ in points) or 1.0
     xs = [x for x in nice_ticks(0.0, last, 4) if x <= last * 1.001]
     margin = 12 + 7 * max(len(y_text(y)) for y in ys)
@@ -93,7 +97,9 @@ def curves(found: list[Curve], y_label: str, *, shares: bool = False, width: int
         end_x, end_y = curve.points[-1]
         title = f"<title>{escape(curve.label)}: {y_text(round(end_y, 4))} at {short_number(end_x)} steps</title>"
         kind = "line faint" if curve.faint else "line"
-        parts.append(f'<g class="{_class(curve.style)}"><path class="{kind}"{_dash(curve.style)} d="{path}">{title}</path>')
+        parts.append(
+            f'<g class="{_class(curve.style)}"><path class="{kind}"{_dash(curve.style)} d="{path}">{title}</path>'
+        )
         if not curve.faint:
             parts.append(_marker(plane.x(end_x), plane.y(end_y), curve.style, title))
         parts.append("</g>")
@@ -135,7 +141,8 @@ def _series(series: Shares, places: list[str], plane: Plane, shift: float) -> st
         share, low, high = value
         title = f"<title>{escape(series.label)}, {escape(place)}: {share:.1%} ({low:.1%} to {high:.1%})</title>"
         y_low, y_high = plane.y(low), plane.y(high)
-        parts.append(f'<path class="whisker" d="M{x:.1f} {y_low:.1f}V{y_high:.1f}M{x - 3:.1f} {y_low:.1f}h6M{x - 3:.1f} {y_high:.1f}h6"/>')
+        ends = "".join(f"M{x - 3:.1f} {y:.1f}h6" for y in (y_low, y_high))
+        parts.append(f'<path class="whisker" d="M{x:.1f} {y_low:.1f}V{y_high:.1f}{ends}"/>')
         parts.append(_marker(x, plane.y(share), series.style, title))
     return "".join(parts) + "</g>"
 
@@ -143,7 +150,8 @@ def _series(series: Shares, places: list[str], plane: Plane, shift: float) -> st
 def swatch(style: int) -> str:
     """The line and the marker of a series, for a legend."""
     line = f'<path class="line"{_dash(style)} d="M1 7H33"/>'
-    return f'<svg class="swatch {_class(style)}" viewBox="0 0 34 14" width="34" height="14" aria-hidden="true">{line}{_marker(17, 7, style)}</svg>'
+    size = 'viewBox="0 0 34 14" width="34" height="14" aria-hidden="true"'
+    return f'<svg class="swatch {_class(style)}" {size}>{line}{_marker(17, 7, style)}</svg>'
 
 
 def thinned(points: tuple[tuple[float, float], ...], most: int = 400) -> list[tuple[float, float]]:
@@ -202,5 +210,7 @@ def _x_numbers(plane: Plane, xs: list[float]) -> list[str]:
 
 
 def _svg(width: int, height: int, label: str, parts: list[str]) -> str:
-    return (f'<svg class="plot" viewBox="0 0 {width} {height:.0f}" role="img" aria-label="{escape(label)}" '
-            f'font-size="{FONT_PX}">{"".join(parts)}</svg>')
+    return (
+        f'<svg class="plot" viewBox="0 0 {width} {height:.0f}" role="img" aria-label="{escape(label)}" '
+        f'font-size="{FONT_PX}">{"".join(parts)}</svg>'
+    )

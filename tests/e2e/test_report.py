@@ -14,8 +14,18 @@ from tests.eval.browser import browser, missing
 @pytest.fixture(scope="module")
 def reported(trained):
     """Two episodes of the trained policy, one of them recorded, and the report of both runs, made by default."""
-    succeed(trained.home, "eval", "skill=pick", "checkpoint=outputs/train/pick/tiny", "episodes=2", "video=1", "name=for_report",
-            "skill.max_steps=20", "sim.num_layouts=4", "workers=1")
+    succeed(
+        trained.home,
+        "eval",
+        "skill=pick",
+        "checkpoint=outputs/train/pick/tiny",
+        "episodes=2",
+        "video=1",
+        "name=for_report",
+        "skill.max_steps=20",
+        "sim.num_layouts=4",
+        "workers=1",
+    )
     out = succeed(trained.home, "report")
     return trained, out, trained.home / "outputs/report.html"
 
@@ -47,5 +57,9 @@ def test_the_page_opens(reported):
 
 def test_a_typo_writes_nothing(trained):
     done = rearrange(trained.home, "report", "outputs/train/pick/tinny", "out=typo.html")
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "outputs/train/pick/tinny does not exist" in done.stderr
+    assert (
+        done.returncode == 2
+        and done.stderr.count("\n") == 1
+        and "outputs/train/pick/tinny does not exist" in done.stderr
+    )
     assert not (trained.home / "typo.html").exists()

@@ -48,7 +48,9 @@ def missing() -> str | None:
     if importlib.util.find_spec("PySide6") is None:
         return "there is no browser: neither PySide6 (pip install -e '.[test]') nor Chromium is installed"
     tried = subprocess.run([sys.executable, "-c", "import PySide6.QtWebEngineWidgets"], capture_output=True, text=True)
-    return None if tried.returncode == 0 else f"QtWebEngine cannot be loaded here: {tried.stderr.strip().splitlines()[-1]}"
+    return (
+        None if tried.returncode == 0 else f"QtWebEngine cannot be loaded here: {tried.stderr.strip().splitlines()[-1]}"
+    )
 
 
 def _installed() -> str | None:
@@ -108,7 +110,9 @@ class Page:
         find = f"document.querySelector({json.dumps(selector)})"
         assert self.value(f"{find} !== null"), f"there is no {selector}"
         self.value(f"{find}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
-        x, y = self.value(f"(() => {{ const r = {find}.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()")
+        x, y = self.value(
+            f"(() => {{ const r = {find}.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
+        )
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
@@ -125,14 +129,21 @@ class Page:
     def choose(self, selector: str, option: str) -> None:
         """Take an option of a list by its value, as the keyboard would: the list of options is not part of the page."""
         found = json.dumps(selector)
-        self.value(f"(() => {{ const s = document.querySelector({found}); s.value = {json.dumps(option)}; "
-                   "s.dispatchEvent(new Event('input', {bubbles: true})); })()")
+        self.value(
+            f"(() => {{ const s = document.querySelector({found}); s.value = {json.dumps(option)}; "
+            "s.dispatchEvent(new Event('input', {bubbles: true})); })()"
+        )
 
     def window(self, width: int, height: int, *, dark: bool = False, media: str = "") -> None:
         """Give the window a size in pixels, the reader's wish for dark or light, and a medium, such as print."""
-        self.call("Emulation.setEmulatedMedia", media=media,
-                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.call(
+            "Emulation.setEmulatedMedia",
+            media=media,
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
         self.until(f"innerWidth === {width}")
 
     def look(self) -> bytes:
@@ -148,7 +159,9 @@ def browser() -> Iterator[Page]:
     process = _start()
     try:
         port = _port(process)
-        pages = json.load(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{port}/json"))
+        pages = json.load(
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{port}/json")
+        )
         address = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page")
         with connect(address, max_size=None, proxy=None) as connection:
             yield Page(connection)
@@ -161,8 +174,12 @@ def browser() -> Iterator[Page]:
 def _start() -> subprocess.Popen:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]  # free now; QtWebEngine does not take 0
-    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "QTWEBENGINE_REMOTE_DEBUGGING": f"127.0.0.1:{port}",
-                   "QTWEBENGINE_CHROMIUM_FLAGS": " ".join(FLAGS)}
+    environment = {
+        **os.environ,
+        "QT_QPA_PLATFORM": "offscreen",
+        "QTWEBENGINE_REMOTE_DEBUGGING": f"127.0.0.1:{port}",
+        "QTWEBENGINE_CHROMIUM_FLAGS": " ".join(FLAGS),
+    }
     command = [sys.executable, "-c", QT]
     if importlib.util.find_spec("PySide6") is None:
         command = [_installed(), "--headless=new", f"--remote-debugging-port={port}", *FLAGS, "about:blank"]

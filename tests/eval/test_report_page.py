@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval import report_page
-from eval.report_page_runs import labels, newest, read, read_all
+from eval.report_page_names import labels
+from eval.report_page_runs import newest, read, read_all
 from eval.report_page_sections import mean_curve
 from eval.report_page_svg import Shares, curves, intervals, nice_ticks, short_number, thinned
 from rearrange.cli import main
@@ -97,10 +98,13 @@ def test_videos_are_whole_and_belong_to_their_rows(made, outputs):
     assert len(posters) == 3 and all(poster.startswith(b"\xff\xd8") for poster in posters)
     data = episode_data(text)
     index = data["columns"].index("index") + 1
-    named = {embedded[number]: (data["runs"][int(data["rows"][int(row)][0])], data["rows"][int(row)][index])
-             for row, number in data["videos"].items()}
+    named = {
+        embedded[number]: (data["runs"][int(data["rows"][int(row)][0])], data["rows"][int(row)][index])
+        for row, number in data["videos"].items()
+    }
     assert named == {
-        files["episode_0000_success.mp4"]: ("pick: policy", "0"), files["episode_0033_failure.mp4"]: ("pick: policy", "33"),
+        files["episode_0000_success.mp4"]: ("pick: policy", "0"),
+        files["episode_0033_failure.mp4"]: ("pick: policy", "33"),
         files["first_failure.mp4"]: ("set table: tp_srl_nonav", "0"),
     }
 
@@ -140,7 +144,11 @@ def test_the_plot_of_interactions_shows_the_shares():
     values = tuple((s, max(0, s - 0.07), min(1, s + 0.05)) for s in SHARES["tp_srl"])
     places = ["pick 1", "place 1", "pick 2", "place 2"]
     svg = ElementTree.fromstring(intervals([Shares("a & b", 0, values)], places, "success", width=600))
-    grid = [float(re.match(r"M[\d.]+ ([\d.]+)H", path.get("d"))[1]) for path in svg.iter("path") if path.get("class") == "grid"]
+    grid = [
+        float(re.match(r"M[\d.]+ ([\d.]+)H", path.get("d"))[1])
+        for path in svg.iter("path")
+        if path.get("class") == "grid"
+    ]
     zero, one = max(grid), min(grid)
 
     def as_share(y: float) -> float:
@@ -149,8 +157,14 @@ def test_the_plot_of_interactions_shows_the_shares():
     circles = list(svg.iter("circle"))
     assert [as_share(float(c.get("cy"))) for c in circles] == pytest.approx(SHARES["tp_srl"], abs=2e-3)
     assert [float(c.get("cx")) for c in circles] == sorted(float(c.get("cx")) for c in circles)
-    whiskers = [re.match(r"M[\d.]+ ([\d.]+)V([\d.]+)", p.get("d")).groups() for p in svg.iter("path") if p.get("class") == "whisker"]
-    assert [tuple(as_share(float(y)) for y in ends) for ends in whiskers] == [pytest.approx(v[1:], abs=2e-3) for v in values]
+    whiskers = [
+        re.match(r"M[\d.]+ ([\d.]+)V([\d.]+)", p.get("d")).groups()
+        for p in svg.iter("path")
+        if p.get("class") == "whisker"
+    ]
+    assert [tuple(as_share(float(y)) for y in ends) for ends in whiskers] == [
+        pytest.approx(v[1:], abs=2e-3) for v in values
+    ]
     assert [text.text for text in svg.iter("text")][-4:] == places
 
 
@@ -182,7 +196,10 @@ def test_thinning_keeps_the_peaks_and_the_end(values):
 def test_mean_of_seeds_by_hand():
     """Where both have values, at the steps of either: (2 + 4) / 2, (3 + 4) / 2, (4 + 4) / 2."""
     assert mean_curve([((0.0, 0.0), (2.0, 2.0), (4.0, 4.0)), ((2.0, 4.0), (3.0, 4.0), (9.0, 4.0))]) == (
-        (2.0, 3.0), (3.0, 3.5), (4.0, 4.0))
+        (2.0, 3.0),
+        (3.0, 3.5),
+        (4.0, 4.0),
+    )
 
 
 def test_numbers_are_short():
@@ -194,14 +211,22 @@ def test_training_shows_each_seed_and_their_mean(outputs):
     plots = re.findall(r'<svg class="plot".*?</svg>', page)
     assert len(plots) == 3  # success, return, steps per second
     for plot in plots:
-        lines = [path.get("class") for path in ElementTree.fromstring(plot).iter("path") if "line" in path.get("class", "")]
+        lines = [
+            path.get("class") for path in ElementTree.fromstring(plot).iter("path") if "line" in path.get("class", "")
+        ]
         assert sorted(lines) == ["line", "line faint", "line faint", "line faint"]
     assert "(3 runs)" in page
 
 
 def test_runs_are_told_apart_by_the_fewest_settings(tmp_path):
-    runs = [training(tmp_path / f"train/pick/{name}", seed, top=top) for name, seed, top in (("a", 0, 0.8), ("b", 1, 0.4))]
+    runs = [
+        training(tmp_path / f"train/pick/{name}", seed, top=top) for name, seed, top in (("a", 0, 0.8), ("b", 1, 0.4))
+    ]
     assert labels([read(run) for run in runs]) == ["top 0.8", "top 0.4"]
+    long = training(tmp_path / "train/pick/long", 2)
+    (long / "config.yaml").write_text("steps: 5\npolicy:\n  size: 3\n")
+    (long / "overrides.yaml").write_text("- policy=light\n- steps=5\n- skill=pick\n")
+    assert labels([read(run) for run in (*runs, long)]) == ["top 0.8", "top 0.4", "long"]
     twice = [scenario_evaluation(tmp_path / f"eval/set_table/{name}", "tp_srl", [0.5, 0.5]) for name in ("old", "new")]
     assert labels([read(run) for run in twice]) == ["tp_srl, old", "tp_srl, new"]
     assert labels([read(twice[0])]) == ["tp_srl"]
@@ -261,8 +286,12 @@ def spoiled(tmp_path, monkeypatch) -> Path:
     (tmp_path / "hollow").mkdir()
     (tmp_path / "started").mkdir()
     (tmp_path / "started/config.yaml").write_text("seed: 0\n")
-    for name, text in (("torn", '{"skill": "pick", '), ("listed", "[1, 2]"), ("other", '{"steps_per_s": 3}'),
-                       ("none", '{"skill": "pick", "episodes": 0, "success": 0}')):
+    for name, text in (
+        ("torn", '{"skill": "pick", '),
+        ("listed", "[1, 2]"),
+        ("other", '{"steps_per_s": 3}'),
+        ("none", '{"skill": "pick", "episodes": 0, "success": 0}'),
+    ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "metrics.json").write_text(text)
     (tmp_path / "empty").mkdir()
@@ -270,28 +299,31 @@ def spoiled(tmp_path, monkeypatch) -> Path:
     return run
 
 
-@pytest.mark.parametrize("line, words", [
-    ("report nowhere", ("nowhere does not exist",)),
-    ("report letter.html", ("letter.html is not a directory",)),
-    ("report hollow", ("hollow is not a run", "metrics.json")),
-    ("report started", ("started has no figures yet",)),
-    ("report torn", ("torn/metrics.json cannot be read",)),
-    ("report listed", ("listed/metrics.json cannot be read",)),
-    ("report other", ("other/metrics.json is not that of an evaluation",)),
-    ("report none", ("episodes (at least 1)",)),
-    ("report empty", ("empty/metrics.csv holds no row",)),
-    ("report good nowhere", ("nowhere does not exist",)),
-    ("report", ("no run with figures in outputs/", "rearrange train")),
-    ("report output=elsewhere", ("no run with figures in elsewhere/",)),
-    ("report good out=letter.html", ("letter.html exists already and is not a report", "out=")),
-    ("report good out=hollow", ("hollow", "directory", "out=")),
-    ("report good out=letter.html/r.html", ("cannot write to", "out=")),
-    ("report good ouput=x", ("'output'",)),
-    ("report good video_mb=-1", ("video_mb=-1", "at least 0")),
-    ("report good video_mb=lots", ("video_mb=lots", "a number")),
-    ("report good runs=[good]", ("without runs=",)),
-    ("report --watch", ("--watch",)),
-])
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("report nowhere", ("nowhere does not exist",)),
+        ("report letter.html", ("letter.html is not a directory",)),
+        ("report hollow", ("hollow is not a run", "metrics.json")),
+        ("report started", ("started has no figures yet",)),
+        ("report torn", ("torn/metrics.json cannot be read",)),
+        ("report listed", ("listed/metrics.json cannot be read",)),
+        ("report other", ("other/metrics.json is not that of an evaluation",)),
+        ("report none", ("episodes (at least 1)",)),
+        ("report empty", ("empty/metrics.csv holds no row",)),
+        ("report good nowhere", ("nowhere does not exist",)),
+        ("report", ("no run with figures in outputs/", "rearrange train")),
+        ("report output=elsewhere", ("no run with figures in elsewhere/",)),
+        ("report good out=letter.html", ("letter.html exists already and is not a report", "out=")),
+        ("report good out=hollow", ("hollow", "directory", "out=")),
+        ("report good out=letter.html/r.html", ("cannot write to", "out=")),
+        ("report good ouput=x", ("'output'",)),
+        ("report good video_mb=-1", ("video_mb=-1", "at least 0")),
+        ("report good video_mb=lots", ("video_mb=lots", "a number")),
+        ("report good runs=[good]", ("without runs=",)),
+        ("report --watch", ("--watch",)),
+    ],
+)
 def test_bad_input_is_one_sentence(spoiled, capsys, line, words):
     before = sorted(str(path) for path in Path().rglob("*"))
     assert main(line.split()) == 2
@@ -302,9 +334,16 @@ def test_bad_input_is_one_sentence(spoiled, capsys, line, words):
     assert sorted(str(path) for path in Path().rglob("*")) == before
 
 
-@pytest.mark.parametrize("words", [
-    ["good"], ["runs=good"], ["runs=[good]"], ["runs=good,good"], ["./good/", "title=A page of mine"],
-])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["good"],
+        ["runs=good"],
+        ["runs=[good]"],
+        ["runs=good,good"],
+        ["./good/", "title=A page of mine"],
+    ],
+)
 def test_directories_can_be_written_as_people_like(spoiled, capsys, words):
     assert main(["report", *words, "out=new/r.html"]) == 0, capsys.readouterr().err
     assert Path("new/r.html").read_text().startswith("<!DOCTYPE html>")
@@ -322,7 +361,15 @@ def test_what_a_run_lacks_is_left_out(tmp_path):
     """Figures that a later or an older version writes differently do not stop a report."""
     run = scenario_evaluation(tmp_path / "eval/set_table/a", "tp_srl", [0.5, 0.5])
     figures = json.loads((run / "metrics.json").read_text())
-    for key in ("interactions", "ends", "success_015", "mean_steps", "mean_simulated_s", "success_interval_95", "split"):
+    for key in (
+        "interactions",
+        "ends",
+        "success_015",
+        "mean_steps",
+        "mean_simulated_s",
+        "success_interval_95",
+        "split",
+    ):
         del figures[key]
     (run / "metrics.json").write_text(json.dumps(figures))
     for name in ("episodes.csv", "git.txt", "git.diff", "overrides.yaml", "config.yaml", "status.json", "plan.txt"):
