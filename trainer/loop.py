@@ -90,12 +90,13 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
         run_dir = ranks.from_first(Path(run_dir) if run_dir is not None else None)
         record = Record(learner, experience, config, run_dir if first else None, observers if first else (), meta,
                         content.get("window", ()) if content else ())
+        ended, learned_from = None, 0
         try:
-            ended = None
             while learner.steps < config.steps and not ended:
                 collected = experience.next(learner.policy, learner.updates, config.steps - learner.steps)
                 with threads.learning():
                     learned = learner.update(rollout, collected)
+                learned_from += collected.steps
                 everyone = ranks.gather(Report.of(collected, learner.learn_s, stop.signal, record.save_is_due()))
                 if collector.preemption:
                     collector.preemption.prepare(everyone)
@@ -103,10 +104,10 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
                 ended = next((report.signal for report in everyone if report.signal), None)
             record.save()
         except NonFinite as error:
-            record.save_quietly()
+            record.save_quietly(rollout.total - learned_from)
             raise _with_dump(error, run_dir, learner, rollout) from error
         except BaseException:
-            record.save_quietly()
+            record.save_quietly(rollout.total - learned_from)
             raise
         reason = "complete" if learner.steps >= config.steps else ended
         return TrainResult(learner.policy, learner.steps, reason, record.saved, record.history)

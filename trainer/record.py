@@ -113,9 +113,13 @@ class Record:
         except OSError as error:
             logging.getLogger(__name__).warning("checkpoint not written (%s); the previous one is intact, training goes on.", error)
 
-    def save_quietly(self) -> None:
-        """On the way out of a failure: keep what was learned and let the failure speak. Not in a deterministic run, which goes
+    def save_quietly(self, lost: int) -> None:
+        """On the way out of a failure: keep what was learned, say how many steps of this rank were `lost`, and let the failure
+        speak. Not in a deterministic run, which goes
         on exactly from the last checkpoint that knows of the environments."""
+        if lost > 0 and self.learner.ranks.rank == 0:
+            logging.getLogger(__name__).warning("%d steps collected since update %d (step %d of the run) were not learned from and "
+                                                "are lost.", lost, self.learner.updates, self.learner.steps)
         try:
             if self.learner.updates and not self.config.deterministic:
                 self._write([])

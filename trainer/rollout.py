@@ -62,6 +62,7 @@ class Rollout:
         self._used = 0
         self.closed: np.ndarray = np.empty(steps, np.int64)  # rows closed in this rollout, in order
         self.num_closed = 0
+        self.total = 0  # rows closed since the beginning
         self.batch = np.empty(0, np.int64)  # rows of the newest finished rollout
 
     def begin(self) -> None:
@@ -101,6 +102,7 @@ class Rollout:
         self.next_value[rows] = next_value
         self.closed[self.num_closed : self.num_closed + len(rows)] = rows
         self.num_closed += len(rows)
+        self.total += len(rows)
         self.open_row[envs] = NO_ROW
 
     def open(self, envs: np.ndarray, obs: dict[str, Tensor], previous: Tensor, state: Tensor, action: Tensor,

@@ -116,6 +116,14 @@ def forever(out: Path) -> None:
         sys.exit(1)
 
 
+def watched(out: Path) -> None:
+    """As `forever`, but a rank that is silent for 3 s counts as dead."""
+    from trainer import watch
+
+    watch.SILENT_S, watch.BEAT_S, watch.GRACE_S = 3.0, 0.5, 2.0
+    forever(out)
+
+
 def failing(out: Path) -> None:
     """One environment of rank 1 raises; the message is rank 0's to tell."""
     from tests.trainer.toys import Faulty

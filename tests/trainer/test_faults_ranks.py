@@ -1,0 +1,55 @@
+"""A rank that is stopped: for a while it costs time, for longer than the limit it ends all, by name."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.trainer.test_ranks import finish, start
+from trainer.checkpoint import list_checkpoints, load_checkpoint
+
+
+def until(condition, processes, seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline and all(p.poll() is None for p in processes), [p.poll() for p in processes]
+        time.sleep(0.05)
+
+
+def step(directory: Path) -> int:
+    found = list_checkpoints(directory / "checkpoints")
+    return int(found[-1].stem.split("_")[1]) if found else 0
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_stopped_rank(tmp_path, victim):
+    """Ranks count as dead after 3 s of silence here."""
+    processes = start(2, "watched", tmp_path)
+    try:
+        until(lambda: step(tmp_path) > 0, processes)
+        processes[victim].send_signal(signal.SIGSTOP)
+        time.sleep(1.0)
+        stood = step(tmp_path)
+        processes[victim].send_signal(signal.SIGCONT)
+        until(lambda: step(tmp_path) > stood, processes)
+        processes[victim].send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        other = processes[1 - victim]
+        until(lambda: other.poll() is not None, [], 30.0)
+        assert time.monotonic() - began > 2.0 and other.returncode == 1
+        message = other.communicate()[1]
+        assert len(re.findall(rf"rank {victim} \(\S+, pid {processes[victim].pid}\) has been silent for 3 s", message)) == 1, message
+        assert all(torch.isfinite(v).all() for v in load_checkpoint(tmp_path)["policy"].values())
+        processes[victim].send_signal(signal.SIGCONT)  # it finds the others gone, and goes too
+        ended = finish([processes[victim]], 60.0)
+        assert ended[0][0] == 1
+    finally:
+        for p in processes:
+            if p.poll() is None:
+                os.kill(p.pid, signal.SIGKILL)
