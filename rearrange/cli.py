@@ -116,7 +116,7 @@ def _command(command: str, words: list[str]) -> int:
         if not flags & {"--help", "--cfg"}:
             from rearrange import every_skill
 
-            return every_skill.run(command, overrides, every.partition("=")[0])
+            return every_skill.run(command, overrides, group=every.partition("=")[0])
         overrides = [word for word in overrides if word != every]
 
     from rearrange import settings as front
