@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planner.deploy import Step
     from planner.execute import Executor
 
-PLAN_LINES = 5  # of the plan, around the current step
+PLAN_LINES = 4  # of the plan, around the current step
 DEPTH_SIZE = 128  # of the picture for people, where the skill sees none
 
 
@@ -73,7 +73,7 @@ def phase(run: Executor) -> str:
 
 def plan_lines(run: Executor) -> list[str]:
     """Some lines of the plan; `>` marks the current step."""
-    first = max(0, min(run.at - PLAN_LINES // 2, len(run.steps) - PLAN_LINES))
+    first = max(0, min(run.at - 1, len(run.steps) - PLAN_LINES))
     return [f"{'>' if i == run.at else '  '} {i + 1}  {short(run, run.steps[i])}"
             for i in range(first, min(first + PLAN_LINES, len(run.steps)))]
 

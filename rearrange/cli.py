@@ -111,7 +111,7 @@ def _command(command: str, words: list[str]) -> int:
     elif every:
         from rearrange import every_skill
 
-        return every_skill.run(command, overrides, every.partition("=")[0])
+        return every_skill.run(command, overrides, group=every.partition("=")[0])
     if "--multirun" in flags and command not in LOOKS and not flags & {"--help", "--cfg"}:
         from rearrange import sweep
 

@@ -18,7 +18,7 @@ from rearrange.errors import UserError
 from rearrange.run_directory import checked_name, folder_of
 
 
-def run(command: str, words: list[str], group: str = "skill", launch: Callable[[list[str]], int] | None = None) -> int:
+def run(command: str, words: list[str], launch: Callable[[list[str]], int] | None = None, group: str = "skill") -> int:
     """Run `command` for each choice of `group`; 0 if all went well, 130 if stopped, else 1. Every one is checked before the
     first.
     """

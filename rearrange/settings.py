@@ -7,6 +7,7 @@ sentence.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import itertools
@@ -62,16 +63,39 @@ def compose(command: str, words: list[str]) -> Settings:
         if override.is_sweep_override():
             raise UserError(f"'{override.input_line}' names several values: add -m to run them one after another.")
         if override.key_or_group in groups:
-            check_choice(override.key_or_group, override.value())
+            if not _is_own_scenario(override):
+                check_choice(override.key_or_group, override.value())
             _refuse_plus(override)
-    chosen = [o for o in overrides if o.key_or_group in groups]
+    chosen = [o for o in overrides if o.key_or_group in groups and not _is_own_scenario(o)]
     config, choices = _compose_groups(command, [f"{o.key_or_group}={o.value()}" for o in chosen], groups)
+    own = next((o.value() for o in reversed(overrides) if _is_own_scenario(o)), None)
+    if own:
+        config, choices = _with_own_scenario(config, choices, own)
     for override in overrides:
         if override.key_or_group not in groups:
             _apply(config, override, command)
     lines = collect_keys(command, choices)
+    if own:
+        lines["hab.name"] = dataclasses.replace(lines["hab.name"], rule=keys.Rule.parse("str"))
     _check_values(config, lines)
     return Settings(command, tuple(words), choices, config, lines)
+
+
+def _is_own_scenario(override: Override) -> bool:
+    """`hab=file.yaml`: a scenario of the user's own instead of one of the choices."""
+    return override.key_or_group == "hab" and str(override.value()).endswith((".yaml", ".yml"))
+
+
+def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -> tuple[DictConfig, dict[str, str]]:
+    """The configuration with the scenario that a file describes; what the file leaves out is as in Tidy House."""
+    from planner.scenarios import load_scenario
+
+    scenario = load_scenario(file)
+    values = dataclasses.asdict(scenario.scenario) | {"problem": str(scenario.problem), "max_steps": scenario.max_steps}
+    OmegaConf.set_struct(config, False)
+    config.hab = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    OmegaConf.set_struct(config, True)
+    return config, choices | {"hab": "tidy_house"}  # whose keys it has
 
 
 def require(settings: Settings) -> None:
@@ -132,6 +156,8 @@ def parse(command: str, word: str, parser: OverridesParser | None = None) -> Ove
     if not equals:
         raise UserError(_not_an_override(command, word))
     rule = _text_rules(command).get(key.lstrip("+"))
+    if key == "hab" and value.endswith((".yaml", ".yml")):
+        rule = keys.Rule.parse("path")
     if rule and value and value[0] not in "'\"" and not _is_special(value):
         value = os.path.expanduser(value) if rule.is_path else value
         word = key + "='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,164 @@
+"""Evaluation of scenarios: figures, files, videos, and that neither processes nor neighbours change an episode."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import skills.experts
+from eval import hab, hab_figures, hab_video
+from eval.hab_skills import AGENTS, Source
+from eval.intervals import wilson
+from eval.report_page_runs import read
+from planner.deploy import SKILL_NAMES, Rules
+from planner.execute import Record
+from planner.scenarios import load_scenario
+from tests.planner.puppet import Puppet
+
+ENV = {"split": "val", "num_layouts": 4, "episodes": None}
+
+
+def job(scenario="tidy_house", kind="expert", episodes=2, rules=Rules(), **changes):
+    sources = {skill: Source(kind) for skill in SKILL_NAMES}
+    return hab.Job(load_scenario(scenario), "expert", ENV, sources, rules, episodes, **changes)
+
+
+@pytest.fixture
+def puppets(monkeypatch):
+    """Every expert is a puppet; nothing goes wrong."""
+    hab._KEPT.clear()
+    monkeypatch.setattr(skills.experts, "EXPERTS", dict.fromkeys(SKILL_NAMES, Puppet))
+    monkeypatch.setattr(Puppet, "fails", {})
+    yield
+    hab._KEPT.clear()
+
+
+def short(**changes):
+    """Random skills that have a few steps only."""
+    limits = {"navigate": 9, "pick": 7}
+    return job(kind="random", rules=Rules(max_steps=limits), **changes)
+
+
+def test_everything_is_reached_when_every_skill_does_what_it_promises(puppets, tmp_path):
+    it = job("set_table", episodes=3)
+    results = hab.evaluate(it, workers=1)
+    figures = hab_figures.summary(it, results)
+    assert figures["success"] == figures["success_015"] == 1.0 and figures["ends"] == {}
+    assert [row["name"] for row in figures["interactions"]] == ["pick 1", "place 1", "pick 2", "place 2"]
+    assert all(row["success"] == 1.0 and row["interval_95"] == list(wilson(3, 3)) for row in figures["interactions"])
+    assert set(figures["handoff"]) == {"open_cabinet", "pick", "place", "open_fridge"}
+    assert figures["handoff"]["pick"]["n"] == 6 and figures["handoff"]["pick"]["distance_m"] < 0.3
+    text = hab_figures.plan_text(results[0])
+    assert "success" in text.splitlines()[0] and len(text.splitlines()) == 13 and "open_cabinet cabinet_0 (drawer" in text
+    assert results[0].metrics["stage_2"] == 1.0 and figures["mean_simulated_s"] == pytest.approx(figures["mean_steps"] / 30)
+
+
+def test_files_agree_with_the_episodes_and_the_report_reads_them(tmp_path):
+    it = short(episodes=3)
+    results = hab.evaluate(it, workers=1)
+    figures = hab_figures.summary(it, results)
+    (tmp_path / "videos").mkdir()
+    hab_figures.write(tmp_path, it, figures, results, {1: "videos/episode_0001_failure.mp4"})
+    with open(tmp_path / "episodes.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert json.loads((tmp_path / "metrics.json").read_text()) == json.loads(json.dumps(figures))
+    assert [row["index"] for row in rows] == ["0", "1", "2"] and rows[1]["video"].endswith(".mp4") and not rows[0]["video"]
+    assert {(row["ended_in"], row["reason"]) for row in rows} == {("pick", "time limit: nothing picked")}
+    assert figures["ends"] == {"pick: time limit: nothing picked": 1.0} and figures["success"] == 0.0
+    assert all(int(row["steps"]) == result.steps >= 16 for row, result in zip(rows, results))
+    assert np.mean([float(row["handoff_m"]) for row in rows]) == pytest.approx(figures["handoff"]["pick"]["distance_m"], abs=1e-3)
+    plan = (tmp_path / "plan.txt").read_text()
+    assert plan.count("episode ") == 3 and "place object_4" in plan and plan.count("not begun") == 3 * 18
+    found = read(tmp_path)
+    assert found.is_scenario and found.what == "tidy_house" and len(found.episodes) == 3
+    table = "\n".join(hab_figures.table_lines(figures))
+    assert "n = 3" in table and "place 5" in table and "ended in pick: time limit: nothing picked" in table
+
+
+def test_processes_and_neighbours_change_nothing():
+    it = short(episodes=hab.CHUNK + 2, seed=3)
+    one, two = hab.evaluate(it, workers=1), hab.evaluate(it, workers=2)
+    assert one == two and len({result.steps for result in one} | {result.scene for result in one}) > 3
+    watched = []
+    again = hab.run_one(it, 5, one[5].slot, lambda run: watched.append(run.sim.base_pose))
+    assert again == one[5] and len(watched) == again.steps + 1
+    other = hab.evaluate(replace(it, episodes=2, seed=4), workers=1)
+    assert [result.episode_id for result in other] != [result.episode_id for result in one[:2]]
+
+
+def test_without_navigation_nothing_is_handed_over():
+    it = replace(short(episodes=1), rules=Rules(navigate=False, max_steps={"pick": 7}))
+    (result,) = hab.evaluate(it, workers=1)
+    assert {step.skill for step in result.plan} == {"pick", "place"} and result.steps == 7
+    assert hab_figures.summary(it, [result])["handoff"] == {}
+
+
+def outcome(index, success, steps):
+    metrics = {"success": float(success), "success_15cm": 0.0}
+    return hab.EpisodeResult(index, 0, f"e{index}", "val/0", success, None, None, steps, 0, metrics)
+
+
+def test_which_episodes_are_shown():
+    results = [outcome(0, False, 5), outcome(1, False, 9), outcome(2, True, 7), outcome(3, True, 8)]
+    assert [result.index for result in hab.shown(results, 3)] == [2, 0, 1]
+    assert [result.index for result in hab.shown(results, 9)] == [2, 0, 1, 3]
+    assert [result.index for result in hab.shown(results[2:], 3)] == [2, 3] and hab.shown(results, 0) == []
+
+
+@pytest.mark.parametrize("end, records, holding, expected", [
+    ("pick: time limit", [("pick", False)], False, ("pick", "time limit: nothing picked")),
+    ("pick: time limit", [("pick", False)], True, ("pick", "time limit: wrong object")),
+    ("pick: time limit", [("pick", True)], True, ("pick", "time limit: hand not at rest")),
+    ("place: time limit", [("pick", True), ("place", False)], True, ("place", "time limit: not released")),
+    ("place: time limit", [("pick", True), ("place", False)], False, ("place", "time limit: released elsewhere")),
+    ("open_fridge: time limit", [("open_fridge", False)], False, ("open_fridge", "time limit: not opened")),
+    ("bad_stop", [("pick", True), ("place", False), ("pick", True)], False, ("place", "bad stop: its effects did not hold")),
+    ("bad_stop", [("pick", True), ("place", True)], False, ("stop", "bad stop: undone later")),
+    ("time_limit", [("pick", True), ("navigate", None)], False, ("navigate", "time limit of the episode")),
+])
+def test_where_and_why(end, records, holding, expected):
+    made = [Record(skill, skill, ended="done", effects_hold=hold) for skill, hold in records]
+    assert hab.why_ended(SimpleNamespace(end=end, records=made), holding) == expected
+
+
+def test_a_video_shows_the_object_its_goal_where_to_drive_and_the_step(tmp_path):
+    import imageio.v3 as iio
+
+    from rearrange.picture import Ghost, Sphere, WireBox
+
+    it = replace(short(episodes=1), video_dir=str(tmp_path), video_speed=2)
+    (result,) = hab.evaluate(it, workers=1)
+    index, path = hab_video.record_one(it, result)
+    frames = iio.imread(path)
+    assert index == 0 and path.name == "episode_0000_failure.mp4" and iio.immeta(path)["fps"] == 30
+    assert len(frames) == (result.steps + 1) // 2 + 1 + 21 and frames.shape[1:] == (512, 800, 3) and frames.std() > 20
+    lines, kinds = [], []
+    hab.run_one(it, 0, 0, lambda run: (lines.append(hab_video.plan_lines(run)), kinds.append(hab_video.marks(run))))
+    assert lines[0][0].startswith("> 1  navigate to ") and lines[-1][1].startswith("> 2  pick ")
+    assert [type(mark) for mark in kinds[0]] == [WireBox, Ghost, Sphere] and [type(mark) for mark in kinds[-1]] == [WireBox, Ghost]
+
+
+def test_an_episode_that_goes_another_way_is_not_passed_off_as_the_first(tmp_path):
+    it = replace(short(episodes=1), video_dir=str(tmp_path), video_speed=5)
+    (result,) = hab.evaluate(it, workers=1)
+    with pytest.raises(RuntimeError, match="went another way"):
+        hab_video.record_one(it, replace(result, steps=result.steps + 1))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_settings_mirror_the_rules():
+    import dataclasses
+
+    from rearrange import keys, settings
+
+    config = settings.compose("eval", ["hab=tidy_house"]).config
+    fields = {field.name for field in dataclasses.fields(Rules)}
+    assert set(config.planner) == fields - {"navigate"} and set(config.skills) == set(SKILL_NAMES)
+    assert Rules(**{key: dict(value) if key == "max_steps" else value for key, value in config.planner.items()}) == Rules()
+    agent = next(key for key in keys.command_file("eval").keys if key.name == "agent")
+    assert set(AGENTS) <= set(agent.rule.words())
