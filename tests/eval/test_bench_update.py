@@ -11,7 +11,7 @@ from rearrange.cli import main
 from trainer import ppo
 
 
-def test_parts_add_up_and_packing_is_under_one_percent():
+def test_parts_add_up_and_packing_is_small():
     original = ppo.find_sequences
     result = bench_update(policy="blind", updates=2, device="cpu")
     parts = result["parts"]
