@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+TEST_STAMP := $(VENV)/installed-for-tests
 
 .PHONY: help quickstart test
 
@@ -23,7 +24,7 @@ quickstart: $(STAMP)
 	@echo "            rearrange eval skill=pick agent=random video=1"
 	@echo "            rearrange train --help                  every setting"
 
-test: $(STAMP)
+test: $(TEST_STAMP)
 	$(BIN)/python -m pytest -q
 
 $(STAMP): pyproject.toml
@@ -33,5 +34,10 @@ $(STAMP): pyproject.toml
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: sudo apt install python3-venv"; exit 1; }
 	@echo "installing into $(VENV); a few minutes the first time"
-	@$(BIN)/pip install -q -e '.[test]'
+	@$(BIN)/pip install -q -e .
 	@touch $(STAMP)
+
+# What only the tests need, a browser engine among it.
+$(TEST_STAMP): $(STAMP)
+	@$(BIN)/pip install -q -e '.[test]'
+	@touch $(TEST_STAMP)
