@@ -99,7 +99,7 @@ def test_a_scenario_of_one_s_own(tmp_path, monkeypatch):
     from rearrange import settings
     from tests.planner.test_own_scenario import block
 
-    folder = tmp_path / "my scenarios, new"
+    folder = tmp_path / "my own scenarios"
     folder.mkdir()
     (folder / "put_away.yaml").write_text(block("yaml", "put_away"))
     (folder / "put_away.pddl").write_text(block("lisp", "put_away"))
