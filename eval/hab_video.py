@@ -45,6 +45,8 @@ class _Film:
         run.env.render_mode = "rgb_array"
         if run.env.steps % self._job.video_speed == 0 and not run.done:
             self._video.add(self._frame(None, None))
+        elif not run.done:
+            run.env.follow()
 
     def last(self, result: EpisodeResult) -> None:
         """The end: where and why."""

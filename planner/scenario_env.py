@@ -248,15 +248,21 @@ class ScenarioEnv(gymnasium.Env):
         head_camera(self.sim.home, size).render(self.sim.data, image[:, :, 0])
         return image
 
+    def follow(self) -> None:
+        """Let the spectator's camera follow the robot for one step; `render` does it too."""
+        from rearrange.picture import follow_camera
+
+        self._view = follow_camera(self.sim.base_pose, self._view)
+
     def render(self, marks: list[Any] | None = None) -> np.ndarray | None:
         """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with what a spectator shall see."""
         if self.render_mode is None or self.episode is None:
             return None
-        from rearrange.picture import Painter, follow_camera
+        from rearrange.picture import Painter
 
         if self._painter is None or self._painter[0] is not self.sim.model:
             self._painter = (self.sim.model, Painter(self.sim.model))
-        self._view = follow_camera(self.sim.base_pose, self._view)
+        self.follow()
         return self._painter[1].render(self.sim.data, *self._view, marks or [])
 
 

@@ -1,0 +1,109 @@
+"""`rearrange eval hab=`: the real command from end to end, all scenarios in turn, and mistakes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from rearrange import every_skill
+from rearrange.cli import main
+from tests.e2e.front_door import succeed
+from tests.eval.hab_checkpoints import untrained
+
+SHORT = ("planner.max_steps.navigate=9", "planner.max_steps.pick=7", "sim.num_layouts=4")
+
+
+def test_a_scenario_with_a_policy_an_expert_and_random_actions(tmp_path):
+    import imageio.v3 as iio
+
+    checkpoint = untrained(tmp_path, "pick", image_size=16)
+    out = succeed(tmp_path, "eval", "hab=tidy_house", f"skills.pick={checkpoint}", "skills.navigate=expert",
+                  "skills.place=random", "episodes=2", "video=1", "video_speed=3", "workers=1", "name=mixed", *SHORT)
+    run = tmp_path / "outputs/eval/tidy_house/mixed"
+    figures = json.loads((run / "metrics.json").read_text())
+    with open(run / "episodes.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert figures["agent"] == "tp_srl" and figures["episodes"] == len(rows) == 2
+    assert figures["skills"] == {"navigate": "expert", "pick": str(checkpoint), "place": "random"}
+    assert len(figures["interactions"]) == 10 and "pick 1" in out and "95 % interval" in out and "n = 2" in out
+    assert rows[0]["ended_in"] == "pick" and rows[0]["video"].endswith("episode_0000_failure.mp4")
+    (video,) = (run / "videos").iterdir()
+    frames = iio.imread(video)
+    assert len(frames) > 6 and abs(frames[0].astype(int) - frames[-1]).max() > 50
+    assert "navigate_to_object object_0" in (run / "plan.txt").read_text()
+    assert json.loads((run / "status.json").read_text())["status"] == "finished"
+
+
+def test_every_scenario_in_turn(tmp_path, capsys):
+    seen = []
+
+    def launch(words):
+        seen.append(words[1])
+        scenario = words[1].partition("=")[2]
+        run = tmp_path / "eval" / scenario / "x"
+        run.mkdir(parents=True)
+        count = 5 if scenario == "tidy_house" else 2
+        interactions = [{"name": f"{what} {k + 1}", "success": 0.9, "interval_95": [0.6, 1.0]}
+                        for k in range(count) for what in ("pick", "place")]
+        figures = {"success": 0.7, "success_interval_95": [0.4, 0.9], "episodes": 10, "mean_steps": 1234.0,
+                   "ends": {"pick: time limit": 0.3}, "interactions": interactions}
+        (run / "metrics.json").write_text(json.dumps(figures))
+        return 0
+
+    words = ["hab=all", "agent=expert", f"output={tmp_path}", "name=x"]
+    assert every_skill.run("eval", words, launch, group="hab") == 0
+    assert seen == ["hab=prepare_groceries", "hab=set_table", "hab=tidy_house"]
+    out = capsys.readouterr().out
+    assert out.count("40.0% .. 90.0%") == 3 and out.count("pick: time limit 30.0%") == 3
+    assert "place 5" in out and out.count("90%") == 10 + 4 + 4
+    assert set(json.loads((tmp_path / "eval/all_scenarios/x.json").read_text())) == {word[4:] for word in seen}
+
+
+@pytest.mark.parametrize("words, said", [
+    ("hab=tidy_hous", ("no scenario", "Did you mean hab=tidy_house")),
+    ("hab=nowhere.yaml", ("no scenario 'nowhere.yaml'", "tidy_house")),
+    ("hab=tidy_house agent=exprt", ("agent=exprt", "Did you mean expert")),
+    ("hab=tidy_house agent=zero", ("agent=zero is for skill=", "tp_srl_nonav")),
+    ("hab=tidy_house skill=pick", ("both given",)),
+    ("hab=tidy_house checkpoint=a.pt", ("checkpoint=a.pt is for skill=", "skills.pick=a.pt")),
+    ("skill=pick agent=tp_srl", ("agent=tp_srl is for hab=",)),
+    ("skill=pick skills.pick=expert", ("skills.pick is a setting of scenarios", "hab=tidy_house")),
+    ("skill=pick planner.recovery=retry", ("planner.recovery is a setting of scenarios",)),
+    ("hab=tidy_house planner.recovery=again", ("planner.recovery=again", "retry")),
+    ("hab=tidy_house skills.pik=expert", ("unknown key 'skills.pik'", "skills.pick")),
+    ("hab=tidy_house", ("needs skill navigate", "rearrange train skill=navigate", "skills.navigate=expert")),
+    ("hab=tidy_house agent=expert skills.place=gone.pt", ("skills.place: no checkpoint at gone.pt", "skills.place=expert")),
+    ("hab=tidy_house agent=expert hab.problem=gone", ("no planning problem 'gone'",)),
+    ("hab=tidy_house agent=expert sim.episodes=gone.json", ("gone.json",)),
+])
+def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["eval", *words.split()]) == 2
+    error = capsys.readouterr().err.strip()
+    assert all(part in error for part in said), error
+    assert "\n" not in error and "Traceback" not in error and error.startswith("rearrange eval: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_scenarios_are_checked_before_the_first(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["eval", "hab=all", "agent=exprt"]) == 2 and "agent=exprt" in capsys.readouterr().err
+    assert main(["train", "hab=all", "skill=pick"]) == 2 and "hab=all is for eval" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_scenario_of_one_s_own(tmp_path, monkeypatch):
+    from rearrange import settings
+    from tests.planner.test_own_scenario import block
+
+    folder = tmp_path / "my own scenarios"
+    folder.mkdir()
+    (folder / "put_away.yaml").write_text(block("yaml", "put_away"))
+    (folder / "put_away.pddl").write_text(block("lisp", "put_away"))
+    made = settings.compose("eval", [f"hab={folder}/put_away.yaml", "hab.clutter=3"])
+    assert (made.config.hab.name, made.config.hab.clutter, made.config.hab.max_steps) == ("put_away", 3, 2000)
+    assert Path(made.config.hab.problem) == folder / "put_away.pddl"
+    settings.require(made)
