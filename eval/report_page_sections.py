@@ -218,8 +218,8 @@ def training(found: list[Training]) -> str:
         )
     note = (
         "Success and return are means of the episodes of a time window during training, with sampled actions, "
-        "on the training homes. Thin lines are runs with the same settings, such as other seeds; the thick line is their "
-        "mean."
+        "on the training homes. Thin lines are runs with the same settings, such as other seeds; the thick line is "
+        "their mean."
     )
     return section("training", "Training", "".join(parts), note)
 

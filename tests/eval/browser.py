@@ -25,6 +25,19 @@ from typing import Any
 START_S, ANSWER_S = 60.0, 30.0
 FLAGS = ("--no-sandbox", "--disable-gpu", "--remote-allow-origins=*")  # it opens our own file alone, also as root
 INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# Scrolls to an element, waits until it stays in its place for three frames, and gives its middle.
+REST = """new Promise((done) => {
+  let before = "", still = 0;
+  const look = () => {
+    const found = %s;
+    found.scrollIntoView({block: "center", behavior: "instant"});
+    const {x, y, width, height} = found.getBoundingClientRect();
+    still = before === `${x} ${y}` ? still + 1 : 0;
+    before = `${x} ${y}`;
+    if (still >= 3) done([x + width / 2, y + height / 2]); else requestAnimationFrame(look);
+  };
+  look();
+})"""
 QT = """
 import sys
 from PySide6.QtCore import QUrl
@@ -109,12 +122,17 @@ class Page:
         """Scroll to the middle of the first element of a selector and press the mouse button there."""
         find = f"document.querySelector({json.dumps(selector)})"
         assert self.value(f"{find} !== null"), f"there is no {selector}"
-        self.value(f"{find}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
-        x, y = self.value(
-            f"(() => {{ const r = {find}.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()"
+        x, y = self.value(REST % find)
+        self.value(
+            "window.clicked = null; "
+            "addEventListener('click', (event) => { clicked = event.target; }, {capture: true, once: true})"
         )
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        self.until("window.clicked")
+        assert self.value(f"!clicked.isConnected || {find}?.contains(clicked) !== false"), (
+            f"something covers {selector}"
+        )
 
     def write(self, text: str) -> None:
         """Type a text into what has the focus."""

@@ -32,6 +32,11 @@ def page(tmp_path_factory) -> Iterator[Page]:
     out = report_page.make([str(folder)], folder.parent / "report.html", folder, None, 100).path
     with browser() as opened:
         opened.open(out)
+        opened.value("document.querySelector('#videos').scrollIntoView({block: 'center', behavior: 'instant'})")
+        opened.until(  # each video of the gallery has been looked at: nothing moves any more
+            "[...document.querySelectorAll('.gallery video')].every((v) => v.src.startsWith('blob:') && "
+            "(v.readyState > 0 || v.parentElement.querySelector('.cannot')))"
+        )
         yield opened
 
 
@@ -89,7 +94,7 @@ def test_plots_are_drawn_and_have_colours(page):
 def test_filters(page):
     assert count(page) == "240 of 240 episodes, 40 with success (16.7 %); the first 100 are shown"
     page.click("#more")
-    assert page.value(f"{ROWS}.length") == 200
+    page.until(f"{ROWS}.length === 200")
     page.choose(
         "#filter-run",
         page.value("[...document.querySelectorAll('#filter-run option')].find((o) => o.text === 'pick: policy').value"),
