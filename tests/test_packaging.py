@@ -53,7 +53,7 @@ def test_the_wheel_holds_everything(wheel):
     expected = {
         str(path.relative_to(HOME))
         for package in PACKAGES
-        for suffix in ("*.py", "*.yaml", "*.pddl", "*.css", "*.js")
+        for suffix in ("*.py", "*.yaml", "*.pddl", "*.css", "*.js", "*.pt")
         for path in (HOME / package).rglob(suffix)
     }
     assert ours == expected
