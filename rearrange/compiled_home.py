@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import mujoco
@@ -53,6 +53,7 @@ class CompiledHome:
     object_of_geom: np.ndarray  # (ngeom,) slot or -1
     handle_of_geom: np.ndarray  # (ngeom,) index into handles or -1
     nearness: Nearness
+    spare: list = field(default_factory=list)  # of rearrange.home_copy: waiting for a simulator
 
 
 @lru_cache(maxsize=CACHED_HOMES)
@@ -73,7 +74,7 @@ def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHo
         base_ctrl=_contiguous([model.actuator(name).id for name in BASE_JOINT_NAMES]),
         arm_ctrl=_contiguous([model.actuator(name).id for name in JOINT_NAMES]),
         handles=handles, geom_role=role, object_of_geom=object_of, handle_of_geom=handle_of,
-        nearness=measure(model, BASE_JOINT_NAMES[0]))
+        nearness=measure(model))
 
 
 def _joint_slice(addresses: np.ndarray, model: mujoco.MjModel, names: tuple[str, ...]) -> slice:

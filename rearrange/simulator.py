@@ -6,7 +6,6 @@ origin at the tip of the suction cup, x the way the cup faces.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_DELTA_RAD, ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.geometry import matrix_quat
-from rearrange.nearness import reachable
+from rearrange.home_copy import give_back, take
+from rearrange.motors import move_targets
 from rearrange.objects import OBJECTS, STANDARD_SET
-from rearrange.suction import Suction
 
 STEP_S = 1 / 30
 
@@ -77,7 +76,7 @@ class Simulator:
         self.suction.release()
         self.episode = episode
         self._slots = _assign_slots(episode.objects, home.objects)
-        self._bodies = [self._body_of_slot[slot] for slot in self._slots]
+        self._bodies = [self._copy.body_of_slot[slot] for slot in self._slots]
         self._index_of_slot = {slot: i for i, slot in enumerate(self._slots)}
         for joint, value in episode.articulated.items():
             self.set_joint(joint, value)
@@ -143,18 +142,15 @@ class Simulator:
 
     def _move_arm_target(self, arm: list[float]) -> None:
         """Add the deltas to the motor targets, which stay near the joint and inside its limits."""
-        lag, angle = self.config.max_joint_lag_rad, self._arm_qpos
-        wanted = self._target_rad + self.config.max_joint_delta_rad * np.array(arm)
-        wanted = np.maximum(np.maximum(wanted, angle - lag), _ARM_LOW_RAD)
-        self._target_rad = np.minimum(np.minimum(wanted, angle + lag), _ARM_HIGH_RAD)
-        self._arm_ctrl[:] = self._target_rad
+        move_targets(self._target_rad, np.array(arm, float), self._copy.arm_qpos, self.config.max_joint_delta_rad,
+                     self.config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._copy.arm_ctrl)
 
     def _drive(self, base: list[float] | None) -> None:
         if base is None:
-            self._base_ctrl[:] = 0.0
+            self._copy.base_ctrl[:] = 0.0
             return
         speed = self.config.base_speed_m_s * base[0]
-        self._base_ctrl[:] = (speed * self._cos, speed * self._sin, self.config.base_turn_rad_s * base[1])
+        self._copy.base_ctrl[:] = (speed * self._cos, speed * self._sin, self.config.base_turn_rad_s * base[1])
 
     def _advance(self) -> None:
         """Four substeps, of which the first continues from, and the last is followed by, an update of positions and
@@ -165,16 +161,14 @@ class Simulator:
         """
         model, data = self.model, self.data
         before_s = data.time
-        near = self.home.nearness
-        reachable(near.furniture, data.geom_xpos, data.geom_xmat, near.geoms, near.boxes, self._robot_qvel,
-                  near.reach_m, near.link_of_dof, STEP_S, near.bits, self._link_corners, self._link_bits)
+        self._copy.keep_near(STEP_S)
         mujoco.mj_step2(model, data)
         mujoco.mj_step(model, data, nstep=3)
         contact = data.contact
-        self._forces = robot_forces(contact.geom, contact.dim, contact.efc_address, data.efc_force, self._elliptic,
+        self._forces = robot_forces(contact.geom, contact.dim, contact.efc_address, data.efc_force, self._copy.elliptic,
                                     self.home.geom_role, self.home.object_of_geom, self._held_slot)
         mujoco.mj_step1(model, data)
-        self._link_bits[:] = near.bits
+        self._copy.keep_all()
         # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
         # a gap flies off at a speed that nothing in a home has.
         self.unstable = data.time < before_s or not slower_than(data.qvel, _MAX_SPEED)
@@ -193,10 +187,10 @@ class Simulator:
 
     def _read_pose(self) -> None:
         """Keep the poses that everything else is computed from as plain floats."""
-        self.base_pose = x, y, yaw = tuple(self._base_qpos.tolist())
+        self.base_pose = x, y, yaw = tuple(self._copy.base_qpos.tolist())
         self._cos, self._sin = math.cos(yaw), math.sin(yaw)
-        self.ee_position = tuple(self._ee_xpos.tolist())
-        self._ee_matrix = self._ee_xmat.tolist()
+        self.ee_position = tuple(self._copy.ee_xpos.tolist())
+        self._ee_matrix = self._copy.ee_xmat.tolist()
         self.ee_in_base = self.to_base(self.ee_position)
 
     def _hold_or_release(self, grip: float | None) -> None:
@@ -228,11 +222,11 @@ class Simulator:
 
     def arm_positions(self) -> np.ndarray:
         """Angles of the seven arm joints (rad); a view."""
-        return self._arm_qpos
+        return self._copy.arm_qpos
 
     def arm_velocities(self) -> np.ndarray:
         """Speeds of the seven arm joints (rad/s); a view."""
-        return self._arm_qvel
+        return self._copy.arm_qvel
 
     def arm_targets(self) -> np.ndarray:
         """Where the motors of the seven arm joints are sent (rad); a view."""
@@ -256,22 +250,22 @@ class Simulator:
 
     def handle_position(self, name: str) -> list[float]:
         """Middle of the handle of a drawer or door, world frame."""
-        return self._handle_xpos[name].tolist()
+        return self._copy.handle_xpos[name].tolist()
 
     def joint_position(self, name: str) -> float:
         """Opening of a drawer (m) or door (rad)."""
-        return float(self.data.qpos[self._handle_qpos[name]])
+        return float(self.data.qpos[self._copy.handle_qpos[name]])
 
     def joint_velocity(self, name: str) -> float:
         """Opening speed of a drawer (m/s) or door (rad/s)."""
-        return float(self.data.qvel[self._handle_dof[name]])
+        return float(self.data.qvel[self._copy.handle_dof[name]])
 
     def set_joint(self, name: str, value: float) -> None:
         """Open a drawer (m) or door (rad), before the robot is placed."""
         if name not in self.home.handles:
             known = ", ".join(self.home.handles)
             raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {known}.")
-        self.data.qpos[self._handle_qpos[name]] = value
+        self.data.qpos[self._copy.handle_qpos[name]] = value
 
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top, as if it had been picked from above."""
@@ -302,30 +296,17 @@ class Simulator:
     # ------------------------------------------------------------------ loading
 
     def _use(self, home: CompiledHome) -> None:
-        """Switch to a home. The model is copied because the poses of held objects are written into it."""
+        """Switch to a home."""
+        if self.home is not None:
+            give_back(self._copy)
         self.home = home
-        self.model = model = copy.copy(home.model)
-        self.data = data = mujoco.MjData(model)
-        self.suction = Suction(model, data, home.handles, home.object_of_geom, home.handle_of_geom,
-                               self.config.suction_max_angle_rad)
-        self._elliptic = model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
-        self._body_of_slot = [model.body(f"object_{slot}").id for slot in range(len(home.objects))]
-        self._qpos_of_slot = [int(model.joint(f"object_{slot}").qposadr[0]) for slot in range(len(home.objects))]
-        self._base_qpos, self._arm_qpos = data.qpos[home.base_qpos], data.qpos[home.arm_qpos]
-        self._arm_qvel = data.qvel[home.arm_dofs]
-        self._robot_qvel = data.qvel[home.nearness.dofs]
-        self._link_bits = model.body_conaffinity[home.nearness.links]
-        self._link_corners = np.empty((len(self._link_bits), 7))
-        self._base_ctrl, self._arm_ctrl = data.ctrl[home.base_ctrl], data.ctrl[home.arm_ctrl]
-        self._handle_xpos = {name: data.site_xpos[model.site(f"{name}_handle").id] for name in home.handles}
-        self._handle_qpos = {name: int(model.joint(name).qposadr[0]) for name in home.handles}
-        self._handle_dof = {name: int(model.joint(name).dofadr[0]) for name in home.handles}
-        site = model.site("end_effector").id
-        self._ee_xpos, self._ee_xmat = data.site_xpos[site], data.site_xmat[site]
+        self._copy = used = take(home)
+        self.model, self.data, self.suction = used.model, used.data, used.suction
+        self.suction.max_angle_rad = self.config.suction_max_angle_rad
         self._held_slot = NO_OWNER
 
     def _set_object(self, i: int, pose: Pose) -> None:
-        address = self._qpos_of_slot[self._slots[i]]
+        address = self._copy.qpos_of_slot[self._slots[i]]
         self.data.qpos[address:address + 7] = pose
 
 

@@ -16,7 +16,7 @@ class Suction:
     """
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, handles: tuple[str, ...], object_of_geom: np.ndarray,
-                 handle_of_geom: np.ndarray, max_angle_rad: float | None = None) -> None:
+                 handle_of_geom: np.ndarray) -> None:
         """`object_of_geom`, `handle_of_geom`: (ngeom,) slot, or index into `handles`, of each geom; -1 for none."""
         self._model, self._data = model, data
         self._handles = handles
@@ -31,7 +31,7 @@ class Suction:
         self._gripper = model.body("gripper").id
         self._site = model.site("end_effector").id
         self._cup = model.geom("suction_cup").id
-        self._cos_limit = cos_limit(max_angle_rad)
+        self.max_angle_rad: float | None = None  # between cup and surface; None holds at any touch
         self._touched = touched_buffer()
         self._constraint = -1
         self._held_point = np.zeros(3)  # where the hold is, in the frame of what is held
@@ -47,7 +47,8 @@ class Suction:
         """Geoms that the cup touches now."""
         contact = self._data.contact
         axis = self._data.site_xmat[self._site, ::3]  # first column: the way the cup faces
-        count = cup_touches(contact.geom, contact.frame, contact.dist, self._cup, axis, self._cos_limit, self._touched)
+        count = cup_touches(contact.geom, contact.frame, contact.dist, self._cup, axis, cos_limit(self.max_angle_rad),
+                            self._touched)
         return self._touched[:count].tolist()
 
     def hold_touched(self, wanted_slot: int | None, wanted_handle: str | None) -> None:

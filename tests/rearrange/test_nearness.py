@@ -1,18 +1,17 @@
-"""Leaving far links out of the collision test changes nothing that happens."""
+"""Leaving far things out of the collision test changes nothing that happens."""
 
 import mujoco
 import numpy as np
 import pytest
 
-import rearrange.simulator
 from rearrange.compiled_home import load_home
-from rearrange.nearness import FURNITURE_BIT, reachable
+from rearrange.home_copy import HomeCopy
 from skills import make_env
 
 
-def drive_around(steps: int, base_speed_m_s: float) -> tuple[np.ndarray, int]:
+def drive_around(skill: str, steps: int, base_speed_m_s: float) -> tuple[np.ndarray, int]:
     """States of a robot that is driven and waved into things, and how many contacts there were."""
-    env = make_env("pick", depth_size=0, base_speed_m_s=base_speed_m_s)
+    env = make_env(skill, depth_size=0, base_speed_m_s=base_speed_m_s)
     rng = np.random.default_rng(0)
     env.reset(seed=1)
     states, contacts = [], 0  # homes differ in their number of drawers
@@ -27,32 +26,81 @@ def drive_around(steps: int, base_speed_m_s: float) -> tuple[np.ndarray, int]:
     return np.concatenate(states), contacts
 
 
-@pytest.mark.parametrize("base_speed_m_s", [1.0, 2.5])
-def test_the_motion_is_the_same_bit_for_bit(monkeypatch, base_speed_m_s):
-    fast, contacts = drive_around(900, base_speed_m_s)
+@pytest.mark.parametrize("skill, base_speed_m_s", [("pick", 1.0), ("pick", 2.5), ("place", 1.0), ("close_fridge", 2.5)])
+def test_the_motion_is_the_same_bit_for_bit(monkeypatch, skill, base_speed_m_s):
+    fast, contacts = drive_around(skill, 700, base_speed_m_s)
     assert contacts > 50  # or nothing would have been tested
-    monkeypatch.setattr(rearrange.simulator, "reachable", lambda *args: args[-1].__setitem__(slice(None), args[-3]))
-    full, _ = drive_around(900, base_speed_m_s)
+    monkeypatch.setattr(HomeCopy, "keep_near", lambda self, duration_s: None)
+    monkeypatch.setattr(HomeCopy, "keep_all", lambda self: None)
+    full, _ = drive_around(skill, 700, base_speed_m_s)
     assert np.array_equal(fast, full)
 
 
-def test_links_far_from_everything_are_left_out_and_near_ones_are_not():
-    home = load_home("train/0")
-    near, data = home.nearness, mujoco.MjData(home.model)
-    bits, room = np.zeros(len(near.bits), np.int32), np.empty((len(near.bits), 7))
-    still = np.zeros(near.dofs.stop - near.dofs.start)
+@pytest.fixture
+def home():
+    """A copy of a home whose robot stands far outside."""
+    copy = HomeCopy(load_home("train/0"))
+    mujoco.mj_copyData(copy.data, copy.model, copy.home.parked)
+    return copy
 
-    def links_tested(x: float, y: float, speed: float = 0.0) -> int:
-        mujoco.mj_copyData(data, home.model, home.parked)
-        data.qpos[home.base_qpos] = (x, y, 0.0)
-        mujoco.mj_kinematics(home.model, data)
-        reachable(near.furniture, data.geom_xpos, data.geom_xmat, near.geoms, near.boxes, still + speed, near.reach_m,
-                  near.link_of_dof, 1 / 30, near.bits, room, bits)
-        return int((bits & FURNITURE_BIT > 0).sum())
 
-    all_links = int((near.bits & FURNITURE_BIT > 0).sum())
-    assert links_tested(-30.0, -30.0) == 0
-    assert links_tested(-30.0, -30.0, speed=1000.0) == all_links  # nothing is far at such a speed
-    wall = near.furniture[0]
-    assert 0 < links_tested(float(wall[0]) - 0.3, float((wall[1] + wall[4]) / 2)) <= all_links
-    assert all(near.reach_m > 0.25) and near.reach_m.max() < 2.5
+def place(home: HomeCopy, x: float, y: float) -> None:
+    home.base_qpos[:] = (x, y, 0.0)
+    mujoco.mj_kinematics(home.model, home.data)
+    mujoco.mj_comPos(home.model, home.data)
+
+
+def kept(home: HomeCopy) -> tuple[set[str], list[str]]:
+    """Names of the bodies and of the pieces of furniture that are tested for contacts in the next step."""
+    home.keep_near(1 / 30)
+    model, names, rows = home.model, [], [0] if home.model.body_contype[0] else []
+    while rows:
+        row = rows.pop()
+        if model.bvh_nodeid[row] >= 0:
+            names.append(model.geom(int(model.bvh_nodeid[row])).name)
+        rows += [int(child) for child in model.bvh_child[row] if child >= 0]
+    bodies = {model.body(b).name for b in range(1, model.nbody) if model.body_contype[b]}
+    home.keep_all()
+    return bodies, names
+
+
+def test_far_from_everything_nothing_is_tested(home):
+    place(home, -30.0, -30.0)
+    assert kept(home) == (set(), [])
+
+
+def test_near_a_wall_the_wall_is_tested_and_what_is_far_is_not(home):
+    wall = home.model.geom("wall_0")
+    place(home, float(wall.pos[0]) - 0.3, float(wall.pos[1]))
+    bodies, pieces = kept(home)
+    assert "base" in bodies and "wall_0" in pieces
+    assert not any(body.startswith("object_") for body in bodies)
+    assert 0 < len(pieces) < len(home.home.nearness.piece) / 2
+
+
+def test_at_a_high_speed_everything_is_near(home):
+    place(home, -30.0, -30.0)
+    home.arm_qvel[:] = 10_000.0
+    bodies, pieces = kept(home)
+    assert {"gripper", "object_0", "drawer_0"} <= bodies and len(pieces) == len(home.home.nearness.piece)
+
+
+def test_a_thing_that_could_be_woken_by_one_that_is_near_is_tested_too(home):
+    """The hand can touch only the first of two objects; the second has to be there when the first wakes and is pushed."""
+    place(home, -30.0, -30.0)
+    near, behind = home.body_of_slot[:2]
+    home.data.xipos[behind] = home.ee_xpos + (0.32, 0.0, 0.0)
+    assert kept(home)[0] == set()
+    home.data.xipos[near] = home.ee_xpos + (0.15, 0.0, 0.0)
+    assert {"gripper", "object_0", "object_1"} <= kept(home)[0]
+
+
+def test_the_model_is_as_before_afterwards(home):
+    model = home.model
+    fields = ("body_contype", "body_conaffinity", "bvh_child", "bvh_nodeid", "bvh_aabb")
+    before = [getattr(model, name).copy() for name in fields]
+    for point in ((-30.0, -30.0), (1.0, 1.0), (3.0, 2.0)):
+        place(home, *point)
+        home.keep_near(1 / 30)
+        home.keep_all()
+        assert all(np.array_equal(was, getattr(model, name)) for was, name in zip(before, fields))
