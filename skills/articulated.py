@@ -76,7 +76,7 @@ class Articulated(Skill):
     def begin(self, sim: Simulator, handle: str) -> None:
         """Start on this drawer or door from where the robot stands."""
         self.target_handle = sim.wanted_handle = handle
-        self._grasped = self._reached = False
+        self._grasped = self._reached = self._released = False
         self._off, self._handle_m, self._rest_m = self._distances(sim)
 
     def _handle_of(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> str:
@@ -119,12 +119,15 @@ class Articulated(Skill):
         grasped_now = held and not self._grasped
         self._grasped = self._grasped or grasped_now
         self._reached = self._reached or self.at_target(sim)
+        released_now = self._grasped and self._reached and not held and not self._released
+        self._released = self._released or released_now
         terms = {
             "opening": 0.0 if reached_before else self._off - off,
             "handle": 0.0 if held or self._reached else self._handle_m - handle_m,
             "rest": self._rest_m - rest_m if reached_before else 0.0,
             "grasped": float(grasped_now),
             "reached": float(self._reached and not reached_before),
+            "released": float(released_now),
             "success": float(failure is None and self.success(sim)),
             **{name: float(failure == name) for name in self.failures},
             **contact_terms(sim, self.config.max_force_step_n),
@@ -142,7 +145,8 @@ class Articulated(Skill):
 
     def measures(self) -> dict[str, float]:
         """How far the episode got."""
-        return {"grasped": float(self._grasped), "reached": float(self._reached), "opening": self._opening}
+        return {"grasped": float(self._grasped), "reached": float(self._reached), "released": float(self._released),
+                "opening": self._opening}
 
     # ------------------------------------------------------------------ showing
 

@@ -24,6 +24,7 @@ REWARD_SCALES = {
     "rest": 1.0,  # per metre nearer: end-effector to rest, once the door is closed
     "grasped": 0.0,  # once, when the handle is first held, where there is a grip
     "reached": 5.0,  # once, when the door is first closed
+    "released": 0.0,  # once, when the handle is first let go after the door has been closed
     "success": 10.0,
     "wrong_grasp": -5.0,
     "hold_broken": -10.0,

@@ -24,6 +24,7 @@ REWARD_SCALES = {
     "rest": 1.0,  # per metre nearer: end-effector to rest, once the door is open
     "grasped": 5.0,  # once, when the handle is first held
     "reached": 5.0,  # once, when the door is first open
+    "released": 0.0,  # once, when the handle is first let go after the door has been open
     "success": 10.0,
     "wrong_grasp": -5.0,
     "hold_broken": -1.0,
