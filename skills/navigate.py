@@ -77,6 +77,7 @@ class NavigateConfig:
     angle_reward_within_m: float = 0.6
     object_in_hand_probability: float = 0.167
     stop_within_m: float | None = None  # stop is ignored while the target is farther away than this
+    max_path_m: float | None = None  # driving distance from start to goal pose at most; None for anywhere
     max_force_step_n: float = 1000.0  # cap of the force term in one step
 
     def __post_init__(self) -> None:
@@ -142,10 +143,12 @@ class Navigate(Skill):
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
         points = self._grid.points_m
+        farthest = math.inf if self.config.max_path_m is None else self.config.max_path_m
         for _ in range(_START_TRIES):
             x, y = points[rng.integers(len(points))] + rng.uniform(-0.5, 0.5, 2) * CELL_M
             yaw = rng.uniform(-math.pi, math.pi)
-            if math.isfinite(self.field.at(x, y)) and stands_free(sim, x, y, yaw, self._held):
+            path_m = self.field.at(x, y)
+            if math.isfinite(path_m) and path_m <= farthest and stands_free(sim, x, y, yaw, self._held):
                 return
         raise NoStartPose(f"found no place for the robot in scene {sim.episode.scene}")
 

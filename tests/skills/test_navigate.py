@@ -221,3 +221,12 @@ def test_scales_are_checked():
     assert NavigateConfig(reward_scales={"slack": -0.01}).reward_scales["slack"] == -0.01
     with pytest.raises(UserError, match="bad_stop"):
         NavigateConfig(reward_scales={"stop": 1.0})
+
+
+def test_max_path_m_starts_near_the_goal_pose():
+    env = make_env("navigate", depth_size=0, max_path_m=1.5)
+    paths = []
+    for episode in range(12):
+        env.reset(options={"episode": episode})
+        paths.append(env.skill.field.at(*env.sim.base_pose[:2]))
+    assert max(paths) <= 1.5 and len(set(paths)) > 8
