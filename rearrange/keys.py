@@ -185,8 +185,8 @@ def read_file(path: Path, package: str = "") -> ConfigFile:
             continue
         depth = len(match["indent"]) // 2
         parents = parents[:depth] + [match["key"]]
-        if parents[0] == "defaults" or not match["value"].strip():
-            continue  # the defaults list, or the head of a nested block
+        if parents[0] in ("defaults", "of_skill") or not match["value"].strip():
+            continue  # the defaults list, overrides for single skills, or the head of a nested block
         name = ".".join(([package] if package else []) + parents)
         rule = Rule.parse(match["rule"]) if match["rule"] else None
         keys.append(Key(name, match["value"].strip(), rule, match["text"] or ""))

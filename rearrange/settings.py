@@ -71,7 +71,7 @@ def compose(command: str, words: list[str]) -> Settings:
     own = next((o.value() for o in reversed(overrides) if _is_own_scenario(o)), None)
     if own:
         config, choices = _with_own_scenario(config, choices, own)
-    for override in overrides:
+    for override in _of_skill(command, config, choices) + overrides:
         if override.key_or_group not in groups:
             _apply(config, override, command)
     lines = collect_keys(command, choices)
@@ -79,6 +79,14 @@ def compose(command: str, words: list[str]) -> Settings:
         lines["hab.name"] = dataclasses.replace(lines["hab.name"], rule=keys.Rule.parse("str"))
     _check_values(config, lines)
     return Settings(command, tuple(words), choices, config, lines)
+
+
+def _of_skill(command: str, config: DictConfig, choices: dict[str, str]) -> list[Override]:
+    """What an experiment sets for the chosen skill alone (`of_skill:` in its file); takes the block out of `config`."""
+    OmegaConf.set_struct(config, False)
+    words = config.pop("of_skill", {}).get(choices.get("skill", ""), [])
+    OmegaConf.set_struct(config, True)
+    return [parse(command, word) for word in words]
 
 
 def _is_own_scenario(override: Override) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rearrange import __version__
+from rearrange.settings import compose
 
 HOME = Path(__file__).resolve().parents[2]
 HEAVY = ("torch", "mujoco", "numba", "gymnasium", "wandb", "numpy")
@@ -220,3 +221,14 @@ def test_python_dash_m_and_a_closed_pipe():
     assert done.stdout.startswith("usage: rearrange train") and not done.stderr
     bad = subprocess.run([sys.executable, "-m", "rearrange", "trian"], cwd=HOME, capture_output=True, text=True)
     assert bad.returncode == 2
+
+
+@pytest.mark.parametrize("words, released", [
+    ("skill=open_cabinet", 0.0),
+    ("skill=open_cabinet experiment=laptop", 5.0),
+    ("skill=open_fridge experiment=laptop skill.reward_scales.released=2", 2.0),  # what is typed comes last
+    ("skill=close_fridge experiment=laptop", 0.0),
+])
+def test_an_experiment_can_set_something_for_single_skills(words, released):
+    config = compose("train", words.split()).config
+    assert config.skill.reward_scales.released == released and "of_skill" not in config
