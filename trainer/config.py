@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 
 MAX_ENVS = 16384
+PRECISIONS = ("float32", "bfloat16")
 MODES = ("ver", "nover", "ddppo", "hts")
 PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (trainer/preemption.py)
 
@@ -16,6 +17,7 @@ class PolicyConfig:
 
     encoder: str | None = "light"
     embedding_size: int = 128  # units of the image embedding
+    image_precision: str = "float32"  # in which the image encoder computes: one of PRECISIONS
     hidden_size: int = 128  # LSTM units per layer
     lstm_layers: int = 1  # 0 = feed-forward policy
     skip: bool = True  # features also reach the heads beside the LSTM
@@ -131,6 +133,8 @@ class TrainConfig:
             raise ValueError(f"trainer.num_envs={c.num_envs} exceeds {MAX_ENVS}, the most that one learner drives.")
         if p.schedule not in ("cosine", "linear", "constant"):
             raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
+        if self.policy.image_precision not in PRECISIONS:
+            raise ValueError(f"policy.image_precision={self.policy.image_precision} is not one of {', '.join(PRECISIONS)}.")
         if c.mode not in MODES:
             raise ValueError(f"trainer.mode={c.mode} is not one of {', '.join(MODES)}.")
         if c.preemption not in ("auto", *PREEMPTION):

@@ -132,8 +132,16 @@ class Policy(nn.Module):
 
     def _features(self, obs: dict[str, Tensor], previous: Tensor) -> Tensor:
         parts = [obs[k].flatten(1) for k in self.vector_keys]
-        parts += [self.encoders[k](obs[k] * s if (s := self.image_scale[k]) != 1 else obs[k]) for k in self.image_keys]
+        parts += [self._encode(k, obs[k] * s if (s := self.image_scale[k]) != 1 else obs[k]) for k in self.image_keys]
         return self.body(torch.cat([*parts, previous], -1))
+
+    def _encode(self, key: str, image: Tensor) -> Tensor:
+        """Features of an image; in bfloat16 if asked, while weights, gradients and all else stay float32. The same when
+        acting and when learning, so that the ratio of their probabilities begins at 1."""
+        if self.config.image_precision == "float32":
+            return self.encoders[key](image)
+        with torch.autocast(image.device.type, torch.bfloat16):
+            return self.encoders[key](image).float()
 
     def _heads(self, out: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         mean = self.mean(out)

@@ -15,6 +15,7 @@ CONFIGS = {
     "light": PolicyConfig(hidden_size=16, body_size=32),
     "blind": PolicyConfig(encoder=None, hidden_size=16, body_size=32),
     "feed-forward": PolicyConfig(lstm_layers=0, body_size=32),
+    "bfloat16": PolicyConfig(image_precision="bfloat16", hidden_size=16, body_size=32),
     "resnet18": PolicyConfig(encoder="resnet18", embedding_size=32, hidden_size=16, lstm_layers=2, skip=False, body_size=0),
 }
 
@@ -98,3 +99,16 @@ def test_byte_images_are_scaled_to_one():
     image, state, previous = torch.randint(0, 256, (2, 64, 64, 3)).float(), torch.zeros(2, 32), torch.zeros(2, 3)
     a = as_bytes.act({"obs": image}, state, previous, deterministic=True).action
     assert torch.allclose(a, as_floats.act({"obs": image / 255}, state, previous, deterministic=True).action, atol=1e-6)
+
+
+def test_bfloat16_images_change_the_outputs_a_little_and_the_gradients_stay_float32():
+    obs = {"depth": torch.rand(8, 64, 64, 1), "joint": torch.randn(8, 5)}
+    acts = []
+    for precision in ("float32", "bfloat16"):
+        torch.manual_seed(0)
+        policy = Policy(DICT, BOX, PolicyConfig(image_precision=precision))
+        acts.append(policy.act(obs, torch.zeros(8, policy.state_size), torch.zeros(8, 3), deterministic=True))
+    assert 0 < (acts[0].value - acts[1].value).abs().max() < 0.05
+    assert all(parameter.dtype == torch.float32 for parameter in policy.parameters())
+    policy._features(obs, torch.zeros(8, 3)).sum().backward()
+    assert all(p.grad.dtype == torch.float32 for p in policy.encoders["depth"].parameters())
