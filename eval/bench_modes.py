@@ -72,7 +72,8 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
              f"steps={settings['steps']}", "log_every_s=1e-6", "torch_threads=1"]
     plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
     skill, env = commands.env_settings(plain, plain["split"], plain["policy"]["image_size"])
-    return functools.partial(commands._make_env, skill, env), commands.engine_config(plain)
+    make_env = functools.partial(commands._make_env, skill, env)
+    return make_env, commands.per_action(commands.engine_config(plain), plain, make_env())
 
 
 def _collect(mode: str, base: CollectConfig) -> CollectConfig:

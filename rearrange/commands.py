@@ -39,7 +39,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     except ValueError as error:
         raise UserError(str(error)) from error
     probe = _probe(skill, env)
-    engine = _per_action(engine, plain, probe)
+    engine = per_action(engine, plain, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
     _check_network(engine, probe, resume_from)
     run.create()
@@ -192,7 +192,7 @@ def _probe(skill: str, env: dict[str, Any]):
     return probe
 
 
-def _per_action(engine, plain: dict[str, Any], env):
+def per_action(engine, plain: dict[str, Any], env):
     """Initial mean and standard deviation of each part of the action, where the skill names them (skill.initial_mean,
     skill.initial_std).
     """
