@@ -35,6 +35,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):  # interleaved, so that all meet the same machine
         for mode, collect in collects.items():
             result = train(make_env, _with(config, seed=seed, collect=collect))
+            if result.reason != "complete":  # Ctrl-C or SIGTERM, which ends a training in good order
+                raise KeyboardInterrupt
             curves[mode].append([(row["step"], row[f"episode/{measure}"]) for row in result.history if f"episode/{measure}" in row])
             run.say(f"{mode:12} seed {seed}   {measure} per fifth: " + "  ".join(f"{v:8.2f}" for v in fifths(curves[mode][-1], settings["steps"])))
             (run.path / "curves.json").write_text(json.dumps(curves), encoding="utf-8")

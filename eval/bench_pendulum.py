@@ -68,6 +68,8 @@ def train_ours(steps: int, seed: int) -> Curve:
         collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV),
     )
     result = train(functools.partial(gymnasium.make, ENV), config)
+    if result.reason != "complete":
+        raise KeyboardInterrupt
     return [(int(row["step"]), row["episode/return"]) for row in result.history]
 
 
