@@ -62,6 +62,7 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
     from rearrange import commands, keys
+    from rearrange.tasks import skill_task
     from rearrange.settings import compose
 
     if settings["env"] not in keys.choices("skill"):
@@ -71,8 +72,7 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
     words = [f"skill={settings['env']}", f"policy={settings['policy']}", "ppo=fast", f"trainer.num_envs={settings['num_envs']}",
              f"steps={settings['steps']}", "log_every_s=1e-6", "torch_threads=1"]
     plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
-    skill, env = commands.env_settings(plain, plain["split"], plain["policy"]["image_size"])
-    return functools.partial(commands._make_env, skill, env), commands.engine_config(plain)
+    return skill_task(plain, plain["split"], plain["policy"]["image_size"]).make, commands.engine_config(plain)
 
 
 def _collect(mode: str, base: CollectConfig) -> CollectConfig:

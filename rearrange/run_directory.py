@@ -159,6 +159,8 @@ def checked_name(name: str) -> str:
 def settings_to_resume(command: str, words: list[str]) -> Settings:
     """Settings for `resume=`: those typed now on top of those saved with the run; only what is typed can change."""
     output, what, name = _typed(words, "output") or "outputs", _typed(words, "skill"), _typed(words, "name")
+    if what is None and (scenario := _typed(words, "hab")):
+        what = compose(command, [f"hab={scenario}"]).config.hab.name  # which a file may call otherwise
     if what is None and (experiment := _typed(words, "experiment")):
         what = compose(command, [f"experiment={experiment}"]).choices.get("skill")
     path = find_run(Path(output), command, what, name)
