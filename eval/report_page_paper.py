@@ -16,15 +16,16 @@ def paper(found: list[Evaluation]) -> str:
         return ""
     cells = []
     for row in rows:
-        here = "not measured"
+        stated, here = row.stated, "not measured"
         if row.measured is not None:
-            low, high = row.interval
-            here = f"<strong>{share(row.measured)}</strong><small>{100 * low:.0f} to {100 * high:.0f} %, n = {row.episodes}</small>"
-        stated = row.stated
-        cells.append([words(stated.scenario), escape(stated.after), escape(stated.agent or "–"), share(stated.success), here,
-                      escape(stated.words)])
+            low, high = (f"{100 * value:.0f}" for value in row.interval)
+            here = f"<strong>{share(row.measured)}</strong><small>{low} to {high} %, n = {row.episodes}</small>"
+        agent = escape(stated.agent or "–")
+        first = [words(stated.scenario), escape(stated.after), agent, share(stated.success)]
+        cells.append([*first, here, escape(stated.words)])
     head = ["scenario", "after", "agent", "paper", "here", "in the paper"]
     said = "".join(f"<li>{escape(text)}</li>" for text in (*IN_WORDS, *DIFFERENCES))
-    note = ("Success that the text of the VER paper (Wijmans et al. 2022) states, beside what was measured here. The other "
-            "points of its Figure 6 are only drawn; none is read off it.")
-    return section("paper", "Beside the paper", table(head, cells, "numbers") + f"<h3>Settings</h3><ul>{said}</ul>", note)
+    note = ("Success that the text of the VER paper (Wijmans et al. 2022) states, beside what was measured here. The "
+            "other points of its Figure 6 are only drawn; none is read off it.")
+    body = table(head, cells, "numbers") + f"<h3>Settings</h3><ul>{said}</ul>"
+    return section("paper", "Beside the paper", body, note)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
-import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -87,8 +86,8 @@ def _alone(folder: Path) -> Iterator[int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"{shlex.quote(str(folder))} is being worked on: by another 'rearrange reproduce', or by a job that it "
-                            "left behind. Wait for it, stop it, or choose another name=.") from None
+            raise UserError(f"{folder} is being worked on: by another 'rearrange reproduce', or by a job that it left "
+                            "behind. Wait for it, stop it, or choose another name=.") from None
         yield file.fileno()
 
 

@@ -78,8 +78,8 @@ def make_plan(plain: dict[str, Any]) -> Plan:
         for scenario in scenarios:
             if policy := _policy("hab", scenario, plain["monolithic_steps"], plain):
                 policies[scenario] = policy
-    evaluations = [_evaluation(scenario, agent, needed[scenario], policies, plain) for scenario in scenarios for agent in agents
-                   if agent != "monolithic" or scenario in policies]
+    evaluations = [_evaluation(scenario, agent, needed[scenario], policies, plain)
+                   for scenario in scenarios for agent in agents if agent != "monolithic" or scenario in policies]
     return Plan(policies, tuple(evaluations))
 
 
@@ -112,8 +112,8 @@ def _policy(group: str, what: str, steps: int | None, plain: dict[str, Any]) -> 
 
     None where there is none and none is to be trained.
     """
-    typed = (f"{group}={what}", f"experiment={plain['experiment']}", f"steps={steps or plain['steps']}", f"seed={plain['seed']}",
-             f"name={plain['name']}", f"output={plain['output']}")
+    typed = (f"{group}={what}", f"experiment={plain['experiment']}", f"steps={steps or plain['steps']}",
+             f"seed={plain['seed']}", f"name={plain['name']}", f"output={plain['output']}")
     own = _job(f"train {what}", "train", typed, plain)
     if own.state == "finished":
         return Policy(str(own.path), f"{own.path}, finished", own)
@@ -133,14 +133,18 @@ def _finished_run(group: str, what: str, typed: tuple[str, ...]) -> Path | None:
     for path in reversed(runs(Path(wanted.output), "train", what)):
         made = OmegaConf.load(path / "config.yaml")
         fits = group != "skill" or made.skill.action_parts == wanted.skill.action_parts
-        if fits and made.steps >= wanted.steps and read_status(path)["status"] == "finished" and any((path / "checkpoints").glob("*.pt")):
+        whole = read_status(path)["status"] == "finished" and any((path / "checkpoints").glob("*.pt"))
+        if whole and fits and made.steps >= wanted.steps:
             return path
     return None
 
 
-def _evaluation(scenario: str, agent: str, needed: list[str], policies: dict[str, Policy], plain: dict[str, Any]) -> Job:
-    words = [f"hab={scenario}", f"agent={agent}", *(f"{key}={plain[key]}" for key in ("episodes", "video", "split", "seed")),
-             f"name={plain['name']}_{agent}", f"output={plain['output']}"]
+def _evaluation(scenario: str, agent: str, needed: list[str], policies: dict[str, Policy],
+                plain: dict[str, Any]) -> Job:
+    """One agent in one scenario; every policy that it uses is named, so that a later training changes nothing."""
+    words = [f"hab={scenario}", f"agent={agent}"]
+    words += [f"{key}={plain[key]}" for key in ("episodes", "video", "split", "seed", "output")]
+    words.append(f"name={plain['name']}_{agent}")
     used: list[Policy] = []
     if agent in TRAINED:
         run_by = {skill: policies[skill] for skill in needed if skill != "navigate" or agent == "tp_srl"}

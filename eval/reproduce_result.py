@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eval import report_page
-from eval.paper import DIFFERENCES, IN_WORDS, beside
+from eval.paper import DIFFERENCES, IN_WORDS, Beside, beside
 from eval.reproduce_jobs import Plan
 
 VIDEO_MB = 100.0
@@ -28,14 +28,12 @@ def write(folder: Path, plan: Plan, evaluations: list[Path], plain: dict[str, An
 def markdown(plan: Plan, figures: list[dict[str, Any]], plain: dict[str, Any]) -> str:
     """All of it as one page of text."""
     blocks = [["# Figure 6 of the VER paper"], *([[f"**{plain['note']}**"]] if plain["note"] else [])]
-    rows = beside(figures)
+    rows = [_beside(row) for row in beside(figures)]
     if rows:
-        blocks += [["## Beside the paper"], _table(("scenario", "after", "agent", "paper", "here (95 % interval, n)", "in the paper"), [
-            (_words(row.stated.scenario), row.stated.after, row.stated.agent or "-", _percent(row.stated.success),
-             "not measured" if row.measured is None else f"{_percent(row.measured)} ({_interval(row.interval)}, {row.episodes})",
-             row.stated.words) for row in rows
-        ]), [*IN_WORDS, "Only what the paper's text states is in this table; nothing is read off its figure."],
-            ["Where the settings differ:"], [f"- {text}" for text in DIFFERENCES]]
+        head = ("scenario", "after", "agent", "paper", "here (95 % interval, n)", "in the paper")
+        blocks += [["## Beside the paper"], _table(head, rows),
+                   [*IN_WORDS, "Only what the paper's text states is in this table; nothing is read off its figure."],
+                   ["Where the settings differ:"], [f"- {text}" for text in DIFFERENCES]]
     for scenario in dict.fromkeys(each["scenario"] for each in figures):
         made = [each for each in figures if each["scenario"] == scenario]
         names = [row["name"] for row in made[0]["interactions"]]
@@ -45,8 +43,17 @@ def markdown(plan: Plan, figures: list[dict[str, Any]], plain: dict[str, Any]) -
              str(each["episodes"])) for each in made
         ])]
     if plan.policies:
-        blocks += [["## Policies"], _table(("for", "policy"), [(name, policy.why) for name, policy in plan.policies.items()])]
+        rows = [(name, policy.why) for name, policy in plan.policies.items()]
+        blocks += [["## Policies"], _table(("for", "policy"), rows)]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _beside(row: Beside) -> tuple[str, ...]:
+    """A row of the table of the paper's figures."""
+    stated, here = row.stated, "not measured"
+    if row.measured is not None:
+        here = f"{_percent(row.measured)} ({_interval(row.interval)}, {row.episodes})"
+    return (_words(stated.scenario), stated.after, stated.agent or "-", _percent(stated.success), here, stated.words)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

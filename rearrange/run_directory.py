@@ -23,6 +23,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from rearrange import keys
 from rearrange.errors import UserError
 from rearrange.settings import Settings, compose, leaves
 
@@ -212,7 +213,8 @@ def find_run(output: Path, command: str, what: str | None = None, name: str | No
     found = [path for path in runs(output, command, what) if name is None or path.name == name]
     if not found:
         where = Path(output) / command / (what or "*") / (name or "*")
-        example = f"rearrange {command} skill={what or 'pick'}" + (f" name={name}" if name else "")
+        group = "skill" if what is None or what in keys.choices("skill") else "hab"
+        example = f"rearrange {command} {group}={what or 'pick'}" + (f" name={name}" if name else "")
         raise UserError(f"there is no run at {where}. Start one with: {example}")
     return found[-1]
 
