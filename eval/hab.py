@@ -21,6 +21,7 @@ from planner.execute import Executor, Record, Report
 from planner.scenario import spoken
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import ScenarioConfig
+from planner.spa import controllers
 from planner.stages import stage_names
 from planner.whole_task import NAME, WholeTask
 
@@ -243,6 +244,7 @@ def make_executor(job: Job) -> Executor | WholeTask:
 
     skills = {name: source.make(name) for name, source in job.skills.items()}
     experts = {name: EXPERTS[name] for name, source in job.skills.items() if source.kind == "expert"}
+    experts |= {name: made for name, made in controllers().items() if name in job.skills and job.skills[name].kind == "spa"}
     sizes = {name: source.image_size for name, source in job.skills.items()}
     env = ScenarioEnv(job.scenario, depth_size=0, **job.env)
     return Executor(env, skills, experts, job.rules, sizes)

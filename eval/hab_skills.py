@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.spa import CONTROLLERS
 from rearrange.errors import UserError
 from skills import SKILL_CONFIGS, SKILLS, pretrained
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from planner.scenario_env import ScenarioEnv
 
 # Agent -> what runs a skill of which nothing else is said: None = its newest training run. monolithic has no skills.
-AGENTS = {"tp_srl": None, "tp_srl_nonav": None, "expert": "expert", "monolithic": None, "random": "random"}
+AGENTS = {"tp_srl": None, "tp_srl_nonav": None, "expert": "expert", "monolithic": None, "tp_spa": "spa", "random": "random"}
 SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")  # settings of the one simulator
 
 
@@ -49,6 +50,12 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
         which = chosen.get(skill) or AGENTS[agent]
         if which in ("expert", "random"):
             found[skill] = Source(which)
+        elif which == "spa":
+            if skill in CONTROLLERS:
+                found[skill] = Source(which)
+            elif skill in needed:
+                raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the scripted "
+                                f"expert with skills.{skill}=expert, or another agent.")
         elif which is not None or skill in needed:
             found[skill] = _policy(skill, which, output, scenario)
     return found

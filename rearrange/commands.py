@@ -89,7 +89,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     from eval.report import print_table
 
     plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
-    if plain["agent"] in ("tp_srl", "tp_srl_nonav", "monolithic"):
+    if plain["agent"] in ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa"):
         raise UserError(f"agent={plain['agent']} is for hab=, which is a whole scenario; skill={plain['skill']['name']} takes "
                         "policy, pretrained, expert, random or zero.")
     if plain["agent"] == "pretrained":
