@@ -64,6 +64,7 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
     from rearrange import commands, keys
+    from rearrange.tasks import skill_task
     from rearrange.settings import compose
 
     if settings["env"] not in keys.choices("skill"):
@@ -73,9 +74,8 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
     words = [f"skill={settings['env']}", f"policy={settings['policy']}", "ppo=fast", f"trainer.num_envs={settings['num_envs']}",
              f"steps={settings['steps']}", "log_every_s=1e-6", "torch_threads=1"]
     plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
-    skill, env = commands.env_settings(plain, plain["split"], plain["policy"]["image_size"])
-    make_env = functools.partial(commands._make_env, skill, env)
-    return make_env, commands.per_action(commands.engine_config(plain), plain, make_env())
+    task = skill_task(plain, plain["split"], plain["policy"]["image_size"])
+    return task.make, commands.per_action(commands.engine_config(plain), task, task.make())
 
 
 def _collect(mode: str, base: CollectConfig) -> CollectConfig:

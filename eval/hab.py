@@ -21,7 +21,9 @@ from planner.execute import Executor, Record, Report
 from planner.scenario import spoken
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import ScenarioConfig
+from planner.spa import controllers
 from planner.stages import stage_names
+from planner.whole_task import NAME, WholeTask
 
 if TYPE_CHECKING:
     from eval.hab_policies import SkillAgent
@@ -234,12 +236,15 @@ def make_agents(job: Job) -> dict[str, SkillAgent]:
     return agents
 
 
-def make_executor(job: Job) -> Executor:
-    """An environment of the scenario, and what carries plans out in it."""
+def make_executor(job: Job) -> Executor | WholeTask:
+    """An environment of the scenario, and what carries plans out in it, or asks one policy for every action."""
+    if NAME in job.skills:
+        return WholeTask(ScenarioEnv(job.scenario, depth_size=job.skills[NAME].image_size, **job.env))
     from skills.experts import EXPERTS
 
     skills = {name: source.make(name) for name, source in job.skills.items()}
     experts = {name: EXPERTS[name] for name, source in job.skills.items() if source.kind == "expert"}
+    experts |= {name: made for name, made in controllers().items() if name in job.skills and job.skills[name].kind == "spa"}
     sizes = {name: source.image_size for name, source in job.skills.items()}
     env = ScenarioEnv(job.scenario, depth_size=0, **job.env)
     return Executor(env, skills, experts, job.rules, sizes)

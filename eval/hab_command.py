@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval import hab, hab_figures
-from eval.hab_skills import AGENTS, SHARED, Source, shared_settings, sources
+from eval.hab_skills import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
+from planner import whole_task
 from planner.deploy import Rules, steps_of
 from planner.scenario import plan, require_solved
 from planner.scenario_env import ScenarioEnv
@@ -45,19 +46,32 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     if agent not in AGENTS:
         raise UserError(f"agent={agent} is for skill=; a scenario is done by agent={', '.join(AGENTS)}, and each of its skills "
                         "can be chosen, as in skills.pick=pretrained.")
-    if plain["checkpoint"] is not None:
-        raise UserError(f"checkpoint={plain['checkpoint']} is for skill=; for the skills of a scenario write "
+    if plain["checkpoint"] is not None and agent != "monolithic":
+        raise UserError(f"checkpoint={plain['checkpoint']} is for skill= and agent=monolithic; for the skills of a scenario write "
                         f"skills.pick={plain['checkpoint']}, or another skill's name.")
     scenario = make_scenario(plain["hab"], "hab")
     rules = Rules(**plain["planner"], navigate=agent != "tp_srl_nonav")
     typed = {word.split("=")[0].removeprefix("sim.") for word in run.settings.overrides if word.startswith("sim.")}
-    needed = needed_skills(scenario, rules, plain)
-    found = sources(agent, plain["skills"], needed, Path(plain["output"]), scenario.name)
+    if agent == "monolithic":
+        found = _whole_task(scenario, plain)
+    else:
+        needed = needed_skills(scenario, rules, plain)
+        found = sources(agent, plain["skills"], needed, Path(plain["output"]), scenario.name)
     sim = plain["sim"]
     env = {key: sim[key] for key in ("num_layouts", "episodes")} | {"split": plain["split"]}
     env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})
     return hab.Job(scenario, agent, env, found, rules, plain["episodes"], plain["seed"], plain["deterministic"],
                    str(run.videos), plain["video_speed"])
+
+
+def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, Source]:
+    """The one policy of agent=monolithic, by the name that it has in place of a skill's."""
+    chosen = next((skill for skill, source in plain["skills"].items() if source is not None), None)
+    if chosen:
+        raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, or choose another "
+                        "agent.")
+    env = ScenarioEnv(scenario, plain["split"], 0)
+    return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]))}
 
 
 def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any]) -> list[str]:

@@ -7,13 +7,17 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from planner.spa import CONTROLLERS
 from rearrange.errors import UserError
 from skills import SKILL_CONFIGS, SKILLS, pretrained
 
-AGENTS = {"tp_srl": None, "tp_srl_nonav": None, "expert": "expert", "random": "random"}  # what runs a skill of which
-# nothing else is said: None = its newest training run
+if TYPE_CHECKING:
+    from planner.scenario_env import ScenarioEnv
+
+# Agent -> what runs a skill of which nothing else is said: None = its newest training run. monolithic has no skills.
+AGENTS = {"tp_srl": None, "tp_srl_nonav": None, "expert": "expert", "monolithic": None, "tp_spa": "spa", "random": "random"}
 SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")  # settings of the one simulator
 
 
@@ -46,6 +50,12 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
         which = chosen.get(skill) or AGENTS[agent]
         if which in ("expert", "random"):
             found[skill] = Source(which)
+        elif which == "spa":
+            if skill in CONTROLLERS:
+                found[skill] = Source(which)
+            elif skill in needed:
+                raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the scripted "
+                                f"expert with skills.{skill}=expert, or another agent.")
         elif which is not None or skill in needed:
             found[skill] = _policy(skill, which, output, scenario)
     return found
@@ -70,6 +80,32 @@ def _policy(skill: str, which: str | None, output: Path, scenario: str) -> Sourc
                         f"expert with skills.{skill}=expert.") from error
 
 
+def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path) -> Source:
+    """The policy of agent=monolithic: a checkpoint, or the newest training run of the scenario of `env`. Raises UserError
+    where there is none, or it does not fit.
+    """
+    from trainer.checkpoint import CheckpointError, load_checkpoint, newest
+
+    name = env.config.name
+    path = _newest_run(name, output) if checkpoint is None else Path(checkpoint)
+    if path is None:
+        raise UserError(f"agent=monolithic needs one policy for all of {name}, and there is no checkpoint of it in "
+                        f"{output / 'train' / name}: train one with 'rearrange train hab={name}', or give checkpoint=.")
+    try:
+        path = newest(path)
+        content = load_checkpoint(path)
+    except CheckpointError as error:
+        raise UserError(f"checkpoint: {error} Train one with 'rearrange train hab={name}'.") from error
+    meta = content.get("meta", {})
+    if meta.get("scenario") != name:
+        of = f"scenario {meta['scenario']}" if "scenario" in meta else f"skill {meta.get('skill', '(unknown)')}"
+        raise UserError(f"{path} is a checkpoint of {of}, not of scenario {name}: give another checkpoint=.")
+    size = meta.get("image_size", 0)
+    shapes = {key: box.shape for key, box in env.observation_space.items() if key != "depth"}
+    _fits(f"scenario {name}", str(path), content, shapes | ({"depth": (size, size, 1)} if size else {}), env.action_space.shape[0])
+    return Source("policy", str(path), size, shared={k: v for k, v in meta.get("env", {}).items() if k in SHARED})
+
+
 def _newest_run(skill: str, output: Path) -> Path | None:
     """The newest checkpoint of the newest training run that has one."""
     from rearrange.run_directory import runs
@@ -85,6 +121,7 @@ def _newest_run(skill: str, output: Path) -> Path | None:
 
 def _read(skill: str, path: Path) -> Source:
     """What a checkpoint says about how it was trained; refused if it is not one of this skill."""
+    from rearrange.env import ACTION_SIZES, OBSERVATIONS
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
     try:
@@ -99,13 +136,16 @@ def _read(skill: str, path: Path) -> Source:
     fields = {each.name for each in dataclasses.fields(SKILL_CONFIGS[skill])}
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
                     {k: v for k, v in env.items() if k in SHARED})
-    _fits(skill, source, content)
+    made, size = source.make(skill), source.image_size
+    shapes = {key: OBSERVATIONS[key][0].shape for key in made.observation_keys if key != "depth"}
+    if size and "depth" in made.observation_keys:
+        shapes["depth"] = (size, size, 1)
+    _fits(f"skill {skill}", str(path), content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts))
     return source
 
 
-def _fits(skill: str, source: Source, content: dict[str, Any]) -> None:
-    """Refuse a checkpoint whose spaces are not those of the skill."""
-    from rearrange.env import ACTION_SIZES, OBSERVATIONS
+def _fits(what: str, checkpoint: str, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int) -> None:
+    """Refuse a checkpoint that needs other observations than `shapes`, or gives another number of actions."""
     from trainer.checkpoint import CheckpointError, load_policy, space_from_plain
     from trainer.policy import observation_shapes
 
@@ -113,20 +153,15 @@ def _fits(skill: str, source: Source, content: dict[str, Any]) -> None:
         policy = load_policy(content)
         seen = observation_shapes(space_from_plain(content["observation_space"]))
     except (CheckpointError, KeyError, TypeError) as error:
-        raise UserError(f"{source.checkpoint} cannot be used: {error}") from error
-    made, size = source.make(skill), source.image_size
-    shapes = {key: tuple(OBSERVATIONS[key][0].shape) for key in made.observation_keys if key != "depth"}
-    if size and "depth" in made.observation_keys:
-        shapes["depth"] = (size, size, 1)
+        raise UserError(f"{checkpoint} cannot be used: {error}") from error
     wrong = [key for key in (*policy.vector_keys, *policy.image_keys) if shapes.get(key) != tuple(seen[key])]
     if wrong:
-        raise UserError(f"{source.checkpoint} is a checkpoint of another network: it needs observation '{wrong[0]}' with shape "
-                        f"{tuple(seen[wrong[0]])}, which skill {skill} gives "
+        raise UserError(f"{checkpoint} is a checkpoint of another network: it needs observation '{wrong[0]}' with shape "
+                        f"{tuple(seen[wrong[0]])}, which {what} gives "
                         f"{f'with shape {shapes[wrong[0]]}' if wrong[0] in shapes else 'not at all'}.")
-    actions = sum(ACTION_SIZES[part] for part in made.action_parts)
     if policy.action_size != actions:
-        raise UserError(f"{source.checkpoint} is a checkpoint of another network: it gives {policy.action_size} actions, skill "
-                        f"{skill} takes {actions}.")
+        raise UserError(f"{checkpoint} is a checkpoint of another network: it gives {policy.action_size} actions, {what} takes "
+                        f"{actions}.")
 
 
 def shared_settings(found: Mapping[str, Source], typed: Mapping[str, Any]) -> dict[str, Any]:

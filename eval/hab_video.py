@@ -70,6 +70,8 @@ def phase(run: Executor) -> str:
     """What is being done, in a word or two."""
     if run.step is not None:
         return run.step.skill
+    if not run.steps:
+        return "whole task"
     return "wait" if run.at >= len(run.steps) else "reset arm"
 
 
@@ -103,6 +105,10 @@ def about(run: Executor) -> str | None:
 def marks(run: Executor) -> list[Any]:
     """A wire box on the object, a ghost of it at its goal, a ball where to drive or at the handle."""
     shown: list[Any] = []
+    if not run.steps:  # no plan: everything that is to be moved
+        for index, goal in run.episode.targets.items():
+            shown += [object_box(run.sim, index), object_ghost(run.episode.objects[index], goal)]
+        return shown
     if (name := about(run)) is not None:
         index = run.symbols.objects[name]
         shown += [object_box(run.sim, index), object_ghost(run.episode.objects[index], run.episode.targets[index])]

@@ -17,6 +17,7 @@ from typing import Any
 from eval import report_page_episodes as episode_parts
 from eval import report_page_sections as sections
 from eval.report_page_names import labels
+from eval.report_page_paper import paper
 from eval.report_page_runs import Evaluation, Found, Training, newest, read, read_all
 from rearrange.errors import UserError
 
@@ -39,10 +40,13 @@ class Made:
     left_out: int  # videos that were too large
 
 
-def make(runs: list[str] | None, out: Path, output: Path, title: str | None, video_mb: float) -> Made:
+def make(
+    runs: list[str] | None, out: Path, output: Path, title: str | None, video_mb: float, note: str | None = None
+) -> Made:
     """Write the report of `runs` (directories), or of the newest runs below `output`, to `out`.
 
-    video_mb: the megabytes that videos may take of the page. The file is complete or absent.
+    video_mb: the megabytes that videos may take of the page. note: stands below the title. The file is complete or
+    absent.
     """
     check_place(out)
     found = read_all(runs) if runs else [read(path) for path in newest(output)]
@@ -53,7 +57,7 @@ def make(runs: list[str] | None, out: Path, output: Path, title: str | None, vid
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with open(partial, "w", encoding="utf-8") as file:
-            file.writelines(page(title or _title(found), evaluations, trainings, episodes))
+            file.writelines(page(title or _title(found), evaluations, trainings, episodes, note))
         partial.replace(out)
     except OSError as error:
         raise UserError(f"cannot write to {out}: {error.strerror}. Choose another place with out=.") from error
@@ -79,11 +83,16 @@ def check_place(out: Path) -> None:
 
 
 def page(
-    title: str, evaluations: list[Evaluation], trainings: list[Training], episodes: episode_parts.Episodes
+    title: str,
+    evaluations: list[Evaluation],
+    trainings: list[Training],
+    episodes: episode_parts.Episodes,
+    note: str | None = None,
 ) -> Iterator[str]:
     """The text of the page, in pieces."""
     parts = {
         "scenarios": sections.scenarios([run for run in evaluations if run.is_scenario]),
+        "paper": paper(evaluations),
         "skills": sections.skills([run for run in evaluations if not run.is_scenario]),
         "training": sections.training(trainings),
     }
@@ -91,6 +100,7 @@ def page(
     settings = sections.settings([*evaluations, *trainings])
     links = [name for name, text in parts.items() if text]
     links += ["videos"] * bool(episodes.videos) + ["episodes"] * bool(table) + ["settings"]
+    said = f"<p><strong>{escape(note)}</strong></p>" if note else ""
     menu = "".join(f'<a href="#{name}">{name.capitalize()}</a>' for name in links)
     yield (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{MARK}\n'
@@ -99,7 +109,7 @@ def page(
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>\n{_file('report_page.css')}</style></head>\n<body>"
     )
-    yield f"<header><h1>{escape(title)}</h1><p>{_summary(evaluations, trainings)}</p><nav>{menu}</nav></header>\n<main>"
+    yield f"<header><h1>{escape(title)}</h1>{said}<p>{_summary(evaluations, trainings)}</p><nav>{menu}</nav></header>\n<main>"
     yield from parts.values()
     yield from episode_parts.videos_section(episodes)
     yield table + settings + "</main>\n" + DIALOG

@@ -60,7 +60,7 @@ class Report:
 
     episode_id: str
     scene: str
-    plan: Plan
+    plan: Plan | None  # None: done without one
     records: list[Record] = field(default_factory=list)
     end: str | None = None  # success, bad_stop, time_limit, unstable, or "<skill>: <why>"
     recoveries: int = 0

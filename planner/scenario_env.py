@@ -80,6 +80,11 @@ class ScenarioEnv(gymnasium.Env):
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (sum(ACTION_SIZES.values()),), np.float32)
         self.observation_space = gymnasium.spaces.Dict(self._boxes(len(config.scenario.objects)))
 
+    @property
+    def action_parts(self) -> list[tuple[str, slice]]:
+        """Name and place of each part of an action."""
+        return list(self._slices.items())
+
     def _boxes(self, count: int) -> dict[str, gymnasium.spaces.Box]:
         boxes = {key: OBSERVATIONS[key][0] for key in OBSERVATION_KEYS if key in OBSERVATIONS}
         many = gymnasium.spaces.Box(-np.inf, np.inf, (3 * count,), np.float32)

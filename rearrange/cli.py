@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | bench | report | list`.
+"""The front door: `rearrange train | eval | reproduce | bench | report | list`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -24,11 +24,12 @@ from rearrange.errors import UserError
 COMMANDS = {
     "train": "train a skill with reinforcement learning",
     "eval": "evaluate a trained skill, a whole scenario or a baseline, and record videos",
+    "reproduce": "train what is missing, evaluate every agent on every scenario, and set them beside the paper",
     "bench": "measure speed on this machine",
     "report": "write one HTML page with plots, videos and episodes of runs",
     "list": "show skills, simulators and checkpoints",
 }
-LOOKS = ("list", "report")  # commands that look at runs; they make none of their own
+RUNLESS = ("list", "report", "reproduce")  # commands without a run directory of their own
 FLAGS = ("--help", "--cfg", "--multirun")
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
@@ -37,9 +38,9 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
   rearrange eval hab=all agent=expert       whole scenarios, planned and carried out by skills
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
+  rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
-  rearrange list                            skills, simulators, checkpoints
-  rearrange bench sim                       how fast is this machine
+  rearrange list | bench sim                skills, simulators, checkpoints | how fast is this machine
 
 'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;
 'rearrange --install-completion' sets up the Tab key; 'rearrange --version' prints the version."""
@@ -112,7 +113,7 @@ def _command(command: str, words: list[str]) -> int:
         from rearrange import every_skill
 
         return every_skill.run(command, overrides, group=every.partition("=")[0])
-    if "--multirun" in flags and command not in LOOKS and not flags & {"--help", "--cfg"}:
+    if "--multirun" in flags and command not in RUNLESS and not flags & {"--help", "--cfg"}:
         from rearrange import sweep
 
         return sweep.run(command, overrides)
@@ -128,11 +129,12 @@ def _command(command: str, words: list[str]) -> int:
     if "--cfg" in flags:
         _print_config(settings)
         return 0
-    if command in LOOKS:
+    if command in RUNLESS:
         from rearrange import commands
 
-        {"list": commands.list_, "report": commands.report}[command](settings.config)
-        return 0
+        _end_like_ctrl_c()
+        work = {"list": commands.list_, "report": commands.report, "reproduce": commands.reproduce}[command]
+        return work(settings.config) or 0
     return _work(command, overrides, settings)
 
 

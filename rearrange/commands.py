@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import shlex
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf
 
 from rearrange.errors import UserError
+from rearrange.tasks import Task, skill_task, training_task
 
 if TYPE_CHECKING:
     from rearrange.run_directory import Run
@@ -22,7 +22,7 @@ GLUE_KEYS = {"image_size"}  # of policy/*.yaml, meant for the environment's came
 
 
 def train(config: DictConfig, run: Run) -> dict[str, float]:
-    """`rearrange train`: one run of the engine on one skill. Returns the final figures."""
+    """`rearrange train`: one run of the engine on one skill or scenario. Returns the final figures."""
     from trainer.checkpoint import CheckpointError
     from trainer.collect import WorkerError
     from trainer.divergence import NonFinite
@@ -32,34 +32,32 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     from trainer.watch import RankError
 
     plain = OmegaConf.to_container(config, resolve=True)
-    skill, env = env_settings(plain, plain["split"], plain["policy"]["image_size"])
+    task = training_task(plain, run.settings.overrides)
     engine = engine_config(plain)
     try:
         engine.check()
     except ValueError as error:
         raise UserError(str(error)) from error
-    probe = _probe(skill, env)
-    engine = per_action(engine, plain, probe)
+    probe = _probe(task)
+    engine = per_action(engine, task, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
     _check_network(engine, probe, resume_from)
     run.create()
-    run.say(f"{'continues' if resume_from else 'run'} {run.path}   skill {skill}   policy {plain['policy']['encoder'] or 'blind'}   "
+    run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   policy {plain['policy']['encoder'] or 'blind'}   "
             f"{engine.collect.num_envs} environments   {engine.steps:,} steps")
-    meta = {"skill": skill, "env": _json_safe(env), "image_size": plain["policy"]["image_size"]}
     where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
     name = "" if run.silent and plain["name"] is None else f" name={shlex.quote(run.path.name)}"
-    again = f"rearrange train skill={skill}{name}{where} resume=true"
+    again = f"rearrange train {task.word}{name}{where} resume=true"
     try:
         if run.silent:  # of several ranks, the first writes and prints
-            result = run_engine(functools.partial(_make_env, skill, env), engine)
+            result = run_engine(task.make, engine)
             return {} if result.reason == "complete" else _stop()
         start = _step_of(resume_from) if run.resumed else None
         with MetricsLogger(run.path, plain["logger"]["wandb"], resume_step=start, config=plain) as logger, \
-                Progress(engine.steps, f"train {skill}", start or 0, plain["logger"]["progress"], log=run.log) as progress:
+                Progress(engine.steps, f"train {task.name}", start or 0, plain["logger"]["progress"], log=run.log) as progress:
             if run.resumed and (logged := run.path / "metrics.jsonl").exists():
                 progress.remember(read_jsonl(logged))
-            result = run_engine(functools.partial(_make_env, skill, env), engine, run.path, resume_from,
-                                (logger.log, progress.update), meta)
+            result = run_engine(task.make, engine, run.path, resume_from, (logger.log, progress.update), task.meta())
     except CheckpointError as error:
         raise UserError(str(error)) from error
     except (WorkerError, NonFinite, RankError) as error:
@@ -75,7 +73,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     for line in progress.curve():
         run.say(line)
     run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
-    run.say(f"next: rearrange eval skill={skill} checkpoint={shlex.quote(str(run.path))} video=3")
+    who = "agent=monolithic " if task.scenario else ""
+    run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))} video=3")
     return final
 
 
@@ -90,14 +89,15 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     from eval.report import print_table
 
     plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
-    if plain["agent"].startswith("tp_srl"):
-        raise UserError(f"agent={plain['agent']} is for hab=, which carries out plans; skill={plain['skill']['name']} takes "
+    if plain["agent"] in ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa"):
+        raise UserError(f"agent={plain['agent']} is for hab=, which is a whole scenario; skill={plain['skill']['name']} takes "
                         "policy, pretrained, expert, random or zero.")
     if plain["agent"] == "pretrained":
         if plain["checkpoint"] not in (None, "pretrained"):
             raise UserError(f"agent=pretrained takes no checkpoint={plain['checkpoint']}: leave one of them out.")
         plain |= {"agent": "policy", "checkpoint": "pretrained"}
-    skill, env = env_settings(plain, plain["split"], 0)
+    task = skill_task(plain, plain["split"], 0)
+    skill, env = task.name, task.env
     checkpoint, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
     recorded = env | {"depth_size": env["depth_size"] or 128, "render_mode": "rgb_array"}  # videos show depth to us, if not to a blind policy
     _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint)
@@ -139,6 +139,13 @@ def report(config: DictConfig) -> None:
           f"{made.videos} videos{left_out}")
 
 
+def reproduce(config: DictConfig) -> int:
+    """`rearrange reproduce`: trainings, evaluations and the report, each once; the exit status."""
+    from eval.reproduce import run as reproduce_all
+
+    return reproduce_all(OmegaConf.to_container(config, resolve=True))
+
+
 def list_(config: DictConfig) -> None:
     """`rearrange list`."""
     from rearrange.listing import show
@@ -158,21 +165,7 @@ def engine_config(plain: dict[str, Any]):
                        collect=CollectConfig(**plain["trainer"]))
 
 
-def env_settings(plain: dict[str, Any], split: str, image_size: int) -> tuple[str, dict[str, Any]]:
-    """Skill name and the settings that `skills.make_env` takes."""
-    skill = {k: v for k, v in plain["skill"].items() if k not in ("name", "initial_std", "initial_mean")}
-    sim = {("sim" if k == "name" else k): v for k, v in plain["sim"].items() if v is not None}
-    return plain["skill"]["name"], skill | sim | {"split": split, "depth_size": image_size}
-
-
-def _make_env(skill: str, env: dict[str, Any]):
-    """In a worker process: one environment."""
-    from skills import make_env
-
-    return make_env(skill, **env)
-
-
-def _probe(skill: str, env: dict[str, Any]):
+def _probe(task: Task):
     """Build an environment here and step it once, before anything is written or started.
 
     A setting that cannot work is told at once, and what has to be compiled is compiled once, not in every process.
@@ -183,7 +176,7 @@ def _probe(skill: str, env: dict[str, Any]):
     hint.daemon = True
     hint.start()
     try:
-        probe = _make_env(skill, env)
+        probe = task.make()
         probe.reset(seed=0)
         probe.step(probe.action_space.sample() * 0)
         probe.render()
@@ -192,16 +185,16 @@ def _probe(skill: str, env: dict[str, Any]):
     return probe
 
 
-def per_action(engine, plain: dict[str, Any], env):
-    """Initial mean and standard deviation of each part of the action, where the skill names them (skill.initial_mean,
-    skill.initial_std).
+def per_action(engine, task: Task, env):
+    """Initial mean and standard deviation of each part of the action, where the skill or scenario names them
+    (initial_mean, initial_std of `skill` or `whole_task`).
     """
     import dataclasses
     import math
 
     policy, changes = engine.policy, {}
     for key, field, convert in (("initial_mean", "mean_init", float), ("initial_std", "log_std_init", math.log)):
-        chosen, default = plain["skill"].get(key), getattr(policy, field)
+        chosen, default = task.initial.get(key), getattr(policy, field)
         if not chosen or isinstance(default, tuple):
             continue
         values: list[float] = []
@@ -288,7 +281,7 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
 
 def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None) -> None:
     """Refuse a checkpoint whose spaces are not those of the environment."""
-    probe = _probe(skill, env)
+    probe = _probe(Task(skill, env, 0))
     if checkpoint is None:
         return
     from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy, space_from_plain
@@ -310,11 +303,3 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None) -> 
     if policy.action_size != actions:
         raise UserError(f"{checkpoint} is a checkpoint of another network: it gives {policy.action_size} actions, this environment "
                         f"takes {actions}.")
-
-
-def _json_safe(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _json_safe(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json_safe(v) for v in value]
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -6,7 +6,7 @@ import shutil
 import textwrap
 
 from rearrange import keys
-from rearrange.cli import LOOKS
+from rearrange.cli import RUNLESS
 from rearrange.settings import REQUIRED, Settings, leaves
 
 EXAMPLES = {
@@ -23,6 +23,11 @@ EXAMPLES = {
         "rearrange eval hab=tidy_house agent=expert",
         "rearrange eval hab=set_table skills.pick=pretrained skills.open_fridge=expert",
         "rearrange eval hab=all agent=expert name=expert",
+    ),
+    "reproduce": (
+        "rearrange reproduce preset=smoke",
+        "rearrange reproduce",
+        "rearrange reproduce agents=[tp_srl,tp_srl_nonav] episodes=1000 name=figure_6",
     ),
     "bench": ("rearrange bench sim", "rearrange bench sim depth_size=64 seconds=5"),
     "report": (
@@ -45,7 +50,7 @@ def help_text(settings: Settings, summary: str) -> str:
         "  --help     this page, for the choices given beside it",
         "  --cfg job  print every setting with its value, and do nothing",
     ]
-    if command not in LOOKS:
+    if command not in RUNLESS:
         lines += ["  -m         sweep: one run per combination of comma-separated values"]
     groups = keys.command_file(command).groups
     if groups:

@@ -23,6 +23,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from rearrange import keys
 from rearrange.errors import UserError
 from rearrange.settings import Settings, compose, leaves
 
@@ -159,6 +160,8 @@ def checked_name(name: str) -> str:
 def settings_to_resume(command: str, words: list[str]) -> Settings:
     """Settings for `resume=`: those typed now on top of those saved with the run; only what is typed can change."""
     output, what, name = _typed(words, "output") or "outputs", _typed(words, "skill"), _typed(words, "name")
+    if what is None and (scenario := _typed(words, "hab")):
+        what = compose(command, [f"hab={scenario}"]).config.hab.name  # which a file may call otherwise
     if what is None and (experiment := _typed(words, "experiment")):
         what = compose(command, [f"experiment={experiment}"]).choices.get("skill")
     path = find_run(Path(output), command, what, name)
@@ -210,7 +213,8 @@ def find_run(output: Path, command: str, what: str | None = None, name: str | No
     found = [path for path in runs(output, command, what) if name is None or path.name == name]
     if not found:
         where = Path(output) / command / (what or "*") / (name or "*")
-        example = f"rearrange {command} skill={what or 'pick'}" + (f" name={name}" if name else "")
+        group = "skill" if what is None or what in keys.choices("skill") else "hab"
+        example = f"rearrange {command} {group}={what or 'pick'}" + (f" name={name}" if name else "")
         raise UserError(f"there is no run at {where}. Start one with: {example}")
     return found[-1]
 

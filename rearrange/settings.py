@@ -29,7 +29,7 @@ from rearrange import keys
 from rearrange.errors import UserError
 
 REQUIRED = {"train": "skill", "eval": "skill", "bench": "bench"}
-SCENARIO_KEYS = ("skills.", "planner.", "video_speed")  # settings of `eval` that only a scenario has
+SCENARIO_KEYS = ("skills.", "planner.", "video_speed", "whole_task.")  # settings that only a scenario has
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -
 def require(settings: Settings) -> None:
     """Raise UserError if the group that a command cannot do without is not chosen."""
     group = REQUIRED.get(settings.command)
-    if settings.command == "eval" and _is_scenario(settings):
+    if settings.command in ("eval", "train") and _is_scenario(settings):
         return
     if group and not settings.choices.get(group):
         options = keys.choices(group)
@@ -117,15 +117,15 @@ def require(settings: Settings) -> None:
         raise UserError(
             f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
             f"{word}. Choices: {', '.join(options)}."
-            + (f" Or a scenario, hab=: {', '.join(keys.choices('hab'))}." if settings.command == "eval" else "")
+            + ("" if group == "bench" else f" Or a scenario, hab=: {', '.join(keys.choices('hab'))}.")
         )
 
 
 def _is_scenario(settings: Settings) -> bool:
-    """Whether `eval` is about a scenario; refuses a skill and a scenario at once, and settings that have no meaning."""
+    """Whether `eval` or `train` is about a scenario; refuses a skill and a scenario at once, and settings that have no meaning."""
     skill, scenario = settings.choices.get("skill"), settings.choices.get("hab")
     if skill and scenario:
-        raise UserError(f"skill={skill} and hab={scenario} are both given: evaluate one skill or one scenario.")
+        raise UserError(f"skill={skill} and hab={scenario} are both given: {settings.command} takes one skill or one scenario.")
     if not scenario:
         for word in settings.overrides:
             if (key := word.split("=")[0]).startswith(SCENARIO_KEYS):

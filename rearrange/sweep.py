@@ -8,8 +8,10 @@ is typed again skips jobs that are finished; with `resume=true` it also continue
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,19 +107,37 @@ def _name(base: str | None, swept: dict[str, str]) -> str:
     return "_".join(([base] if base else []) + parts) or "sweep"
 
 
-def launch_process(words: list[str]) -> int:
-    """`rearrange <words>` in a process of its own, on this terminal. Ctrl-C reaches it too: wait until it has saved."""
+def launch_process(words: list[str], keep_open: tuple[int, ...] = ()) -> int:
+    """`rearrange <words>` in a process of its own, on this terminal. Ctrl-C reaches it too, SIGTERM is passed on: wait
+    until it has saved. keep_open: file descriptors that it shall hold as long as it lives.
+    """
     home = str(Path(__file__).resolve().parents[1])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))}
     # -P: a folder called `trainer` or `eval` where the user stands must not be imported in place of ours
-    process = subprocess.Popen([sys.executable, "-P", "-m", "rearrange", *words], env=environment)
-    stopped = False
-    while True:
-        try:
-            code = process.wait()
-            return 130 if stopped else code
-        except KeyboardInterrupt:
-            stopped = True
+    command = [sys.executable, "-P", "-m", "rearrange", *words]
+    process, stopped = None, False
+
+    def pass_on(*_) -> None:
+        nonlocal stopped
+        stopped = True
+        if process is not None:
+            process.terminate()
+
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, pass_on) if main else None
+    try:
+        process = subprocess.Popen(command, env=environment, pass_fds=keep_open)
+        if stopped:
+            process.terminate()
+        while True:
+            try:
+                code = process.wait()
+                return 130 if stopped else code
+            except KeyboardInterrupt:
+                stopped = True
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, before)
 
 
 def table(jobs: list[Job], codes: dict[Path, int]) -> str:

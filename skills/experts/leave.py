@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 _NEEDED_M = (0.014, 0.005)  # kept from everything: the load swings a little; less where there is no room for that
 
 
-def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float], attempt: int = 1) -> Motion:
+def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float], attempt: int = 1,
+              clearance: Clearance | None = None) -> Motion:
     """The quickest free way from what was just taken or put down to rest: lift, drive back, bring the arm in.
 
-    After an attempt that got stuck the next one lifts first.
+    After an attempt that got stuck the next one lifts first. `clearance`: what knows distances, if not the simulator.
     """
-    clearance = Clearance(sim)
+    clearance = clearance or Clearance(sim)
     start = (sim.base_pose, sim.arm_positions().copy())
     motions = []
     for lift, up in _lifts(start[1], rest_m):

@@ -38,6 +38,9 @@ class FakeWork:
     def report(self, config):
         self.calls.append(("report", config, None))
 
+    def reproduce(self, config):
+        self.calls.append(("reproduce", config, None))
+
     def list_(self, config):
         from rearrange import listing
 
@@ -49,7 +52,8 @@ class FakeWork:
 def work(monkeypatch, tmp_path):
     """Stand in an empty directory, with the fake in place of the real work."""
     fake = FakeWork()
-    module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_, report=fake.report)
+    module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_, report=fake.report,
+                             reproduce=fake.reproduce)
     monkeypatch.setitem(sys.modules, "rearrange.commands", module)
     monkeypatch.setattr(rearrange, "commands", module, raising=False)
     monkeypatch.chdir(tmp_path)

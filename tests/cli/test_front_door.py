@@ -111,6 +111,7 @@ def test_a_mistake_is_one_line_with_a_way_out(front_door, work, tmp_path, line):
         "bench --help",
         "bench sim --help",
         "report --help",
+        "reproduce --help",
         "list --help",
         "help train",
     ],

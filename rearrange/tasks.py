@@ -1,0 +1,76 @@
+"""What `rearrange train` trains: a skill, or one policy for a whole scenario. The engine gets a function that makes
+environments, and knows neither.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from planner.scenarios import ScenarioConfig
+
+NOT_OF_SKILLS = ("name", "initial_std", "initial_mean")  # keys of configs/skill that are not fields of a skill's config
+
+
+@dataclass(frozen=True)
+class Task:
+    """name: of the skill or scenario. env: settings of its environment. scenario: None for a skill."""
+
+    name: str
+    env: dict[str, Any]
+    image_size: int
+    scenario: ScenarioConfig | None = None
+    initial: dict[str, Any] | None = None  # initial_mean and initial_std by part of the action
+    word: str = ""  # that chooses it on a command line
+
+    def make(self) -> gymnasium.Env:
+        """One environment; called in worker processes."""
+        if self.scenario is None:
+            from skills import make_env
+
+            return make_env(self.name, **self.env)
+        from planner.scenario_env import ScenarioEnv
+
+        return ScenarioEnv(self.scenario, **self.env)
+
+    def meta(self) -> dict[str, Any]:
+        """What a checkpoint says about how its policy was trained."""
+        of = {"skill": self.name} if self.scenario is None else {"scenario": self.name}
+        return of | {"env": _json_safe(self.env), "image_size": self.image_size}
+
+
+def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
+    """The skill of the plain settings of `rearrange train` or `rearrange eval`."""
+    skill = {k: v for k, v in plain["skill"].items() if k not in NOT_OF_SKILLS}
+    sim = {("sim" if k == "name" else k): v for k, v in plain["sim"].items() if v is not None}
+    name = plain["skill"]["name"]
+    return Task(name, skill | sim | {"split": split, "depth_size": image_size}, image_size, initial=plain["skill"],
+                word=f"skill={name}")
+
+
+def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
+    """What the plain settings of `rearrange train` train; `typed`: its words."""
+    image_size = plain["policy"]["image_size"]
+    if not plain.get("hab"):
+        return skill_task(plain, plain["split"], image_size)
+    from planner.scenarios import make_scenario
+
+    scenario, whole = make_scenario(plain["hab"], "hab"), plain["whole_task"]
+    if whole["max_steps"] is not None:
+        scenario = dataclasses.replace(scenario, max_steps=whole["max_steps"])
+    sim = {k: v for k, v in plain["sim"].items() if v is not None and k != "name"}
+    env = sim | {"split": plain["split"], "depth_size": image_size, "reward_scales": whole["reward_scales"]}
+    word = next((word for word in typed if word.startswith("hab=")), f"hab={scenario.name}")
+    return Task(scenario.name, env, image_size, scenario, initial=whole, word=word)
+
+
+def _json_safe(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _json_safe(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_safe(v) for v in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

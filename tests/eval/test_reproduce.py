@@ -1,0 +1,177 @@
+"""`rearrange reproduce`: what is missing is done once, in order, and stands beside the paper."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from eval import reproduce
+from eval.paper import STATED, WHOLE, beside
+from rearrange import settings as front
+from rearrange.cli import main
+from rearrange.errors import UserError
+from rearrange.run_directory import Run, folder_of
+from tests.e2e.front_door import finish, rearrange, start, steps_logged, wait_until
+
+NAMES = [f"{what} {k}" for k in range(1, 6) for what in ("pick", "place")]
+
+
+class Worker:
+    """Stands in for the processes: leaves what a training or an evaluation leaves. `codes`: what -> its exit status."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.words: list[list[str]] = []
+        self.codes: dict[str, int] = {}
+
+    def __call__(self, words: list[str]) -> int:
+        made = front.compose(words[0], words[1:])
+        config = made.config
+        what = (config.get("hab") or config.skill).name
+        job = f"{words[0]} {what}" + (f" {config.agent}" if words[0] == "eval" else "")
+        code = self.codes.get(job, 0)
+        self.seen.append(job)
+        self.words.append(words)
+        run = Run(folder_of(config, words[0]) / config.name, made, resumed="resume=true" in words)
+        run.create()
+        if words[0] == "train":
+            (run.checkpoints / "step_000000000001.pt").touch()
+            (run.path / "metrics.csv").write_text("step,episode/return\n1,0.5\n")
+        elif code == 0:
+            figures = {"scenario": what, "agent": config.agent, "split": "val", "seed": 0, "episodes": 10,
+                       "success": 0.3, "success_interval_95": [0.1, 0.6], "success_015": 0.2, "skills": {}, "ends": {},
+                       "mean_steps": 9.0,
+                       "interactions": [{"name": name, "success": 0.5, "interval_95": [0.2, 0.8]} for name in NAMES]}
+            (run.path / "metrics.json").write_text(json.dumps(figures))
+        run.finish({0: "finished", 130: "stopped"}.get(code, "failed"))
+        return code
+
+
+@pytest.fixture
+def work(tmp_path):
+    """`work(setting=value)` -> (exit status, worker): one `rearrange reproduce` of Tidy House."""
+
+    def call(codes: dict[str, int] | None = None, **changed) -> tuple[int, Worker]:
+        words = {"preset": "smoke", "scenarios": "[tidy_house]", "agents": "[tp_srl,monolithic,random]",
+                 "output": tmp_path} | changed
+        config = front.compose("reproduce", [f"{key}={value}" for key, value in words.items()]).config
+        worker = Worker()
+        worker.codes = codes or {}
+        return reproduce.run(front.OmegaConf.to_container(config), worker), worker
+
+    return call
+
+
+ALL = ["train navigate", "train tidy_house", "eval tidy_house tp_srl", "eval tidy_house monolithic",
+       "eval tidy_house random"]
+
+
+def test_what_is_missing_is_done_once(work, tmp_path, capsys):
+    code, worker = work()
+    assert code == 0 and worker.seen == ALL  # Pick and Place come with the package
+    run = tmp_path / "train/navigate/reproduce_smoke"
+    assert {"skills.pick=pretrained", f"skills.navigate={run}", "episodes=2"} <= set(worker.words[2])
+    assert f"checkpoint={tmp_path}/train/tidy_house/reproduce_smoke" in worker.words[3]
+    assert "steps=128" in worker.words[0] and "experiment=debug" in worker.words[0]
+    text = (tmp_path / "reproduce/reproduce_smoke/figure6.md").read_text()
+    assert text in capsys.readouterr().out and "Smoke run" in text and "nothing is read off" in text
+    row = next(line for line in text.splitlines() if "| whole task | tp_srl |" in line)
+    assert row.startswith("| Tidy house | whole task | tp_srl | 32 % | 30 % (10 .. 60, 10) |")
+    assert "| Tidy house | pick 1 | tp_srl_nonav | 50 % | not measured |" in text
+    page = (tmp_path / "reproduce/reproduce_smoke/report.html").read_text()
+    assert 'id="paper"' in page and "Smoke run" in page and 'id="training-navigate"' in page
+    again, worker = work()
+    assert again == 0 and not worker.seen
+
+
+@pytest.mark.parametrize("at", range(len(ALL)))
+def test_stopped_anywhere_it_goes_on_there(work, at, capsys):
+    code, worker = work({ALL[at]: 130})
+    assert code == 130 and worker.seen == ALL[:at + 1]
+    assert "the same command goes on" in capsys.readouterr().out
+    code, worker = work()
+    assert code == 0 and worker.seen == ALL[at:]
+    assert ("resume=true" in worker.words[0]) == ALL[at].startswith("train")
+
+
+def test_a_failure_stops_only_what_needs_it(work, capsys):
+    code, worker = work({"train navigate": 1})
+    assert code == 1 and worker.seen == [job for job in ALL if job != "eval tidy_house tp_srl"]
+    assert "not possible without" in capsys.readouterr().out
+    code, worker = work()
+    assert code == 0 and worker.seen == ["train navigate", "eval tidy_house tp_srl"]
+
+
+def test_other_finished_runs_count_if_they_are_long_enough(work, tmp_path):
+    limited = ["skill.action_parts=[arm,grip]"]
+    for name, steps, more in (("short", 64, []), ("limited", 256, limited), ("long", 256, [])):
+        Worker()(["train", "skill=pick", f"name={name}", f"steps={steps}", f"output={tmp_path}", *more])
+    _, worker = work(agents="[tp_srl_nonav]", pretrained="false")
+    assert worker.seen == ["train place", "eval tidy_house tp_srl_nonav"]
+    assert f"skills.pick={tmp_path}/train/pick/long" in worker.words[1]
+
+
+def test_without_monolithic_steps_it_is_left_out(work):
+    assert work(agents="[monolithic,random]", monolithic_steps="null")[1].seen == ["eval tidy_house random"]
+
+
+def test_other_settings_need_another_name(work):
+    work(agents="[random]")
+    with pytest.raises(UserError, match="episodes: 2 -> 3.*name="):
+        work(agents="[random]", episodes=3)
+    assert work(agents="[random]", episodes=3, name="three")[1].seen == ["eval tidy_house random"]
+
+
+def test_two_at_once_are_refused(work, tmp_path):
+    with reproduce._alone(tmp_path / "reproduce/reproduce_smoke"), pytest.raises(UserError, match="being worked on"):
+        work()
+
+
+@pytest.mark.parametrize("words, said", [
+    ("agents=[tp_srl,expret]", ("agents", "Did you mean expert")),
+    ("agents=[]", ("agents=[]", "tp_srl")),
+    ("scenarios=[tidy_hous]", ("scenarios", "Did you mean tidy_house")),
+    ("agents=[monolithic] experiment=laptp", ("experiment", "laptop")),
+    ("preset=lapto", ("Did you mean preset=laptop",)),
+    ("step=3", ("unknown key", "'steps'")),
+    ("episodes=0", ("episodes=0",)),
+    ("name=../x", ("name=../x",)),
+])
+def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = words if "agents" in words else f"{words} agents=[monolithic]"
+    assert main(["reproduce", "scenarios=[tidy_house]", *words.split()]) == 2
+    error = capsys.readouterr().err.strip()
+    assert all(part in error for part in said), error
+    assert "\n" not in error and error.startswith("rearrange reproduce: ") and not list(tmp_path.iterdir())
+
+
+def test_figures_of_the_paper():
+    places = {"tidy_house": NAMES, "prepare_groceries": NAMES[:6], "set_table": NAMES[:4]}
+    assert all(0 <= each.success <= 1 and each.after in (*places[each.scenario], WHOLE) for each in STATED)
+    made = {"scenario": "tidy_house", "agent": "tp_srl", "episodes": 4, "success": 0.25, "interactions": []}
+    rows = {(row.stated.agent, row.stated.after): row for row in beside([made])}
+    assert rows["tp_srl", WHOLE].measured == 0.25 and rows["tp_srl", WHOLE].interval[0] < 0.25
+    assert rows["tp_srl", "place 1"].measured is None and len(rows) == 6
+    assert not beside([made | {"skills": {"pick": "expert"}}]), "the agent of the paper has no experts"
+
+
+def test_the_real_command_is_stopped_and_goes_on(tmp_path):
+    words = ("reproduce", "preset=smoke", "scenarios=[tidy_house]", "agents=[tp_srl_nonav]", "pretrained=false",
+             "steps=2048", "episodes=1")
+    process = start(tmp_path, *words)
+    run = tmp_path / "outputs/train/pick/reproduce_smoke"
+    wait_until(lambda: len(steps_logged(run)) > 0, process)
+    process.send_signal(signal.SIGTERM)
+    stopped = finish(process)
+    assert stopped.returncode == 130 and "stopped by SIGTERM" in stopped.stdout
+    assert "goes on from here" in stopped.stdout
+    reached = steps_logged(run)[-1]
+    assert 0 < reached < 2048
+    done = rearrange(tmp_path, *words)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "name=reproduce_smoke output=outputs resume=true" in done.stdout
+    assert steps_logged(run)[-1] == 2048 and Path(tmp_path / "outputs/reproduce/reproduce_smoke/report.html").exists()
