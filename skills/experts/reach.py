@@ -26,7 +26,9 @@ STANDOFF_M = (0.07,)  # of the tool before the straight way in; more than one ar
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
+_LEAVE_STEPS = 12  # in which what is touched at the start has to be left
 _GOOD_STEPS = 160  # there and back: no use looking for less
+_HELD_UP_RAD = 0.05  # between motors and joints
 _ABOVE_M = (0.12, 0.25)  # from which the hand comes down where it cannot come straight
 _MAX_CHECKS = 8000  # of poses while nothing is found, a quarter of it to find something better
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
@@ -74,7 +76,7 @@ def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float]
     `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the target's way, or
     straight ahead with the base. Quickest counts the arm's way back to rest.
     """
-    start = (sim.base_pose, sim.arm_targets().copy())
+    start = (sim.base_pose, start_posture(sim))
     best, best_steps = None, math.inf
     for around in (_AROUND_RAD if may_drive else (0.0,)):
         for sides in _SIDES_RAD:
@@ -185,12 +187,20 @@ def _straight_back(goal: _Candidate, tool: Tool, standoff_m: float) -> list[np.n
     return postures
 
 
+def start_posture(sim: Simulator) -> np.ndarray:
+    """Where a motion of the arm begins: where its motors are sent, or where it is if something holds it up."""
+    held_up = float(np.abs(sim.arm_targets() - sim.arm_positions()).max()) > _HELD_UP_RAD
+    return (sim.arm_positions() if held_up else sim.arm_targets()).copy()
+
+
 def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int = NO_OWNER,
             start: tuple[Pose2, np.ndarray] | None = None) -> bool:
-    """Whether a motion keeps `needed_m` from everything. With `start`, no more is asked than there is at the start."""
-    if start is not None:
-        needed_m = min(needed_m, clearance.distance(*start, touching) - 0.002)
-    return all(clearance.distance(*motion.real(i), touching) >= needed_m for i in spread(len(motion)))
+    """Whether a motion keeps `needed_m` from everything. With `start`, no more is asked in its first steps than there is
+    at the start.
+    """
+    first_m = needed_m if start is None else min(needed_m, clearance.distance(*start, touching) - 0.002)
+    return all(clearance.distance(*motion.real(i), touching) >= (first_m if i < _LEAVE_STEPS else needed_m)
+               for i in spread(len(motion)))
 
 
 @lru_cache(maxsize=512)
