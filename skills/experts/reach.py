@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; more than one are tried in turn
+_RETREATS_M = (0.4, 0.25, 0.15)
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
 _LEAVE_STEPS = 12  # in which what is touched at the start has to be left
 _GOOD_STEPS = 160  # there and back: no use looking for less
-_HELD_UP_RAD = 0.05  # between motors and joints
 _ABOVE_M = (0.12, 0.25)  # from which the hand comes down where it cannot come straight
 _MAX_CHECKS = 8000  # of poses while nothing is found, a quarter of it to find something better
+_GROUP_CHECKS = 1200  # of these from one direction: what blocks the first ways from there blocks most
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
 _SIDES_RAD = ((0.0,), (0.6, -0.6))  # of the hand, to the direction in which the base faces the point
@@ -76,13 +77,14 @@ def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float]
     `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the target's way, or
     straight ahead with the base. Quickest counts the arm's way back to rest.
     """
-    start = (sim.base_pose, start_posture(sim))
+    start = (sim.base_pose, start_posture(sim, clearance))
     best, best_steps = None, math.inf
     for around in (_AROUND_RAD if may_drive else (0.0,)):
         for sides in _SIDES_RAD:
             candidates = _candidates(sim, clearance, middle, aim, tool, around, sides, may_drive)
+            enough = min(clearance.checks + _GROUP_CHECKS, _MAX_CHECKS if best is None else _MAX_CHECKS / 4)
             for candidate in sorted(candidates, key=lambda c: c.steps):
-                if candidate.steps >= best_steps or clearance.checks > (_MAX_CHECKS if best is None else _MAX_CHECKS / 4):
+                if candidate.steps >= best_steps or clearance.checks > enough:
                     break
                 reach = _way_in(sim, clearance, start, candidate, tool, touching, standoff_m, may_drive)
                 if reach is not None:
@@ -187,10 +189,11 @@ def _straight_back(goal: _Candidate, tool: Tool, standoff_m: float) -> list[np.n
     return postures
 
 
-def start_posture(sim: Simulator) -> np.ndarray:
-    """Where a motion of the arm begins: where its motors are sent, or where it is if something holds it up."""
-    held_up = float(np.abs(sim.arm_targets() - sim.arm_positions()).max()) > _HELD_UP_RAD
-    return (sim.arm_positions() if held_up else sim.arm_targets()).copy()
+def start_posture(sim: Simulator, clearance: Clearance) -> np.ndarray:
+    """Where a motion of the arm begins: where its motors are sent, or where it is if something is in its way there."""
+    targets, angles = sim.arm_targets().copy(), sim.arm_positions().copy()
+    there = clearance.distance(sim.base_pose, targets)
+    return angles if there < FREE_M and clearance.distance(sim.base_pose, angles) > there else targets
 
 
 def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int = NO_OWNER,
@@ -228,6 +231,22 @@ def rest_posture(near_rad: np.ndarray, rest_m: tuple[float, float, float] = REST
 
 _START = np.array(ik(np.array(REST_POSITION_M)))
 _REST = rest_posture(START_RAD)
+
+
+def plan_retreat(sim: Simulator, clearance: Clearance) -> Motion | None:
+    """A short way out of a narrow place, from which to plan again: back, or up and back. None when there is none."""
+    start = (sim.base_pose, start_posture(sim, clearance))
+    tip, matrix = arm_model().hand(start[1])
+    high = ik(tip + (0.0, 0.0, 0.1), matrix[:, 0], start[1], tolerance_rad=0.4, tolerance_m=0.02)
+    for arm in (start[1], high):
+        for turn in (0.0, 0.4, -0.4):
+            for back in _RETREATS_M:
+                if arm is not None:
+                    away = back_from((*start[0][:2], start[0][2] + turn), back)
+                    motion = move(sim.config, start, (away, arm))
+                    if is_free(clearance, motion, FREE_M, NO_OWNER, start):
+                        return motion
+    return None
 
 
 def back_from(pose: Pose2, way_m: float) -> Pose2:
