@@ -13,9 +13,10 @@ import numpy as np
 from rearrange.contacts import NO_OWNER
 from rearrange.fetch import REST_POSITION_M
 from rearrange.geometry import wrap_angle
-from skills.experts.clearance import Clearance
+from skills.experts.base_search import search
+from skills.experts.clearance import MARGIN_M, Clearance
 from skills.experts.motion import CUP, START_RAD, Pose2, Tool, arm_model, arm_steps, drive_steps, ik, ik_turning
-from skills.experts.trajectory import Motion, move, variants
+from skills.experts.trajectory import Motion, along, move, variants
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; more than one are tried in turn
-_RETREATS_M = (0.4, 0.25, 0.15)
+_RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
@@ -234,19 +235,22 @@ _REST = rest_posture(START_RAD)
 
 
 def plan_retreat(sim: Simulator, clearance: Clearance) -> Motion | None:
-    """A short way out of a narrow place, from which to plan again: back, or up and back. None when there is none."""
-    start = (sim.base_pose, start_posture(sim, clearance))
-    tip, matrix = arm_model().hand(start[1])
-    high = ik(tip + (0.0, 0.0, 0.1), matrix[:, 0], start[1], tolerance_rad=0.4, tolerance_m=0.02)
-    for arm in (start[1], high):
-        for turn in (0.0, 0.4, -0.4):
-            for back in _RETREATS_M:
-                if arm is not None:
-                    away = back_from((*start[0][:2], start[0][2] + turn), back)
-                    motion = move(sim.config, start, (away, arm))
-                    if is_free(clearance, motion, FREE_M, NO_OWNER, start):
-                        return motion
-    return None
+    """A short drive out of a narrow place, from which to plan again. None when there is none."""
+    start, arm = sim.base_pose, start_posture(sim, clearance)
+    there_m = clearance.distance(start, arm) - 0.002
+
+    def away_m(pose: Pose2) -> float:
+        return math.hypot(pose[0] - start[0], pose[1] - start[1])
+
+    def free(pose: Pose2) -> bool:
+        return clearance.distance(pose, arm) >= (FREE_M if away_m(pose) > 0.5 * _RETREAT_M else min(FREE_M, there_m))
+
+    def reached(pose: Pose2) -> bool:
+        return away_m(pose) > _RETREAT_M and clearance.distance(pose, arm) >= MARGIN_M
+
+    way = search(start, free, reached, lambda pose: max(0.0, _RETREAT_M - away_m(pose)),
+                 (sim.config.base_speed_m_s, sim.config.base_turn_rad_s), limit=_RETREAT_POSES)
+    return None if way is None else along(sim.config, [start, *way], arm)
 
 
 def back_from(pose: Pose2, way_m: float) -> Pose2:
