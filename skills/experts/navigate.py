@@ -26,6 +26,7 @@ _ROOM_M = 0.029  # kept from everything
 # Where no way is found: room kept, how near it has to come, and poses that a search looks at. At last it comes as near
 # as it can: what is in the hand may not let it turn there.
 _SEARCHES = ((_ROOM_M, _NEAR, 3000), (0.01, _NEAR, 3000), (0.003, (0.5, 0.8), 9000))
+_STEER_STEPS = 60
 _STRIDE_M, _MOVE_M, _TURN_RAD = 0.4, 0.15, 0.2
 _PATIENCE = 3  # ways that are planned before it only steers
 
@@ -38,7 +39,7 @@ class NavigateExpert:
         self.goal: Pose2 = skill.goal_pose
         self._follower: Follower | None = None
         self._planned = 0
-        self._near = _NEAR
+        self._near, self._steered = _NEAR, 0
         self.note = ""
 
     def act(self) -> np.ndarray:
@@ -53,14 +54,18 @@ class NavigateExpert:
         base, stop = (0.0, 0.0), -1.0
         if self._follower is not None and not self._follower.done:
             _, base = self._follower.command()
-        elif at_pose(sim, self.goal, 1.3 * self._near[0], 1.3 * self._near[1]):
+        elif self._is_within(_NEAR) or (self._steered >= _STEER_STEPS and self._is_within(self._near)):
             stop = 1.0
         elif self._follower is None and math.dist(sim.base_pose[:2], self.goal[:2]) > 0.4:
             step = self.skill.field.descend(*sim.base_pose[:2])
             base = drive(sim, (*step, math.atan2(step[1] - sim.base_pose[1], step[0] - sim.base_pose[0])), reverse=False)
-        else:
+        else:  # the rest of a way that came only near is not planned: at a touch it is given up
+            self._steered = _STEER_STEPS if sim.arm_force_n > 0.0 else self._steered + 1
             base = drive(sim, self.goal)
         return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
+
+    def _is_within(self, near: tuple[float, float]) -> bool:
+        return at_pose(self.sim, self.goal, 1.3 * near[0], 1.3 * near[1])
 
     def _plan(self) -> None:
         self._planned += 1
