@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 _END_M = 0.3
 _NEAR = (0.2, 0.2)  # m and rad from the goal pose
 _ROOM_M = 0.029  # kept from everything
-# Where no way is found: room kept, how near it has to come, and poses that a search looks at. At last it comes as near
-# as it can: what is in the hand may not let it turn there.
-_SEARCHES = ((_ROOM_M, _NEAR, 3000), (0.01, _NEAR, 3000), (0.003, (0.5, 0.8), 9000))
+# Searches: room kept, how near it has to come, and poses that are looked at. In a plan, where nobody judges the pose,
+# it comes at last as near as it can: what is in the hand may not let it turn there.
+_Search = tuple[float, tuple[float, float], int]
+_SEARCHES = ((_ROOM_M, _NEAR, 3000), (0.01, _NEAR, 3000))
+_IN_A_PLAN = (*_SEARCHES, (0.003, (0.5, 0.8), 9000))
 _STEER_STEPS = 60
 _STRIDE_M, _MOVE_M, _TURN_RAD = 0.4, 0.15, 0.2
 _PATIENCE = 3  # ways that are planned before it only steers
@@ -70,13 +73,15 @@ class NavigateExpert:
     def _plan(self) -> None:
         self._planned += 1
         sim = self.sim
-        way, self._near = plan_drive(sim, self.goal, self.skill.field)
+        searches = _SEARCHES if self.skill.point is None else _IN_A_PLAN
+        way, self._near = plan_drive(sim, self.goal, self.skill.field, searches)
         if way is None:
             self.note = "no plan"
         self._follower = None if way is None else Follower(sim, along(sim.config, way, sim.arm_targets().copy()))
 
 
-def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField) -> tuple[list[Pose2] | None, tuple[float, float]]:
+def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField,
+               searches: Sequence[_Search]) -> tuple[list[Pose2] | None, tuple[float, float]]:
     """Poses from the present one to a goal pose, a small move apart, and how near they come (m, rad); no poses when no
     way is found.
 
@@ -103,7 +108,7 @@ def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField) -> tuple[list[
     plain = [start, *_plain_way(start, goal, field)]
     if all(is_free(pose, _ROOM_M) for pose in plain):
         return plain, _NEAR
-    for room, near, limit in _SEARCHES:
+    for room, near, limit in searches:
         way = search(start, lambda pose: is_free(pose, room), lambda pose: reached(pose, near), left_m, speeds, limit)
         if way is not None:
             return [start, *way], near
