@@ -6,6 +6,8 @@ drawer or fridge means navigating to the object in it.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,9 +20,12 @@ from rearrange.containers import inside_at
 from rearrange.episodes import Episode, NoStartPose
 from rearrange.scene_check import receptacle_under
 from rearrange.simulator import Simulator
+from skills.skill import can_start
 
 if TYPE_CHECKING:
     from skills.skill import Skill
+
+_GAPS_M, _DIRECTIONS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.2), 16  # from a thing before which no skill would start
 
 
 class Arguments:
@@ -103,14 +108,31 @@ class Arguments:
             receptacle = next(r for r in sim.home.layout.receptacles if r.link == joint)
         else:
             receptacle = receptacle_under(sim, self.symbols.position(sim, thing))
-        if receptacle is None:
-            return False
         try:
+            if receptacle is None:
+                raise NoStartPose(f"{thing} is on nothing")
             skill.set_goal(shadow, skill.next_skill, receptacle, self._rng)
         except NoStartPose:
+            self._go_near(skill, self.symbols.position(sim, thing))
             return False
         skill.begin(sim)
         return True
+
+    def _go_near(self, skill: Skill, point: Sequence[float]) -> None:
+        """Let Navigate drive to the nearest place from which the robot faces a point, where no skill would start."""
+        shadow = self.shadow
+        held = skill.target if skill.next_skill.startswith("place") else None
+        for gap in _GAPS_M:
+            for k in range(_DIRECTIONS):
+                yaw = 2 * math.pi * k / _DIRECTIONS
+                x, y = point[0] - gap * math.cos(yaw), point[1] - gap * math.sin(yaw)
+                if not can_start(shadow, x, y, yaw, (point[0], point[1]), held):
+                    continue
+                try:
+                    skill.drive_to(shadow, (x, y, yaw))
+                except NoStartPose:
+                    continue
+                return skill.begin(self.sim)
 
 
 def moved_with_drawer(sim: Simulator, episode: Episode, point: tuple[float, ...]) -> tuple[float, float, float]:

@@ -40,6 +40,7 @@ from skills.skill import Skill, contact_terms, draw_target, merge_scales, recept
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
+    from rearrange.geometry import PlanePose
     from rearrange.layout_parts import Receptacle
     from rearrange.simulator import Simulator
     from skills.skill import Mark
@@ -134,11 +135,15 @@ class Navigate(Skill):
         else:
             start_near(sim, self.nav_point(sim), receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0,
                        held=self._held)
-        x, y, _ = self.goal_pose = sim.base_pose
+        self.drive_to(sim, sim.base_pose)
+
+    def drive_to(self, sim: Simulator, pose: PlanePose) -> None:
+        """Make a pose the goal. Raises NoStartPose when nobody can drive there."""
+        x, y, _ = self.goal_pose = pose
         self._grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
         self.field = self._grid.distances_to(x, y)
         if math.dist(self.field.goal_m, (x, y)) > _MAX_SNAP_M:
-            raise NoStartPose(f"nobody can drive to where {next_skill} starts at {receptacle.name}")
+            raise NoStartPose(f"nobody can drive to where {self.next_skill} starts, ({x:.2f}, {y:.2f})")
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""

@@ -32,6 +32,7 @@ _SPEED_M_S = 0.5  # of the handle
 _STANDS_RAD_S = 0.4
 _PULL_PARTS, _BLOCKED_STEPS = 14, 80.0
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
+_LEAVE_M = 0.36  # from where the hand was at the start, base frame, it goes at some time
 _MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # by which it opens farther than it must, or closes
 
 
@@ -76,7 +77,7 @@ class HandleExpert:
     def __init__(self, sim: Simulator, skill: Articulated) -> None:
         self.sim, self.skill, self.handle = sim, skill, skill.target_handle
         self.path = HandlePath(sim, self.handle)
-        self.start = sim.base_pose
+        self.start, self.start_hand, self.left_m = sim.base_pose, np.array(sim.ee_in_base), 0.0
         self._drives = "base" in skill.action_parts
         (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
         self.ready = self.done = False
@@ -87,6 +88,7 @@ class HandleExpert:
         sim = self.sim
         opening = sim.joint_position(self.handle)
         self.done = self.done or self._far_enough(opening)
+        self.left_m = max(self.left_m, math.dist(sim.ee_in_base, self.start_hand))
         if self.done:
             return self._go_to_rest()
         if self._touches(opening):
@@ -145,7 +147,11 @@ class HandleExpert:
     def _go_to_rest(self) -> np.ndarray:
         sim = self.sim
         if self.rest is None:
-            self.rest = rest_posture(sim.arm_positions(), self.skill.config.rest_position_m, within_m=0.13)
+            rest_m, within_m = np.array(self.skill.config.rest_position_m), 0.13
+            if self.left_m < _LEAVE_M:  # to its far side: in a plan it is not over before the hand was away
+                way = rest_m - self.start_hand
+                rest_m, within_m = self.start_hand + max(1.0, _LEAVE_M / float(np.linalg.norm(way))) * way, 0.02
+            self.rest = rest_posture(sim.arm_positions(), tuple(rest_m), within_m=within_m)
         away = -0.5 if math.dist(sim.ee_position, self._point()) < 0.25 else 0.0
         return self._action(follow(sim, self.rest), -1.0, (away, 0.0))
 

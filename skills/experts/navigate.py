@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,10 +21,15 @@ if TYPE_CHECKING:
     from rearrange.simulator import Simulator
     from skills.skill import Skill
 
-_ROOM_M = (0.029, 0.01)  # kept from everything; less where no way is found
 _END_M = 0.3
-_NEAR_M, _NEAR_RAD = 0.2, 0.2  # of the goal pose
-_LIMIT = 3000  # poses that a search looks at
+_NEAR = (0.2, 0.2)  # m and rad from the goal pose
+_ROOM_M = 0.029  # kept from everything
+# Searches: room kept, how near it has to come, and poses that are looked at. In a plan, where nobody judges the pose,
+# it comes at last as near as it can: what is in the hand may not let it turn there.
+_Search = tuple[float, tuple[float, float], int]
+_SEARCHES = ((_ROOM_M, _NEAR, 3000), (0.01, _NEAR, 3000))
+_IN_A_PLAN = (*_SEARCHES, (0.003, (0.5, 0.8), 9000))
+_STEER_STEPS = 60
 _STRIDE_M, _MOVE_M, _TURN_RAD = 0.4, 0.15, 0.2
 _PATIENCE = 3  # ways that are planned before it only steers
 
@@ -36,6 +42,7 @@ class NavigateExpert:
         self.goal: Pose2 = skill.goal_pose
         self._follower: Follower | None = None
         self._planned = 0
+        self._near, self._steered = _NEAR, 0
         self.note = ""
 
     def act(self) -> np.ndarray:
@@ -50,35 +57,42 @@ class NavigateExpert:
         base, stop = (0.0, 0.0), -1.0
         if self._follower is not None and not self._follower.done:
             _, base = self._follower.command()
-        elif at_pose(sim, self.goal, 1.3 * _NEAR_M, 1.3 * _NEAR_RAD):
+        elif self._is_within(_NEAR) or (self._steered >= _STEER_STEPS and self._is_within(self._near)):
             stop = 1.0
         elif self._follower is None and math.dist(sim.base_pose[:2], self.goal[:2]) > 0.4:
             step = self.skill.field.descend(*sim.base_pose[:2])
             base = drive(sim, (*step, math.atan2(step[1] - sim.base_pose[1], step[0] - sim.base_pose[0])), reverse=False)
-        else:
+        else:  # the rest of a way that came only near is not planned: at a touch it is given up
+            self._steered = _STEER_STEPS if sim.arm_force_n > 0.0 else self._steered + 1
             base = drive(sim, self.goal)
         return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
+
+    def _is_within(self, near: tuple[float, float]) -> bool:
+        return at_pose(self.sim, self.goal, 1.3 * near[0], 1.3 * near[1])
 
     def _plan(self) -> None:
         self._planned += 1
         sim = self.sim
-        way = plan_drive(sim, self.goal, self.skill.field)
+        searches = _SEARCHES if self.skill.point is None else _IN_A_PLAN
+        way, self._near = plan_drive(sim, self.goal, self.skill.field, searches)
         if way is None:
             self.note = "no plan"
         self._follower = None if way is None else Follower(sim, along(sim.config, way, sim.arm_targets().copy()))
 
 
-def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField) -> list[Pose2] | None:
-    """Poses from the present one to a goal pose, a small move apart; None when no way is found.
+def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField,
+               searches: Sequence[_Search]) -> tuple[list[Pose2] | None, tuple[float, float]]:
+    """Poses from the present one to a goal pose, a small move apart, and how near they come (m, rad); no poses when no
+    way is found.
 
     `field` holds the driving distances to the goal.
     """
     clearance, arm, start = Clearance(sim), sim.arm_positions().copy(), sim.base_pose
     speeds = (sim.config.base_speed_m_s, sim.config.base_turn_rad_s)
 
-    def reached(pose: Pose2) -> bool:
-        near = math.hypot(pose[0] - goal[0], pose[1] - goal[1]) < _NEAR_M
-        return near and abs(wrap_angle(pose[2] - goal[2])) < _NEAR_RAD
+    def reached(pose: Pose2, near: tuple[float, float]) -> bool:
+        there = math.hypot(pose[0] - goal[0], pose[1] - goal[1]) < near[0]
+        return there and abs(wrap_angle(pose[2] - goal[2])) < near[1]
 
     def left_m(pose: Pose2) -> float:
         return field.at(pose[0], pose[1]) + 0.3 * abs(wrap_angle(pose[2] - goal[2])) * max(0.0, 1.0 - field.at(pose[0], pose[1]))
@@ -92,13 +106,13 @@ def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField) -> list[Pose2]
         return clearance.distance(pose, arm) >= room
 
     plain = [start, *_plain_way(start, goal, field)]
-    if all(is_free(pose, _ROOM_M[0]) for pose in plain):
-        return plain
-    for room in _ROOM_M:
-        way = search(start, lambda pose: is_free(pose, room), reached, left_m, speeds, limit=_LIMIT)
+    if all(is_free(pose, _ROOM_M) for pose in plain):
+        return plain, _NEAR
+    for room, near, limit in searches:
+        way = search(start, lambda pose: is_free(pose, room), lambda pose: reached(pose, near), left_m, speeds, limit)
         if way is not None:
-            return [start, *way]
-    return None
+            return [start, *way], near
+    return None, _NEAR
 
 
 def _plain_way(start: Pose2, goal: Pose2, field: DistanceField) -> list[Pose2]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import mujoco
@@ -13,12 +13,14 @@ from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
 from skills.experts.leave import plan_exit
 from skills.experts.motion import servo
-from skills.experts.reach import Aim, Reach, Target, plan_reach
+from skills.experts.reach import Aim, Reach, Target, plan_reach, plan_retreat
 from skills.experts.trajectory import Follower
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
     from skills.skill import Skill
+
+_PLANS, _NO_END = 3, 10_000  # after so many plans that failed it waits for the end
 
 
 class PickExpert:
@@ -28,8 +30,8 @@ class PickExpert:
         self.sim, self.skill = sim, skill
         self._may_drive = "base" in skill.action_parts
         self._follower: Follower | None = None
-        self._leaving = False
-        self._pressed = self._patience = self._exits = 0
+        self._leaving = self._ready = False
+        self._pressed = self._patience = self._exits = self._failed = 0
         self.reach: Reach | None = None
         self.note = ""
 
@@ -45,7 +47,7 @@ class PickExpert:
                 self._leaving, self._exits = True, self._exits + 1
                 rest_m = self.skill.config.rest_position_m
                 self._follower = Follower(sim, plan_exit(sim, self._may_drive, rest_m, self._exits))
-        elif self._patience == 0 and (self._follower is None or self._follower.stuck):
+        elif self._patience == 0 and (self._follower is None or self._follower.stuck or self._retreated):
             self._start_reach()
         self._patience = max(0, self._patience - 1)
         arm, base = np.zeros(7), (0.0, 0.0)
@@ -53,30 +55,39 @@ class PickExpert:
             arm, base = self._follower.command()
         elif self._leaving:
             arm = servo(sim, np.array(sim.from_base(self.skill.config.rest_position_m)), 0.02)
-        elif self._follower is not None:
+        elif self._follower is not None and self._ready:
             arm = servo(sim, np.array(sim.object_position(self.skill.target)), 0.01)
             self._pressed += 1
             if self._pressed > 20:
                 self._follower, self._pressed = None, 0
         return {"arm": arm, "grip": 1.0, "base": base}
 
+    @property
+    def _retreated(self) -> bool:
+        return self._follower.done and not self._ready
+
     def _start_reach(self) -> None:
         sim = self.sim
         target = self.skill.target
         middle = tuple(sim.object_position(target)[:2])
-        self.reach = plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target), touching=sim.slot_of(target),
-                                may_drive=self._may_drive)
-        if self.reach is None:
-            self.note = "no plan"
-            self._patience = 60
-        self._follower = None if self.reach is None else Follower(sim, self.reach.motion)
+        for tilts in (_TILTS_RAD, _MORE_TILTS_RAD):
+            self.reach = plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target, tilts),
+                                    touching=sim.slot_of(target), may_drive=self._may_drive)
+            if self.reach is not None:
+                self._follower, self._ready = Follower(sim, self.reach.motion), True
+                return
+        self.note, self._ready, self._failed = "no plan", False, self._failed + 1
+        self._patience = 15 if self._failed < _PLANS else _NO_END
+        retreat = plan_retreat(sim, Clearance(sim)) if self._may_drive else None
+        self._follower = None if retreat is None else Follower(sim, retreat)
 
 
 _TILTS_RAD = tuple(math.radians(a) for a in (90, 78, 66, 54, 42, 30))  # of the cup below the horizontal
+_MORE_TILTS_RAD = tuple(math.radians(a) for a in (84, 72, 60, 48, 36, 18, 6))  # tried next
 _INTO_M = 0.004  # the cup aims at a point this far below the surface
 
 
-def surface_aim(sim: Simulator, i: int) -> Aim:
+def surface_aim(sim: Simulator, i: int, tilts_rad: Sequence[float]) -> Aim:
     """Aims the cup at the middle of object i, at the place where it meets the surface, from above and from the side."""
     position = np.array(sim.object_position(i))
     rotation = sim.data.body(f"object_{sim.slot_of(i)}").xmat.reshape(3, 3).copy()
@@ -93,7 +104,7 @@ def surface_aim(sim: Simulator, i: int) -> Aim:
         return float((size / local).min())
 
     def aim(heading: float) -> Iterator[Target]:
-        for tilt in _TILTS_RAD:
+        for tilt in tilts_rad:
             level = math.cos(tilt)
             axis = np.array([level * math.cos(heading), level * math.sin(heading), -math.sin(tilt)])
             yield Target(position - (depth_m(axis) - _INTO_M) * axis, axis, -axis)

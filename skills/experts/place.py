@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
 from skills.experts.leave import plan_exit
 from skills.experts.motion import Tool, servo
-from skills.experts.reach import Aim, Reach, Target, plan_reach
+from skills.experts.reach import Aim, Reach, Target, plan_reach, plan_retreat
 from skills.experts.trajectory import Follower
 
 if TYPE_CHECKING:
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
 _LEAN_COST_STEPS = 120.0  # per radian: a leaning object may fall over
 _DROP_M = 0.012  # height from which it is let go
+# Tried next: lying down, or leaning away from the hand, and dropped from higher.
+_MORE_LEANS_RAD, _MORE_DROP_M = tuple(math.radians(a) for a in (6, -15, 60, -30, 75, 90, -50)), 0.04
 _STANDOFF_M = (0.07, 0.16)  # above the goal; the second one is above the rim of a sink
 _UP = np.array([0.0, 0.0, 1.0])
+_PLANS, _NO_END = 3, 10_000  # after so many plans that failed it waits for the end
 
 
 class PlaceExpert:
@@ -33,8 +36,8 @@ class PlaceExpert:
         self.sim, self.skill = sim, skill
         self._may_drive = "base" in skill.action_parts
         self._follower: Follower | None = None
-        self._leaving = False
-        self._patience = self._exits = 0
+        self._leaving = self._ready = False
+        self._patience = self._exits = self._failed = 0
         self.reach: Reach | None = None
         self.note = ""
 
@@ -48,7 +51,8 @@ class PlaceExpert:
         if not sim.is_holding and (not self._leaving or self._follower.stuck):
             self._leaving, self._exits = True, self._exits + 1
             self._follower = Follower(sim, plan_exit(sim, self._may_drive, rest_m, self._exits))
-        elif sim.is_holding and self._patience == 0 and (self._follower is None or self._follower.stuck):
+        elif sim.is_holding and self._patience == 0 and (
+                self._follower is None or self._follower.stuck or self._retreated):
             self._start_reach()
         self._patience = max(0, self._patience - 1)
         arm, base, grip = np.zeros(7), (0.0, 0.0), 1.0 if sim.is_holding else -1.0
@@ -56,24 +60,34 @@ class PlaceExpert:
             arm, base = self._follower.command()
         elif self._leaving:
             arm = servo(sim, np.array(sim.from_base(rest_m)), 0.02)
-        elif self._follower is not None:
+        elif self._follower is not None and self._ready:
             grip = -1.0
         return {"arm": arm, "grip": grip, "base": base}
+
+    @property
+    def _retreated(self) -> bool:
+        return self._follower.done and not self._ready
 
     def _start_reach(self) -> None:
         sim, target = self.sim, self.skill.target
         goal = np.array(sim.episode.targets[target][:3])
-        tool, aim = goal_aim(sim, target, goal)
-        self.reach = plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive,
-                                standoff_m=_STANDOFF_M)
-        if self.reach is None:
-            self.note, self._patience = "no plan", 60
-        self._follower = None if self.reach is None else Follower(sim, self.reach.motion)
+        for leans, drop_m in ((_LEANS_RAD, _DROP_M), (_MORE_LEANS_RAD, _MORE_DROP_M)):
+            tool, aim = goal_aim(sim, target, goal, leans, drop_m)
+            self.reach = plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive,
+                                    standoff_m=_STANDOFF_M)
+            if self.reach is not None:
+                self._follower, self._ready = Follower(sim, self.reach.motion), True
+                return
+        self.note, self._ready, self._failed = "no plan", False, self._failed + 1
+        self._patience = 15 if self._failed < _PLANS else _NO_END
+        retreat = plan_retreat(sim, Clearance(sim)) if self._may_drive else None
+        self._follower = None if retreat is None else Follower(sim, retreat)
 
 
-def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray) -> tuple[Tool, Aim]:
+def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[float],
+             drop_m: float) -> tuple[Tool, Aim]:
     """The held object i as a tool, its middle and its upward direction; and targets that put it on its goal, upright or
-    leaning towards the hand.
+    leaning towards the hand, or away where the lean is negative; let go `drop_m` above.
     """
     body = sim.data.body(f"object_{sim.slot_of(i)}")
     site = sim.data.site("end_effector")
@@ -82,14 +96,14 @@ def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray) -> tuple[Tool, Aim]:
     half = np.array(sim.object_half_extents(i))
 
     def aim(heading: float) -> Iterator[Target]:
-        for lean in _LEANS_RAD:
+        for lean in leans_rad:
             up = np.array([-math.sin(lean) * math.cos(heading), -math.sin(lean) * math.sin(heading), math.cos(lean)])
-            lift = _lowest(half, lean) - half[2] + _DROP_M
-            yield Target(goal_m + lift * _UP, up, _UP, _LEAN_COST_STEPS * lean)
+            lift = _lowest(half, lean) - half[2] + drop_m
+            yield Target(goal_m + lift * _UP, up, _UP, _LEAN_COST_STEPS * abs(lean))
 
     return tool, aim
 
 
 def _lowest(half: np.ndarray, lean: float) -> float:
     """Height (m) of the middle of a leaning box above its lowest corner."""
-    return half[2] * math.cos(lean) + max(half[0], half[1]) * math.sin(lean)
+    return half[2] * math.cos(lean) + max(half[0], half[1]) * abs(math.sin(lean))

@@ -13,9 +13,10 @@ import numpy as np
 from rearrange.contacts import NO_OWNER
 from rearrange.fetch import REST_POSITION_M
 from rearrange.geometry import wrap_angle
-from skills.experts.clearance import Clearance
+from skills.experts.base_search import search
+from skills.experts.clearance import MARGIN_M, Clearance
 from skills.experts.motion import CUP, START_RAD, Pose2, Tool, arm_model, arm_steps, drive_steps, ik, ik_turning
-from skills.experts.trajectory import Motion, move, variants
+from skills.experts.trajectory import Motion, along, move, variants
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
 FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; more than one are tried in turn
+_RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
+_LEAVE_STEPS = 12  # in which what is touched at the start has to be left
 _GOOD_STEPS = 160  # there and back: no use looking for less
 _ABOVE_M = (0.12, 0.25)  # from which the hand comes down where it cannot come straight
 _MAX_CHECKS = 8000  # of poses while nothing is found, a quarter of it to find something better
+_GROUP_CHECKS = 1200  # of these from one direction: what blocks the first ways from there blocks most
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
 _SIDES_RAD = ((0.0,), (0.6, -0.6))  # of the hand, to the direction in which the base faces the point
@@ -74,13 +78,14 @@ def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float]
     `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the target's way, or
     straight ahead with the base. Quickest counts the arm's way back to rest.
     """
-    start = (sim.base_pose, sim.arm_targets().copy())
+    start = (sim.base_pose, start_posture(sim, clearance))
     best, best_steps = None, math.inf
     for around in (_AROUND_RAD if may_drive else (0.0,)):
         for sides in _SIDES_RAD:
             candidates = _candidates(sim, clearance, middle, aim, tool, around, sides, may_drive)
+            enough = min(clearance.checks + _GROUP_CHECKS, _MAX_CHECKS if best is None else _MAX_CHECKS / 4)
             for candidate in sorted(candidates, key=lambda c: c.steps):
-                if candidate.steps >= best_steps or clearance.checks > (_MAX_CHECKS if best is None else _MAX_CHECKS / 4):
+                if candidate.steps >= best_steps or clearance.checks > enough:
                     break
                 reach = _way_in(sim, clearance, start, candidate, tool, touching, standoff_m, may_drive)
                 if reach is not None:
@@ -185,12 +190,21 @@ def _straight_back(goal: _Candidate, tool: Tool, standoff_m: float) -> list[np.n
     return postures
 
 
+def start_posture(sim: Simulator, clearance: Clearance) -> np.ndarray:
+    """Where a motion of the arm begins: where its motors are sent, or where it is if something is in its way there."""
+    targets, angles = sim.arm_targets().copy(), sim.arm_positions().copy()
+    there = clearance.distance(sim.base_pose, targets)
+    return angles if there < FREE_M and clearance.distance(sim.base_pose, angles) > there else targets
+
+
 def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int = NO_OWNER,
             start: tuple[Pose2, np.ndarray] | None = None) -> bool:
-    """Whether a motion keeps `needed_m` from everything. With `start`, no more is asked than there is at the start."""
-    if start is not None:
-        needed_m = min(needed_m, clearance.distance(*start, touching) - 0.002)
-    return all(clearance.distance(*motion.real(i), touching) >= needed_m for i in spread(len(motion)))
+    """Whether a motion keeps `needed_m` from everything. With `start`, no more is asked in its first steps than there is
+    at the start.
+    """
+    first_m = needed_m if start is None else min(needed_m, clearance.distance(*start, touching) - 0.002)
+    return all(clearance.distance(*motion.real(i), touching) >= (first_m if i < _LEAVE_STEPS else needed_m)
+               for i in spread(len(motion)))
 
 
 @lru_cache(maxsize=512)
@@ -218,6 +232,25 @@ def rest_posture(near_rad: np.ndarray, rest_m: tuple[float, float, float] = REST
 
 _START = np.array(ik(np.array(REST_POSITION_M)))
 _REST = rest_posture(START_RAD)
+
+
+def plan_retreat(sim: Simulator, clearance: Clearance) -> Motion | None:
+    """A short drive out of a narrow place, from which to plan again. None when there is none."""
+    start, arm = sim.base_pose, start_posture(sim, clearance)
+    there_m = clearance.distance(start, arm) - 0.002
+
+    def away_m(pose: Pose2) -> float:
+        return math.hypot(pose[0] - start[0], pose[1] - start[1])
+
+    def free(pose: Pose2) -> bool:
+        return clearance.distance(pose, arm) >= (FREE_M if away_m(pose) > 0.5 * _RETREAT_M else min(FREE_M, there_m))
+
+    def reached(pose: Pose2) -> bool:
+        return away_m(pose) > _RETREAT_M and clearance.distance(pose, arm) >= MARGIN_M
+
+    way = search(start, free, reached, lambda pose: max(0.0, _RETREAT_M - away_m(pose)),
+                 (sim.config.base_speed_m_s, sim.config.base_turn_rad_s), limit=_RETREAT_POSES)
+    return None if way is None else along(sim.config, [start, *way], arm)
 
 
 def back_from(pose: Pose2, way_m: float) -> Pose2:

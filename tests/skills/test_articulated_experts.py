@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
+from planner.deploy import Rules
 from skills import make_env
 from skills.experts.door import CloseDoorExpert
 from skills.experts.handle import CloseDrawerExpert, OpenExpert
@@ -58,3 +61,15 @@ def test_the_expert_of_the_drawer_needs_no_base():
             done = terminated or truncated
         reached += info["metrics"]["reached"]
     assert reached >= 3
+
+
+def test_the_hand_leaves_its_start_so_that_a_plan_goes_on():
+    env = make_env("open_fridge", split="val", depth_size=0, num_layouts=6)
+    env.reset(options={"episode": 0})
+    first, farthest, expert = env.sim.ee_in_base, 0.0, OpenExpert(env.sim, env.skill)
+    for _ in range(env.skill.max_steps):
+        values = expert.act().tolist()
+        env.sim.step(values[:7], values[7], values[8:10])
+        farthest = max(farthest, math.dist(env.sim.ee_in_base, first))
+    to_rest_m = math.dist(env.sim.ee_in_base, env.skill.config.rest_position_m)
+    assert farthest > Rules().start_zone_m and to_rest_m < env.skill.config.rest_radius_m

@@ -111,6 +111,18 @@ def test_motions_keep_the_limits_and_arrive(env):
             assert np.hypot(base[:, 0], base[:, 1]).max() <= config.base_speed_m_s / 30 and np.abs(base[:, 2]).max() <= config.base_turn_rad_s / 30
 
 
+def test_the_arm_is_where_a_plan_expects_it_while_it_moves(env):
+    env.reset(options={"episode": 1})
+    sim = env.sim
+    start, goal = (sim.base_pose, START_RAD), (sim.base_pose, START_RAD + np.array([0.4, 0.2, 0.0, 0.4, 0.0, -0.4, 0.0]))
+    follower, off = Follower(sim, move(sim.config, start, goal)), []
+    while not follower.done:
+        arm, base = follower.command()
+        sim.step(arm.tolist(), None, list(base))
+        off.append(np.abs(follower.motion.real(follower.at - 1)[1] - sim.arm_positions()).max())
+    assert max(off[5:-1]) < 0.015
+
+
 def test_the_robot_follows_a_drive_with_corners(env):
     env.reset(options={"episode": 1})
     sim = env.sim
