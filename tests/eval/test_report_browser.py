@@ -71,7 +71,7 @@ def test_the_security_policy_refuses_the_network(page):
 
 def test_the_menu_leads_to_the_parts(page):
     names = page.value("[...document.querySelectorAll('nav a')].map((a) => a.hash)")
-    assert names == ["#scenarios", "#skills", "#training", "#videos", "#episodes", "#settings"]
+    assert names == ["#scenarios", "#paper", "#skills", "#training", "#videos", "#episodes", "#settings"]
     for name in names:
         page.click(f"nav a[href='{name}']")
         page.until(
