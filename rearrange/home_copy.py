@@ -37,9 +37,9 @@ class HomeCopy:
         self.elliptic = model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
         self.body_of_slot = [model.body(f"object_{slot}").id for slot in range(len(home.objects))]
         self.qpos_of_slot = [int(model.joint(f"object_{slot}").qposadr[0]) for slot in range(len(home.objects))]
-        self.base_qpos, self.arm_qpos, self.arm_qvel = data.qpos[home.base_qpos], data.qpos[home.arm_qpos], data.qvel[home.arm_dofs]
-        self.base_ctrl, self.arm_ctrl = data.ctrl[home.base_ctrl], data.ctrl[home.arm_ctrl]
-        self.qvel = data.qvel
+        self.base_qpos, self.base_ctrl = data.qpos[home.base_qpos], data.ctrl[home.base_ctrl]
+        self.arm_qpos, self.arm_ctrl = data.qpos[home.arm_qpos], data.ctrl[home.arm_ctrl]
+        self.arm_qvel = data.qvel[home.arm_dofs]
         site = model.site("end_effector").id
         self.ee_xpos, self.ee_xmat = data.site_xpos[site], data.site_xmat[site]
         self.handle_xpos = {name: data.site_xpos[model.site(f"{name}_handle").id] for name in home.handles}

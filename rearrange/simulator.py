@@ -162,13 +162,16 @@ class Simulator:
         model, data = self.model, self.data
         before_s = data.time
         self._copy.keep_near(STEP_S)
-        mujoco.mj_step2(model, data)
-        mujoco.mj_step(model, data, nstep=3)
-        contact = data.contact
-        self._forces = robot_forces(contact.geom, contact.dim, contact.efc_address, data.efc_force, self._copy.elliptic,
-                                    self.home.geom_role, self.home.object_of_geom, self._held_slot)
-        mujoco.mj_step1(model, data)
-        self._copy.keep_all()
+        try:  # Ctrl-C between two lines must not leave the model without its furniture
+            mujoco.mj_step2(model, data)
+            mujoco.mj_step(model, data, nstep=3)
+            contact = data.contact
+            self._forces = robot_forces(contact.geom, contact.dim, contact.efc_address, data.efc_force,
+                                        self._copy.elliptic, self.home.geom_role, self.home.object_of_geom,
+                                        self._held_slot)
+            mujoco.mj_step1(model, data)
+        finally:
+            self._copy.keep_all()
         # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
         # a gap flies off at a speed that nothing in a home has.
         self.unstable = data.time < before_s or not slower_than(data.qvel, _MAX_SPEED)

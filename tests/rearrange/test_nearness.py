@@ -8,6 +8,8 @@ from rearrange.compiled_home import load_home
 from rearrange.home_copy import HomeCopy
 from skills import make_env
 
+FIELDS = ("body_contype", "body_conaffinity", "bvh_child", "bvh_nodeid", "bvh_aabb")  # of the model, that a step changes
+
 
 def drive_around(skill: str, steps: int, base_speed_m_s: float) -> tuple[np.ndarray, int]:
     """States of a robot that is driven and waved into things, and how many contacts there were."""
@@ -97,10 +99,24 @@ def test_a_thing_that_could_be_woken_by_one_that_is_near_is_tested_too(home):
 
 def test_the_model_is_as_before_afterwards(home):
     model = home.model
-    fields = ("body_contype", "body_conaffinity", "bvh_child", "bvh_nodeid", "bvh_aabb")
-    before = [getattr(model, name).copy() for name in fields]
+    before = [getattr(model, name).copy() for name in FIELDS]
     for point in ((-30.0, -30.0), (1.0, 1.0), (3.0, 2.0)):
         place(home, *point)
         home.keep_near(1 / 30)
         home.keep_all()
-        assert all(np.array_equal(was, getattr(model, name)) for was, name in zip(before, fields))
+        assert all(np.array_equal(was, getattr(model, name)) for was, name in zip(before, FIELDS))
+
+
+def test_an_interrupted_step_leaves_the_whole_home(monkeypatch):
+    env = make_env("pick", depth_size=0)
+    env.reset(seed=0)
+    model = env.sim.model
+    before = [getattr(model, name).copy() for name in FIELDS]
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mujoco, "mj_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        env.step(env.action_space.sample())
+    assert all(np.array_equal(was, getattr(model, name)) for was, name in zip(before, FIELDS))
