@@ -60,15 +60,21 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int]
     spans = [(a, min(a + SLOTS, recorded)) for a in range(0, recorded, SLOTS)]  # pictures take time: small chunks
     spans += [(a, min(a + CHUNK, job.episodes)) for a in range(recorded, job.episodes, CHUNK)]
     chunks = [list(range(*span)) for span in spans]
-    results: list[EpisodeResult] = []
+    return run_chunks(run_chunk, job, chunks, workers, progress)
 
-    def take(new: list[EpisodeResult]) -> None:
+
+def run_chunks(work: Callable[[Any, Any], list[Any]], job: Any, chunks: Sequence[Any], workers: int | None,
+               progress: Callable[[int, int], None] | None) -> list[Any]:
+    """The results of all chunks, ordered by index. `progress` is told (episodes done, successes so far)."""
+    results: list[Any] = []
+
+    def take(new: list[Any]) -> None:
         results.extend(new)
         if progress:
-            progress(len(results), sum(r.success for r in results))
+            progress(len(results), sum(result.success for result in results))
 
-    share_out(run_chunk, job, chunks, workers, take)
-    return sorted(results, key=lambda r: r.index)
+    share_out(work, job, chunks, workers, take)
+    return sorted(results, key=lambda result: result.index)
 
 
 def share_out(work: Callable[[Any, Any], Any], job: Any, chunks: Sequence[Any], workers: int | None,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.evaluate import share_out
+from eval.evaluate import run_chunks, share_out
 from eval.hab_skills import Source
 from planner.deploy import Rules
 from planner.execute import Executor, Record, Report
@@ -91,15 +91,7 @@ class EpisodeResult:
 def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None) -> list[EpisodeResult]:
     """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far)."""
     chunks = [list(range(a, min(a + CHUNK, job.episodes))) for a in range(0, job.episodes, CHUNK)]
-    results: list[EpisodeResult] = []
-
-    def take(new: list[EpisodeResult]) -> None:
-        results.extend(new)
-        if progress:
-            progress(len(results), sum(result.success for result in results))
-
-    share_out(run_chunk, job, chunks, workers, take)
-    return sorted(results, key=lambda result: result.index)
+    return run_chunks(run_chunk, job, chunks, workers, progress)
 
 
 def run_chunk(job: Job, indices: Sequence[int]) -> list[EpisodeResult]:

@@ -9,47 +9,24 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
-from skills.experts.leave import plan_exit
 from skills.experts.motion import servo
-from skills.experts.reach import Aim, Reach, Target, plan_reach, plan_retreat
-from skills.experts.trajectory import Follower
+from skills.experts.reach import Aim, Reach, Target, plan_reach
+from skills.experts.reaching import ReachingExpert
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
-    from skills.skill import Skill
-
-_PLANS, _NO_END = 3, 10_000  # after so many plans that failed it waits for the end
 
 
-class PickExpert:
+class PickExpert(ReachingExpert):
     """Picks the object `skill.target`."""
 
-    def __init__(self, sim: Simulator, skill: Skill) -> None:
-        self.sim, self.skill = sim, skill
-        self._may_drive = "base" in skill.action_parts
-        self._follower: Follower | None = None
-        self._leaving = self._ready = False
-        self._pressed = self._patience = self._exits = self._failed = 0
-        self.reach: Reach | None = None
-        self.note = ""
-
-    def act(self) -> np.ndarray:
-        """The action of the next step, in the skill's order."""
-        return assemble(self.skill, self.command())
+    _pressed = 0  # steps for which the cup has been pressed on without a hold
 
     def command(self) -> dict[str, np.ndarray | tuple | float]:
         """The parts of the next action by name."""
         sim = self.sim
-        if sim.held == self.skill.target:
-            if not self._leaving or self._follower.stuck:
-                self._leaving, self._exits = True, self._exits + 1
-                rest_m = self.skill.config.rest_position_m
-                self._follower = Follower(sim, plan_exit(sim, self._may_drive, rest_m, self._exits))
-        elif self._patience == 0 and (self._follower is None or self._follower.stuck or self._retreated):
-            self._start_reach()
-        self._patience = max(0, self._patience - 1)
+        self._plan(done=sim.held == self.skill.target)
         arm, base = np.zeros(7), (0.0, 0.0)
         if self._follower is not None and not self._follower.done:
             arm, base = self._follower.command()
@@ -62,24 +39,12 @@ class PickExpert:
                 self._follower, self._pressed = None, 0
         return {"arm": arm, "grip": 1.0, "base": base}
 
-    @property
-    def _retreated(self) -> bool:
-        return self._follower.done and not self._ready
-
-    def _start_reach(self) -> None:
-        sim = self.sim
-        target = self.skill.target
+    def _ways_in(self) -> Iterator[Reach | None]:
+        sim, target = self.sim, self.skill.target
         middle = tuple(sim.object_position(target)[:2])
         for tilts in (_TILTS_RAD, _MORE_TILTS_RAD):
-            self.reach = plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target, tilts),
-                                    touching=sim.slot_of(target), may_drive=self._may_drive)
-            if self.reach is not None:
-                self._follower, self._ready = Follower(sim, self.reach.motion), True
-                return
-        self.note, self._ready, self._failed = "no plan", False, self._failed + 1
-        self._patience = 15 if self._failed < _PLANS else _NO_END
-        retreat = plan_retreat(sim, Clearance(sim)) if self._may_drive else None
-        self._follower = None if retreat is None else Follower(sim, retreat)
+            yield plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target, tilts), touching=sim.slot_of(target),
+                             may_drive=self._may_drive)
 
 
 _TILTS_RAD = tuple(math.radians(a) for a in (90, 78, 66, 54, 42, 30))  # of the cup below the horizontal

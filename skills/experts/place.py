@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
-from skills.experts.leave import plan_exit
 from skills.experts.motion import Tool, servo
-from skills.experts.reach import Aim, Reach, Target, plan_reach, plan_retreat
-from skills.experts.trajectory import Follower
+from skills.experts.reach import Aim, Reach, Target, plan_reach
+from skills.experts.reaching import ReachingExpert
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
-    from skills.skill import Skill
 
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
 _LEAN_COST_STEPS = 120.0  # per radian: a leaning object may fall over
@@ -26,62 +23,31 @@ _DROP_M = 0.012  # height from which it is let go
 _MORE_LEANS_RAD, _MORE_DROP_M = tuple(math.radians(a) for a in (6, -15, 60, -30, 75, 90, -50)), 0.04
 _STANDOFF_M = (0.07, 0.16)  # above the goal; the second one is above the rim of a sink
 _UP = np.array([0.0, 0.0, 1.0])
-_PLANS, _NO_END = 3, 10_000  # after so many plans that failed it waits for the end
 
 
-class PlaceExpert:
+class PlaceExpert(ReachingExpert):
     """Places the object `skill.target`, which is in the hand, at its goal in the episode."""
-
-    def __init__(self, sim: Simulator, skill: Skill) -> None:
-        self.sim, self.skill = sim, skill
-        self._may_drive = "base" in skill.action_parts
-        self._follower: Follower | None = None
-        self._leaving = self._ready = False
-        self._patience = self._exits = self._failed = 0
-        self.reach: Reach | None = None
-        self.note = ""
-
-    def act(self) -> np.ndarray:
-        """The action of the next step, in the skill's order."""
-        return assemble(self.skill, self.command())
 
     def command(self) -> dict[str, np.ndarray | tuple | float]:
         """The parts of the next action by name."""
-        sim, rest_m = self.sim, self.skill.config.rest_position_m
-        if not sim.is_holding and (not self._leaving or self._follower.stuck):
-            self._leaving, self._exits = True, self._exits + 1
-            self._follower = Follower(sim, plan_exit(sim, self._may_drive, rest_m, self._exits))
-        elif sim.is_holding and self._patience == 0 and (
-                self._follower is None or self._follower.stuck or self._retreated):
-            self._start_reach()
-        self._patience = max(0, self._patience - 1)
+        sim = self.sim
+        self._plan(done=not sim.is_holding)
         arm, base, grip = np.zeros(7), (0.0, 0.0), 1.0 if sim.is_holding else -1.0
         if self._follower is not None and not self._follower.done:
             arm, base = self._follower.command()
         elif self._leaving:
-            arm = servo(sim, np.array(sim.from_base(rest_m)), 0.02)
+            arm = servo(sim, np.array(sim.from_base(self.skill.config.rest_position_m)), 0.02)
         elif self._follower is not None and self._ready:
             grip = -1.0
         return {"arm": arm, "grip": grip, "base": base}
 
-    @property
-    def _retreated(self) -> bool:
-        return self._follower.done and not self._ready
-
-    def _start_reach(self) -> None:
+    def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target
         goal = np.array(sim.episode.targets[target][:3])
         for leans, drop_m in ((_LEANS_RAD, _DROP_M), (_MORE_LEANS_RAD, _MORE_DROP_M)):
             tool, aim = goal_aim(sim, target, goal, leans, drop_m)
-            self.reach = plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive,
-                                    standoff_m=_STANDOFF_M)
-            if self.reach is not None:
-                self._follower, self._ready = Follower(sim, self.reach.motion), True
-                return
-        self.note, self._ready, self._failed = "no plan", False, self._failed + 1
-        self._patience = 15 if self._failed < _PLANS else _NO_END
-        retreat = plan_retreat(sim, Clearance(sim)) if self._may_drive else None
-        self._follower = None if retreat is None else Follower(sim, retreat)
+            yield plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive,
+                             standoff_m=_STANDOFF_M)
 
 
 def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[float],
