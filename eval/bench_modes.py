@@ -34,6 +34,7 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     curves: dict[str, list[Curve]] = {mode: [] for mode in collects}
     for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):  # interleaved, so that all meet the same machine
         for mode, collect in collects.items():
+            print(f"{mode:12} seed {seed}   {settings['steps']:,} steps ...", flush=True)
             result = train(make_env, _with(config, seed=seed, collect=collect))
             if result.reason != "complete":  # Ctrl-C or SIGTERM, which ends a training in good order
                 raise KeyboardInterrupt
@@ -64,8 +65,8 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
     from rearrange import commands, keys
-    from rearrange.tasks import skill_task
     from rearrange.settings import compose
+    from rearrange.tasks import skill_task
 
     if settings["env"] not in keys.choices("skill"):
         raise UserError(f"env={settings['env']} is neither pendulum nor a skill: {', '.join(keys.choices('skill'))}.")
