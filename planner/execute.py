@@ -136,7 +136,7 @@ class Executor:
 
     def _ask(self, first: bool) -> None:
         self.request = None
-        if self._expert is None:
+        if self._expert is None and self._count % self._skill.action_repeat == 0:
             self.request = Request(self._skill.name, self.env.observe_skill(self._skill, self.env.image), first)
 
     # ------------------------------------------------------------------ one step
@@ -151,7 +151,9 @@ class Executor:
 
     def _advance_skill(self, action: np.ndarray | None) -> None:
         sim, skill, rules = self.sim, self._skill, self.rules
-        values = (self._expert.act() if self._expert is not None else action).tolist()
+        if action is not None:
+            self._action = action  # holds until the policy is asked again
+        values = (self._expert.act() if self._expert is not None else self._action).tolist()
         parts = {name: values[part] for name, part in self._slices.items()}
         grip = skill.grip_command(sim, parts["grip"][0]) if "grip" in parts else None
         if skill.name == "navigate":

@@ -127,19 +127,30 @@ class RearrangeEnv(gymnasium.Env):
 
     def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         command = self._command(action)
-        if self._image_lag:
-            image = self._take_image()
-        skill, sim = self.skill, self.sim
-        grip = command.get("grip")
-        sim.step(command.get("arm"), None if grip is None else skill.grip_command(sim, grip[0]), command.get("base"))
+        total = 0.0
+        for left in range(self.skill.action_repeat - 1, -1, -1):  # steps of this action that come after this one
+            image = self._take_image() if self._image_lag and not left else None
+            self._move(command)
+            reward, terminated, truncated, info = self._judge()
+            total += reward
+            if terminated or truncated:
+                break
+        image = self._take_image() if image is None else image
+        return self._observe(image), total, terminated, truncated, info
+
+    def _move(self, command: dict[str, list[float]]) -> None:
+        """1/30 s of physics."""
+        sim, grip = self.sim, command.get("grip")
+        sim.step(command.get("arm"), None if grip is None else self.skill.grip_command(sim, grip[0]), command.get("base"))
         if "stop" in command:
             sim.stop_called = command["stop"][0] > 0.0
-        if not self._image_lag:
-            image = self._take_image()
         self.steps += 1
+
+    def _judge(self) -> tuple[float, bool, bool, dict[str, Any]]:
+        """Reward, terminated, truncated and info of the step that was made."""
+        skill, sim = self.skill, self.sim
         if sim.unstable:  # nothing that is measured now means anything
-            info = {"success": False, "metrics": self._metrics(False, "unstable")}
-            return self._observe(image), 0.0, False, True, info
+            return 0.0, False, True, {"success": False, "metrics": self._metrics(False, "unstable")}
         failure = skill.failure(sim)
         success = failure is None and skill.success(sim)
         reward = self._reward()
@@ -148,7 +159,7 @@ class RearrangeEnv(gymnasium.Env):
         info = {"success": success}
         if terminated or truncated:
             info["metrics"] = self._metrics(success, "time_limit" if truncated else failure)
-        return self._observe(image), reward, terminated, truncated, info
+        return reward, terminated, truncated, info
 
     def _command(self, action: np.ndarray) -> dict[str, list[float]]:
         """The parts of an action, limited to [-1, 1]."""

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rearrange.episodes import NoStartPose
+from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
 from rearrange.navigation import CELL_M, floor_grid
 from skills.articulated import start_before
@@ -79,10 +80,13 @@ class NavigateConfig:
     object_in_hand_probability: float = 0.167
     stop_within_m: float | None = None  # stop is ignored while the target is farther away than this
     max_path_m: float | None = None  # driving distance from start to goal pose at most; None for anywhere
+    action_repeat: int = 1  # steps of 1/30 s for which an action holds
     max_force_step_n: float = 1000.0  # cap of the force term in one step
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reward_scales", merge_scales("navigate", REWARD_SCALES, self.reward_scales))
+        if self.action_repeat < 1:
+            raise UserError(f"action_repeat={self.action_repeat} should be at least 1.")
 
 
 class Navigate(Skill):
@@ -98,6 +102,10 @@ class Navigate(Skill):
 
     def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
         self.config = config
+
+    @property
+    def action_repeat(self) -> int:
+        return self.config.action_repeat
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)

@@ -61,6 +61,11 @@ class Skill(ABC):
         return self.config.max_steps
 
     @property
+    def action_repeat(self) -> int:
+        """Steps of the simulator for which a policy's action holds before it looks again."""
+        return 1
+
+    @property
     def reward_scales(self) -> Mapping[str, float]:
         """Factor of each reward term, by its name."""
         return self.config.reward_scales

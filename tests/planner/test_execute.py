@@ -129,6 +129,19 @@ def test_the_image_has_the_size_that_the_policy_of_the_skill_sees(envs):
     assert not np.array_equal(run.request.observation["depth"], lagged)
 
 
+def test_a_policy_that_looks_less_often_is_asked_less_often(envs):
+    run = executor(envs["tidy_house"], puppets=False)
+    run.skills["navigate"] = SKILLS["navigate"](SKILL_CONFIGS["navigate"](action_repeat=3))
+    run.reset(0)
+    poses, asked = [run.sim.base_pose[2]], []
+    for _ in range(7):
+        asked.append(run.request is not None)
+        run.advance(np.array([0.0, 1.0, -1.0]) if run.request else None)
+        poses.append(run.sim.base_pose[2])
+    assert asked == [True, False, False, True, False, False, True]
+    assert len(set(poses)) == len(poses), "the base turns on between two looks"
+
+
 def test_a_skill_that_nobody_has_is_named_before_anything_moves(envs):
     with pytest.raises(UserError, match="needs skill open_fridge.*train skill=open_fridge.*expert"):
         executor(envs["set_table"], without=("open_fridge",)).reset(0)

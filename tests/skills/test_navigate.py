@@ -230,3 +230,25 @@ def test_max_path_m_starts_near_the_goal_pose():
         env.reset(options={"episode": episode})
         paths.append(env.skill.field.at(*env.sim.base_pose[:2]))
     assert max(paths) <= 1.5 and len(set(paths)) > 8
+
+
+def test_action_repeat_is_the_same_action_again_and_one_look():
+    env, fast = make_env("navigate", depth_size=16, action_repeat=3), make_env("navigate", depth_size=16)
+    for each in (env, fast):
+        each.reset(options={"episode": 1})
+    for action in np.random.default_rng(0).uniform(-1, 0, (8, 3)).astype(np.float32):
+        observation, reward, *_ = env.step(action)
+        singles = [fast.step(action) for _ in range(3)]
+        assert reward == pytest.approx(sum(single[1] for single in singles), abs=1e-12)
+        for key, value in observation.items():
+            np.testing.assert_array_equal(value, singles[-1][0][key])
+    assert env.steps == fast.steps == 24
+
+
+def test_action_repeat_ends_with_the_episode():
+    env = make_env("navigate", depth_size=16, action_repeat=4, max_steps=6)
+    env.reset(options={"episode": 0})
+    ends = [env.step(np.array([0.1, 0.0, -1.0], np.float32))[3] for _ in range(2)]
+    assert ends == [False, True] and env.steps == 6
+    with pytest.raises(UserError, match="action_repeat=0 should be at least 1"):
+        make_env("navigate", action_repeat=0)
