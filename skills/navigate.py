@@ -51,6 +51,7 @@ REWARD_SCALES = {
     "angle": 1.0,  # per radian nearer to its heading, near it
     "success": 10.0,
     "bad_stop": 0.0,  # stop called elsewhere
+    "near_stop": 0.0,  # the same, by how near in place and heading: 1 at the goal pose, 0 from 2 m or 90 degrees on
     "hold_broken": -10.0,  # what was held is lost
     "force": -0.001,  # per newton that the contact force on arm and load rises
     "base_contact": -0.05,  # at the full push of the base's motors
@@ -212,6 +213,7 @@ class Navigate(Skill):
             "angle": self._angle_rad - angle if near else 0.0,
             "success": float(stopped and there),
             "bad_stop": float(stopped and not there),
+            "near_stop": _nearness(distance, angle) if stopped and not there else 0.0,
             "hold_broken": float(sim.hold_broken),
             **contact_terms(sim, self.config.max_force_step_n),
             "slack": 1.0,
@@ -235,6 +237,10 @@ class Navigate(Skill):
         return [f"next: {self.next_skill.replace('_', ' ')}", f"object: {spoken_name(sim, self.target)}",
                 f"holds {held_name(sim, self.target)}",
                 f"to goal pose {self._distance_m:.2f} m, {self._angle_rad:.2f} rad"]
+
+
+def _nearness(distance_m: float, angle_rad: float) -> float:
+    return max(0.0, 1.0 - distance_m / 2.0) * max(0.0, 1.0 - angle_rad / (0.5 * math.pi))
 
 
 def kinds_at(sim: Simulator, start: Receptacle) -> list[str]:

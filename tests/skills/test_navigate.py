@@ -252,3 +252,15 @@ def test_action_repeat_ends_with_the_episode():
     assert ends == [False, True] and env.steps == 6
     with pytest.raises(UserError, match="action_repeat=0 should be at least 1"):
         make_env("navigate", action_repeat=0)
+
+
+@pytest.mark.parametrize(("back_m", "turned_rad", "expected"), [(0.5, 0.0, 0.75), (0.5, math.pi / 4, 0.375), (1.0, 0.0, 0.5),
+                                                                (0.5, 1.6, 0.0)])
+def test_near_stop_rewards_a_stop_elsewhere_by_how_near_it_was(back_m, turned_rad, expected):
+    env = started(3, reward_scales={"near_stop": 1.0, "distance": 0.0, "angle": 0.0, "base_contact": 0.0, "force": 0.0})
+    x, y, yaw = env.skill.goal_pose
+    env.sim.place_robot(x - back_m * math.cos(yaw), y - back_m * math.sin(yaw), yaw + turned_rad)
+    env.skill.begin(env.sim)
+    _, reward, terminated, _, info = env.step(np.array([0.0, 0.0, 1.0], np.float32))
+    assert terminated and info["metrics"]["failure/bad_stop"] == 1.0
+    assert reward == pytest.approx(expected, abs=0.06)  # the way is counted along the cells of the floor grid
