@@ -146,3 +146,10 @@ def test_requirements_are_read_from_what_pip_writes():
     lines = ["torch (>=2.8)", "numpy>=1.26", "a[x]==1 ; extra == 'test'", "gym<0.23.1,>=0.22.0"]
     assert requirements._parsed(lines) == [
         Requirement("torch", ">=2.8"), Requirement("numpy", ">=1.26"), Requirement("gym", "<0.23.1,>=0.22.0")]
+
+
+def test_looking_for_gymnasium_does_not_lose_our_environments():
+    code = ("import rearrange; from rearrange import doctor; assert doctor._is_there('gymnasium'); import gymnasium; "
+            "assert 'rearrange/Pick-v0' in gymnasium.registry")
+    environment = os.environ | {"PYTHONPATH": str(HOME)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
