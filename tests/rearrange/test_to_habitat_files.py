@@ -74,7 +74,8 @@ def test_everything_that_is_named_is_there(folder):
     for path in (path for what in ("ao", "object", "stage") for path in folder.rglob(f"*.{what}_config.json")):
         config = load(path)
         for key in ("urdf_filepath", "render_asset", "collision_asset"):
-            assert key not in config or (path.parent / config[key]).exists(), (path, key)
+            primitive = "Solid" in config.get(key, "")
+            assert key not in config or primitive or (path.parent / config[key]).exists(), (path, key)
         if "margin" in config:
             assert config["margin"] == 0.001
         if "up" in config:
@@ -99,6 +100,7 @@ def test_objects_are_as_large_and_heavy_as_ours(folder):
         assert config["mass"] == model.mass_kg and config["COM"] == [0, 0, 0]
         assert bounds[1] == pytest.approx(-bounds[0]) and bounds[1][1] == pytest.approx(model.half_height_m, rel=1e-3)
         assert config["friction_coefficient"] == 0.7 and min(config["inertia"]) > 0
+        assert bounds[1] == pytest.approx(config["collision_asset_size"], rel=0.005)
 
 
 def test_receptacles_are_on_the_surfaces(folder, layout):
