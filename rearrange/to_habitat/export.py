@@ -30,21 +30,21 @@ _LATER = "Habitat computes them when it loads a home, in about 30 ms"
 def export(config: dict[str, Any]) -> None:
     """The command. The folder is complete or absent."""
     out = check(config)
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    place = out.resolve()
+    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    print(f"writing {config['count']} homes of split={config['split']} and their episodes ...", flush=True)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
         written = write(partial, out, config)
-        if out.is_dir():
-            out.rmdir()  # it is empty
-        partial.rename(out)
+        partial.rename(place)  # also over an empty folder
     except OSError as error:
         raise UserError(f"out={config['out']}: cannot write there: {error.strerror or error}.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     for line in written:
         print(line)
-    print(f"{out}   {size_mb(out):.1f} MB   {config['count']} homes of split={config['split']}")
+    print(f"{out / DATA_SET}   {size_mb(place):.1f} MB")
 
 
 def check(config: dict[str, Any]) -> Path:
@@ -54,6 +54,8 @@ def check(config: dict[str, Any]) -> Path:
     out = Path(config["out"])
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"out={config['out']} exists and is not an empty folder: choose another, or remove it first.")
+    if out.resolve() == Path.cwd():
+        raise UserError(f"out={config['out']} is the folder you are in: name one in it, as out=homes.")
     for kind in config["episodes_of"]:
         if kind not in kinds():
             raise UserError(f"episodes_of={kind} is not allowed: there are episodes of {', '.join(kinds())}.")

@@ -224,6 +224,7 @@ MISTAKES = {
     "scenes export out=x split=vall": "Did you mean val?",
     "scenes export out=x episodes_of=[pik]": "there are episodes of pick",
     "scenes export out=full": "not an empty folder",
+    "scenes export out=full/..": "not an empty folder",
     "scenes export out=file": "not an empty folder",
     "scenes export out=file/below count=1 episodes_of=[]": "cannot write there",
 }
@@ -258,3 +259,14 @@ def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(UserError):
         export.export(config)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_folder_is_filled_but_not_the_one_we_are_in(tmp_path, monkeypatch, capsys):
+    (tmp_path / "homes").mkdir()
+    monkeypatch.chdir(tmp_path / "homes")
+    assert main(["scenes", "export", "out=.", "count=1", "episodes_of=[]"]) == 2
+    assert "the folder you are in" in capsys.readouterr().err
+    assert main(["scenes", "export", "out=../homes/", "count=1", "episodes_of=[]"]) == 2
+    monkeypatch.chdir(tmp_path)
+    assert main(["scenes", "export", "out=homes", "count=1", "episodes_of=[]"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["homes"] and (tmp_path / "homes" / export.DATA_SET).exists()
