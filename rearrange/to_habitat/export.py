@@ -16,7 +16,7 @@ from rearrange.errors import UserError
 from rearrange.home import TIMESTEP_S
 from rearrange.to_habitat.episode_files import episodes_of, kinds, write_habitat_episodes
 from rearrange.to_habitat.fetch_links import NAME, ROOT, fetch_links
-from rearrange.to_habitat.home_files import HomeFiles, write_home
+from rearrange.to_habitat.home_files import LIGHTING, HomeFiles, write_home
 from rearrange.to_habitat.json_files import plain, write_json
 from rearrange.to_habitat.meshes import need_trimesh
 from rearrange.to_habitat.object_files import write_objects
@@ -24,6 +24,8 @@ from rearrange.to_habitat.urdf import turned, write_urdf
 
 DATA_SET = "rearrange.scene_dataset_config.json"
 PHYSICS = "rearrange.physics_config.json"
+# Direction in which light goes, y up, and how bright; from four sides, so that no two faces of a box look alike.
+_LIGHTS = (([-0.3, -1, -0.5], 0.8), ([1, -0.4, 0.3], 0.7), ([-0.8, -0.3, 0.9], 0.6), ([0.2, -0.2, -1], 0.5))
 _LATER = "Habitat computes them when it loads a home, in about 30 ms"
 
 
@@ -94,8 +96,12 @@ def _write_data_set(folder: Path) -> None:
     write_json(folder / DATA_SET, {
         "stages": {"paths": {".json": ["stages"]}}, "objects": {"paths": {".json": ["objects"]}},
         "articulated_objects": {"paths": {".json": ["articulated/*", "robots"]}},
-        "scene_instances": {"paths": {".json": ["scenes"]}},
+        "scene_instances": {"paths": {".json": ["scenes"]}}, "light_setups": {"paths": {".json": ["lighting"]}},
         "navmesh_instances": {}})
+    (folder / "lighting").mkdir()
+    write_json(folder / "lighting" / f"{LIGHTING}.lighting_config.json", {"lights": {
+        str(i): {"type": "directional", "position_model": "global", "direction": direction, "color": [1, 1, 1],
+                 "intensity": intensity} for i, (direction, intensity) in enumerate(_LIGHTS)}})
     write_json(folder / PHYSICS, plain({
         "physics_simulator": "bullet", "timestep": TIMESTEP_S, "gravity": [0, -9.81, 0], "friction_coefficient": 0.7,
         "restitution_coefficient": 0.0}))

@@ -32,14 +32,18 @@ def write_objects(folder: Path, layout: Layout) -> None:
         sliding, spinning_m, rolling_m = model.geom_friction[model.geom(f"object_{i}").id].tolist()
         write_json(place / f"{name}.object_config.json", plain({
             "render_asset": f"{name}.glb",
-            "collision_asset": _PRIMITIVES[kind.shape], "collision_asset_size": _half_size(kind), "up": [0, 1, 0], "front": [0, 0, -1], "units_to_meters": 1.0,
+            "collision_asset": _PRIMITIVES[kind.shape], "collision_asset_size": _half_size(kind),
+            "up": [0, 1, 0], "front": [0, 0, -1], "units_to_meters": 1.0,
             "mass": link.mass_kg, "COM": link.center_of_mass_m, "inertia": np.diag(link.inertia_kg_m2),
             "friction_coefficient": sliding, "restitution_coefficient": 0.0,
             "spinning_friction_coefficient": spinning_m, "rolling_friction_coefficient": rolling_m,
-            "margin": MARGIN_M, "shader_type": "phong", "user_defined": {"shape": kind.shape, "half_size_m": list(kind.half_size_m)}}))
+            "margin": MARGIN_M, "shader_type": "phong",
+            "user_defined": {"shape": kind.shape, "half_size_m": list(kind.half_size_m)}}))
 
 
 def _half_size(kind: ObjectModel) -> tuple[float, float, float]:
     """By which its primitive of size 1 is stretched, y up."""
-    x, y, z = kind.half_size_m if kind.shape == "box" else (kind.half_size_m[0], kind.half_size_m[0], kind.half_height_m)
-    return x, z, y
+    if kind.shape == "box":
+        x, y, z = kind.half_size_m
+        return x, z, y
+    return kind.half_size_m[0], kind.half_height_m, kind.half_size_m[0]

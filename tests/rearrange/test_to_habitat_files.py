@@ -112,9 +112,12 @@ def test_receptacles_are_on_the_surfaces(folder, layout):
     found |= {key: value | {"in": "drawer"} for key, value in
               load(folder / "articulated" / "val_0000" / "kitchen_counter.ao_config.json")["user_defined"].items()}
     assert set(found) == {f"receptacle_aabb_{r.name}" for r in layout.receptacles}
+    counter = Urdf(folder / "articulated" / "val_0000" / "kitchen_counter.urdf")
     for receptacle in layout.receptacles:
         entry = found[f"receptacle_aabb_{receptacle.name}"]
         surface = entry["position"][1] - entry["scale"][1]
+        if receptacle.parent is not None:  # Habitat counts from the centre of mass
+            surface += counter.center_of_mass(receptacle.parent)[1]
         assert surface == pytest.approx(receptacle.center_m[2]), receptacle.name
         assert entry["scale"][0::2] == pytest.approx(receptacle.half_extents_m)
         assert ("parent_link" in entry) == ("in" in entry) == (receptacle.parent is not None)
