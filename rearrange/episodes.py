@@ -1,8 +1,7 @@
 """Episodes: what stands where and what is to be moved; read from and written to Habitat's rearrangement episode files.
 
-Files follow habitat-lab's RearrangeEpisode schema (`.json` or `.json.gz`). Habitat's world is y-up and ours is z-up, so
-a point (x, y, z) of ours is (x, z, -y) in a file, and a rotation R is C R C^T with C that change of axes. Transforms in
-files are 4x4, row by row, translation in the last column.
+Files follow habitat-lab's RearrangeEpisode schema (`.json` or `.json.gz`), in Habitat's y-up frame (`rearrange.y_up`).
+Files of `rearrange scenes export` hold some fields twice: as Habitat needs them, and as ours in `info`, which count here.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from rearrange.errors import UserError
-from rearrange.geometry import matrix_quat, quat_matrix
+from rearrange.y_up import Pose, matrix_to_pose, pose_to_matrix, to_y_up, to_z_up
 
-Pose = tuple[float, float, float, float, float, float, float]  # x, y, z (m), quaternion w, x, y, z; world frame, z up
-
+OUR_FIELDS = "rearrange"
+"""Key of `info` under which a file for Habitat keeps the fields that name things as our homes do."""
 _OBJECT_FILE = ".object_config.json"
 _OBJECT_PATHS = ["data/objects/ycb/configs/"]
 _DATASET = "rearrange"
@@ -89,7 +86,7 @@ def write_episodes(path: str | Path, episodes: list[Episode]) -> None:
     bytes).
     """
     path = Path(path)
-    text = json.dumps({"config": None, "episodes": [_to_habitat(episode) for episode in episodes]}).encode()
+    text = json.dumps({"config": None, "episodes": [episode_to_habitat(episode) for episode in episodes]}).encode()
     try:
         path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
     except OSError as error:
@@ -106,7 +103,8 @@ def object_handles(objects: tuple[str, ...]) -> list[str]:
     return handles
 
 
-def _to_habitat(episode: Episode) -> dict:
+def episode_to_habitat(episode: Episode) -> dict:
+    """An episode as an entry of a file, drawers and doors by our names."""
     handles = object_handles(episode.objects)
     states: dict[str, dict[str, float]] = {}
     for joint, value in episode.articulated.items():
@@ -127,12 +125,12 @@ def _to_habitat(episode: Episode) -> dict:
         "info": {"object_labels": {handles[i]: label for i, label in episode.labels.items()}},
         "ao_states": states,
         "rigid_objs": [
-            [name + _OBJECT_FILE, _pose_to_matrix(pose)] for name, pose in zip(episode.objects, episode.start_poses)
+            [name + _OBJECT_FILE, pose_to_matrix(pose)] for name, pose in zip(episode.objects, episode.start_poses)
         ],
-        "targets": {handles[i]: _pose_to_matrix(pose) for i, pose in episode.targets.items()},
+        "targets": {handles[i]: pose_to_matrix(pose) for i, pose in episode.targets.items()},
         "markers": [
             {"name": m.name, "type": "articulated_object",
-             "params": {"offset": list(_to_y_up(m.offset)), "link": m.link, "object": m.object}}
+             "params": {"offset": list(to_y_up(m.offset)), "link": m.link, "object": m.object}}
             for m in episode.markers
         ],
         "target_receptacles": [_split_receptacle(name) for name in episode.target_receptacles],
@@ -163,6 +161,7 @@ class _Reader:
     def episode(self, entry: object) -> Episode:
         if not isinstance(entry, dict):
             raise UserError(f"{self._where}: expected an object, not {type(entry).__name__}.")
+        entry = entry | self._get(self._get(entry, "info", dict, "an object", {}), OUR_FIELDS, dict, "an object", {})
         rigid = self._get(entry, "rigid_objs", list, "a list of [object file, 4x4 matrix]")
         for i, item in enumerate(rigid):
             if not (isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str)):
@@ -207,7 +206,7 @@ class _Reader:
         lengths = [math.sqrt(sum(rows[i][j] ** 2 for i in range(3))) for j in range(3)]
         if max(abs(length - 1.0) for length in lengths) > 1e-2 or rows[3] != [0.0, 0.0, 0.0, 1.0]:
             self._fail(name, "a rigid transform (rotation and translation, last row 0 0 0 1)", value)
-        return _matrix_to_pose(rows)
+        return matrix_to_pose(rows)
 
     def _receptacles(self, entry: dict, name: str) -> tuple[str, ...]:
         pairs = self._get(entry, name, list, "a list of [receptacle, link or null]", [])
@@ -234,7 +233,7 @@ class _Reader:
             params = item.get("params") if isinstance(item, dict) else None
             if not isinstance(params, dict) or not {"offset", "link", "object"} <= set(params):
                 self._fail("markers", "a list of {name, type, params: {offset, link, object}}", item)
-            offset = _to_z_up(*self._numbers("markers offset", params["offset"], 3))
+            offset = to_z_up(*self._numbers("markers offset", params["offset"], 3))
             markers.append(Marker(str(item.get("name")), str(params["object"]), str(params["link"]), offset))
         return tuple(markers)
 
@@ -245,28 +244,6 @@ class _Reader:
         if (x, y, z) == (0.0, 0.0, 0.0) and (qx, qy, qz) == (0.0, 0.0, 0.0):
             return None
         return (x, -z, 2.0 * math.atan2(qy, qw))
-
-
-def _to_y_up(point: tuple[float, float, float]) -> tuple[float, float, float]:
-    x, y, z = point
-    return (x, z, -y)
-
-
-def _to_z_up(x: float, y: float, z: float) -> tuple[float, float, float]:
-    return (x, -z, y)
-
-
-def _pose_to_matrix(pose: Pose) -> list[list[float]]:
-    """Our pose as rows of Habitat's 4x4 transform. The axis of a rotation changes frame as a point does."""
-    rotation = quat_matrix(np.array([pose[3], *_to_y_up(pose[4:])]))
-    rows = [[*map(float, rotation[i]), p] for i, p in enumerate(_to_y_up(pose[:3]))]
-    return [*rows, [0.0, 0.0, 0.0, 1.0]]
-
-
-def _matrix_to_pose(rows: list[list[float]]) -> Pose:
-    """Inverse of `_pose_to_matrix`, with w >= 0."""
-    w, i, j, k = matrix_quat(np.array([row[:3] for row in rows[:3]])).tolist()
-    return (*_to_z_up(*(row[3] for row in rows[:3])), w, *_to_z_up(i, j, k))
 
 
 def _split_receptacle(name: str) -> list:
