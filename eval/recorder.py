@@ -27,8 +27,10 @@ class EpisodeRecorder:
             reasons = [k.removeprefix("failure/") for k, v in info["metrics"].items() if k.startswith("failure/") and v]
             failure = reasons[0] if reasons else None
             lines.append(failure.replace("_", " ") if failure else "success")
-        self._video.add(compose(env.render(), observation.get("depth"), lines, title=env.skill.name,
-                                footer=f"{env.episode.scene}   {env.episode.id}", outcome=info["success"] if over else None))
+        image = compose(env.render(), observation.get("depth"), lines, title=env.skill.name,
+                        footer=f"{env.episode.scene}   {env.episode.id}", outcome=info["success"] if over else None)
+        for _ in range(env.skill.action_repeat):  # a frame is 1/30 s
+            self._video.add(image)
 
     def close(self, success: bool) -> str:
         """Finish the file, name it by the outcome, and return its path."""
