@@ -19,10 +19,11 @@ _NEEDED_M = (0.014, 0.005)  # kept from everything: the load swings a little; le
 
 
 def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float], attempt: int = 1,
-              clearance: Clearance | None = None) -> Motion:
+              last_rad: np.ndarray | None = None, clearance: Clearance | None = None) -> Motion:
     """The quickest free way from what was just taken or put down to rest: lift, drive back, bring the arm in.
 
-    After an attempt that got stuck the next one lifts first. `clearance`: what knows distances, if not the simulator.
+    After an attempt that got stuck the next one lifts first. `last_rad`: posture to end in, if not the nearest one at
+    rest. `clearance`: what knows distances, if not the simulator.
     """
     clearance = clearance or Clearance(sim)
     start = (sim.base_pose, sim.arm_positions().copy())
@@ -31,7 +32,7 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
         if lift == 0.0 and attempt > 1:
             continue
         first = move(sim.config, start, (start[0], up)) if lift else None
-        rest = rest_posture(up, rest_m)
+        rest = rest_posture(up, rest_m) if last_rad is None else last_rad
         for back in ((0.0, 0.15, 0.3, 0.5) if may_drive else (0.0,)):
             away = back_from(start[0], back)
             ways = list(variants(sim.config, (start[0], up), (away, rest)))
@@ -47,7 +48,9 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
 
 
 def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tuple[float, np.ndarray]]:
-    """Heights (m) and postures straight above the present one: on the way to rest, and with the hand kept as it is."""
+    """Ways (m) and postures at their ends, straight up from the present one, on the way to rest and with the hand kept
+    as it is, and straight back along the cup's axis.
+    """
     tip, matrix = arm_model().hand(arm_rad)
     rest = rest_posture(arm_rad, rest_m)
     found = [(0.0, arm_rad)]
@@ -57,6 +60,10 @@ def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tupl
             up = ik(tip + (0, 0, lift), axis, arm_rad, near_rad=near, tolerance_m=0.01, tolerance_rad=0.2)
             if up is not None:
                 found.append((lift, up))
+    for back in (0.05, 0.1):
+        away = ik(tip - back * matrix[:, 0], matrix[:, 0], arm_rad, tolerance_m=0.01, tolerance_rad=0.2)
+        if away is not None:
+            found.append((back, away))
     return found
 
 

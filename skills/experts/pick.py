@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import numpy as np
 
 from skills.experts.clearance import Clearance
 from skills.experts.motion import servo
-from skills.experts.reach import Aim, Reach, Target, plan_reach
+from skills.experts.reach import NARROW, Aim, Reach, Target, plan_reach
 from skills.experts.reaching import ReachingExpert
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class PickExpert(ReachingExpert):
         sim = self.sim
         self._plan(done=sim.held == self.skill.target)
         arm, base = np.zeros(7), (0.0, 0.0)
+        grip = 1.0 if self._leaving or self._touches_target() else -1.0  # on the way it takes nothing else
         if self._follower is not None and not self._follower.done:
             arm, base = self._follower.command()
         elif self._leaving:
@@ -37,14 +39,18 @@ class PickExpert(ReachingExpert):
             self._pressed += 1
             if self._pressed > 20:
                 self._follower, self._pressed = None, 0
-        return {"arm": arm, "grip": 1.0, "base": base}
+        return {"arm": arm, "grip": grip, "base": base}
+
+    def _touches_target(self) -> bool:
+        owner, slot = self.sim.home.object_of_geom, self.sim.slot_of(self.skill.target)
+        return any(owner[geom] == slot for geom in self.sim.suction.touches())
 
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target
         middle = tuple(sim.object_position(target)[:2])
-        for tilts in (_TILTS_RAD, _MORE_TILTS_RAD):
+        for room, tilts in itertools.product((1.0, NARROW), (_TILTS_RAD, _MORE_TILTS_RAD)):
             yield plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target, tilts), touching=sim.slot_of(target),
-                             may_drive=self._may_drive)
+                             may_drive=self._may_drive, room=room)
 
 
 _TILTS_RAD = tuple(math.radians(a) for a in (90, 78, 66, 54, 42, 30))  # of the cup below the horizontal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 
 from skills.experts.clearance import Clearance
 from skills.experts.motion import Tool, servo
-from skills.experts.reach import Aim, Reach, Target, plan_reach
+from skills.experts.reach import NARROW, Aim, Reach, Target, plan_reach
 from skills.experts.reaching import ReachingExpert
 
 if TYPE_CHECKING:
@@ -22,18 +23,24 @@ _DROP_M = 0.012  # height from which it is let go
 # Tried next: lying down, or leaning away from the hand, and dropped from higher.
 _MORE_LEANS_RAD, _MORE_DROP_M = tuple(math.radians(a) for a in (6, -15, 60, -30, 75, 90, -50)), 0.04
 _STANDOFF_M = (0.07, 0.16)  # above the goal; the second one is above the rim of a sink
+_FALL_STEPS = 4  # in which what was let go comes to stand
 _UP = np.array([0.0, 0.0, 1.0])
 
 
 class PlaceExpert(ReachingExpert):
     """Places the object `skill.target`, which is in the hand, at its goal in the episode."""
 
+    _fallen = 0  # steps since it was let go
+
     def command(self) -> dict[str, np.ndarray | tuple | float]:
         """The parts of the next action by name."""
         sim = self.sim
-        self._plan(done=not sim.is_holding)
+        self._fallen += not sim.is_holding
+        self._plan(done=self._fallen > _FALL_STEPS)
         arm, base, grip = np.zeros(7), (0.0, 0.0), 1.0 if sim.is_holding else -1.0
-        if self._follower is not None and not self._follower.done:
+        if 0 < self._fallen <= _FALL_STEPS:
+            pass  # until it stands the hand keeps still
+        elif self._follower is not None and not self._follower.done:
             arm, base = self._follower.command()
         elif self._leaving:
             arm = servo(sim, np.array(sim.from_base(self.skill.config.rest_position_m)), 0.02)
@@ -44,10 +51,11 @@ class PlaceExpert(ReachingExpert):
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target
         goal = np.array(sim.episode.targets[target][:3])
-        for leans, drop_m in ((_LEANS_RAD, _DROP_M), (_MORE_LEANS_RAD, _MORE_DROP_M)):
+        ways = (_LEANS_RAD, _DROP_M), (_MORE_LEANS_RAD, _MORE_DROP_M)
+        for room, (leans, drop_m) in itertools.product((1.0, NARROW), ways):
             tool, aim = goal_aim(sim, target, goal, leans, drop_m)
             yield plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive,
-                             standoff_m=_STANDOFF_M)
+                             standoff_m=_STANDOFF_M, room=room)
 
 
 def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[float],

@@ -131,10 +131,12 @@ def _profile(distance: float, speed: float, brake: float) -> list[float]:
     return shares
 
 
-def along(config: SimulatorConfig, poses: Sequence[Pose2], arm_rad: np.ndarray) -> Motion:
+def along(config: SimulatorConfig, poses: Sequence[Pose2], arm_rad: np.ndarray,
+          shares: Sequence[float] | None = None) -> Motion:
     """Drive through poses that are small moves apart (straight, curved, or turns on the spot) with the arm kept still.
 
     As fast as the base can, slower in curves, and standing where it changes between forwards, backwards and turning.
+    `shares` of that speed on each of the moves.
     """
     speed, turn_rate = _CRUISE * config.base_speed_m_s, _CRUISE * config.base_turn_rad_s
     lengths, tops, kinds = [], [], []
@@ -149,6 +151,8 @@ def along(config: SimulatorConfig, poses: Sequence[Pose2], arm_rad: np.ndarray) 
             lengths.append(metres)
             tops.append(min(speed, turn_rate * metres / max(turn, 1e-6)))
             kinds.append(np.sign(ahead))
+    if shares is not None:
+        tops = [top * share for top, share in zip(tops, shares, strict=True)]
     base = _sampled(poses, _durations_s(lengths, tops, _speeds(lengths, tops, kinds)))
     return Motion(base, np.tile(arm_rad, (len(base), 1)))
 
