@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,30 +17,32 @@ if TYPE_CHECKING:
 
 
 _NEEDED_M = (0.014, 0.005)  # kept from everything: the load swings a little; less where there is no room for that
+_WORSE_STEPS = 40.0  # what another posture at rest than the wanted one counts
 
 
 def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float], attempt: int = 1,
               last_rad: np.ndarray | None = None, clearance: Clearance | None = None) -> Motion:
     """The quickest free way from what was just taken or put down to rest: lift, drive back, bring the arm in.
 
-    After an attempt that got stuck the next one lifts first. `last_rad`: posture to end in, if not the nearest one at
-    rest. `clearance`: what knows distances, if not the simulator.
+    After an attempt that got stuck the next one lifts first. `last_rad`: posture at rest that is better than the
+    nearest one. `clearance`: what knows distances, if not the simulator.
     """
     clearance = clearance or Clearance(sim)
     start = (sim.base_pose, sim.arm_positions().copy())
-    motions = []
+    found: list[tuple[float, Motion]] = []
     for lift, up in _lifts(start[1], rest_m):
         if lift == 0.0 and attempt > 1:
             continue
         first = move(sim.config, start, (start[0], up)) if lift else None
-        rest = rest_posture(up, rest_m) if last_rad is None else last_rad
-        for back in ((0.0, 0.15, 0.3, 0.5) if may_drive else (0.0,)):
+        ends = [(rest_posture(up, rest_m), 0.0 if last_rad is None else _WORSE_STEPS)]
+        ends += [] if last_rad is None else [(last_rad, 0.0)]
+        for (rest, worse), back in itertools.product(ends, (0.0, 0.15, 0.3, 0.5) if may_drive else (0.0,)):
             away = back_from(start[0], back)
             ways = list(variants(sim.config, (start[0], up), (away, rest)))
             if back:
                 ways.append(move(sim.config, (start[0], up), (away, up)).then(move(sim.config, (away, up), (away, rest))))
-            motions += [way if first is None else first.then(way) for way in ways]
-    motions.sort(key=len)
+            found += [(worse, way if first is None else first.then(way)) for way in ways]
+    motions = [motion for _, motion in sorted(found, key=lambda way: way[0] + len(way[1]))]
     for needed in _NEEDED_M:
         for motion in motions:
             if _exit_gap(clearance, motion, start, needed) >= needed:

@@ -124,7 +124,7 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
                 continue
             pose = (place[0], place[1], wrap_angle(place[2] + solution[0]))
             steps = max(arm_steps(arm, solution[1]), drive_steps(sim, sim.base_pose, pose)) + target.cost_steps
-            back = arm_steps(solution[1], _REST)
+            back = arm_steps(solution[1], REST_RAD)
             found.append(_Candidate(steps + back, pose, solution[1], target, back))
     return found
 
@@ -236,7 +236,7 @@ def rest_posture(near_rad: np.ndarray, rest_m: tuple[float, float, float] = REST
 
 
 _START = np.array(ik(np.array(REST_POSITION_M)))
-_REST = rest_posture(START_RAD)
+REST_RAD = rest_posture(START_RAD)
 
 
 def plan_retreat(sim: Simulator, clearance: Clearance) -> Motion | None:

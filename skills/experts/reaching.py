@@ -13,8 +13,7 @@ import numpy as np
 from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
 from skills.experts.leave import plan_exit
-from skills.experts.motion import START_RAD
-from skills.experts.reach import Reach, plan_retreat
+from skills.experts.reach import REST_RAD, Reach, plan_retreat
 from skills.experts.trajectory import Follower
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class ReachingExpert(ABC):
             if not self._leaving or self._follower.stuck:
                 self._leaving, self._exits = True, self._exits + 1
                 rest_m = self.skill.config.rest_position_m
-                way = plan_exit(self.sim, self._may_drive, rest_m, self._exits, START_RAD if self.in_plan else None)
+                way = plan_exit(self.sim, self._may_drive, rest_m, self._exits, REST_RAD if self.in_plan else None)
                 self._follower = Follower(self.sim, way)
         elif self._patience == 0 and (self._follower is None or self._follower.stuck or self._retreated):
             self._reach_in()
