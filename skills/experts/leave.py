@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skills.experts.clearance import Clearance
-from skills.experts.motion import Pose2, arm_model, ik
+from skills.experts.motion import START_RAD, Pose2, arm_model, ik
 from skills.experts.reach import back_from, rest_posture, spread
 from skills.experts.trajectory import Motion, move, variants
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from rearrange.simulator import Simulator
 
 
-_NEEDED_M = (0.014, 0.005)  # kept from everything: the load swings a little; less where there is no room for that
+# Kept from everything on the way, as the load swings a little, and less where there is no room for that; and at its end.
+_NEEDED_M = ((0.014, 0.0), (0.005, 0.0))
+_IN_A_PLAN_M = ((0.014, 0.029), (0.005, 0.029))  # from there the arm goes to its start posture, and the base drives
 _WORSE_STEPS = 40.0  # what another posture at rest than the wanted one counts
 
 
@@ -43,8 +45,10 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
                 ways.append(move(sim.config, (start[0], up), (away, up)).then(move(sim.config, (away, up), (away, rest))))
             found += [(worse, way if first is None else first.then(way)) for way in ways]
     motions = [motion for _, motion in sorted(found, key=lambda way: way[0] + len(way[1]))]
-    for needed in _NEEDED_M:
+    for needed, end_m in _NEEDED_M if last_rad is None else _IN_A_PLAN_M + _NEEDED_M:
         for motion in motions:
+            if end_m and min(clearance.distance(motion.base[-1], arm) for arm in (motion.arm[-1], START_RAD)) < end_m:
+                continue
             if _exit_gap(clearance, motion, start, needed) >= needed:
                 return motion
     return max(motions[:8], key=lambda motion: _exit_gap(clearance, motion, start, -1.0))
