@@ -28,7 +28,7 @@ _SLOW = 0.4  # share of the speed where there is less: the slower, the nearer it
 # Searches: room kept, how near it has to come, and poses that are looked at. In a plan, where nobody judges the pose,
 # it comes at last as near as it can: what is in the hand may not let it turn there.
 _Search = tuple[float, tuple[float, float], int]
-_SEARCHES = ((_ROOM_M, _NEAR, 12000), (0.01, _NEAR, 30000))
+_SEARCHES = ((_ROOM_M, _NEAR, 12000), (0.01, _NEAR, 6000))
 _IN_A_PLAN = (*_SEARCHES, (0.003, (0.5, 0.8), 9000))
 _STEER_STEPS = 60
 _STRIDE_M, _MOVE_M, _TURN_RAD = 0.4, 0.15, 0.2
