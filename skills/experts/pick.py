@@ -29,7 +29,7 @@ class PickExpert(ReachingExpert):
         sim = self.sim
         self._plan(done=sim.held == self.skill.target)
         arm, base = np.zeros(7), (0.0, 0.0)
-        grip = 1.0 if self._leaving or self._touches_target() else -1.0  # on the way it takes nothing else
+        grip = 1.0 if self._leaving or self._may_hold() else -1.0
         if self._follower is not None and not self._follower.done:
             arm, base = self._follower.command()
         elif self._leaving:
@@ -41,9 +41,14 @@ class PickExpert(ReachingExpert):
                 self._follower, self._pressed = None, 0
         return {"arm": arm, "grip": grip, "base": base}
 
-    def _touches_target(self) -> bool:
-        owner, slot = self.sim.home.object_of_geom, self.sim.slot_of(self.skill.target)
-        return any(owner[geom] == slot for geom in self.sim.suction.touches())
+    def _may_hold(self) -> bool:
+        """The cup touches the object, or is about to and touches nothing else: it takes nothing on the way, and lets go
+        of what is not meant.
+        """
+        sim, follower = self.sim, self._follower
+        touched = {int(sim.home.object_of_geom[geom]) for geom in sim.suction.touches()}
+        near = follower is not None and self._ready and len(follower.motion) - follower.at <= _LAST_STEPS
+        return sim.slot_of(self.skill.target) in touched or (near and not touched)
 
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target
@@ -55,6 +60,7 @@ class PickExpert(ReachingExpert):
 
 _TILTS_RAD = tuple(math.radians(a) for a in (90, 78, 66, 54, 42, 30))  # of the cup below the horizontal
 _MORE_TILTS_RAD = tuple(math.radians(a) for a in (84, 72, 60, 48, 36, 18, 6))  # tried next
+_LAST_STEPS = 12  # of a way in
 _INTO_M = 0.004  # the cup aims at a point this far below the surface
 
 
