@@ -23,6 +23,8 @@ _DROP_M = 0.012  # height from which it is let go
 # Tried next: lying down, or leaning away from the hand, and dropped from higher.
 _MORE_LEANS_RAD, _MORE_DROP_M = tuple(math.radians(a) for a in (6, -15, 60, -30, 75, 90, -50)), 0.04
 _STANDOFF_M = (0.07, 0.16)  # above the goal; the second one is above the rim of a sink
+_THERE_M, _MISSES = 0.08, 2  # from its goal it is let go; as often it is brought there again
+_HIGHER_M = 0.02  # each time: the arm sags under a load, which then meets the edge of what it is put on
 _FALL_STEPS = 4  # in which what was let go comes to stand
 _UP = np.array([0.0, 0.0, 1.0])
 
@@ -31,6 +33,7 @@ class PlaceExpert(ReachingExpert):
     """Places the object `skill.target`, which is in the hand, at its goal in the episode."""
 
     _fallen = 0  # steps since it was let go
+    _missed = 0  # ways at whose end it was not over its goal
 
     def command(self) -> dict[str, np.ndarray | tuple | float]:
         """The parts of the next action by name."""
@@ -45,13 +48,20 @@ class PlaceExpert(ReachingExpert):
         elif self._leaving:
             arm = servo(sim, np.array(sim.from_base(self.skill.config.rest_position_m)), 0.02)
         elif self._follower is not None and self._ready:
-            grip = -1.0
+            if self._is_there() or self._missed >= _MISSES:
+                grip = -1.0
+            else:  # it was pushed aside on the way
+                self._follower, self._missed = None, self._missed + 1
         return {"arm": arm, "grip": grip, "base": base}
+
+    def _is_there(self) -> bool:
+        target = self.skill.target
+        return math.dist(self.sim.object_position(target), self.sim.episode.targets[target][:3]) < _THERE_M
 
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target
         goal = np.array(sim.episode.targets[target][:3])
-        ways = (_LEANS_RAD, _DROP_M), (_MORE_LEANS_RAD, _MORE_DROP_M)
+        ways = (_LEANS_RAD, _DROP_M + _HIGHER_M * self._missed), (_MORE_LEANS_RAD, _MORE_DROP_M)
         for room, (leans, drop_m) in itertools.product((1.0, NARROW), ways):
             tool, aim = goal_aim(sim, target, goal, leans, drop_m)
             yield plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive,

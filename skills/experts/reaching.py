@@ -61,7 +61,10 @@ class ReachingExpert(ABC):
                 rest_m = self.skill.config.rest_position_m
                 way = plan_exit(self.sim, self._may_drive, rest_m, self._exits, REST_RAD if self.in_plan else None)
                 self._follower = Follower(self.sim, way)
-        elif self._patience == 0 and (self._follower is None or self._follower.stuck or self._retreated):
+            return
+        if self._leaving:  # it was lost on the way out
+            self._leaving, self._ready, self._follower = False, False, None
+        if self._patience == 0 and (self._follower is None or self._follower.stuck or self._retreated):
             self._reach_in()
         self._patience = max(0, self._patience - 1)
 
