@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skills.experts.clearance import Clearance
+from skills.experts.clearance import MARGIN_M, Clearance
 from skills.experts.motion import START_RAD, Pose2, arm_model, ik
 from skills.experts.reach import back_from, rest_posture, spread
-from skills.experts.trajectory import Motion, move, variants
+from skills.experts.trajectory import ARM_LAG, Motion, move, variants
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
 
 
-# Kept from everything on the way, as the load swings a little, and less where there is no room for that; and at its end.
-_NEEDED_M = ((0.014, 0.0), (0.005, 0.0))
-_IN_A_PLAN_M = ((0.014, 0.029), (0.005, 0.029))  # from there the arm goes to its start posture, and the base drives
+@dataclass(frozen=True)
+class _Rule:
+    """What a way out has to keep: the first one that some way keeps decides."""
+
+    room_m: float  # from everything, as the load swings a little; less where there is no room for that
+    end_m: float = 0.0  # at its end: from there, in a plan, the arm goes to its start posture, and the base drives
+    lifts: bool = True  # it goes away from what is near at the start, and does not slide along it: that would fall over
+
+
+_RULES = (_Rule(0.014), _Rule(0.005), _Rule(0.014, lifts=False), _Rule(0.005, lifts=False))
+_IN_A_PLAN = tuple(replace(rule, end_m=0.029) for rule in _RULES) + _RULES
+_FIRST_STEPS, _AWAY_M = 10, 0.001  # of a way out, and how much farther away it is in each of them
 _WORSE_STEPS = 40.0  # what another posture at rest than the wanted one counts
 
 
@@ -45,11 +55,12 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
                 ways.append(move(sim.config, (start[0], up), (away, up)).then(move(sim.config, (away, up), (away, rest))))
             found += [(worse, way if first is None else first.then(way)) for way in ways]
     motions = [motion for _, motion in sorted(found, key=lambda way: way[0] + len(way[1]))]
-    for needed, end_m in _NEEDED_M if last_rad is None else _IN_A_PLAN_M + _NEEDED_M:
+    for rule in _RULES if last_rad is None else _IN_A_PLAN:
         for motion in motions:
-            if end_m and min(clearance.distance(motion.base[-1], arm) for arm in (motion.arm[-1], START_RAD)) < end_m:
+            ends = (motion.arm[-1], START_RAD)
+            if rule.end_m and min(clearance.distance(motion.base[-1], arm) for arm in ends) < rule.end_m:
                 continue
-            if _exit_gap(clearance, motion, start, needed) >= needed:
+            if _exit_gap(clearance, motion, start, rule.room_m, rule.lifts) >= rule.room_m:
                 return motion
     return max(motions[:8], key=lambda motion: _exit_gap(clearance, motion, start, -1.0))
 
@@ -74,15 +85,17 @@ def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tupl
     return found
 
 
-def _exit_gap(clearance: Clearance, motion: Motion, start: tuple[Pose2, np.ndarray], enough_m: float) -> float:
+def _exit_gap(clearance: Clearance, motion: Motion, start: tuple[Pose2, np.ndarray], enough_m: float,
+              lifts: bool = False) -> float:
     """Smallest distance on the way out, not counting what is there at the start and in the first centimetres.
 
-    The search ends at a distance below `enough_m`.
+    The search ends at a distance below `enough_m`. With `lifts` there has to be more room with every step.
     """
     now, least = clearance.distance(*start), 1.0
     for i in spread(len(motion)):
         gap = clearance.distance(*motion.real(i))
-        if i >= 10 or gap < now - 0.003:
+        grown = now + _AWAY_M * (i - ARM_LAG) if lifts else now - 0.003
+        if i >= _FIRST_STEPS or gap < min(grown, MARGIN_M):
             least = min(least, gap)
             if least < enough_m:
                 break
