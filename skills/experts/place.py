@@ -25,28 +25,28 @@ _MORE_LEANS_RAD, _MORE_DROP_M = tuple(math.radians(a) for a in (6, -15, 60, -30,
 _STANDOFF_M = (0.07, 0.16)  # above the goal; the second one is above the rim of a sink
 _THERE_M, _MISSES = 0.08, 2  # from its goal it is let go; as often it is brought there again
 _HIGHER_M = 0.02  # each time: the arm sags under a load, which then meets the edge of what it is put on
-_FALL_STEPS = 4  # in which what was let go comes to stand
+_STILL_STEPS = 4
 _UP = np.array([0.0, 0.0, 1.0])
 
 
 class PlaceExpert(ReachingExpert):
     """Places the object `skill.target`, which is in the hand, at its goal in the episode."""
 
-    _fallen = 0  # steps since it was let go
+    _still = 0  # steps for which the hand has stood still over the goal
     _missed = 0  # ways at whose end it was not over its goal
 
     def command(self) -> dict[str, np.ndarray | tuple | float]:
         """The parts of the next action by name."""
         sim = self.sim
-        self._fallen += not sim.is_holding
-        self._plan(done=self._fallen > _FALL_STEPS)
+        self._plan(done=not sim.is_holding)
         arm, base, grip = np.zeros(7), (0.0, 0.0), 1.0 if sim.is_holding else -1.0
-        if 0 < self._fallen <= _FALL_STEPS:
-            pass  # until it stands the hand keeps still
-        elif self._follower is not None and not self._follower.done:
+        if self._follower is not None and not self._follower.done:
             arm, base = self._follower.command()
+            self._still = 0
         elif self._leaving:
             arm = servo(sim, np.array(sim.from_base(self.skill.config.rest_position_m)), 0.02)
+        elif self._follower is not None and self._ready and self._still < _STILL_STEPS:
+            self._still += 1  # what swings would fall over
         elif self._follower is not None and self._ready:
             if self._is_there() or self._missed >= _MISSES:
                 grip = -1.0
