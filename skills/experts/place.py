@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rearrange.simulator import Simulator
 
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
-_LEAN_COST_STEPS = 120.0  # per radian: a leaning object may fall over
+# Per radian, as a leaning object may fall over: where all that counts is that it lies near its goal in time, and in a plan.
+_LEAN_COST_STEPS, _LEAN_COST_IN_A_PLAN = 120.0, 500.0
 _DROP_M = 0.012  # height from which it is let go
 # Tried next: lying down, or leaning away from the hand, and dropped from higher.
 _MORE_LEANS_RAD, _MORE_DROP_M = tuple(math.radians(a) for a in (6, -15, 60, -30, 75, 90, -50)), 0.04
@@ -61,17 +62,18 @@ class PlaceExpert(ReachingExpert):
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target
         goal = np.array(sim.episode.targets[target][:3])
+        lean_cost = _LEAN_COST_IN_A_PLAN if self.in_plan else _LEAN_COST_STEPS
         ways = (_LEANS_RAD, _DROP_M + _HIGHER_M * self._missed), (_MORE_LEANS_RAD, _MORE_DROP_M)
         for room, (leans, drop_m) in itertools.product((1.0, NARROW), ways):
-            tool, aim = goal_aim(sim, target, goal, leans, drop_m)
+            tool, aim = goal_aim(sim, target, goal, leans, drop_m, lean_cost)
             yield plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive,
                              standoff_m=_STANDOFF_M, room=room)
 
 
 def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[float],
-             drop_m: float) -> tuple[Tool, Aim]:
+             drop_m: float, lean_cost: float = _LEAN_COST_STEPS) -> tuple[Tool, Aim]:
     """The held object i as a tool, its middle and its upward direction; and targets that put it on its goal, upright or
-    leaning towards the hand, or away where the lean is negative; let go `drop_m` above.
+    leaning towards the hand, or away where the lean is negative; let go `drop_m` above. `lean_cost`: steps per radian.
     """
     body = sim.data.body(f"object_{sim.slot_of(i)}")
     site = sim.data.site("end_effector")
@@ -83,7 +85,7 @@ def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[flo
         for lean in leans_rad:
             up = np.array([-math.sin(lean) * math.cos(heading), -math.sin(lean) * math.sin(heading), math.cos(lean)])
             lift = _lowest(half, lean) - half[2] + drop_m
-            yield Target(goal_m + lift * _UP, up, _UP, _LEAN_COST_STEPS * abs(lean))
+            yield Target(goal_m + lift * _UP, up, _UP, lean_cost * abs(lean))
 
     return tool, aim
 
