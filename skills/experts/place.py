@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
 # Per radian, as a leaning object may fall over: where all that counts is that it lies near its goal in time, and in a plan.
-_LEAN_COST_STEPS, _LEAN_COST_IN_A_PLAN = 120.0, 500.0
-_DROP_M = 0.012  # height from which it is let go
+_LEAN_COST_STEPS, _LEAN_COST_IN_A_PLAN = 120.0, 250.0
+_DROP_M = 0.02  # height from which it is let go, less what the arm sags under it
 # Tried next: lying down, or leaning away from the hand, and dropped from higher.
 _MORE_LEANS_RAD, _MORE_DROP_M = tuple(math.radians(a) for a in (6, -15, 60, -30, 75, 90, -50)), 0.04
 _STANDOFF_M = (0.07, 0.16)  # above the goal; the second one is above the rim of a sink
