@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rearrange.simulator import Simulator
     from skills.skill import Skill
 
-_PLANS, _NO_END = 3, 10_000  # after so many plans that failed it waits for the end
+_PLANS, _NO_END = 8, 10_000  # after so many plans that failed it waits for the end
 _STEPS_BETWEEN_PLANS = 15
 
 
