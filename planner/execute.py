@@ -129,6 +129,8 @@ class Executor:
         self._start_ee = self.sim.ee_in_base
         self.sim.start_base_pose = self.sim.base_pose  # what gps and compass are relative to
         self._expert = self.experts[step.skill](self.sim, self._skill) if step.skill in self.experts else None
+        if self._expert is not None:
+            self._expert.in_plan = True
         size = self._depth_sizes.get(step.skill, self.env.depth_size)
         self.env.depth_size = 0 if self._expert else size if "depth" in self._skill.observation_keys else 0
         self.env.image = self.env.take_image()  # the first image of a skill is not delayed, as in training
@@ -169,9 +171,11 @@ class Executor:
             return
         self._left_start = self._left_start or math.dist(sim.ee_in_base, self._start_ee) > rules.start_zone_m
         to_rest_m = math.dist(sim.ee_in_base, REST_POSITION_M)
+        limit = self._count >= rules.max_steps[skill.name]
         over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m,
                        left_start=self._left_start, stopped=self._stopped)
-        if over or self._count >= rules.max_steps[skill.name]:
+        # An expert whose hand passes its resting place on the way out of somewhere is not over yet.
+        if limit or (over and not getattr(self._expert, "busy", False)):
             self._end_skill(record, "done" if over else "time_limit")
         else:
             self._ask(first=False)

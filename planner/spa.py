@@ -153,7 +153,7 @@ class _Reaching(_SPA):
         if not self._leaving or self._follower.stuck:
             self._leaving, self._exits = True, self._exits + 1
             clearance = CloudClearance(self.senses, self.memory.map, self.senses.hand()[0])
-            self._follower = Follower(self.senses, plan_exit(self.senses, self._drives, rest_m, self._exits, clearance))
+            self._follower = Follower(self.senses, plan_exit(self.senses, self._drives, rest_m, self._exits, clearance=clearance))
         if not self._follower.done:
             return self._follower.command()
         return servo(self.senses, np.array(self.senses.from_base(rest_m)), 0.02), (0.0, 0.0)

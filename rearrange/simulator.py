@@ -84,7 +84,8 @@ class Simulator:
             self._set_object(i, (*pose[:2], pose[2] - _REST_DEPTH_M, *pose[3:]))
         put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(), 4 * self.config.settle_steps)
         self.start_positions = [tuple(self.object_position(i)) for i in range(len(self._slots))]
-        self.held, self.held_handle, self.hold_broken, self.released, self.unstable = None, None, False, False, False
+        self._read_hold()
+        self.hold_broken, self.released, self.unstable = False, False, False
         self.wanted = self.wanted_handle = None
         self.stop_called = False
 

@@ -32,7 +32,7 @@ def search(start: Pose2, free: Callable[[Pose2], bool], reached: Callable[[Pose2
         if key in closed:
             continue
         closed.add(key)
-        if pose is not start and not free(pose):
+        if pose is not start and not (free(pose) and free(_between(parent[pose], pose))):
             continue
         if reached(pose):
             return _way(pose, parent)
@@ -48,6 +48,11 @@ def search(start: Pose2, free: Callable[[Pose2], bool], reached: Callable[[Pose2
             estimate = 1.5 * left_m(after) / speeds[0]
             heapq.heappush(queue, (cost + seconds + estimate, count, cost + seconds, after))
     return None
+
+
+def _between(a: Pose2, b: Pose2) -> Pose2:
+    """Half of the way: a turn moves the hand farther than the room that is kept."""
+    return (a[0] + b[0]) / 2, (a[1] + b[1]) / 2, a[2] + wrap_angle(b[2] - a[2]) / 2
 
 
 def _cell(pose: Pose2) -> tuple[int, int, int]:

@@ -81,14 +81,17 @@ def _scratch(home: CompiledHome) -> tuple[mujoco.MjModel, mujoco.MjData]:
     model.geom_contype[:] = np.where(role == SCENE, 0, np.where(role == BASE, _BASE_BIT, _ARM_BIT))
     model.geom_conaffinity[:] = np.where((role == SCENE) & solid, _BASE_BIT | _ARM_BIT, 0)
     model.geom_conaffinity[model.geom("floor").id] = _ARM_BIT  # the base stands on it
-    _share_bits(model)
+    _share(model)
     model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)  # what sleeps would not be looked at
     return model, mujoco.MjData(model)
 
 
-def _share_bits(model: mujoco.MjModel) -> None:
-    """Give each body the bits of its geoms, as the compiler does."""
-    model.body_contype[:], model.body_conaffinity[:] = 0, 0
+def _share(model: mujoco.MjModel) -> None:
+    """Give each body the bits and the margin of its geoms, as the compiler does: bodies farther apart than their margins
+    are not looked at.
+    """
+    model.body_contype[:], model.body_conaffinity[:], model.body_margin[:] = 0, 0, 0.0
+    np.maximum.at(model.body_margin, model.geom_bodyid, model.geom_margin)
     np.bitwise_or.at(model.body_contype, model.geom_bodyid, model.geom_contype)
     np.bitwise_or.at(model.body_conaffinity, model.geom_bodyid, model.geom_conaffinity)
 
@@ -100,7 +103,7 @@ def _let_collide(model: mujoco.MjModel, home: CompiledHome, slot: int) -> None:
     model.geom_contype[of_object] = np.where(held, _ARM_BIT, 0)[of_object]
     model.geom_conaffinity[of_object] = np.where(held, 0, _BASE_BIT | _ARM_BIT)[of_object]
     model.geom_margin[of_object] = np.where(held, MARGIN_M, 0.0)[of_object]
-    _share_bits(model)
+    _share(model)
 
 
 def _relative(sim: Simulator, slot: int) -> tuple[np.ndarray, np.ndarray]:

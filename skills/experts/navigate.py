@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 _END_M = 0.3
 _NEAR = (0.2, 0.2)  # m and rad from the goal pose
 _ROOM_M = 0.029  # kept from everything
+_SLOW = 0.4  # share of the speed where there is less: the slower, the nearer it stays to its way
 # Searches: room kept, how near it has to come, and poses that are looked at. In a plan, where nobody judges the pose,
 # it comes at last as near as it can: what is in the hand may not let it turn there.
 _Search = tuple[float, tuple[float, float], int]
-_SEARCHES = ((_ROOM_M, _NEAR, 3000), (0.01, _NEAR, 3000))
+_SEARCHES = ((_ROOM_M, _NEAR, 12000), (0.01, _NEAR, 6000))
 _IN_A_PLAN = (*_SEARCHES, (0.003, (0.5, 0.8), 9000))
 _STEER_STEPS = 60
 _STRIDE_M, _MOVE_M, _TURN_RAD = 0.4, 0.15, 0.2
@@ -76,8 +77,12 @@ class NavigateExpert:
         searches = _SEARCHES if self.skill.point is None else _IN_A_PLAN
         way, self._near = plan_drive(sim, self.goal, self.skill.field, searches)
         if way is None:
-            self.note = "no plan"
-        self._follower = None if way is None else Follower(sim, along(sim.config, way, sim.arm_targets().copy()))
+            self.note, self._follower = "no plan", None
+            return
+        clearance, arm = Clearance(sim), sim.arm_positions().copy()
+        tight = [clearance.distance(pose, arm) < _ROOM_M for pose in way]
+        shares = [_SLOW if here or there else 1.0 for here, there in zip(tight, tight[1:])]
+        self._follower = Follower(sim, along(sim.config, way, sim.arm_targets().copy(), shares))
 
 
 def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField,

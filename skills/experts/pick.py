@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import numpy as np
 
 from skills.experts.clearance import Clearance
 from skills.experts.motion import servo
-from skills.experts.reach import Aim, Reach, Target, plan_reach
+from skills.experts.reach import NARROW, Aim, Reach, Target, plan_reach
 from skills.experts.reaching import ReachingExpert
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class PickExpert(ReachingExpert):
         sim = self.sim
         self._plan(done=sim.held == self.skill.target)
         arm, base = np.zeros(7), (0.0, 0.0)
+        grip = 1.0 if self._leaving or self._may_hold() else -1.0
         if self._follower is not None and not self._follower.done:
             arm, base = self._follower.command()
         elif self._leaving:
@@ -37,18 +39,28 @@ class PickExpert(ReachingExpert):
             self._pressed += 1
             if self._pressed > 20:
                 self._follower, self._pressed = None, 0
-        return {"arm": arm, "grip": 1.0, "base": base}
+        return {"arm": arm, "grip": grip, "base": base}
+
+    def _may_hold(self) -> bool:
+        """The cup touches the object, or is about to and touches nothing else: it takes nothing on the way, and lets go
+        of what is not meant.
+        """
+        sim, follower = self.sim, self._follower
+        touched = {int(sim.home.object_of_geom[geom]) for geom in sim.suction.touches()}
+        near = follower is not None and self._ready and len(follower.motion) - follower.at <= _LAST_STEPS
+        return sim.slot_of(self.skill.target) in touched or (near and not touched)
 
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target
         middle = tuple(sim.object_position(target)[:2])
-        for tilts in (_TILTS_RAD, _MORE_TILTS_RAD):
+        for room, tilts in itertools.product((1.0, NARROW), (_TILTS_RAD, _MORE_TILTS_RAD)):
             yield plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target, tilts), touching=sim.slot_of(target),
-                             may_drive=self._may_drive)
+                             may_drive=self._may_drive, room=room)
 
 
 _TILTS_RAD = tuple(math.radians(a) for a in (90, 78, 66, 54, 42, 30))  # of the cup below the horizontal
 _MORE_TILTS_RAD = tuple(math.radians(a) for a in (84, 72, 60, 48, 36, 18, 6))  # tried next
+_LAST_STEPS = 12  # of a way in
 _INTO_M = 0.004  # the cup aims at a point this far below the surface
 
 

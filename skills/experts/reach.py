@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in
+NARROW = 0.2  # share of both that is kept where there is no other way
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; more than one are tried in turn
 _RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
 _LEAVE_STEPS = 12  # in which what is touched at the start has to be left
+_PRESSED_RAD = 0.1  # between where the arm is sent and where it is: something holds it back
 _GOOD_STEPS = 160  # there and back: no use looking for less
 _ABOVE_M = (0.12, 0.25)  # from which the hand comes down where it cannot come straight
 _MAX_CHECKS = 8000  # of poses while nothing is found, a quarter of it to find something better
@@ -72,11 +74,12 @@ class _Candidate:
 
 
 def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, *, tool: Tool = CUP,
-               touching: int = NO_OWNER, may_drive: bool = True, standoff_m: Sequence[float] = STANDOFF_M) -> Reach | None:
+               touching: int = NO_OWNER, may_drive: bool = True, standoff_m: Sequence[float] = STANDOFF_M, room: float = 1.0) -> Reach | None:
     """The quickest way found to bring a tool to one of the targets around `middle` (x, y); None when there is none.
 
     `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the target's way, or
-    straight ahead with the base. Quickest counts the arm's way back to rest.
+    straight ahead with the base. Quickest counts the arm's way back to rest. `room`: share of the usual distances that
+    is kept from everything.
     """
     start = (sim.base_pose, start_posture(sim, clearance))
     best, best_steps = None, math.inf
@@ -87,7 +90,7 @@ def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float]
             for candidate in sorted(candidates, key=lambda c: c.steps):
                 if candidate.steps >= best_steps or clearance.checks > enough:
                     break
-                reach = _way_in(sim, clearance, start, candidate, tool, touching, standoff_m, may_drive)
+                reach = _way_in(sim, clearance, start, candidate, tool, touching, standoff_m, may_drive, room)
                 if reach is not None:
                     steps = len(reach.motion) + candidate.steps_back + candidate.target.cost_steps
                     if steps < best_steps:
@@ -121,21 +124,21 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
                 continue
             pose = (place[0], place[1], wrap_angle(place[2] + solution[0]))
             steps = max(arm_steps(arm, solution[1]), drive_steps(sim, sim.base_pose, pose)) + target.cost_steps
-            back = arm_steps(solution[1], _REST)
+            back = arm_steps(solution[1], REST_RAD)
             found.append(_Candidate(steps + back, pose, solution[1], target, back))
     return found
 
 
 def _way_in(sim: Simulator, clearance: Clearance, start: tuple[Pose2, np.ndarray], goal: _Candidate, tool: Tool,
-            touching: int, standoff_m: Sequence[float], may_drive: bool) -> Reach | None:
+            touching: int, standoff_m: Sequence[float], may_drive: bool, room: float) -> Reach | None:
     """The first way to a candidate that is free: along the cup's axis, or driving ahead."""
-    if clearance.distance(goal.pose, goal.arm_rad, touching) < TIGHT_M:
+    if clearance.distance(goal.pose, goal.arm_rad, touching) < room * TIGHT_M:
         return None
     for via, last in _last_bits(sim, goal, tool, standoff_m, may_drive):
-        if not is_free(clearance, last, TIGHT_M, touching):
+        if not is_free(clearance, last, room * TIGHT_M, touching):
             continue
         for first in _ways(sim, start, via, may_drive):
-            if is_free(clearance, first, FREE_M, NO_OWNER, start):
+            if is_free(clearance, first, room * FREE_M, NO_OWNER, start):
                 return Reach(first.then(last), goal.pose, goal.arm_rad, goal.target)
     return None
 
@@ -193,6 +196,8 @@ def _straight_back(goal: _Candidate, tool: Tool, standoff_m: float) -> list[np.n
 def start_posture(sim: Simulator, clearance: Clearance) -> np.ndarray:
     """Where a motion of the arm begins: where its motors are sent, or where it is if something is in its way there."""
     targets, angles = sim.arm_targets().copy(), sim.arm_positions().copy()
+    if np.abs(targets - angles).max() > _PRESSED_RAD:
+        return angles
     there = clearance.distance(sim.base_pose, targets)
     return angles if there < FREE_M and clearance.distance(sim.base_pose, angles) > there else targets
 
@@ -231,7 +236,7 @@ def rest_posture(near_rad: np.ndarray, rest_m: tuple[float, float, float] = REST
 
 
 _START = np.array(ik(np.array(REST_POSITION_M)))
-_REST = rest_posture(START_RAD)
+REST_RAD = rest_posture(START_RAD)
 
 
 def plan_retreat(sim: Simulator, clearance: Clearance) -> Motion | None:

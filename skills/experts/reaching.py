@@ -13,19 +13,24 @@ import numpy as np
 from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
 from skills.experts.leave import plan_exit
-from skills.experts.reach import Reach, plan_retreat
+from skills.experts.reach import REST_RAD, Reach, plan_retreat
 from skills.experts.trajectory import Follower
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator
     from skills.skill import Skill
 
-_PLANS, _NO_END = 3, 10_000  # after so many plans that failed it waits for the end
+_PLANS, _NO_END = 8, 10_000  # after so many plans that failed it waits for the end
 _STEPS_BETWEEN_PLANS = 15
 
 
 class ReachingExpert(ABC):
-    """`_leaving`: it is done, and goes. `_ready`: the way that is followed leads to where it is to be done."""
+    """`_leaving`: it is done, and goes. `_ready`: the way that is followed leads to where it is to be done.
+
+    `in_plan`: another skill comes after this one, so it leaves with the arm as that one finds it at its start.
+    """
+
+    in_plan = False
 
     def __init__(self, sim: Simulator, skill: Skill) -> None:
         self.sim, self.skill = sim, skill
@@ -54,10 +59,19 @@ class ReachingExpert(ABC):
             if not self._leaving or self._follower.stuck:
                 self._leaving, self._exits = True, self._exits + 1
                 rest_m = self.skill.config.rest_position_m
-                self._follower = Follower(self.sim, plan_exit(self.sim, self._may_drive, rest_m, self._exits))
-        elif self._patience == 0 and (self._follower is None or self._follower.stuck or self._retreated):
+                way = plan_exit(self.sim, self._may_drive, rest_m, self._exits, REST_RAD if self.in_plan else None)
+                self._follower = Follower(self.sim, way)
+            return
+        if self._leaving:  # it was lost on the way out
+            self._leaving, self._ready, self._follower = False, False, None
+        if self._patience == 0 and (self._follower is None or self._follower.stuck or self._retreated):
             self._reach_in()
         self._patience = max(0, self._patience - 1)
+
+    @property
+    def busy(self) -> bool:
+        """It is done, but still on its way out."""
+        return self._leaving and not self._follower.done
 
     @property
     def _retreated(self) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CRUISE = 0.9  # of the fastest: the rest is for corrections
 _BRAKE_M_S2, _BRAKE_RAD_S2 = 2.5, 8.0  # what the motors of the base can do without sliding past
-_ARM_LAG = 2.5  # steps, at a steady speed
+ARM_LAG = 2.5  # steps, at a steady speed
 _LATE_M, _LATE_RAD = 0.06, 0.10  # farther behind the plan than this, the plan waits
 _PATIENCE = 20  # steps that it waits in all
 
@@ -37,7 +37,7 @@ class Motion:
         """Base pose and arm angles at step i as they will be: the arm follows its motors a little later than the base."""
         if i == len(self) - 1:
             return self.base[i], self.arm[i]
-        before = max(i - _ARM_LAG, 0.0)
+        before = max(i - ARM_LAG, 0.0)
         k, share = int(before), before % 1.0
         return self.base[i], self.arm[k] if share == 0.0 else (1.0 - share) * self.arm[k] + share * self.arm[k + 1]
 
@@ -131,10 +131,12 @@ def _profile(distance: float, speed: float, brake: float) -> list[float]:
     return shares
 
 
-def along(config: SimulatorConfig, poses: Sequence[Pose2], arm_rad: np.ndarray) -> Motion:
+def along(config: SimulatorConfig, poses: Sequence[Pose2], arm_rad: np.ndarray,
+          shares: Sequence[float] | None = None) -> Motion:
     """Drive through poses that are small moves apart (straight, curved, or turns on the spot) with the arm kept still.
 
     As fast as the base can, slower in curves, and standing where it changes between forwards, backwards and turning.
+    `shares` of that speed on each of the moves.
     """
     speed, turn_rate = _CRUISE * config.base_speed_m_s, _CRUISE * config.base_turn_rad_s
     lengths, tops, kinds = [], [], []
@@ -149,6 +151,8 @@ def along(config: SimulatorConfig, poses: Sequence[Pose2], arm_rad: np.ndarray) 
             lengths.append(metres)
             tops.append(min(speed, turn_rate * metres / max(turn, 1e-6)))
             kinds.append(np.sign(ahead))
+    if shares is not None:
+        tops = [top * share for top, share in zip(tops, shares, strict=True)]
     base = _sampled(poses, _durations_s(lengths, tops, _speeds(lengths, tops, kinds)))
     return Motion(base, np.tile(arm_rad, (len(base), 1)))
 

@@ -90,6 +90,17 @@ def test_recoveries_come_to_an_end(envs):
     assert report.recoveries == 2 and report.end == "pick: time limit" and len(report.records) == 4
 
 
+def test_an_expert_on_its_way_out_is_not_over_until_the_time_limit(envs):
+    class Busy(Puppet):
+        busy = True
+
+    run = executor(envs["tidy_house"], Rules(max_steps={"pick": 20}))
+    run.experts["pick"] = Busy
+    report = run_episode(run, 0)
+    assert [record.steps for record in report.records if record.skill == "pick"] == [20] * 5
+    assert report.end == "success", "at the limit it counts as done"
+
+
 def test_a_policy_is_asked_with_its_own_observation_and_told_when_it_begins(envs):
     run = executor(envs["set_table"], puppets=False)
     run.reset(0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rearrange.compiled_home import load_home
+from rearrange.contacts import NO_OWNER
 from rearrange.episode_generator import generate_episode
 from rearrange.episodes import Episode
 from rearrange.errors import UserError
@@ -178,6 +179,13 @@ def test_an_object_can_start_in_the_hand(sim):
     x, y, z = sim.to_ee(sim.object_position(0))
     assert sim.held == 0 and abs(x - CAN.half_height_m) < 0.005 and math.hypot(y, z) < 0.005
     assert sim.data.body("object_3").xmat[8] > 0.98  # upright, because the cup looks down
+
+
+def test_a_reset_forgets_what_was_in_the_hand(sim):
+    sim.place_robot(2.0, 2.0, 0.0)
+    sim.put_in_hand(0)
+    sim.reset(sim.episode)
+    assert sim.held is None and sim._held_slot == NO_OWNER, "its contacts would count as the robot's"
 
 
 def test_a_held_handle_opens_its_drawer():

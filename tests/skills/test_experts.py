@@ -91,6 +91,16 @@ def test_an_expert_can_take_over_in_the_middle_of_an_episode(name):
     assert success
 
 
+def test_picking_holds_nothing_on_the_way_and_lets_go_of_what_is_wrong():
+    env = make_env("pick", depth_size=0, split="val")
+    env.reset(options={"episode": 1})
+    sim, expert = env.sim, EXPERTS["pick"](env.sim, env.skill)
+    assert expert.command()["grip"] < 0.0
+    other = next(i for i in range(len(env.episode.objects)) if i != env.skill.target)
+    sim.put_in_hand(other)
+    assert expert.command()["grip"] < 0.0
+
+
 def test_an_expert_without_a_base_to_drive_uses_the_arm_alone():
     env = make_env("pick", depth_size=0, action_parts=("arm", "grip"))
     solved = 0

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from skills import make_env
+from skills.experts.base_search import search
 from skills.experts.clearance import MARGIN_M, Clearance
 from skills.experts.motion import HIGH_RAD, LOW_RAD, START_RAD, Tool, arm_model, ik, ik_turning
 from skills.experts.trajectory import Follower, along, move
@@ -98,6 +99,21 @@ def test_clearance_sees_what_the_simulator_would_touch_and_writes_nothing(env):
     assert seen[-1] < 0.0, "it never came to the furniture before it"
 
 
+def test_clearance_knows_distances_before_anything_meets(env):
+    """The cup over the middle of an object, lower and lower: their boxes do not overlap until they touch."""
+    env.reset(options={"episode": 1})
+    sim, top = env.sim, env.skill.target
+    x, y, z = sim.object_position(top)
+    z += sim.object_half_extents(top)[2]
+    down, at = np.array([0.0, 0.0, -1.0]), (x - 0.7, y, 0.0)
+    clearance = Clearance(sim)
+    for gap in (0.025, 0.015, 0.005):
+        posture = ik(np.array([0.7, 0.0, z + gap]), down, tolerance_m=0.0005, tolerance_rad=0.01, iterations=200)
+        seen = clearance.distance(at, posture)
+        assert clearance.distance(at, posture, touching=sim.slot_of(top)) > seen, "something else is nearer"
+        assert seen == pytest.approx(gap, abs=0.003)
+
+
 def test_motions_keep_the_limits_and_arrive(env):
     config = env.sim.config
     start, goal = ((1.0, 2.0, 0.3), START_RAD), ((1.6, 1.8, -0.5), START_RAD + np.array([0.3, -0.1, 0.5, 0.0, -0.2, 0.1, 0.0]))
@@ -135,3 +151,21 @@ def test_the_robot_follows_a_drive_with_corners(env):
         sim.step(arm.tolist(), None, list(base))
         assert not follower.stuck
     assert math.dist(sim.base_pose[:2], poses[-1][:2]) < 0.03 and abs(sim.base_pose[2] - poses[-1][2]) < 0.06
+
+
+def test_a_search_does_not_step_over_what_is_thinner_than_a_move():
+    def free(pose):
+        return not 0.41 < pose[0] < 0.49 or 0.8 < pose[1] < 1.2
+
+    way = search((0.0, 0.0, 0.0), free, lambda pose: math.dist(pose[:2], (0.9, 0.0)) < 0.15,
+                 lambda pose: math.dist(pose[:2], (0.9, 0.0)), (1.0, 1.5), limit=30000)
+    crossing = next(b for a, b in zip(way, way[1:]) if a[0] <= 0.45 < b[0])
+    assert 0.7 < crossing[1] < 1.3
+
+
+def test_a_part_of_a_drive_can_be_slower(env):
+    poses = [(0.1 * k, 0.0, 0.0) for k in range(21)]
+    fast = along(env.sim.config, poses, START_RAD)
+    slow = along(env.sim.config, poses, START_RAD, [1.0] * 10 + [0.5] * 10)
+    assert 1.3 * len(fast) < len(slow) < 1.7 * len(fast)
+    assert slow.base[-1] == pytest.approx(poses[-1]) == fast.base[-1]
