@@ -10,21 +10,18 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 
-from rearrange.compiled_home import CACHED_HOMES, CompiledHome
 from rearrange.episode_generator import generate_episode
 from rearrange.episodes import Episode, NoStartPose, read_episodes
 from rearrange.errors import UserError
 from rearrange.fetch import REST_POSITION_M
 from rearrange.geometry import wrap_angle
 from rearrange.layouts import SPLIT_FAMILIES
-from rearrange.raster import DepthCamera
 from rearrange.simulator import Simulator, SimulatorConfig
 
 if TYPE_CHECKING:
@@ -64,7 +61,6 @@ class RearrangeEnv(gymnasium.Env):
         self._listed = None if episodes is None else _not_empty(episodes, read_episodes(episodes))
         self._image_lag = image_lag
         self._depth_size = depth_size if "depth" in skill.observation_keys else 0
-        self._painter: tuple[Any, Any] | None = None
         self._view: tuple[np.ndarray, np.ndarray] | None = None
         self._slices = action_slices(skill.action_parts)
         width = sum(ACTION_SIZES[name] for name in self._slices)
@@ -196,9 +192,7 @@ class RearrangeEnv(gymnasium.Env):
         """Depth now, (size, size, 1), 0..1 over 10 m; None when the skill or the settings leave it out."""
         if not self._depth_size:
             return None
-        image = np.empty((self._depth_size, self._depth_size, 1), np.float32)
-        head_camera(self.sim.home, self._depth_size).render(self.sim.data, image[:, :, 0])
-        return image
+        return self.sim.depth_image(self._depth_size)
 
     # ------------------------------------------------------------------ picture
 
@@ -206,23 +200,14 @@ class RearrangeEnv(gymnasium.Env):
         """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with the marks of the skill."""
         if self.render_mode is None or self.episode is None:
             return None
-        from rearrange.picture import Painter, follow_camera
+        from rearrange.picture import follow_camera
 
-        sim = self.sim
-        if self._painter is None or self._painter[0] is not sim.model:
-            self._painter = (sim.model, Painter(sim.model))
-        self._view = follow_camera(sim.base_pose, self._view)
-        return self._painter[1].render(sim.data, *self._view, self.skill.marks(sim))
+        self._view = follow_camera(self.sim.base_pose, self._view)
+        return self.sim.picture(*self._view, self.skill.marks(self.sim))
 
     def status_lines(self) -> list[str]:
         """What a spectator wants to read beside the picture."""
         return self.skill.status_lines(self.sim)
-
-
-@lru_cache(maxsize=CACHED_HOMES)
-def head_camera(home: CompiledHome, size: int) -> DepthCamera:
-    """The head camera in a home, shared by the environments of a process (which step one after another)."""
-    return DepthCamera(home.model, size)
 
 
 def _polar(env: RearrangeEnv, point: Sequence[float]) -> tuple[float, float]:

@@ -22,6 +22,7 @@ from rearrange.geometry import matrix_quat
 from rearrange.home_copy import give_back, take
 from rearrange.motors import move_targets
 from rearrange.objects import OBJECTS, STANDARD_SET
+from rearrange.views import Spectator, head_camera
 
 STEP_S = 1 / 30
 
@@ -62,6 +63,7 @@ class Simulator:
         self.wanted_handle: str | None = None  # handle, that the suction prefers when it touches several things
         self.unstable = False  # the physics broke down in the last step: the episode has to end
         self.stop_called = False  # by the stop action, for skills that have one
+        self._spectator = Spectator()
 
     # ------------------------------------------------------------------ episodes
 
@@ -270,6 +272,15 @@ class Simulator:
             raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {known}.")
         self.data.qpos[self._copy.handle_qpos[name]] = value
 
+    def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame."""
+        body = self.data.body(name)
+        return body.xpos, body.xmat.reshape(3, 3)
+
+    def cup_touches(self) -> bool:
+        """True when the suction cup touches something."""
+        return bool(self.suction.touches())
+
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top, as if it had been picked from above."""
         x_axis, y_axis, z_axis = np.array(self._ee_matrix).reshape(3, 3).T
@@ -295,6 +306,28 @@ class Simulator:
         m, e = self._ee_matrix, self.ee_position
         dx, dy, dz = point[0] - e[0], point[1] - e[1], point[2] - e[2]
         return (m[0] * dx + m[3] * dy + m[6] * dz, m[1] * dx + m[4] * dy + m[7] * dz, m[2] * dx + m[5] * dy + m[8] * dz)
+
+    # ------------------------------------------------------------------ seeing
+
+    def depth_image(self, size: int) -> np.ndarray:
+        """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
+        image = np.empty((size, size, 1), np.float32)
+        head_camera(self.home, size).render(self.data, image[:, :, 0])
+        return image
+
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
+        """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8."""
+        return self._spectator.picture(self.model, self.data, eye, target, marks)
+
+    # ------------------------------------------------------------------ a second simulator
+
+    def shadow(self) -> Simulator:
+        """A simulator of the same kind, in which poses are tried out that this one must not take."""
+        return Simulator(self.config)
+
+    def copy_state(self, other: Simulator) -> None:
+        """Put everything where it is in another simulator that has loaded the same home and objects."""
+        mujoco.mj_copyData(self.data, self.model, other.data)
 
     # ------------------------------------------------------------------ loading
 
