@@ -29,8 +29,10 @@ from rearrange.env import ACTION_SIZES, OBSERVATIONS, Observation, action_slices
 from rearrange.episodes import Episode, read_episodes
 from rearrange.errors import UserError
 from rearrange.hab_episodes import scenario_episode
+from rearrange.habitat.data import HabitatData
 from rearrange.scene_check import check_episode, random_start
-from rearrange.simulator import Simulator, SimulatorConfig
+from rearrange.robot_in_home import RobotInHome, SimulatorConfig
+from rearrange.simulators import make_simulator
 
 if TYPE_CHECKING:
     from skills.skill import Skill
@@ -61,10 +63,12 @@ class ScenarioEnv(gymnasium.Env):
     def __init__(self, config: ScenarioConfig, split: str = "val", depth_size: int = 128, image_lag: bool = True,
                  base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5, suction_max_angle_rad: float | None = None,
                  num_layouts: int = 96, episodes: str | Path | None = None, render_mode: str | None = None,
-                 reward_scales: Mapping[str, float] = REWARD_SCALES) -> None:
+                 reward_scales: Mapping[str, float] = REWARD_SCALES, sim: str = "mujoco", scene_dataset: str | None = None,
+                 robot: str | None = None, gpu_device: int | None = None) -> None:
         self.config, self.split, self.num_layouts = config, split, num_layouts
-        self.sim = Simulator(SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
-                                             suction_max_angle_rad=suction_max_angle_rad))
+        limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
+                                 suction_max_angle_rad=suction_max_angle_rad)
+        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device))
         self.episode: Episode | None = None
         self.depth_size = depth_size
         self.render_mode = render_mode
@@ -265,5 +269,5 @@ class ScenarioEnv(gymnasium.Env):
 class _SkillView:
     """What the readers of `rearrange.env.OBSERVATIONS` look at: a simulator, a skill, and the episode as it sees it."""
 
-    def __init__(self, sim: Simulator, skill: Skill) -> None:
+    def __init__(self, sim: RobotInHome, skill: Skill) -> None:
         self.sim, self.skill, self.episode = sim, skill, sim.episode
