@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | reproduce | bench | report | list`.
+"""The front door: `rearrange train | eval | reproduce | bench | report | scenes | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -27,9 +27,12 @@ COMMANDS = {
     "reproduce": "train what is missing, evaluate every agent on every scenario, and set them beside the paper",
     "bench": "measure speed on this machine",
     "report": "write one HTML page with plots, videos and episodes of runs",
+    "scenes": "write our homes, objects, robot and episodes as a data set for Habitat",
     "list": "show skills, simulators and checkpoints",
+    "doctor": "say what is installed, what is missing, and the command that mends it",
 }
-RUNLESS = ("list", "report", "reproduce")  # commands without a run directory of their own
+RUNLESS = ("list", "report", "reproduce", "scenes")  # commands without a run directory of their own
+BARE_WORDS = {"bench": "bench", "scenes": "action"}  # command -> key of a first word that is not key=value
 FLAGS = ("--help", "--cfg", "--multirun")
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
@@ -40,7 +43,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
-  rearrange list | bench sim                skills, simulators, checkpoints | how fast is this machine
+  rearrange list | bench sim | doctor       skills, simulators, checkpoints | how fast is this machine | what is installed
 
 'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;
 'rearrange --install-completion' sets up the Tab key; 'rearrange --version' prints the version."""
@@ -94,6 +97,10 @@ def _dispatch(words: list[str]) -> int:
         )
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise UserError(f"unknown command '{first}'.{hint} Commands: {', '.join(COMMANDS)}.")
+    if first == "doctor":  # answers even where what the other commands need is missing or broken
+        from rearrange import doctor
+
+        return doctor.main(rest)
     return _command(first, rest)
 
 
@@ -133,7 +140,8 @@ def _command(command: str, words: list[str]) -> int:
         from rearrange import commands
 
         _end_like_ctrl_c()
-        work = {"list": commands.list_, "report": commands.report, "reproduce": commands.reproduce}[command]
+        work = {"list": commands.list_, "report": commands.report, "reproduce": commands.reproduce,
+                "scenes": commands.scenes}[command]
         return work(settings.config) or 0
     return _work(command, overrides, settings)
 
@@ -177,14 +185,14 @@ def _end_like_ctrl_c() -> None:
 
 
 def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
-    """The `key=value` words, and the flags among FLAGS. `bench sim` means `bench=sim`."""
+    """The `key=value` words, and the flags among FLAGS. `bench sim` means `bench=sim`, `scenes export` `action=export`."""
     overrides, flags, rest = [], set(), list(words)
     short = {"-h": "--help", "-m": "--multirun", "-c": "--cfg"}
     while rest:
         word = rest.pop(0)
         if not word.startswith("-"):
-            bare = command == "bench" and "=" not in word and not overrides
-            overrides.append(f"bench={word}" if bare else word)
+            key = BARE_WORDS.get(command) if "=" not in word and not overrides else None
+            overrides.append(f"{key}={word}" if key else word)
             continue
         flag = short.get(word, word)
         if flag not in FLAGS:

@@ -146,6 +146,13 @@ def reproduce(config: DictConfig) -> int:
     return reproduce_all(OmegaConf.to_container(config, resolve=True))
 
 
+def scenes(config: DictConfig) -> None:
+    """`rearrange scenes export`."""
+    from rearrange.to_habitat.export import export
+
+    export(OmegaConf.to_container(config, resolve=True))
+
+
 def list_(config: DictConfig) -> None:
     """`rearrange list`."""
     from rearrange.listing import show

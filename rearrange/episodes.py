@@ -1,7 +1,7 @@
 """Episodes: what stands where and what is to be moved; read from and written to Habitat's rearrangement episode files.
 
 Files follow habitat-lab's RearrangeEpisode schema (`.json` or `.json.gz`), in Habitat's y-up frame (`rearrange.y_up`).
-Files of `rearrange scenes export` have our own names beside Habitat's, under `rearrange` in `info`.
+Files of `rearrange scenes export` hold some fields twice: as Habitat needs them, and as ours in `info`, which count here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from rearrange.errors import UserError
 from rearrange.y_up import Pose, matrix_to_pose, pose_to_matrix, to_y_up, to_z_up
 
+OUR_FIELDS = "rearrange"
+"""Key of `info` under which a file for Habitat keeps the fields that name things as our homes do."""
 _OBJECT_FILE = ".object_config.json"
 _OBJECT_PATHS = ["data/objects/ycb/configs/"]
 _DATASET = "rearrange"
@@ -84,7 +86,7 @@ def write_episodes(path: str | Path, episodes: list[Episode]) -> None:
     bytes).
     """
     path = Path(path)
-    text = json.dumps({"config": None, "episodes": [_to_habitat(episode) for episode in episodes]}).encode()
+    text = json.dumps({"config": None, "episodes": [episode_to_habitat(episode) for episode in episodes]}).encode()
     try:
         path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
     except OSError as error:
@@ -101,7 +103,8 @@ def object_handles(objects: tuple[str, ...]) -> list[str]:
     return handles
 
 
-def _to_habitat(episode: Episode) -> dict:
+def episode_to_habitat(episode: Episode) -> dict:
+    """An episode as an entry of a file, drawers and doors by our names."""
     handles = object_handles(episode.objects)
     states: dict[str, dict[str, float]] = {}
     for joint, value in episode.articulated.items():
@@ -158,6 +161,7 @@ class _Reader:
     def episode(self, entry: object) -> Episode:
         if not isinstance(entry, dict):
             raise UserError(f"{self._where}: expected an object, not {type(entry).__name__}.")
+        entry = entry | self._get(self._get(entry, "info", dict, "an object", {}), OUR_FIELDS, dict, "an object", {})
         rigid = self._get(entry, "rigid_objs", list, "a list of [object file, 4x4 matrix]")
         for i, item in enumerate(rigid):
             if not (isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str)):

@@ -38,6 +38,9 @@ class FakeWork:
     def report(self, config):
         self.calls.append(("report", config, None))
 
+    def scenes(self, config):
+        self.calls.append(("scenes", config, None))
+
     def reproduce(self, config):
         self.calls.append(("reproduce", config, None))
 
@@ -53,7 +56,7 @@ def work(monkeypatch, tmp_path):
     """Stand in an empty directory, with the fake in place of the real work."""
     fake = FakeWork()
     module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_, report=fake.report,
-                             reproduce=fake.reproduce)
+                             reproduce=fake.reproduce, scenes=fake.scenes)
     monkeypatch.setitem(sys.modules, "rearrange.commands", module)
     monkeypatch.setattr(rearrange, "commands", module, raising=False)
     monkeypatch.chdir(tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from rearrange import keys, settings
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 
-COMMANDS = ("train", "eval", "reproduce", "bench", "report", "list")
+COMMANDS = ("train", "eval", "reproduce", "bench", "report", "scenes", "list", "doctor")
 GROUPED = [
     (command, group, choice)
     for command in COMMANDS

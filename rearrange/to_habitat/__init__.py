@@ -1,0 +1,1 @@
+"""Our homes as a Habitat scene data set: `rearrange scenes export format=habitat`."""

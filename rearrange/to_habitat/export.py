@@ -1,0 +1,122 @@
+"""`rearrange scenes export format=habitat`: homes, objects, robot and episodes as a Habitat scene data set."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rearrange import __version__
+from rearrange.compiled_home import scene_layout
+from rearrange.errors import UserError
+from rearrange.home import TIMESTEP_S
+from rearrange.to_habitat import fetch_links
+from rearrange.to_habitat.episode_files import episodes_of, kinds, write_habitat_episodes
+from rearrange.to_habitat.home_files import HomeFiles, write_home
+from rearrange.to_habitat.json_files import plain, write_json
+from rearrange.to_habitat.meshes import need_trimesh
+from rearrange.to_habitat.object_files import write_objects
+from rearrange.to_habitat.urdf import turned, write_urdf
+
+DATA_SET = "rearrange.scene_dataset_config.json"
+PHYSICS = "rearrange.physics_config.json"
+
+
+def export(config: dict[str, Any]) -> None:
+    """The command. The folder is complete or absent."""
+    out = check(config)
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+        written = write(partial, out, config)
+        if out.is_dir():
+            out.rmdir()  # it is empty
+        partial.rename(out)
+    except OSError as error:
+        raise UserError(f"out={config['out']}: cannot write there: {error.strerror or error}.") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    for line in written:
+        print(line)
+    print(f"{out}   {size_mb(out):.1f} MB   {config['count']} homes of split={config['split']}")
+
+
+def check(config: dict[str, Any]) -> Path:
+    """The folder to write; refuses before any work what cannot be done."""
+    if config["out"] is None:
+        raise UserError("where to? For example: rearrange scenes export out=homes.")
+    out = Path(config["out"])
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"out={config['out']} exists and is not an empty folder: choose another, or remove it first.")
+    for kind in config["episodes_of"]:
+        if kind not in kinds():
+            raise UserError(f"episodes_of={kind} is not allowed: there are episodes of {', '.join(kinds())}.")
+    need_trimesh()
+    return out
+
+
+def write(folder: Path, out: Path, config: dict[str, Any]) -> list[str]:
+    """Everything into `folder`, which will be called `out`; returns what to say about it."""
+    split, count = config["split"], config["count"]
+    layouts = [scene_layout(f"{split}/{index}") for index in range(count)]
+    homes = {layout.name: write_home(folder, layout) for layout in layouts}
+    write_objects(folder, layouts[0])
+    _write_robot(folder)
+    _write_data_set(folder)
+    said, numbers = [], {}
+    for kind in config["episodes_of"]:
+        episodes = list(episodes_of(kind, split, config["episodes"] or count, count))
+        write_habitat_episodes(folder / "episodes" / split / f"{kind}.json.gz", episodes, homes, str(out / DATA_SET))
+        numbers[kind] = len(episodes)
+    said.append("episodes: " + ", ".join(f"{kind} {number}" for kind, number in numbers.items()))
+    said.append(_write_navmeshes(folder, list(homes.values())))
+    write_json(folder / "export.json", _about(config, homes, numbers))
+    return said
+
+
+def _write_robot(folder: Path) -> None:
+    place, links = folder / "robots", list(fetch_links.fetch_links())
+    place.mkdir()
+    write_urdf(place / f"{fetch_links.NAME}.urdf", fetch_links.NAME, turned(links, {fetch_links.ROOT}), {fetch_links.ROOT})
+    write_json(place / f"{fetch_links.NAME}.ao_config.json", {
+        "urdf_filepath": f"{fetch_links.NAME}.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong"})
+
+
+def _write_data_set(folder: Path) -> None:
+    write_json(folder / DATA_SET, {
+        "stages": {"paths": {".json": ["stages"]}}, "objects": {"paths": {".json": ["objects"]}},
+        "articulated_objects": {"paths": {".json": ["articulated/*", "robots"]}},
+        "scene_instances": {"paths": {".json": ["scenes"]}},
+        "navmesh_instances": {}})
+    write_json(folder / PHYSICS, plain({
+        "physics_simulator": "bullet", "timestep": TIMESTEP_S, "gravity": [0, -9.81, 0], "friction_coefficient": 0.7,
+        "restitution_coefficient": 0.0}))
+
+
+def _write_navmeshes(folder: Path, homes: list[HomeFiles]) -> str:
+    """Habitat alone can compute them; in a process of its own, since a simulator that finds no display ends its process."""
+    if find_spec("habitat_sim") is None:
+        return "no navmeshes: habitat_sim is not installed here; Habitat computes them when it loads a home (about 30 ms)"
+    command = [sys.executable, "-m", "rearrange.to_habitat.navmeshes", str(folder), *(home.name for home in homes)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        return f"no navmeshes: habitat_sim could not compute them here ({last}); Habitat computes them when it loads a home"
+    return f"navmeshes: {len(homes)}"
+
+
+def _about(config: dict[str, Any], homes: dict[str, HomeFiles], episodes: dict[str, int]) -> dict:
+    return {
+        "made_by": f"rearrange {__version__}", "format": config["format"], "split": config["split"], "count": config["count"],
+        "units": "metres, radians, kilograms, seconds; y up", "episodes": episodes,
+        "homes": {home.name: {"home": home.scene, "links": home.links} for home in homes.values()}}
+
+
+def size_mb(folder: Path) -> float:
+    """Of all files below."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
