@@ -47,7 +47,7 @@ class HabitatSimulator(RobotInHome):
 
     def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False) -> None:
         super().__init__(config)
-        self._world = World(data, nvidia)
+        self.world = World(data, nvidia)
         self._target_rad, self._ctrl = np.zeros(7), np.zeros(7)
         self._least_cosine = cos_limit(config.suction_max_angle_rad)
         self._twin: Simulator | None = None
@@ -61,7 +61,7 @@ class HabitatSimulator(RobotInHome):
         outside.
         """
         self.home = load_home(episode.scene, slots_for(episode.objects))
-        world, scene = self._world, scene_name(episode.scene)
+        world, scene = self.world, scene_name(episode.scene)
         if scene != world.scene and not world.knows(scene):
             raise UserError(f"the data set has no scene {scene}: export it with rearrange scenes export, or ask for fewer homes "
                             "with sim.num_layouts.")
@@ -83,14 +83,14 @@ class HabitatSimulator(RobotInHome):
         self._begin_episode()
 
     def _set_object(self, i: int, pose: Pose) -> None:
-        thing, still = self._objects[i], self._world.vector(0.0, 0.0, 0.0)
-        thing.transformation = self._world.transform(pose_to_matrix(pose))
+        thing, still = self._objects[i], self.world.vector(0.0, 0.0, 0.0)
+        thing.transformation = self.world.transform(pose_to_matrix(pose))
         thing.linear_velocity = thing.angular_velocity = still
 
     def _settle(self) -> None:
         """Until nothing moves; then put everything to sleep, as habitat-lab does."""
         for _ in range(0, 4 * self.config.settle_steps, _SETTLE_CHUNK):
-            self._world.advance(_SETTLE_CHUNK)
+            self.world.advance(_SETTLE_CHUNK)
             if all(thing.linear_velocity.length() < _RESTS_M_S for thing in self._objects):
                 break
         for thing in self._objects:
@@ -108,16 +108,16 @@ class HabitatSimulator(RobotInHome):
 
     def robot_collides(self) -> bool:
         """True when any part of the robot, or what it holds, is in contact with something else."""
-        simulator = self._world.simulator
+        simulator = self.world.simulator
         simulator.perform_discrete_collision_detection()
         return collides(simulator.get_physics_contact_points(), self._robot.id, self._held_id, _TOUCH_TOLERANCE_M)
 
     def blocked(self, start: Point, end: Point) -> bool:
         """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
-        vector = self._world.vector
+        vector = self.world.vector
         way = np.subtract(to_y_up(end), to_y_up(start))
-        ray = self._world.habitat.geo.Ray(vector(*to_y_up(start)), vector(*way))
-        hits = self._world.simulator.cast_ray(ray, 1.0).hits
+        ray = self.world.habitat.geo.Ray(vector(*to_y_up(start)), vector(*way))
+        hits = self.world.simulator.cast_ray(ray, 1.0).hits
         own = {self._robot.id, *self._robot.body.link_object_ids}
         return any(hit.object_id not in self._index_of and hit.object_id not in own for hit in hits)
 
@@ -134,8 +134,8 @@ class HabitatSimulator(RobotInHome):
         forward, turn = (0.0, 0.0) if base is None else base
         speed = config.base_speed_m_s * forward
         self._robot.aim(self._target_rad, (speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
-        self._world.advance()
-        points = self._world.simulator.get_physics_contact_points()
+        self.world.advance()
+        points = self.world.simulator.get_physics_contact_points()
         arm_n, base_n, self._touches = forces(points, self._robot.parts, self._held_id)
         self._take_forces(arm_n, base_n)
         self._read_pose()
@@ -196,7 +196,7 @@ class HabitatSimulator(RobotInHome):
 
     def _hold_handle(self, name: str) -> None:
         body, link = self._joints.where[name]
-        self._hold.link(body, link, self._world.vector(*to_y_up(self.ee_position)))
+        self._hold.link(body, link, self.world.vector(*to_y_up(self.ee_position)))
         self.held_handle = name
 
     # ------------------------------------------------------------------ reading and setting the state
@@ -269,7 +269,7 @@ class HabitatSimulator(RobotInHome):
 
     def depth_image(self, size: int) -> np.ndarray:
         """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
-        depth = self._world.depth_m(self.base_pose, size)
+        depth = self.world.depth_m(self.base_pose, size)
         return np.where(depth > 0.0, np.minimum(depth * (1.0 / FAR_M), 1.0), 1.0).astype(np.float32)[:, :, None]
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:

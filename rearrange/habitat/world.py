@@ -164,7 +164,11 @@ class World:
             self._add_camera(size)
         place = base_matrix(*base_pose) @ _CAMERA
         self.simulator.get_agent(0).scene_node.transformation = self.transform(place)
-        return self.simulator.get_sensor_observations()[f"depth_{size}"]
+        return self.draw()[f"depth_{size}"]
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """What all cameras see."""
+        return self.simulator.get_sensor_observations()
 
     def _add_camera(self, size: int) -> None:
         camera = self.habitat.CameraSensorSpec()
