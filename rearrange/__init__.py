@@ -23,12 +23,16 @@ class _AfterGymnasium:
         if name != "gymnasium":
             return None
         sys.meta_path.remove(self)
-        spec = find_spec(name)
+        try:
+            spec = find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)  # who only asks whether Gymnasium is there does not load it
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def exec_module(module) -> None:
+            sys.meta_path.remove(self)
             execute(module)
             _register()
 

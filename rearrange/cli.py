@@ -43,7 +43,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
-  rearrange list | bench sim | doctor       skills, simulators, checkpoints | how fast is this machine | what is installed
+  rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
 'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;
 'rearrange --install-completion' sets up the Tab key; 'rearrange --version' prints the version."""
@@ -185,7 +185,7 @@ def _end_like_ctrl_c() -> None:
 
 
 def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
-    """The `key=value` words, and the flags among FLAGS. `bench sim` means `bench=sim`, `scenes export` `action=export`."""
+    """The `key=value` words, and the flags among FLAGS; `bench sim` means `bench=sim`."""
     overrides, flags, rest = [], set(), list(words)
     short = {"-h": "--help", "-m": "--multirun", "-c": "--cfg"}
     while rest:

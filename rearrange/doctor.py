@@ -1,7 +1,7 @@
 """`rearrange doctor`: what is installed, what is missing, and the command that mends it; one line each.
 
-Uses nothing but the standard library, and imports what it examines in processes of their own, so that it answers
-where packages are missing, broken, or end their process. Exit status 0 when all is there that the default simulator needs.
+Uses nothing but the standard library, and imports what it examines in processes of their own, so that it answers where
+packages are missing, broken, or end their process. Exit status 0 when the default simulator has all that it needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rearrange.requirements import Requirement
 
 PYTHON = ">=3.11"
 PROBE_S = 120.0  # a first import on a cold disk takes its time
-MODULES = {"hydra-core": "hydra", "pillow": "PIL", "imageio-ffmpeg": "imageio_ffmpeg"}  # where they are not called alike
+MODULES = {"hydra-core": "hydra", "pillow": "PIL", "imageio-ffmpeg": "imageio_ffmpeg"}  # not called like their package
 ANTLR = Requirement("antlr4-python3-runtime", "==4.9.*")  # hydra's; pddlpy after 0.3.3 replaces it
 HABITAT = "0.3.3"  # of habitat-sim and habitat-lab
 GET_HABITAT_SIM = "conda install habitat-sim=0.3.3 withbullet headless -c conda-forge -c aihabitat"
@@ -32,7 +32,7 @@ DATA = {  # what a HAB episode needs -> its folder
 
 # What each probe runs; the last line that it prints is shown.
 _PROBES = {
-    "habitat_sim": "import habitat_sim as s; print(s.__version__, 'with Bullet' if s.built_with_bullet else 'WITHOUT BULLET')",
+    "habitat_sim": "import habitat_sim as s; print(s.__version__, 'with' if s.built_with_bullet else 'WITHOUT', 'Bullet')",
     "habitat": "import habitat; import habitat.tasks.rearrange; print(habitat.__version__)",
     "ffmpeg": "import imageio_ffmpeg as f; print(f.get_ffmpeg_version())",
     "cuda": "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else torch.version.cuda)",
@@ -88,7 +88,8 @@ def text(findings: list[Finding]) -> str:
     for title, needed in (("the program, with sim=mujoco", True), ("more", False)):
         lines += [title, *(_line(finding) for finding in findings if finding.needed == needed), ""]
     bad = [finding.name for finding in findings if finding.needed and not finding.good]
-    return "\n".join([*lines, f"sim=mujoco cannot run: {', '.join(bad)}." if bad else "sim=mujoco has all that it needs."])
+    conclusion = f"sim=mujoco cannot run: {', '.join(bad)}." if bad else "sim=mujoco has all that it needs."
+    return "\n".join([*lines, conclusion])
 
 
 def _line(finding: Finding) -> str:
@@ -122,8 +123,9 @@ def probe(code: dict[str, str]) -> dict[str, Answer]:
     while waiting or running:
         while waiting and len(running) < (os.cpu_count() or 1):
             name = waiting.pop(0)
-            running[name] = subprocess.Popen([sys.executable, "-c", code[name]], stdin=subprocess.DEVNULL,
-                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+            running[name] = subprocess.Popen(
+                [sys.executable, "-c", code[name]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True, errors="replace")
         name = next(iter(running))
         answers[name] = _answer(running.pop(name))
     return answers
@@ -152,7 +154,8 @@ def _is_there(module: str) -> bool:
 def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     good = Requirement("python", PYTHON).is_met_by(version)
-    return Finding(good, "python", version, f"install Python {PYTHON.removeprefix('>=')} or newer, and make a new venv", True)
+    mend = f"install Python {PYTHON.removeprefix('>=')} or newer, and make a new venv"
+    return Finding(good, "python", version, mend, True)
 
 
 def _package(need: Requirement, imported: Answer | None) -> Finding:
@@ -162,14 +165,16 @@ def _package(need: Requirement, imported: Answer | None) -> Finding:
     if version is not None and not need.is_met_by(version):
         return Finding(False, need.package, f"{version}, but {need.versions} is needed", mend, True)
     if not imported.good:
-        return Finding(False, need.package, f"{version}, does not import: {imported.text}", f"{mend} --force-reinstall", True)
+        said = f"{version or 'there'}, does not import: {imported.text}"
+        return Finding(False, need.package, said, f"{mend} --force-reinstall", True)
     return Finding(True, need.package, version or "there", needed=True)
 
 
 def _antlr() -> Finding:
     version = ANTLR.installed()
     good = version is not None and ANTLR.is_met_by(version)
-    return Finding(good, "antlr4", version or "not installed", "pip install pddlpy==0.3.3 antlr4-python3-runtime==4.9.3", True)
+    mend = "pip install pddlpy==0.3.3 antlr4-python3-runtime==4.9.3"
+    return Finding(good, "antlr4", version or "not installed", mend, True)
 
 
 def _cuda(answer: Answer | None) -> Finding:
@@ -179,40 +184,43 @@ def _cuda(answer: Answer | None) -> Finding:
     if answer.text not in ("None", "") and not answer.text[0].isdigit():
         return Finding(True, "CUDA", answer.text)
     if device:
-        return Finding(False, "CUDA", f"there is an NVIDIA device, but torch does not see it (built for CUDA {answer.text})",
-                       "nvidia-smi   (does the driver answer?), then pip install torch --force-reinstall")
+        said = f"there is an NVIDIA device, but torch does not see it (built for CUDA {answer.text})"
+        return Finding(False, "CUDA", said, "nvidia-smi (does the driver answer?); pip install torch --force-reinstall")
     return Finding(False, "CUDA", "no NVIDIA device: everything runs on the CPU")
 
 
 def _ffmpeg(answer: Answer | None) -> Finding:
     good = answer is not None and answer.good
-    return Finding(good, "ffmpeg", answer.text if good else "not there: no videos", "pip install imageio-ffmpeg --force-reinstall")
+    mend = "pip install imageio-ffmpeg --force-reinstall"
+    return Finding(good, "ffmpeg", answer.text if good else "not there: no videos", mend)
 
 
 def _trimesh() -> Finding:
-    there = _is_there("trimesh")
-    version = Requirement("trimesh", "").installed() or ""
-    return Finding(there, "trimesh", version if there else "not installed: no rearrange scenes export", "pip install 'trimesh>=4'")
+    version = Requirement("trimesh", "").installed()
+    said = version or "not installed: no rearrange scenes export"
+    return Finding(version is not None, "trimesh", said, "pip install 'trimesh>=4'")
 
 
 def _egl(answer: Answer) -> Finding:
     good = answer.good and answer.text not in ("", "0")
-    said = f"{answer.text} devices" if good else "no device" if answer.good else "no libEGL: habitat-sim cannot draw without a screen"
-    return Finding(good, "EGL", said.replace("1 devices", "1 device"), GET_EGL)
+    lacks = "no device" if answer.good else "no libEGL: habitat-sim cannot draw without a screen"
+    return Finding(good, "EGL", f"devices: {answer.text}" if good else lacks, GET_EGL)
 
 
 def _habitat_sim(answer: Answer | None) -> Finding:
     if answer is None:
         return Finding(False, "habitat-sim", "not installed: no sim=habitat", GET_HABITAT_SIM)
     good = answer.good and "WITHOUT" not in answer.text and _is_habitat(answer.text)
-    return Finding(good, "habitat-sim", answer.text + ("" if good else f"; {HABITAT} with Bullet is what was tested"), GET_HABITAT_SIM)
+    said = answer.text if good else f"{answer.text}; {HABITAT} with Bullet is what was tested"
+    return Finding(good, "habitat-sim", said, GET_HABITAT_SIM)
 
 
 def _habitat_lab(answer: Answer | None) -> Finding:
     if answer is None:
         return Finding(False, "habitat-lab", "not installed: no sim=habitat", GET_HABITAT_LAB)
     good = answer.good and _is_habitat(answer.text)
-    return Finding(good, "habitat-lab", answer.text + ("" if good else f"; {HABITAT} is what was tested"), GET_HABITAT_LAB)
+    said = answer.text if good else f"{answer.text}; {HABITAT} is what was tested"
+    return Finding(good, "habitat-lab", said, GET_HABITAT_LAB)
 
 
 def _is_habitat(version: str) -> bool:
@@ -227,16 +235,16 @@ def _clashes() -> list[Finding]:
         for need in requirements.of(package):
             version = need.installed()
             if version is not None and not need.is_met_by(version):
-                harmless = " (both import and step with it)" if need.package == "numpy" else ""
-                found.append(Finding(False, need.package, f"{version}, but {package} asks for {need.versions}{harmless}",
-                                     f"pip install '{need.words}'"))
+                said = f"{version}, but {package} asks for {need.versions}"
+                found.append(Finding(False, need.package, said, f"pip install '{need.words}'"))
     return found
 
 
 def _data(folder: Path) -> list[Finding]:
     mend = f"{GET_DATA} {folder}"
     there = {name: (folder / place).is_dir() for name, place in DATA.items()}
-    return [Finding(there[name], name, f"{'' if there[name] else 'not in '}{folder / place}", mend) for name, place in DATA.items()]
+    return [Finding(there[name], name, f"{'' if there[name] else 'not in '}{folder / place}", mend)
+            for name, place in DATA.items()]
 
 
 def _settings(words: list[str]) -> dict[str, str]:
@@ -247,15 +255,17 @@ def _settings(words: list[str]) -> dict[str, str]:
         name, equals, value = word.partition("=")
         if not equals or name not in lines or not value:
             known = ", ".join(f"{name}=" for name in lines)
-            raise UserError(f"'{word}' is not a setting. Settings are {known}; 'rearrange doctor --help' explains them.")
+            raise UserError(f"'{word}' is not a setting. Settings are {known}; see 'rearrange doctor --help'.")
         values[name] = value
     return values
 
 
 def _help() -> str:
     file = keys.command_file("doctor")
-    lines = ["usage: rearrange doctor [key=value ...]", "", file.title, "", "  rearrange doctor", "  rearrange doctor data=../habitat-lab/data", "",
-             "One line for each package, device and data set: 'ok', 'WRONG' where sim=mujoco cannot run with it, '-' where only",
-             "something optional is missing; what is not ok says the command that mends it. Nothing is installed or changed.",
-             "Exit status: 0 when sim=mujoco has all that it needs, 1 otherwise.", "", "general:"]
+    lines = [
+        "usage: rearrange doctor [key=value ...]", "", file.title, "",
+        "  rearrange doctor", "  rearrange doctor data=../habitat-lab/data", "",
+        "One line for each package, device and data set: 'ok', 'WRONG' where sim=mujoco cannot run with it, '-' where",
+        "something optional is missing; what is not ok names the command that mends it. Nothing is changed.",
+        "Exit status: 0 when sim=mujoco has all that it needs, 1 otherwise.", "", "general:"]
     return "\n".join(lines + [f"  {key.name}={key.default:<20} {key.text} [{key.rule.text}]" for key in file.keys])

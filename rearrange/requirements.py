@@ -61,7 +61,7 @@ def _parsed(lines: list[str]) -> list[Requirement]:
 
 
 def _holds(clause: str, version: str) -> bool:
-    """Whether one clause such as ">=2.8" holds. Compares release numbers; what follows them (rc1, +cpu) does not count."""
+    """Whether one clause such as ">=2.8" holds. Compares release numbers; what follows them (+cpu) does not count."""
     match = _CLAUSE.match(clause)
     if not match:
         return True

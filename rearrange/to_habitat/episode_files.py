@@ -1,9 +1,9 @@
 """Episodes as habitat-lab reads them, for the homes of an exported data set.
 
-Habitat knows drawers and doors by the number of their link, and finds handles by markers. The stock tasks of habitat-lab
-use `cab_push_point_5` and `fridge_push_point`: the former is the drawer that the episode is about, so that they work here;
-every joint is also a marker under its own name. The fields that name things otherwise than our homes do are kept in `info`
-as ours, so that `rearrange.episodes.read_episodes` gives back the very episodes.
+Habitat knows drawers and doors by the number of their link, and finds handles by markers. The stock tasks of
+habitat-lab use `cab_push_point_5` and `fridge_push_point`: the former is the drawer that the episode is about; every
+joint is also a marker under its own name. The fields that name things otherwise than our homes do are kept in `info` as
+ours, so that `rearrange.episodes.read_episodes` gives back the very episodes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def _entry(episode: Episode, home: HomeFiles, data_set: str) -> dict:
         states.setdefault(HANDLE[kind_of(joint)], {})[str(home.links[joint])] = value
     ours = episode_to_habitat(episode)
     theirs = {
-        "scene_id": f"{home.name}.scene_instance.json", "scene_dataset_config": data_set, "additional_obj_config_paths": [],
+        "scene_id": f"{home.name}.scene_instance.json", "scene_dataset_config": data_set,
+        "additional_obj_config_paths": [],
         "ao_states": states, "markers": _markers(episode, home),
         "target_receptacles": [_receptacle(episode.scene, name, home) for name in episode.target_receptacles],
         "goal_receptacles": [_receptacle(episode.scene, name, home) for name in episode.goal_receptacles]}
@@ -85,7 +86,8 @@ def _markers(episode: Episode, home: HomeFiles) -> list[dict]:
     layout = scene_layout(episode.scene)
     used = [layout.receptacle(name).link for name in (*episode.target_receptacles, *episode.goal_receptacles)]
     drawers = sorted((joint for joint in home.links if kind_of(joint) == "drawer"), key=lambda joint: joint not in used)
-    stock = dict(zip(drawers, (_ABOUT, *_OTHERS))) | {joint: "fridge_push_point" for joint in home.links if joint not in drawers}
+    doors = [joint for joint in home.links if joint not in drawers]
+    stock = dict(zip(drawers, (_ABOUT, *_OTHERS))) | dict.fromkeys(doors, "fridge_push_point")
     return [
         {"name": name, "type": "articulated_object",
          "params": {"offset": plain(home.handles[joint]), "link": joint, "object": HANDLE[kind_of(joint)]}}

@@ -14,8 +14,8 @@ from rearrange import __version__
 from rearrange.compiled_home import scene_layout
 from rearrange.errors import UserError
 from rearrange.home import TIMESTEP_S
-from rearrange.to_habitat import fetch_links
 from rearrange.to_habitat.episode_files import episodes_of, kinds, write_habitat_episodes
+from rearrange.to_habitat.fetch_links import NAME, ROOT, fetch_links
 from rearrange.to_habitat.home_files import HomeFiles, write_home
 from rearrange.to_habitat.json_files import plain, write_json
 from rearrange.to_habitat.meshes import need_trimesh
@@ -24,6 +24,7 @@ from rearrange.to_habitat.urdf import turned, write_urdf
 
 DATA_SET = "rearrange.scene_dataset_config.json"
 PHYSICS = "rearrange.physics_config.json"
+_LATER = "Habitat computes them when it loads a home, in about 30 ms"
 
 
 def export(config: dict[str, Any]) -> None:
@@ -66,7 +67,7 @@ def write(folder: Path, out: Path, config: dict[str, Any]) -> list[str]:
     layouts = [scene_layout(f"{split}/{index}") for index in range(count)]
     homes = {layout.name: write_home(folder, layout) for layout in layouts}
     write_objects(folder, layouts[0])
-    _write_robot(folder)
+    write_robot(folder)
     _write_data_set(folder)
     said, numbers = [], {}
     for kind in config["episodes_of"]:
@@ -79,12 +80,12 @@ def write(folder: Path, out: Path, config: dict[str, Any]) -> list[str]:
     return said
 
 
-def _write_robot(folder: Path) -> None:
-    place, links = folder / "robots", list(fetch_links.fetch_links())
+def write_robot(folder: Path) -> None:
+    place, root = folder / "robots", {ROOT}
     place.mkdir()
-    write_urdf(place / f"{fetch_links.NAME}.urdf", fetch_links.NAME, turned(links, {fetch_links.ROOT}), {fetch_links.ROOT})
-    write_json(place / f"{fetch_links.NAME}.ao_config.json", {
-        "urdf_filepath": f"{fetch_links.NAME}.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong"})
+    write_urdf(place / f"{NAME}.urdf", NAME, turned(list(fetch_links()), root), root)
+    write_json(place / f"{NAME}.ao_config.json", {
+        "urdf_filepath": f"{NAME}.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong"})
 
 
 def _write_data_set(folder: Path) -> None:
@@ -99,20 +100,21 @@ def _write_data_set(folder: Path) -> None:
 
 
 def _write_navmeshes(folder: Path, homes: list[HomeFiles]) -> str:
-    """Habitat alone can compute them; in a process of its own, since a simulator that finds no display ends its process."""
+    """Habitat alone can compute them: in a process of its own, which it ends when it finds no device to draw on."""
     if find_spec("habitat_sim") is None:
-        return "no navmeshes: habitat_sim is not installed here; Habitat computes them when it loads a home (about 30 ms)"
+        return f"no navmeshes: habitat_sim is not installed here; {_LATER}"
     command = [sys.executable, "-m", "rearrange.to_habitat.navmeshes", str(folder), *(home.name for home in homes)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        return f"no navmeshes: habitat_sim could not compute them here ({last}); Habitat computes them when it loads a home"
+        return f"no navmeshes: habitat_sim could not compute them ({last}); {_LATER}"
     return f"navmeshes: {len(homes)}"
 
 
 def _about(config: dict[str, Any], homes: dict[str, HomeFiles], episodes: dict[str, int]) -> dict:
     return {
-        "made_by": f"rearrange {__version__}", "format": config["format"], "split": config["split"], "count": config["count"],
+        "made_by": f"rearrange {__version__}", "format": config["format"],
+        "split": config["split"], "count": config["count"],
         "units": "metres, radians, kilograms, seconds; y up", "episodes": episodes,
         "homes": {home.name: {"home": home.scene, "links": home.links} for home in homes.values()}}
 

@@ -1,8 +1,8 @@
 """One apartment as files of a Habitat scene data set: stage, articulated counter and fridge, scene instance.
 
 What stands still is the stage: one mesh that is seen, one that collides (rugs, windows and the ceiling do not). Drawers
-and the fridge door are links of `kitchen_counter` and `fridge`, HAB's names, whose empty root stands where the layout says
-the counter and the fridge stand. Frames of files are y up; metres.
+and the fridge door are links of `kitchen_counter` and `fridge`, HAB's names, whose empty root stands where the layout
+says the counter and the fridge stand. Frames of files are y up; metres.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from rearrange.containers import kind_of
-from rearrange.geometry import PlanePose, to_frame, wrap_angle
+from rearrange.geometry import PlanePose, quat_matrix, to_frame, yaw_quat
 from rearrange.home import compile_home, handle_part
 from rearrange.layout_parts import Receptacle
 from rearrange.layouts import Layout
@@ -29,7 +29,7 @@ MARGIN_M = 0.001  # Habitat's default of 0.04 lets things float four centimetres
 BODIES = {"drawer": "kitchen_counter", "fridge": "fridge"}
 """Kind of joint -> the articulated object that it belongs to."""
 _ROOT = "body"
-_RECEPTACLE_HALF_HEIGHT_M = 0.005
+_RECEPTACLE_HALF_M = 0.005  # half height of the box above a surface
 
 
 @dataclass(frozen=True)
@@ -86,21 +86,21 @@ def _receptacle(receptacle: Receptacle) -> dict:
     """As habitat-lab reads it: middle and half size of a thin box above the surface, and its turn (w, x, y, z)."""
     x, y, z = receptacle.center_m
     half_x, half_y = receptacle.half_extents_m
-    box = {"position": to_y_up((x, y, z + _RECEPTACLE_HALF_HEIGHT_M)), "scale": [half_x, _RECEPTACLE_HALF_HEIGHT_M, half_y],
+    box = {"position": to_y_up((x, y, z + _RECEPTACLE_HALF_M)), "scale": [half_x, _RECEPTACLE_HALF_M, half_y],
            "up": [0.0, 1.0, 0.0]}
-    turn = {"rotation": _yaw_quat(receptacle.yaw_rad)} if receptacle.parent is None else {}
+    turn = {"rotation": _up_quat(receptacle.yaw_rad)} if receptacle.parent is None else {}
     return {"name": f"receptacle_aabb_{receptacle.name}"} | plain(box | turn)
 
 
 def _links(layout: Layout, model: mujoco.MjModel, kind: str) -> list[Link]:
     """An empty root at the piece of furniture, and its drawers or its door."""
     root, links = root_pose(layout, kind), [Link(_ROOT, None, None)]
+    to_root = quat_matrix(yaw_quat(-root[2]))
     for body in layout.bodies:
         if kind_of(body.name) == kind:
-            link, yaw = link_of(model, body.name, _ROOT, body.name, body.name), wrap_angle(body.yaw_rad - root[2])
-            x, y = to_frame(body.position_m[0], body.position_m[1], root)
-            turn = np.array([(math.cos(yaw), -math.sin(yaw), 0.0), (math.sin(yaw), math.cos(yaw), 0.0), (0.0, 0.0, 1.0)])
-            links.append(replace(link, position_m=(x, y, body.position_m[2]), rotation=turn))
+            link = link_of(model, body.name, _ROOT, body.name, body.name)
+            x, y = to_frame(*link.position_m[:2], root)
+            links.append(replace(link, position_m=(x, y, link.position_m[2]), rotation=to_root @ link.rotation))
     return turned(links, {link.name for link in links})
 
 
@@ -122,7 +122,7 @@ def _write_instance(folder: Path, name: str, layout: Layout) -> None:
         articulated.append(plain({
             "template_name": f"articulated/{name}/{body}", "translation_origin": "COM", "fixed_base": True,
             "auto_clamp_joint_limits": True, "motion_type": "DYNAMIC", "translation": to_y_up((x, y, 0.0)),
-            "rotation": _yaw_quat(yaw)}))
+            "rotation": _up_quat(yaw)}))
     scenes = folder / "scenes"
     scenes.mkdir(parents=True, exist_ok=True)
     write_json(scenes / f"{name}.scene_instance.json", {
@@ -131,6 +131,6 @@ def _write_instance(folder: Path, name: str, layout: Layout) -> None:
         "user_defined": plain({"home": layout.name, "size_m": layout.size_m})})
 
 
-def _yaw_quat(yaw_rad: float) -> tuple[float, float, float, float]:
+def _up_quat(yaw_rad: float) -> tuple[float, float, float, float]:
     """(w, x, y, z) of a turn about up, which is y."""
     return math.cos(yaw_rad / 2), 0.0, math.sin(yaw_rad / 2), 0.0

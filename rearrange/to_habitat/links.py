@@ -26,7 +26,7 @@ class Shape:
 
     name: str
     kind: str  # of KINDS; the axis of cylinder and capsule is z of its own frame
-    half_size_m: tuple[float, ...]  # box: half x, y, z; sphere: radius; cylinder, capsule: radius, half length; plane: half x, y
+    half_size_m: tuple[float, ...]  # box: half x, y, z; plane: x, y; sphere: radius; others: radius, half length
     position_m: np.ndarray  # (3,)
     rotation: np.ndarray  # (3, 3), columns: its axes
     rgb: tuple[float, float, float]
@@ -48,7 +48,7 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A rigid part with its joint; position and rotation are those of its frame in its parent's, at joint position 0."""
+    """A rigid part with its joint; position and rotation: of its frame in its parent's, with the joint at 0."""
 
     name: str
     parent: str | None
@@ -108,8 +108,8 @@ def _joint(model: mujoco.MjModel, body: int, name: str, limited: bool) -> Joint:
 
 
 def tree_order(links: list[Link]) -> list[str]:
-    """Names of the links in Habitat's order: the root, whose number is -1, then 0, 1, 2 ... Habitat walks the tree depth
-    first, from each link to its children in the order of their joints' names.
+    """Names of the links in Habitat's order: the root, whose number is -1, then 0, 1, 2 ... Habitat walks the tree
+    depth first, from each link to its children in the order of their joints' names.
     """
     def walk(name: str) -> list[str]:
         children = sorted((link for link in links if link.parent == name), key=lambda link: link.joint.name)

@@ -1,14 +1,15 @@
 """Primitives as triangles in GLB files: what Habitat draws, and collides the building with.
 
 Round shapes have so many sides that their faces lie within 0.1 mm of the true surface, but at most 64. All shapes of a
-file are one mesh with colours at its vertices, which Habitat draws in one call, and without a material, so that it never
-prepares light maps (eight seconds on a CPU).
+file are one mesh with colours at its vertices, which Habitat draws in one call, and without a material, so that it
+never prepares light maps (eight seconds on a CPU).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,8 +52,9 @@ def triangles(shape: Shape) -> dict[str, np.ndarray]:
     creation = need_trimesh().creation
     if shape.kind == "plane":
         x, y = shape.half_size_m
-        made = {"points": np.array([(-x, -y, 0), (x, -y, 0), (x, y, 0), (-x, y, 0)]), "faces": np.array([(0, 1, 2), (0, 2, 3)]),
-                "normals": np.tile((0.0, 0.0, 1.0), (4, 1))}
+        corners = np.array([(-x, -y, 0), (x, -y, 0), (x, y, 0), (-x, y, 0)])
+        up = np.tile((0.0, 0.0, 1.0), (4, 1))
+        made = {"points": corners, "faces": np.array([(0, 1, 2), (0, 2, 3)]), "normals": up}
     elif shape.kind == "box":
         made = _faceted(creation.box(extents=[2 * half for half in shape.half_size_m]))
     elif shape.kind == "cylinder":
@@ -95,4 +97,4 @@ def solid(shape: Shape) -> Shape:
         return shape
     x, y = shape.half_size_m
     below = shape.position_m - shape.rotation[:, 2] * FLOOR_DEPTH_M / 2
-    return Shape(shape.name, "box", (x, y, FLOOR_DEPTH_M / 2), below, shape.rotation, shape.rgb, shape.seen, shape.solid)
+    return replace(shape, kind="box", half_size_m=(x, y, FLOOR_DEPTH_M / 2), position_m=below)

@@ -18,7 +18,7 @@ from rearrange.to_habitat.links import Joint, Link, Shape
 from rearrange.to_habitat.meshes import write_glb
 from rearrange.y_up import AXES
 
-# Habitat's collision groups, by number: what is "kinematic" meets robots and objects, but neither the building nor other
+# One of Habitat's collision groups: what is "kinematic" meets robots and objects, but neither the building nor other
 # kinematic things. Of ours: drawers and doors do not touch the furniture that they are in, the base not the floor.
 KINEMATIC_GROUP = 4
 FRICTION = 1.0  # Bullet multiplies the coefficients of the two that touch: an object's, 0.7, is to count, as in MuJoCo
@@ -32,7 +32,8 @@ def turned(links: list[Link], names: set[str]) -> list[Link]:
 
 
 def _turned(link: Link, own: np.ndarray, parents: np.ndarray) -> Link:
-    shapes = tuple(replace(shape, position_m=own @ shape.position_m, rotation=own @ shape.rotation) for shape in link.shapes)
+    shapes = tuple(replace(shape, position_m=own @ shape.position_m, rotation=own @ shape.rotation)
+                   for shape in link.shapes)
     return replace(
         link, shapes=shapes, joint=link.joint and replace(link.joint, axis=tuple((own @ link.joint.axis).tolist())),
         position_m=tuple((parents @ link.position_m).tolist()), rotation=parents @ link.rotation @ own.T,
@@ -40,8 +41,8 @@ def _turned(link: Link, own: np.ndarray, parents: np.ndarray) -> Link:
 
 
 def write_urdf(path: Path, name: str, links: list[Link], kinematic: set[str]) -> None:
-    """The URDF file `path`, and beside it <stem>_<link>.glb of every link that is seen. `kinematic`: names of the links in
-    that collision group.
+    """The URDF file `path`, and beside it <stem>_<link>.glb of every link that is seen. `kinematic`: names of the links
+    in that collision group.
     """
     lines = ['<?xml version="1.0"?>', "<!-- metres, radians, kilograms -->", f"<robot name={quoteattr(name)}>"]
     for link in links:
@@ -58,7 +59,8 @@ def write_urdf(path: Path, name: str, links: list[Link], kinematic: set[str]) ->
 
 
 def _link(link: Link, mesh: str | None, group: str) -> list[str]:
-    inertia = {f"i{a}{b}": link.inertia_kg_m2["xyz".index(a), "xyz".index(b)] for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")}
+    inertia = {f"i{a}{b}": link.inertia_kg_m2["xyz".index(a), "xyz".index(b)]
+               for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")}
     lines = [
         f'  <link name="{link.name}">',
         f'    <contact><lateral_friction value="{_text([FRICTION])}"/></contact>',

@@ -1,0 +1,155 @@
+"""`rearrange doctor`: answers whatever is missing or broken, and says what mends it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rearrange import doctor, requirements
+from rearrange.cli import main
+from rearrange.requirements import Requirement
+
+HOME = Path(__file__).resolve().parents[2]
+
+
+def answered(monkeypatch, broken: dict[str, doctor.Answer]):
+    """Instead of processes: every probe answers well, but for those in `broken`."""
+    good = {"egl": "1", "cuda": "None", "habitat_sim": "0.3.3 with Bullet", "habitat": "0.3.3", "ffmpeg": "7.0"}
+    monkeypatch.setattr(doctor, "probe", lambda code: {
+        name: broken.get(name, doctor.Answer(True, good.get(name, ""))) for name in code})
+
+
+def lines(out: str) -> dict[str, str]:
+    return {line.split()[1]: line for line in out.splitlines() if line.startswith("  ")}
+
+
+def test_here_the_default_simulator_has_all_it_needs(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    answered(monkeypatch, {})
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "sim=mujoco has all that it needs." in out and "WRONG" not in out
+    assert {need.package for need in requirements.own()} <= set(lines(out))
+    assert "rearrange_task_assets" in lines(out)["ReplicaCAD"] and not list(tmp_path.iterdir())
+
+
+def test_a_package_that_does_not_import_is_wrong(monkeypatch, capsys):
+    answered(monkeypatch, {"numba": doctor.Answer(False, "ImportError: Numba needs NumPy 2.3 or less")})
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "WRONG" in lines(out)["numba"] and "Numba needs NumPy" in out and "pip install 'numba" in out
+    assert out.strip().endswith("sim=mujoco cannot run: numba.")
+
+
+def test_what_habitat_lacks_is_not_wrong_for_the_default_simulator(monkeypatch, capsys):
+    answered(monkeypatch, {"egl": doctor.Answer(False, "OSError: libEGL.so.1")})
+    there, without = doctor._is_there, ("habitat_sim", "habitat")
+    monkeypatch.setattr(doctor, "_is_there", lambda module: there(module) and module not in without)
+    version = Requirement.installed
+    monkeypatch.setattr(Requirement, "installed", lambda need: None if need.package == "trimesh" else version(need))
+    assert main(["doctor"]) == 0
+    found = lines(capsys.readouterr().out)
+    mends = {"EGL": "apt install", "habitat-sim": "conda install", "habitat-lab": "pip install", "trimesh": "pip"}
+    for name, mend in mends.items():
+        assert found[name].strip().startswith("-") and mend in found[name]
+
+
+def test_a_habitat_that_is_there_is_judged(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "_is_there", lambda module: True)
+    answered(monkeypatch, {})
+    assert main(["doctor"]) == 0
+    found = lines(capsys.readouterr().out)
+    assert found["habitat-sim"].split()[0] == found["habitat-lab"].split()[0] == "ok"
+    answered(monkeypatch, {"habitat_sim": doctor.Answer(True, "0.3.3 WITHOUT Bullet"),
+                           "habitat": doctor.Answer(True, "0.2.5")})
+    assert main(["doctor"]) == 0
+    found = lines(capsys.readouterr().out)
+    assert "withbullet" in found["habitat-sim"] and "0.3.3 is what was tested" in found["habitat-lab"]
+
+
+def test_clashes_are_said(monkeypatch):
+    asked = {"habitat-lab": [Requirement("numpy", "==1.26.4"), Requirement("pytest", ">=1")]}
+    monkeypatch.setattr(requirements, "of", lambda package: asked.get(package, []))
+    monkeypatch.setattr(Requirement, "installed", lambda self: "2.4.6")
+    (clash,) = doctor._clashes()
+    assert clash.name == "numpy" and "habitat-lab asks for ==1.26.4" in clash.text
+    assert clash.mend == "pip install 'numpy==1.26.4'"
+
+
+def test_data_are_looked_for_where_it_is_told(monkeypatch, capsys, tmp_path):
+    answered(monkeypatch, {})
+    (tmp_path / "replica_cad").mkdir()
+    assert main(["doctor", f"data={tmp_path}"]) == 0
+    found = lines(capsys.readouterr().out)
+    assert found["ReplicaCAD"].split()[0] == "ok" and found["YCB"].split()[0] == "-"
+
+
+def test_probes_survive_what_they_import():
+    answers = doctor.probe({
+        "good": "print('noise'); print('1.2')", "raises": "raise ImportError('no libGL')",
+        "crashes": "import os; os.abort()", "silent": "pass"})
+    assert answers["good"] == doctor.Answer(True, "1.2") and answers["silent"] == doctor.Answer(True, "")
+    assert answers["raises"] == doctor.Answer(False, "ImportError: no libGL")
+    assert not answers["crashes"].good and "signal 6" in answers["crashes"].text
+
+
+def run_bare(tmp_path, *words, path=()):
+    """In an interpreter without any package."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([*map(str, path), str(HOME)])}
+    command = [sys._base_executable, "-S", "-m", "rearrange", "doctor", *words]
+    return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_with_nothing_installed_it_answers(tmp_path):
+    done = run_bare(tmp_path)
+    found = lines(done.stdout)
+    assert done.returncode == 1 and not done.stderr
+    assert "pip install 'torch>=" in found["torch"] and "WRONG" in found["hydra-core"]
+    assert found["python"].split()[0] == "ok"
+    assert run_bare(tmp_path, "--help").returncode == 0
+
+
+def test_with_a_broken_torch_it_answers(tmp_path):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "torch.py").write_text("raise OSError('libtorch_cpu.so: undefined symbol')")
+    done = run_bare(tmp_path, path=[tmp_path / "broken"])
+    assert done.returncode == 1 and not done.stderr
+    assert "does not import: OSError: libtorch_cpu.so: undefined symbol" in lines(done.stdout)["torch"]
+
+
+def test_an_old_python_is_the_only_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "version_info", (3, 9, 1))
+    assert doctor.main([]) == 1
+    assert "install Python 3.11 or newer" in capsys.readouterr().out
+
+
+def test_a_mistyped_setting_is_one_sentence(capsys):
+    assert main(["doctor", "dta=x"]) == 2
+    assert "data=" in capsys.readouterr().err
+    assert main(["doctor", "--cfg", "job"]) == 0 and capsys.readouterr().out == "data: data\n"
+
+
+@pytest.mark.parametrize("versions, version, met", [
+    (">=2.8,<2.14", "2.13.0+cpu", True), (">=2.8,<2.14", "2.14.0", False), (">=2.8,<2.14", "2.8", True),
+    ("==0.3.3", "0.3.3", True), ("==0.3.3", "0.4.5", False), (">=3.17,!=4.0.0,<5", "4.0.0", False),
+    (">=3.17,!=4.0.0,<5", "4.0.1", True), ("", "1", True), ("==4.9.*", "4.9.3", True), ("==4.9.*", "4.13.2", False),
+    ("~=1.4.2", "1.4.9", True), ("~=1.4.2", "1.5", False), (">=1.0", "1.0rc1", True)])
+def test_versions(versions, version, met):
+    assert Requirement("package", versions).is_met_by(version) is met
+
+
+def test_requirements_are_read_from_what_pip_writes():
+    lines = ["torch (>=2.8)", "numpy>=1.26", "a[x]==1 ; extra == 'test'", "gym<0.23.1,>=0.22.0"]
+    assert requirements._parsed(lines) == [
+        Requirement("torch", ">=2.8"), Requirement("numpy", ">=1.26"), Requirement("gym", "<0.23.1,>=0.22.0")]
+
+
+def test_looking_for_gymnasium_does_not_lose_our_environments():
+    code = ("import rearrange; from rearrange import doctor; assert doctor._is_there('gymnasium'); import gymnasium; "
+            "assert 'rearrange/Pick-v0' in gymnasium.registry")
+    environment = os.environ | {"PYTHONPATH": str(HOME)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
