@@ -66,16 +66,16 @@ class HabitatSimulator(RobotInHome):
             raise UserError(f"the data set has no scene {scene}: export it with rearrange scenes export, or ask for fewer homes "
                             "with sim.num_layouts.")
         if world.load(scene):
-            self._robot = Fetch(world.habitat, world.robot)
-            self._hold = Hold(world.habitat, world.simulator, self._robot)
-            self._joints = Joints(world, self.home.handles)
+            self.robot = Fetch(world.habitat, world.robot)
+            self._hold = Hold(world.habitat, world.simulator, self.robot)
+            self.joints = Joints(world, self.home.handles)
         self._hold.release()
         self.episode = self._loaded = episode
         self.held = None
-        self._robot.place(-50.0, -50.0, 0.0, ARM_START_RAD)
+        self.robot.place(-50.0, -50.0, 0.0, ARM_START_RAD)
         self._objects = world.take_objects(episode.objects)
         self._index_of = {thing.object_id: i for i, thing in enumerate(self._objects)}
-        self._joints.set({name: episode.articulated.get(name, 0.0) for name in self.home.handles})
+        self.joints.set({name: episode.articulated.get(name, 0.0) for name in self.home.handles})
         for i, pose in enumerate(episode.start_poses):
             self._set_object(i, pose)
         self._settle()
@@ -100,7 +100,7 @@ class HabitatSimulator(RobotInHome):
         """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
         here.
         """
-        self._robot.place(x, y, yaw, arm_rad)
+        self.robot.place(x, y, yaw, arm_rad)
         self._target_rad[:] = arm_rad
         self._read_pose()
         self.start_base_pose = (x, y, yaw)
@@ -110,7 +110,7 @@ class HabitatSimulator(RobotInHome):
         """True when any part of the robot, or what it holds, is in contact with something else."""
         simulator = self.world.simulator
         simulator.perform_discrete_collision_detection()
-        return collides(simulator.get_physics_contact_points(), self._robot.id, self._held_id, _TOUCH_TOLERANCE_M)
+        return collides(simulator.get_physics_contact_points(), self.robot.id, self._held_id, _TOUCH_TOLERANCE_M)
 
     def blocked(self, start: Point, end: Point) -> bool:
         """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
@@ -118,7 +118,7 @@ class HabitatSimulator(RobotInHome):
         way = np.subtract(to_y_up(end), to_y_up(start))
         ray = self.world.habitat.geo.Ray(vector(*to_y_up(start)), vector(*way))
         hits = self.world.simulator.cast_ray(ray, 1.0).hits
-        own = {self._robot.id, *self._robot.body.link_object_ids}
+        own = {self.robot.id, *self.robot.body.link_object_ids}
         return any(hit.object_id not in self._index_of and hit.object_id not in own for hit in hits)
 
     # ------------------------------------------------------------------ one step
@@ -133,18 +133,18 @@ class HabitatSimulator(RobotInHome):
                          config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._ctrl)
         forward, turn = (0.0, 0.0) if base is None else base
         speed = config.base_speed_m_s * forward
-        self._robot.aim(self._target_rad, (speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
+        self.robot.aim(self._target_rad, (speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
         self.world.advance()
         points = self.world.simulator.get_physics_contact_points()
-        arm_n, base_n, self._touches = forces(points, self._robot.parts, self._held_id)
+        arm_n, base_n, self._touches = forces(points, self.robot.parts, self._held_id)
         self._take_forces(arm_n, base_n)
         self._read_pose()
-        self.unstable = not all(-_MAX_SPEED < speed < _MAX_SPEED for speed in self._robot.speeds())
+        self.unstable = not all(-_MAX_SPEED < speed < _MAX_SPEED for speed in self.robot.speeds())
         self._hold_or_release(grip)
 
     def _read_pose(self) -> None:
-        base_pose, self._arm_rad = self._robot.read()
-        self._cup, position, matrix = self._robot.hand()
+        base_pose, self._arm_rad = self.robot.read()
+        self._cup, position, matrix = self.robot.hand()
         self._take_pose(base_pose, position, matrix)
         self._twin_is_current = False
 
@@ -173,7 +173,7 @@ class HabitatSimulator(RobotInHome):
             if not within_angle(touch, axis, self._least_cosine):
                 continue
             index = self._index_of.get(touch.object_id)
-            handle = self._joints.name_of(touch.object_id, touch.link_id) if index is None else None
+            handle = self.joints.name_of(touch.object_id, touch.link_id) if index is None else None
             if index is not None:
                 found.append((index, None))
             elif handle is not None and self._is_handle(handle, to_z_up(*touch.position)):
@@ -195,7 +195,7 @@ class HabitatSimulator(RobotInHome):
         self.held = i
 
     def _hold_handle(self, name: str) -> None:
-        body, link = self._joints.where[name]
+        body, link = self.joints.where[name]
         self._hold.link(body, link, self.world.vector(*to_y_up(self.ee_position)))
         self.held_handle = name
 
@@ -207,7 +207,7 @@ class HabitatSimulator(RobotInHome):
 
     def arm_velocities(self) -> np.ndarray:
         """Speeds of the seven arm joints (rad/s)."""
-        return self._robot.arm_speeds()
+        return self.robot.arm_speeds()
 
     def arm_targets(self) -> np.ndarray:
         """Where the motors of the seven arm joints are sent (rad); a view."""
@@ -244,15 +244,15 @@ class HabitatSimulator(RobotInHome):
 
     def joint_position(self, name: str) -> float:
         """Opening of a drawer (m) or door (rad)."""
-        return self._joints.position(name)
+        return self.joints.position(name)
 
     def joint_velocity(self, name: str) -> float:
         """Opening speed of a drawer (m/s) or door (rad/s)."""
-        return self._joints.velocity(name)
+        return self.joints.velocity(name)
 
     def set_joint(self, name: str, value: float) -> None:
         """Open a drawer (m) or door (rad), before the robot is placed."""
-        self._joints.set({name: value})
+        self.joints.set({name: value})
 
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top, as if it had been picked from above."""
