@@ -16,6 +16,8 @@ import numpy as np
 
 from eval.bench_sim import NOISE_MEMORY, NOISE_STD
 from rearrange.errors import UserError
+from rearrange.habitat.data import HabitatData
+from rearrange.habitat.need import need_habitat
 from rearrange.tasks import sim_settings
 from skills import make_env
 
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
     from rearrange.run_directory import Run
 
 STEPS = 90  # of an episode
+
+
+def check(settings: dict[str, Any]) -> None:
+    """Refuses, before anything is run, what cannot be compared."""
+    sim = settings["sim"]
+    if sim["name"] != "habitat":
+        raise UserError(f"bench {settings['what']} compares both simulators: write sim=habitat sim.scene_dataset=...")
+    need_habitat()
+    HabitatData(sim["scene_dataset"], sim["robot"], sim["gpu_device"]).check()
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
@@ -39,8 +50,6 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
 def bench_habitat(settings: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Simulator -> steps/s, and milliseconds of CPU per step by part."""
     sim = sim_settings(settings["sim"])
-    if sim["sim"] != "habitat":
-        raise UserError("bench habitat compares both simulators: write sim=habitat sim.scene_dataset=...")
     of_home = {"num_layouts": sim["num_layouts"], "split": settings["split"], "depth_size": settings["depth_size"]}
     envs = {"habitat": make_env(settings["skill"], **(sim | of_home)), "mujoco": make_env(settings["skill"], **of_home)}
     clocks = {name: _watch(name, env.sim) for name, env in envs.items()}
@@ -92,7 +101,7 @@ def _watch(name: str, sim: Any) -> _Clock:
     clock.wrap(sim, "depth_image", "image")
     if name == "habitat":
         clock.wrap(sim.world, "advance", "physics")
-        clock.wrap(sim.world, "draw", "render")
+        clock.wrap(sim.world.camera, "draw", "render")
     else:
         clock.wrap(sim, "_advance", "physics")
     return clock

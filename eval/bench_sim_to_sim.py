@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eval import evaluate as evaluation
+from eval.bench_habitat import check as check_habitat
 from eval.intervals import wilson
 from rearrange.errors import UserError
 from rearrange.tasks import sim_settings
@@ -27,11 +28,10 @@ AGENTS = {"pretrained": "policy", "expert": "expert", "random": "random"}
 
 def check(settings: dict[str, Any]) -> None:
     """Refuses, before anything is run, what cannot be compared."""
-    if settings["sim"]["name"] != "habitat":
-        raise UserError("bench sim_to_sim compares both simulators: write sim=habitat sim.scene_dataset=...")
     for skill in settings["skills"]:
         if skill not in SKILLS:
             raise UserError(f"skills={skill} is not one of {', '.join(SKILLS)}.")
+    check_habitat(settings)
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:

@@ -19,13 +19,14 @@ from rearrange.errors import UserError
 from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.geometry import matrix_quat
 from rearrange.habitat.contacts import Touch, collides, forces, within_angle
+from rearrange.habitat.camera import matrix4
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.frames import pose_of_object
 from rearrange.habitat.hold import Hold
 from rearrange.habitat.joints import Joints
 from rearrange.habitat.robot import Fetch
 from rearrange.habitat.twin import show
-from rearrange.habitat.world import FAR_M, World
+from rearrange.habitat.world import World
 from rearrange.home import handle_part
 from rearrange.motors import move_targets
 from rearrange.robot_in_home import Point, RobotInHome, SimulatorConfig
@@ -84,7 +85,7 @@ class HabitatSimulator(RobotInHome):
 
     def _set_object(self, i: int, pose: Pose) -> None:
         thing, still = self._objects[i], self.world.vector(0.0, 0.0, 0.0)
-        thing.transformation = self.world.transform(pose_to_matrix(pose))
+        thing.transformation = matrix4(pose_to_matrix(pose))
         thing.linear_velocity = thing.angular_velocity = still
 
     def _settle(self) -> None:
@@ -269,8 +270,7 @@ class HabitatSimulator(RobotInHome):
 
     def depth_image(self, size: int) -> np.ndarray:
         """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
-        depth = self.world.depth_m(self.base_pose, size)
-        return np.where(depth > 0.0, np.minimum(depth * (1.0 / FAR_M), 1.0), 1.0).astype(np.float32)[:, :, None]
+        return self.world.camera.depth(self.base_pose, size)
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Drawn from the state by

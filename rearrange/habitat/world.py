@@ -7,22 +7,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rearrange.errors import UserError
-from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.habitat.camera import HeadCamera
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import with_driving_base
-from rearrange.habitat.frames import base_matrix, camera_in_base
 from rearrange.habitat.need import device, need_habitat
 from rearrange.home import TIMESTEP_S
 
-FAR_M = 10.0  # range of the depth camera
 SUBSTEPS = 4  # of physics in 1/30 s
 
 _PARKING_M = (-20.0, 1.0, 20.0)  # y up; object i waits 0.5 m * i further
 _APART_SUBSTEPS = 60  # until Bullet forgets that everything was made at the same place
-_ROBOT_AWAY_M = (-50.0, -50.0)
 _PHYSICS = {
     "physics_simulator": "bullet", "timestep": TIMESTEP_S, "gravity": [0.0, -9.81, 0.0], "friction_coefficient": 0.7,
     "restitution_coefficient": 0.0}
@@ -37,18 +32,13 @@ class World:
         self._robot_file, self._data = data.robot_file(), data
         self._files = tempfile.TemporaryDirectory(prefix="rearrange-habitat-")
         folder = Path(self._files.name)
-        (folder / "physics_config.json").write_text(json.dumps(_PHYSICS), encoding="utf-8")
+        self._physics = folder / "physics_config.json"
+        self._physics.write_text(json.dumps(_PHYSICS), encoding="utf-8")
         text = self._robot_file.read_text(encoding="utf-8")
         self._urdf = folder / "fetch.urdf"
         self._urdf.write_text(with_driving_base(text, self._robot_file.parent.resolve()), encoding="utf-8")
-        backend = self.habitat.SimulatorConfiguration()
-        backend.scene_dataset_config_file = str(Path(data.scene_dataset).resolve())
-        backend.physics_config_file = str(folder / "physics_config.json")
-        backend.enable_physics, backend.requires_textures = True, True
-        backend.gpu_device_id = device(data.gpu_device, nvidia)
-        self._backend, self._agent = backend, self.habitat.agent.AgentConfiguration()
-        self._agent.sensor_specifications = []
-        self._sizes: list[int] = []
+        self._device = device(data.gpu_device, nvidia)
+        self.camera = HeadCamera(self.habitat)
         self.simulator: Any = None
         self.scene: str | None = None
 
@@ -58,16 +48,15 @@ class World:
         """Load a scene, unless it is loaded; True when it was not. `scene`: name of an instance in the data set."""
         if scene == self.scene:
             return False
-        self._backend.scene_id = scene
-        configuration = self.habitat.Configuration(self._backend, [self._agent])
+        backend = self._backend()  # a new one: Habitat does nothing when it gets the one it has
+        backend.scene_id = scene
+        configuration = self.habitat.Configuration(backend, [self.camera.agent()])
         if self.simulator is None:
-            known = self.habitat.metadata.MetadataMediator(self._backend).get_scene_handles()
-            if not known:
-                raise UserError(f"sim.scene_dataset={self._data.scene_dataset} has no scenes.")
             self.simulator = self.habitat.Simulator(configuration)
         else:
             self.simulator.reconfigure(configuration)
         self.scene = scene
+        self.camera.loaded(self.simulator)
         self._pool: dict[str, list[Any]] = {}
         self._places: dict[int, int] = {}  # of an object: the number of its parking place
         articulated = self.simulator.get_articulated_object_manager()
@@ -76,12 +65,19 @@ class World:
             str(self._urdf), fixed_base=True, intertia_from_urdf=True, force_reload=False)
         return True
 
+    def _backend(self) -> Any:
+        backend = self.habitat.SimulatorConfiguration()
+        backend.scene_dataset_config_file = str(Path(self._data.scene_dataset).resolve())
+        backend.physics_config_file, backend.gpu_device_id = str(self._physics), self._device
+        backend.enable_physics = True
+        return backend
+
     def knows(self, scene: str) -> bool:
         """Whether the data set has such a scene."""
         if self.simulator is not None:
             handles = self.simulator.metadata_mediator.get_scene_handles()
         else:
-            handles = self.habitat.metadata.MetadataMediator(self._backend).get_scene_handles()
+            handles = self.habitat.metadata.MetadataMediator(self._backend()).get_scene_handles()
         return any(Path(handle).name.removesuffix(".scene_instance.json") == scene for handle in handles)
 
     def link_of(self, joint: str) -> tuple[Any, int]:
@@ -143,41 +139,9 @@ class World:
 
     def vector(self, x: float, y: float, z: float) -> Any:
         """A vector of Magnum."""
-        return self._magnum.Vector3(x, y, z)
-
-    @property
-    def _magnum(self) -> Any:
         import magnum
 
-        return magnum
-
-    def transform(self, rows: Any) -> Any:
-        """A matrix of Magnum from rows (4, 4)."""
-        magnum = self._magnum
-        return magnum.Matrix4(*(magnum.Vector4(*(float(row[k]) for row in rows)) for k in range(4)))
-
-    # ------------------------------------------------------------------ camera
-
-    def depth_m(self, base_pose: tuple[float, float, float], size: int) -> np.ndarray:
-        """What the head camera of a robot at a base pose sees: (size, size), metres along its axis, 0 where nothing is."""
-        if size not in self._sizes:
-            self._add_camera(size)
-        place = base_matrix(*base_pose) @ _CAMERA
-        self.simulator.get_agent(0).scene_node.transformation = self.transform(place)
-        return self.draw()[f"depth_{size}"]
-
-    def draw(self) -> dict[str, np.ndarray]:
-        """What all cameras see."""
-        return self.simulator.get_sensor_observations()
-
-    def _add_camera(self, size: int) -> None:
-        camera = self.habitat.CameraSensorSpec()
-        camera.uuid, camera.sensor_type = f"depth_{size}", self.habitat.SensorType.DEPTH
-        camera.resolution, camera.hfov = [size, size], HEAD_CAMERA_FOV_DEG
-        camera.position = camera.orientation = self.vector(0.0, 0.0, 0.0)
-        self._sizes.append(size)
-        self._agent.sensor_specifications = [*self._agent.sensor_specifications, camera]
-        self.simulator.add_sensor(camera)
+        return magnum.Vector3(x, y, z)
 
     def close(self) -> None:
         """Free what Habitat holds."""
@@ -185,5 +149,3 @@ class World:
             self.simulator.close()
             self.simulator = self.scene = None
 
-
-_CAMERA = camera_in_base(HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M)

@@ -28,7 +28,7 @@ def test_episodes_are_compared_one_by_one():
 
 
 def test_it_wants_habitat_and_known_skills():
-    settings = {"sim": {"name": "mujoco"}, "skills": []}
+    settings = {"sim": {"name": "mujoco"}, "skills": [], "what": "sim_to_sim"}
     with pytest.raises(UserError, match="sim=habitat"):
         bench.check(settings)
     with pytest.raises(UserError, match="skills=fly"):
