@@ -25,7 +25,7 @@ CUP_LINK = 23
 TORSO_LINK, HEAD_LINKS = 6, (8, 9)
 HEAD_RAD = (0.0, math.pi / 2)
 EE_OFFSET_M = 0.08  # of the cup's face from the frame of its link, along x
-_GAIN = 0.3  # of position and of velocity
+_GAIN, _TORSO_GAIN = 0.3, 1.0  # of position and of velocity; with the arm's, its weight would lower the torso by 2 mm
 _FIRST_ARM_LINK = 15  # everything before belongs to the base and the torso
 
 _BASE_FORCE = (400.0, 400.0, 120.0)  # N, N, N m
@@ -58,6 +58,7 @@ class Fetch:
         fixed = {TORSO_LINK: fetch.TORSO_START_M, HEAD_LINKS[0]: HEAD_RAD[0], HEAD_LINKS[1]: HEAD_RAD[1]}
         for link, value in fixed.items():
             self._rest[body.get_link_joint_pos_offset(link + SHIFT)] = value
+        self._torso_at = body.get_link_joint_pos_offset(TORSO_LINK + SHIFT)
         self._make_motors(habitat.physics.JointMotorSettings)
         self._targets = list(self._rest)
         self._speeds = [0.0] * len(body.joint_velocities)
@@ -77,7 +78,8 @@ class Fetch:
                 motor = settings(0.0, 0.0, 0.0, 1.0, base[link] * TIMESTEP_S)
             else:
                 impulse = strength[link] * TIMESTEP_S if link in strength else _HOLDING_IMPULSE
-                motor = settings(self._rest[body.get_link_joint_pos_offset(link)], _GAIN, 0.0, _GAIN, impulse)
+                gain = _TORSO_GAIN if link == TORSO_LINK + SHIFT else _GAIN
+                motor = settings(self._rest[body.get_link_joint_pos_offset(link)], gain, 0.0, gain, impulse)
             body.create_joint_motor(link, motor)
 
     # ------------------------------------------------------------------ commands
@@ -105,6 +107,9 @@ class Fetch:
     def read(self) -> tuple[list[float], np.ndarray]:
         """Base pose (x, y, yaw) and arm angles (7,)."""
         positions = self.body.joint_positions
+        # Bullet ends a substep with the links where they were before it; setting the joints to where they are moves them.
+        self.body.joint_positions = positions
+        self.torso_m = positions[self._torso_at]
         return [positions[at] for at in self._base_at], np.array(positions[self._arm_at], float)
 
     def speeds(self) -> list[float]:

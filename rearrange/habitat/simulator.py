@@ -136,8 +136,7 @@ class HabitatSimulator(RobotInHome):
         speed = config.base_speed_m_s * forward
         self.robot.aim(self._target_rad, (speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
         self.world.advance()
-        points = self.world.simulator.get_physics_contact_points()
-        arm_n, base_n, self._touches = forces(points, self.robot.parts, self._held_id)
+        arm_n, base_n, self._touches = forces(self.world.contacts(), self.robot.parts, self._held_id)
         self._take_forces(arm_n, base_n)
         self._read_pose()
         self.unstable = not all(-_MAX_SPEED < speed < _MAX_SPEED for speed in self.robot.speeds())
@@ -292,7 +291,7 @@ class HabitatSimulator(RobotInHome):
         if not self._twin_is_current:
             poses = [self.object_pose(i) for i in range(len(self._objects))]
             openings = {name: self.joint_position(name) for name in self.home.handles}
-            show(self._twin, self.base_pose, self._arm_rad, poses, openings)
+            show(self._twin, self.base_pose, self.robot.torso_m, self._arm_rad, poses, openings)
             self._twin_is_current = True
         return self._twin
 

@@ -137,6 +137,10 @@ class World:
         for _ in range(substeps):
             self.simulator.step_physics(-1)  # -1: exactly one of the fixed substeps
 
+    def contacts(self) -> list[Any]:
+        """Contact points of the last substep; none when all that touches sleeps."""
+        return self.simulator.get_physics_contact_points() if self.simulator.get_physics_num_active_contact_points() else []
+
     def vector(self, x: float, y: float, z: float) -> Any:
         """A vector of Magnum."""
         import magnum
