@@ -22,6 +22,10 @@ _PHYSICS = {
     "physics_simulator": "bullet", "timestep": TIMESTEP_S, "gravity": [0.0, -9.81, 0.0], "friction_coefficient": 0.7,
     "restitution_coefficient": 0.0}
 
+# With Habitat's default shader, of which a file alone can say that it is not wanted, light maps are computed first: ten
+# seconds on a CPU.
+_ROBOT = {"urdf_filepath": "fetch.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong"}
+
 
 class World:
     """Habitat-Sim, of which everything is asked in its own frame, y up."""
@@ -35,8 +39,9 @@ class World:
         self._physics = folder / "physics_config.json"
         self._physics.write_text(json.dumps(_PHYSICS), encoding="utf-8")
         text = self._robot_file.read_text(encoding="utf-8")
-        self._urdf = folder / "fetch.urdf"
-        self._urdf.write_text(with_driving_base(text, self._robot_file.parent.resolve()), encoding="utf-8")
+        (folder / "fetch.urdf").write_text(with_driving_base(text, self._robot_file.parent.resolve()), encoding="utf-8")
+        self._robot = folder / "driving_fetch.ao_config.json"
+        self._robot.write_text(json.dumps(_ROBOT), encoding="utf-8")
         self._device = device(data.gpu_device, nvidia)
         self.camera = HeadCamera(self.habitat)
         self.simulator: Any = None
@@ -61,8 +66,8 @@ class World:
         self._places: dict[int, int] = {}  # of an object: the number of its parking place
         articulated = self.simulator.get_articulated_object_manager()
         self.bodies = {handle: articulated.get_object_by_handle(handle) for handle in articulated.get_object_handles()}
-        self.robot = articulated.add_articulated_object_from_urdf(
-            str(self._urdf), fixed_base=True, intertia_from_urdf=True, force_reload=False)
+        self.simulator.metadata_mediator.ao_template_manager.load_configs(str(self._robot))
+        self.robot = articulated.add_articulated_object_by_template_handle(str(self._robot))
         return True
 
     def _backend(self) -> Any:
