@@ -22,6 +22,8 @@ PROBE_S = 120.0  # a first import on a cold disk takes its time
 MODULES = {"hydra-core": "hydra", "pillow": "PIL", "imageio-ffmpeg": "imageio_ffmpeg"}  # not called like their package
 ANTLR = Requirement("antlr4-python3-runtime", "==4.9.*")  # hydra's; pddlpy after 0.3.3 replaces it
 HABITAT = "0.3.3"  # of habitat-sim and habitat-lab
+# habitat-lab pins 1.26.4, habitat-sim wants 2.0 at least: pip cannot satisfy both, but both run with all of these.
+HABITAT_NUMPY = Requirement("numpy", ">=1.26.4,<2.4")
 GET_HABITAT_SIM = "conda install habitat-sim=0.3.3 withbullet headless -c conda-forge -c aihabitat"
 GET_HABITAT_LAB = "pip install 'habitat-lab>=0.3.3,<0.4'"
 GET_DATA = "python -m habitat_sim.utils.datasets_download --uids rearrange_task_assets --data-path"
@@ -230,11 +232,13 @@ def _is_habitat(version: str) -> bool:
 
 def _clashes() -> list[Finding]:
     """What habitat-sim and habitat-lab ask for, and other versions of it are installed."""
-    found = []
+    found, seen = [], set()
     for package in ("habitat-sim", "habitat-lab"):
         for need in requirements.of(package):
+            need = HABITAT_NUMPY if need.package == "numpy" else need
             version = need.installed()
-            if version is not None and not need.is_met_by(version):
+            if version is not None and not need.is_met_by(version) and need not in seen:
+                seen.add(need)
                 said = f"{version}, but {package} asks for {need.versions}"
                 found.append(Finding(False, need.package, said, f"pip install '{need.words}'"))
     return found

@@ -16,7 +16,7 @@ from rearrange.errors import UserError
 from rearrange.home import TIMESTEP_S
 from rearrange.to_habitat.episode_files import episodes_of, kinds, write_habitat_episodes
 from rearrange.to_habitat.fetch_links import NAME, ROOT, fetch_links
-from rearrange.to_habitat.home_files import HomeFiles, write_home
+from rearrange.to_habitat.home_files import LIGHTING, HomeFiles, write_home
 from rearrange.to_habitat.json_files import plain, write_json
 from rearrange.to_habitat.meshes import need_trimesh
 from rearrange.to_habitat.object_files import write_objects
@@ -24,27 +24,29 @@ from rearrange.to_habitat.urdf import turned, write_urdf
 
 DATA_SET = "rearrange.scene_dataset_config.json"
 PHYSICS = "rearrange.physics_config.json"
+# Direction in which light goes, y up, and how bright; from four sides, so that no two faces of a box look alike.
+_LIGHTS = (([-0.3, -1, -0.5], 0.8), ([1, -0.4, 0.3], 0.7), ([-0.8, -0.3, 0.9], 0.6), ([0.2, -0.2, -1], 0.5))
 _LATER = "Habitat computes them when it loads a home, in about 30 ms"
 
 
 def export(config: dict[str, Any]) -> None:
     """The command. The folder is complete or absent."""
     out = check(config)
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    place = out.resolve()
+    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    print(f"writing {config['count']} homes of split={config['split']} and their episodes ...", flush=True)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
         written = write(partial, out, config)
-        if out.is_dir():
-            out.rmdir()  # it is empty
-        partial.rename(out)
+        partial.rename(place)  # also over an empty folder
     except OSError as error:
         raise UserError(f"out={config['out']}: cannot write there: {error.strerror or error}.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     for line in written:
         print(line)
-    print(f"{out}   {size_mb(out):.1f} MB   {config['count']} homes of split={config['split']}")
+    print(f"{out / DATA_SET}   {size_mb(place):.1f} MB")
 
 
 def check(config: dict[str, Any]) -> Path:
@@ -54,6 +56,8 @@ def check(config: dict[str, Any]) -> Path:
     out = Path(config["out"])
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"out={config['out']} exists and is not an empty folder: choose another, or remove it first.")
+    if out.resolve() == Path.cwd():
+        raise UserError(f"out={config['out']} is the folder you are in: name one in it, as out=homes.")
     for kind in config["episodes_of"]:
         if kind not in kinds():
             raise UserError(f"episodes_of={kind} is not allowed: there are episodes of {', '.join(kinds())}.")
@@ -92,8 +96,12 @@ def _write_data_set(folder: Path) -> None:
     write_json(folder / DATA_SET, {
         "stages": {"paths": {".json": ["stages"]}}, "objects": {"paths": {".json": ["objects"]}},
         "articulated_objects": {"paths": {".json": ["articulated/*", "robots"]}},
-        "scene_instances": {"paths": {".json": ["scenes"]}},
+        "scene_instances": {"paths": {".json": ["scenes"]}}, "light_setups": {"paths": {".json": ["lighting"]}},
         "navmesh_instances": {}})
+    (folder / "lighting").mkdir()
+    write_json(folder / "lighting" / f"{LIGHTING}.lighting_config.json", {"lights": {
+        str(i): {"type": "directional", "position_model": "global", "direction": direction, "color": [1, 1, 1],
+                 "intensity": intensity} for i, (direction, intensity) in enumerate(_LIGHTS)}})
     write_json(folder / PHYSICS, plain({
         "physics_simulator": "bullet", "timestep": TIMESTEP_S, "gravity": [0, -9.81, 0], "friction_coefficient": 0.7,
         "restitution_coefficient": 0.0}))

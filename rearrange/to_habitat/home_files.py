@@ -23,11 +23,12 @@ from rearrange.to_habitat.json_files import plain, write_json
 from rearrange.to_habitat.links import Link, link_of, shapes_of, tree_order
 from rearrange.to_habitat.meshes import solid, write_glb
 from rearrange.to_habitat.urdf import FRICTION, turned, write_urdf
-from rearrange.y_up import AXES, to_y_up
+from rearrange.y_up import AXES, Point, to_y_up
 
 MARGIN_M = 0.001  # Habitat's default of 0.04 lets things float four centimetres
 BODIES = {"drawer": "kitchen_counter", "fridge": "fridge"}
 """Kind of joint -> the articulated object that it belongs to."""
+LIGHTING = "rearrange"
 _ROOT = "body"
 _RECEPTACLE_HALF_M = 0.005  # half height of the box above a surface
 
@@ -39,7 +40,7 @@ class HomeFiles:
     scene: str  # ours: "val/3"
     name: str  # Habitat's: "val_0003"
     links: dict[str, int]  # joint -> number of its link in its articulated object
-    handles: dict[str, tuple[float, float, float]]  # joint -> its handle, y up, in the frame Habitat gives the link
+    handles: dict[str, Point]  # joint -> its handle, y up, in the frame Habitat gives the link
 
 
 def scene_name(scene: str) -> str:
@@ -55,13 +56,13 @@ def write_home(folder: Path, layout: Layout) -> HomeFiles:
     numbers, handles = {}, {}
     for kind, body in BODIES.items():
         links = _links(layout, model, kind)
-        place = folder / "articulated" / name
+        place, centers = folder / "articulated" / name, {link.name: link.center_of_mass_m for link in links}
         place.mkdir(parents=True, exist_ok=True)
         write_urdf(place / f"{body}.urdf", body, links, {link.name for link in links})
         write_json(place / f"{body}.ao_config.json", {
             "urdf_filepath": f"{body}.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong",
-            "user_defined": {f"receptacle_aabb_{r.name}": _receptacle(r) | {"parent_link": r.parent}
-                             for r in layout.receptacles if r.parent is not None and kind_of(r.parent) == kind}})
+            "user_defined": {f"receptacle_aabb_{r.name}": _receptacle(r, centers[r.parent]) | {"parent_link": r.parent}
+                             for r in layout.receptacles if r.parent in centers}})
         order = tree_order(links)
         numbers |= {link.name: order.index(link.name) - 1 for link in links[1:]}
         handles |= {link.name: _handle(layout, link) for link in links[1:]}
@@ -82,11 +83,14 @@ def _write_stage(folder: Path, name: str, layout: Layout, model: mujoco.MjModel)
                          for receptacle in layout.receptacles if receptacle.parent is None}})
 
 
-def _receptacle(receptacle: Receptacle) -> dict:
-    """As habitat-lab reads it: middle and half size of a thin box above the surface, and its turn (w, x, y, z)."""
+def _receptacle(receptacle: Receptacle, origin: Point = (0.0, 0.0, 0.0)) -> dict:
+    """As habitat-lab reads it: middle, from `origin` (y up), and half size of a thin box above the surface, and its turn
+    (w, x, y, z).
+    """
     x, y, z = receptacle.center_m
     half_x, half_y = receptacle.half_extents_m
-    box = {"position": to_y_up((x, y, z + _RECEPTACLE_HALF_M)), "scale": [half_x, _RECEPTACLE_HALF_M, half_y],
+    middle = np.subtract(to_y_up((x, y, z + _RECEPTACLE_HALF_M)), origin)
+    box = {"position": middle, "scale": [half_x, _RECEPTACLE_HALF_M, half_y],
            "up": [0.0, 1.0, 0.0]}
     turn = {"rotation": _up_quat(receptacle.yaw_rad)} if receptacle.parent is None else {}
     return {"name": f"receptacle_aabb_{receptacle.name}"} | plain(box | turn)
@@ -109,7 +113,7 @@ def root_pose(layout: Layout, kind: str) -> PlanePose:
     return layout.counter_pose if kind == "drawer" else layout.fridge_pose
 
 
-def _handle(layout: Layout, link: Link) -> tuple[float, float, float]:
+def _handle(layout: Layout, link: Link) -> Point:
     """Of a link from its centre of mass, which Habitat takes for the origin of its frame."""
     body = next(body for body in layout.bodies if body.name == link.name)
     return tuple(np.subtract(to_y_up(handle_part(body).center_m), link.center_of_mass_m).tolist())
@@ -126,7 +130,8 @@ def _write_instance(folder: Path, name: str, layout: Layout) -> None:
     scenes = folder / "scenes"
     scenes.mkdir(parents=True, exist_ok=True)
     write_json(scenes / f"{name}.scene_instance.json", {
-        "stage_instance": {"template_name": f"stages/{name}"}, "default_lighting": "", "object_instances": [],
+        "stage_instance": {"template_name": f"stages/{name}"}, "default_lighting": f"lighting/{LIGHTING}",
+        "object_instances": [],
         "articulated_object_instances": articulated,
         "user_defined": plain({"home": layout.name, "size_m": layout.size_m})})
 

@@ -1,8 +1,8 @@
 """Primitives as triangles in GLB files: what Habitat draws, and collides the building with.
 
 Round shapes have so many sides that their faces lie within 0.1 mm of the true surface, but at most 64. All shapes of a
-file are one mesh with colours at its vertices, which Habitat draws in one call, and without a material, so that it
-never prepares light maps (eight seconds on a CPU).
+file are one mesh with colours at its vertices, which Habitat draws in one call. Its material is for Habitat's Phong
+shader, by `shader_type` in the files that name the mesh: the physically based one prepares light maps for ten seconds.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ def write_glb(path: Path, shapes: Iterable[Shape], turn: np.ndarray) -> None:
         colour = [*(round(255 * value) for value in shape.rgb), 255]
         part["colours"] = np.tile(np.array(colour, np.uint8), (len(part["points"]), 1))
     starts = np.cumsum([0, *(len(part["points"]) for part in parts)])
+    white = trimesh.visual.material.PBRMaterial(
+        "white", baseColorFactor=[1.0] * 4, metallicFactor=0.0, roughnessFactor=1.0)
+    looks = trimesh.visual.TextureVisuals(material=white)
+    looks.vertex_attributes["color"] = np.concatenate([part["colours"] for part in parts])
     mesh = trimesh.Trimesh(
         vertices=np.concatenate([part["points"] for part in parts]) @ turn.T,
         faces=np.concatenate([part["faces"] + start for part, start in zip(parts, starts)]),
-        vertex_normals=np.concatenate([part["normals"] for part in parts]) @ turn.T,
-        vertex_colors=np.concatenate([part["colours"] for part in parts]), process=False)
+        vertex_normals=np.concatenate([part["normals"] for part in parts]) @ turn.T, visual=looks, process=False)
     path.write_bytes(trimesh.exchange.gltf.export_glb(trimesh.Scene({path.stem: mesh}), include_normals=True))
 
 

@@ -1,4 +1,4 @@
-"""Navmeshes of an exported data set, computed by habitat-sim: `python -m rearrange.to_habitat.navmeshes FOLDER NAME ...`.
+"""Navmeshes of an exported data set: `python -m rearrange.to_habitat.navmeshes FOLDER NAME ...`, where habitat-sim is.
 
 Without drawing, so that it needs no display. The robot is as large as habitat-lab takes the Fetch to be.
 """

@@ -22,6 +22,8 @@ from rearrange.y_up import AXES
 # kinematic things. Of ours: drawers and doors do not touch the furniture that they are in, the base not the floor.
 KINEMATIC_GROUP = 4
 FRICTION = 1.0  # Bullet multiplies the coefficients of the two that touch: an object's, 0.7, is to count, as in MuJoCo
+# Makes Habitat draw with its Phong shader. It adds ambient and diffuse light, both of this colour times the mesh's own.
+_MATERIAL = '<material name="phong"><color rgba="0.5 0.5 0.5 1"/><specular rgb="0 0 0"/></material>'
 _SPEED_LIMIT = 40.0  # m/s or rad/s; URDF asks for one
 
 
@@ -68,7 +70,7 @@ def _link(link: Link, mesh: str | None, group: str) -> list[str]:
         "      <inertia " + " ".join(f'{key}="{_text([value])}"' for key, value in inertia.items()) + "/></inertial>",
     ]
     if mesh:
-        lines.append(f'    <visual>{_origin()}<geometry><mesh filename="{mesh}"/></geometry></visual>')
+        lines.append(f'    <visual>{_origin()}<geometry><mesh filename="{mesh}"/></geometry>{_MATERIAL}</visual>')
     for shape in link.shapes:
         if shape.solid:
             place = _origin(shape.position_m, shape.rotation)

@@ -72,12 +72,16 @@ def test_a_habitat_that_is_there_is_judged(monkeypatch, capsys):
 
 
 def test_clashes_are_said(monkeypatch):
-    asked = {"habitat-lab": [Requirement("numpy", "==1.26.4"), Requirement("pytest", ">=1")]}
+    asked = {"habitat-lab": [Requirement("numpy", "==1.26.4"), Requirement("gym", "<0.23.1,>=0.22.0")],
+             "habitat-sim": [Requirement("numpy", ">=2.0.0,<2.4"), Requirement("numba", ">=0.60.0")]}
+    versions = {"numpy": "2.3.5", "gym": "0.26.2", "numba": "0.68.1"}
     monkeypatch.setattr(requirements, "of", lambda package: asked.get(package, []))
-    monkeypatch.setattr(Requirement, "installed", lambda self: "2.4.6")
-    (clash,) = doctor._clashes()
-    assert clash.name == "numpy" and "habitat-lab asks for ==1.26.4" in clash.text
-    assert clash.mend == "pip install 'numpy==1.26.4'"
+    monkeypatch.setattr(Requirement, "installed", lambda need: versions[need.package])
+    (gym,) = doctor._clashes()
+    assert gym.name == "gym" and "0.26.2, but habitat-lab asks for <0.23.1,>=0.22.0" in gym.text
+    assert gym.mend == "pip install 'gym<0.23.1,>=0.22.0'"
+    versions |= {"numpy": "2.4.6", "gym": "0.23.0"}
+    assert [clash.mend for clash in doctor._clashes()] == ["pip install 'numpy>=1.26.4,<2.4'"], "one command that suits both"
 
 
 def test_data_are_looked_for_where_it_is_told(monkeypatch, capsys, tmp_path):

@@ -14,15 +14,19 @@ from rearrange.compiled_home import scene_layout
 from rearrange.episode_generator import generate_episode
 from rearrange.episodes import read_episodes
 from rearrange.errors import UserError
+from rearrange.fetch import ARM_START_RAD, JOINT_NAMES, TORSO_START_M
 from rearrange.geometry import from_frame
 from rearrange.home import compile_home
 from rearrange.objects import OBJECTS
+from rearrange.raster import DepthCamera
+from rearrange.simulator import Simulator
 from rearrange.to_habitat import export
 from rearrange.to_habitat.episode_files import HANDLE
 from rearrange.to_habitat.home_files import BODIES, root_pose, scene_name
 from rearrange.to_habitat.links import Shape
 from rearrange.to_habitat.meshes import sides, triangles
 from rearrange.y_up import AXES, pose_to_matrix, to_y_up
+from tests.rearrange.exported_world import depth, world
 from tests.rearrange.urdf_reader import Urdf
 
 trimesh = pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
@@ -74,7 +78,8 @@ def test_everything_that_is_named_is_there(folder):
     for path in (path for what in ("ao", "object", "stage") for path in folder.rglob(f"*.{what}_config.json")):
         config = load(path)
         for key in ("urdf_filepath", "render_asset", "collision_asset"):
-            assert key not in config or (path.parent / config[key]).exists(), (path, key)
+            primitive = "Solid" in config.get(key, "")
+            assert key not in config or primitive or (path.parent / config[key]).exists(), (path, key)
         if "margin" in config:
             assert config["margin"] == 0.001
         if "up" in config:
@@ -99,6 +104,7 @@ def test_objects_are_as_large_and_heavy_as_ours(folder):
         assert config["mass"] == model.mass_kg and config["COM"] == [0, 0, 0]
         assert bounds[1] == pytest.approx(-bounds[0]) and bounds[1][1] == pytest.approx(model.half_height_m, rel=1e-3)
         assert config["friction_coefficient"] == 0.7 and min(config["inertia"]) > 0
+        assert bounds[1] == pytest.approx(config["collision_asset_size"], rel=0.005)
 
 
 def test_receptacles_are_on_the_surfaces(folder, layout):
@@ -106,9 +112,12 @@ def test_receptacles_are_on_the_surfaces(folder, layout):
     found |= {key: value | {"in": "drawer"} for key, value in
               load(folder / "articulated" / "val_0000" / "kitchen_counter.ao_config.json")["user_defined"].items()}
     assert set(found) == {f"receptacle_aabb_{r.name}" for r in layout.receptacles}
+    counter = Urdf(folder / "articulated" / "val_0000" / "kitchen_counter.urdf")
     for receptacle in layout.receptacles:
         entry = found[f"receptacle_aabb_{receptacle.name}"]
         surface = entry["position"][1] - entry["scale"][1]
+        if receptacle.parent is not None:  # Habitat counts from the centre of mass
+            surface += counter.center_of_mass(receptacle.parent)[1]
         assert surface == pytest.approx(receptacle.center_m[2]), receptacle.name
         assert entry["scale"][0::2] == pytest.approx(receptacle.half_extents_m)
         assert ("parent_link" in entry) == ("in" in entry) == (receptacle.parent is not None)
@@ -193,6 +202,23 @@ def test_the_expert_and_the_embedded_home_run_an_exported_file(folder, tmp_path,
     assert env.unwrapped.sim.episode.scene == "val/0"
 
 
+@pytest.mark.parametrize("kind, index", [("pick", 0), ("close_cabinet", 1), ("set_table", 0)])
+def test_the_files_put_together_look_like_our_home(folder, kind, index):
+    """The depth image, robot in it, within 2 cm on 99 % of the pixels; where Habitat is, that is compared with Habitat."""
+    episode, entry = read_episodes(folder / "episodes" / "val" / f"{kind}.json.gz")[index], entries(folder, kind)[index]
+    sim, size, far_m = Simulator(), 32, 10.0
+    sim.reset(episode)
+    camera, image, off = DepthCamera(sim.model, size, far_m=far_m), np.empty((size, size), np.float32), []
+    joints = dict(zip((f"{name}_joint" for name in JOINT_NAMES), ARM_START_RAD)) | {"torso_lift_joint": TORSO_START_M}
+    x, y, yaw = sim.home.layout.counter_pose
+    for ahead, turn in ((1.4, np.pi), (1.8, 2.4)):  # before the counter, where drawers and fridge are seen
+        pose = (*from_frame(ahead, 0.0, (x, y, yaw)), yaw + turn)
+        sim.place_robot(*pose)
+        seen = depth(world(folder, entry, pose, joints), pose, size, far_m)
+        off.append(np.abs(seen - camera.render(sim.data, image) * far_m))
+    assert np.median(off) < 1e-3 and (np.array(off) < 0.02).mean() > 0.99
+
+
 MISTAKES = {
     "scenes export": "where to?",
     "scenes exprt out=x": "Did you mean export?",
@@ -201,6 +227,7 @@ MISTAKES = {
     "scenes export out=x split=vall": "Did you mean val?",
     "scenes export out=x episodes_of=[pik]": "there are episodes of pick",
     "scenes export out=full": "not an empty folder",
+    "scenes export out=full/..": "not an empty folder",
     "scenes export out=file": "not an empty folder",
     "scenes export out=file/below count=1 episodes_of=[]": "cannot write there",
 }
@@ -235,3 +262,14 @@ def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(UserError):
         export.export(config)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_folder_is_filled_but_not_the_one_we_are_in(tmp_path, monkeypatch, capsys):
+    (tmp_path / "homes").mkdir()
+    monkeypatch.chdir(tmp_path / "homes")
+    assert main(["scenes", "export", "out=.", "count=1", "episodes_of=[]"]) == 2
+    assert "the folder you are in" in capsys.readouterr().err
+    assert main(["scenes", "export", "out=../homes/", "count=1", "episodes_of=[]"]) == 2
+    monkeypatch.chdir(tmp_path)
+    assert main(["scenes", "export", "out=homes", "count=1", "episodes_of=[]"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["homes"] and (tmp_path / "homes" / export.DATA_SET).exists()
