@@ -36,6 +36,7 @@ from rearrange.y_up import pose_to_matrix, to_y_up, to_z_up
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
+_AWAY_M = (-50.0, -50.0)  # where the robot is while objects come to rest
 _SETTLE_CHUNK = 12  # substeps between two looks whether all objects rest
 _RESTS_M_S = 0.01
 _HANDLE_REACH_M = 0.01  # so near to the handle's box a contact is one with the handle
@@ -66,14 +67,17 @@ class HabitatSimulator(RobotInHome):
         if scene != world.scene and not world.knows(scene):
             raise UserError(f"the data set has no scene {scene}: export it with rearrange scenes export, or ask for fewer homes "
                             "with sim.num_layouts.")
-        if world.load(scene):
+        loaded = world.load(scene)
+        if loaded:
             self.robot = Fetch(world.habitat, world.robot)
             self._hold = Hold(world.habitat, world.simulator, self.robot)
             self.joints = Joints(world, self.home.handles)
         self._hold.release()
         self.episode = self._loaded = episode
         self.held = None
-        self.robot.place(-50.0, -50.0, 0.0, ARM_START_RAD)
+        self.robot.place(*_AWAY_M, 0.0, ARM_START_RAD)
+        if loaded:
+            world.forget_pairs()
         self._objects = world.take_objects(episode.objects)
         self._index_of = {thing.object_id: i for i, thing in enumerate(self._objects)}
         self.joints.set({name: episode.articulated.get(name, 0.0) for name in self.home.handles})

@@ -17,7 +17,7 @@ from rearrange.home import TIMESTEP_S
 SUBSTEPS = 4  # of physics in 1/30 s
 
 _PARKING_M = (-20.0, 1.0, 20.0)  # y up; object i waits 0.5 m * i further
-_APART_SUBSTEPS = 60  # until Bullet forgets that everything was made at the same place
+_APART_SUBSTEPS = 60
 _PHYSICS = {
     "physics_simulator": "bullet", "timestep": TIMESTEP_S, "gravity": [0.0, -9.81, 0.0], "friction_coefficient": 0.7,
     "restitution_coefficient": 0.0}
@@ -127,8 +127,11 @@ class World:
             self._pool.setdefault(name, []).append(thing)
             self._places[thing.object_id] = len(self._places)
             self._park(thing, self.habitat.physics.MotionType.DYNAMIC)
-        for _ in range(_APART_SUBSTEPS):
-            self.simulator.step_physics(-1)
+        self.forget_pairs()
+
+    def forget_pairs(self) -> None:
+        """Step until Bullet no longer believes that what was made at the same place, and moved, is near each other."""
+        self.advance(_APART_SUBSTEPS)
 
     def _park(self, thing: Any, motion: Any) -> None:
         x, y, z = _PARKING_M
