@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import tempfile
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +59,7 @@ class World:
         backend.scene_id = scene
         configuration = self.habitat.Configuration(backend, [self.camera.agent()])
         if self.simulator is None:
-            self.simulator = self.habitat.Simulator(configuration)
+            self.simulator = _kept(self.habitat.Simulator(configuration))
         else:
             self.simulator.reconfigure(configuration)
         self.scene = scene
@@ -155,9 +157,25 @@ class World:
 
         return magnum.Vector3(x, y, z)
 
-    def close(self) -> None:
-        """Free what Habitat holds."""
-        if self.simulator is not None:
-            self.simulator.close()
-            self.simulator = self.scene = None
+
+_OPEN: list[weakref.ref] = []  # simulators of this process, in the order in which they were made
+_FIRST: list[Any] = []
+
+
+def _kept(simulator: Any) -> Any:
+    """The simulator; the first of a process stays open, because all that are made later draw in its GL context, and at the
+    end of the process it is closed last.
+    """
+    if not _FIRST:
+        _FIRST.append(simulator)
+        atexit.register(_close_all)
+    _OPEN.append(weakref.ref(simulator))
+    return simulator
+
+
+def _close_all() -> None:
+    for reference in reversed(_OPEN):
+        simulator = reference()
+        if simulator is not None:
+            simulator.close(destroy=True)
 

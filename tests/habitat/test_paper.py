@@ -59,7 +59,7 @@ def test_handles_move_with_what_they_are_on(made):
         sim.step()
     opening = sim.joint_position(handle)
     assert opening > 0.005
-    assert math.dist(before, sim.handle_position(handle)) == pytest.approx(opening, abs=1e-6)
+    assert math.dist(before, sim.handle_position(handle)) == pytest.approx(opening, abs=1e-4)
     node = np.array(body.get_link_scene_node(link).absolute_transformation())[:3, 3]
     for _ in range(5):
         sim.step()
@@ -98,7 +98,7 @@ def test_navigate_stops_by_its_own_action(made):
 def test_gps_and_compass_are_relative_to_the_start(made):
     env = made("pick")
     observation, _ = env.reset(options={"episode": 0})
-    assert np.allclose(observation["gps"], 0.0) and np.allclose(observation["compass"], 0.0)
+    assert np.allclose([*observation["gps"], *observation["compass"]], 0.0, atol=1e-5)
     back = np.zeros(env.action_space.shape, np.float32)
     back[dict(env.action_parts)["base"].start] = -1.0
     for _ in range(9):

@@ -70,19 +70,21 @@ def _free(sim, x, y, yaw) -> bool:
     return not sim.robot_collides()
 
 
-def test_the_base_drives_and_turns_as_commanded(sim):
+def test_the_base_drives_and_turns_as_the_embedded_one(sim):
     x, y, yaw = free_spot(sim)
-    sim.place_robot(x, y, yaw)
-    for _ in range(12):
-        sim.step(base=[1.0, 0.0])
-    assert math.dist(sim.base_pose[:2], (x, y)) == pytest.approx(0.4, abs=0.03)
-    assert sim.to_base((x, y, 0.0))[1] == pytest.approx(0.0, abs=0.01)
-    sim.place_robot(x, y, yaw)
-    for _ in range(12):
-        sim.step(base=[0.0, 1.0])
-    assert sim.base_pose[2] - yaw == pytest.approx(0.6, abs=0.05)
-    assert math.dist(sim.base_pose[:2], (x, y)) < 0.01
-    assert sim.base_force_n == 0.0
+    shadow = sim.shadow()
+    shadow.reset(sim.episode)
+    for command in ([1.0, 0.0], [0.0, 1.0], [-0.5, 0.5]):
+        ends = []
+        for robot in (sim, shadow):
+            robot.place_robot(x, y, yaw)
+            for _ in range(12):
+                robot.step(base=command)
+            assert robot.base_force_n == 0.0
+            ends.append(robot.base_pose)
+        (x0, y0, yaw0), (x1, y1, yaw1) = ends
+        assert math.dist((x0, y0), (x1, y1)) < 0.03 and abs(yaw0 - yaw1) < 0.05
+        assert math.dist((x0, y0), (x, y)) + abs(yaw0 - yaw) > 0.1
 
 
 def test_furniture_stops_the_base_and_it_is_felt(sim):
