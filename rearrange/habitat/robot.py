@@ -28,6 +28,9 @@ EE_OFFSET_M = 0.08  # of the cup's face from the frame of its link, along x
 _GAIN, _TORSO_GAIN = 0.3, 1.0  # of position and of velocity; with the arm's, its weight would lower the torso by 2 mm
 _FIRST_ARM_LINK = 15  # everything before belongs to the base and the torso
 
+# The embedded robot's servos come nearer to their targets at their position gain over their velocity gain, 10 to 15 1/s;
+# habitat-lab's motors alone would pass on every jerk of a policy's noise.
+_SHARES = np.array([1.0 - math.exp(-TIMESTEP_S * stiff / damped) for stiff, damped, _ in fetch._SERVOS])  # noqa: SLF001
 _BASE_FORCE = (400.0, 400.0, 120.0)  # N, N, N m
 _TORSO_FORCE_N, _HOLDING_IMPULSE = 900.0, 10.0
 
@@ -92,15 +95,23 @@ class Fetch:
         positions[self._arm_at] = [float(angle) for angle in arm_rad]
         self.body.joint_positions = positions
         self.body.joint_velocities = [0.0] * len(self._speeds)
-        self.aim(arm_rad, (0.0, 0.0, 0.0))
+        self._sent_rad = np.array(arm_rad, float)
+        self.drive((0.0, 0.0, 0.0))
+        self.follow(self._sent_rad)
 
-    def aim(self, arm_rad: Any, base: tuple[float, float, float]) -> None:
-        """Send the arm's motors to these angles, the base's to speeds along our x, our y (m/s), and its turn (rad/s)."""
-        self._targets[self._arm_at] = [float(angle) for angle in arm_rad]
+    def drive(self, base: tuple[float, float, float]) -> None:
+        """Let the base's motors go for these speeds along our x, our y (m/s), and its turn (rad/s)."""
         for at, value in zip(self._base_speed_at, base):
             self._speeds[at] = value
-        self.body.update_all_motor_targets(self._targets, velocities=False)
         self.body.update_all_motor_targets(self._speeds, velocities=True)
+
+    def follow(self, arm_rad: np.ndarray) -> None:
+        """Send the arm's motors, for one substep, some way from where they were sent to these angles: as far as the
+        embedded robot's servos get.
+        """
+        self._sent_rad += _SHARES * (arm_rad - self._sent_rad)
+        self._targets[self._arm_at] = self._sent_rad.tolist()
+        self.body.update_all_motor_targets(self._targets, velocities=False)
 
     # ------------------------------------------------------------------ where it is
 

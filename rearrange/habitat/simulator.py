@@ -26,7 +26,7 @@ from rearrange.habitat.hold import Hold
 from rearrange.habitat.joints import Joints
 from rearrange.habitat.robot import Fetch
 from rearrange.habitat.twin import show
-from rearrange.habitat.world import World
+from rearrange.habitat.world import SUBSTEPS, World
 from rearrange.home import handle_part
 from rearrange.motors import move_targets
 from rearrange.robot_in_home import Point, RobotInHome, SimulatorConfig
@@ -138,8 +138,10 @@ class HabitatSimulator(RobotInHome):
                          config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._ctrl)
         forward, turn = (0.0, 0.0) if base is None else base
         speed = config.base_speed_m_s * forward
-        self.robot.aim(self._target_rad, (speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
-        self.world.advance()
+        self.robot.drive((speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
+        for _ in range(SUBSTEPS):
+            self.robot.follow(self._target_rad)
+            self.world.advance(1)
         arm_n, base_n, self._touches = forces(self.world.contacts(), self.robot.parts, self._held_id)
         self._take_forces(arm_n, base_n)
         self._read_pose()

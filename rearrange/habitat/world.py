@@ -142,7 +142,7 @@ class World:
 
     # ------------------------------------------------------------------ physics
 
-    def advance(self, substeps: int = SUBSTEPS) -> None:
+    def advance(self, substeps: int) -> None:
         """So many substeps of physics."""
         for _ in range(substeps):
             self.simulator.step_physics(-1)  # -1: exactly one of the fixed substeps
