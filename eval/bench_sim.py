@@ -28,6 +28,13 @@ WARM_UP_STEPS = 200
 NUM_LAYOUTS = 8
 
 
+def check(settings: dict[str, Any]) -> None:
+    """Refuses another simulator."""
+    if settings["sim"]["name"] != "mujoco":
+        raise UserError(f"bench sim measures the embedded simulator; for both write rearrange bench habitat "
+                        f"sim={settings['sim']['name']} sim.scene_dataset=...")
+
+
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """`rearrange bench sim`: print the table and keep the figures in bench.json; returns the headline ones."""
     result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"])

@@ -13,6 +13,7 @@ from planner.scenario import plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import ScenarioConfig, make_scenario
 from rearrange.errors import UserError
+from rearrange.tasks import sim_settings
 
 if TYPE_CHECKING:
     from rearrange.run_directory import Run
@@ -58,10 +59,15 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
         needed = needed_skills(scenario, rules, plain)
         found = sources(agent, plain["skills"], needed, Path(plain["output"]), scenario.name)
     sim = plain["sim"]
-    env = {key: sim[key] for key in ("num_layouts", "episodes")} | {"split": plain["split"]}
+    env = _homes(sim) | {"split": plain["split"]}
     env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})
     return hab.Job(scenario, agent, env, found, rules, plain["episodes"], plain["seed"], plain["deterministic"],
                    str(run.videos), plain["video_speed"])
+
+
+def _homes(sim: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the group `sim` that do not depend on how a policy was trained."""
+    return {key: value for key, value in sim_settings(sim).items() if key not in SHARED}
 
 
 def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, Source]:
@@ -70,14 +76,13 @@ def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, So
     if chosen:
         raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, or choose another "
                         "agent.")
-    env = ScenarioEnv(scenario, plain["split"], 0)
+    env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
     return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]))}
 
 
 def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any]) -> list[str]:
     """The skills that the plan of the first episode needs. Raises UserError if it has no plan."""
-    sim = plain["sim"]
-    env = ScenarioEnv(scenario, plain["split"], 0, num_layouts=sim["num_layouts"], episodes=sim["episodes"])
+    env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
     env.reset(seed=0, options={"episode": hab.SEED_STRIDE * plain["seed"]})
     found = plan(env.sim, scenario.problem)
     require_solved(found, env.episode.scene)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 
 from planner.deploy import Rules, Step
@@ -100,7 +99,7 @@ class Arguments:
         """Let Navigate know the pose at which the next skill would start; False when there is none."""
         sim, shadow, target = self.sim, self.shadow, skill.target
         shadow.reset(sim.episode)
-        mujoco.mj_copyData(shadow.data, shadow.model, sim.data)
+        shadow.copy_state(sim)
         if sim.held != target:
             shadow.start_positions[target] = tuple(sim.object_position(target))
         if thing in self.symbols.joints:

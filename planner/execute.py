@@ -24,7 +24,6 @@ from rearrange.env import Observation, action_slices
 from rearrange.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_DELTA_RAD, ARM_START_RAD, REST_POSITION_M
-from rearrange.simulator import Simulator
 
 if TYPE_CHECKING:
     from skills.skill import Skill
@@ -80,7 +79,7 @@ class Executor:
         self.env, self.sim, self.rules = env, env.sim, rules
         self.skills, self.experts = dict(skills), dict(experts or {})
         self._depth_sizes = dict(depth_sizes or {})
-        self._shadow = Simulator(env.sim.config)  # where start poses are looked for
+        self._shadow = env.sim.shadow()  # where start poses are looked for
         self.report: Report | None = None
         self.request: Request | None = None
         self.done = True

@@ -25,12 +25,14 @@ import numpy as np
 from planner.predicates import AT_M
 from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
-from rearrange.env import ACTION_SIZES, OBSERVATIONS, Observation, action_slices, head_camera
+from rearrange.env import ACTION_SIZES, OBSERVATIONS, Observation, action_slices
 from rearrange.episodes import Episode, read_episodes
 from rearrange.errors import UserError
 from rearrange.hab_episodes import scenario_episode
+from rearrange.habitat.data import HabitatData
 from rearrange.scene_check import check_episode, random_start
-from rearrange.simulator import Simulator, SimulatorConfig
+from rearrange.robot_in_home import RobotInHome, SimulatorConfig
+from rearrange.simulators import make_simulator
 
 if TYPE_CHECKING:
     from skills.skill import Skill
@@ -61,10 +63,12 @@ class ScenarioEnv(gymnasium.Env):
     def __init__(self, config: ScenarioConfig, split: str = "val", depth_size: int = 128, image_lag: bool = True,
                  base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5, suction_max_angle_rad: float | None = None,
                  num_layouts: int = 96, episodes: str | Path | None = None, render_mode: str | None = None,
-                 reward_scales: Mapping[str, float] = REWARD_SCALES) -> None:
+                 reward_scales: Mapping[str, float] = REWARD_SCALES, sim: str = "mujoco", scene_dataset: str | None = None,
+                 robot: str | None = None, gpu_device: int | None = None) -> None:
         self.config, self.split, self.num_layouts = config, split, num_layouts
-        self.sim = Simulator(SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
-                                             suction_max_angle_rad=suction_max_angle_rad))
+        limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
+                                 suction_max_angle_rad=suction_max_angle_rad)
+        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device))
         self.episode: Episode | None = None
         self.depth_size = depth_size
         self.render_mode = render_mode
@@ -75,7 +79,6 @@ class ScenarioEnv(gymnasium.Env):
         self._image_lag = image_lag
         self._scales = dict(reward_scales)
         self._view: tuple[np.ndarray, np.ndarray] | None = None
-        self._painter: tuple[Any, Any] | None = None
         self._slices = action_slices(tuple(ACTION_SIZES))
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (sum(ACTION_SIZES.values()),), np.float32)
         self.observation_space = gymnasium.spaces.Dict(self._boxes(len(config.scenario.objects)))
@@ -247,11 +250,7 @@ class ScenarioEnv(gymnasium.Env):
     def take_image(self, size: int | None = None) -> np.ndarray | None:
         """Depth now, (size, size, 1), 0..1 over 10 m; None for size 0. Default: the size of the environment."""
         size = self.depth_size if size is None else size
-        if not size:
-            return None
-        image = np.empty((size, size, 1), np.float32)
-        head_camera(self.sim.home, size).render(self.sim.data, image[:, :, 0])
-        return image
+        return self.sim.depth_image(size) if size else None
 
     def follow(self) -> None:
         """Let the spectator's camera follow the robot for one step; `render` does it too."""
@@ -263,16 +262,12 @@ class ScenarioEnv(gymnasium.Env):
         """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with what a spectator shall see."""
         if self.render_mode is None or self.episode is None:
             return None
-        from rearrange.picture import Painter
-
-        if self._painter is None or self._painter[0] is not self.sim.model:
-            self._painter = (self.sim.model, Painter(self.sim.model))
         self.follow()
-        return self._painter[1].render(self.sim.data, *self._view, marks or [])
+        return self.sim.picture(*self._view, marks or [])
 
 
 class _SkillView:
     """What the readers of `rearrange.env.OBSERVATIONS` look at: a simulator, a skill, and the episode as it sees it."""
 
-    def __init__(self, sim: Simulator, skill: Skill) -> None:
+    def __init__(self, sim: RobotInHome, skill: Skill) -> None:
         self.sim, self.skill, self.episode = sim, skill, sim.episode

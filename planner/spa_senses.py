@@ -14,7 +14,6 @@ import mujoco
 import numpy as np
 from numba import njit
 
-from rearrange.env import head_camera
 from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 from skills.experts.motion import Pose2, arm_model
 
@@ -67,8 +66,7 @@ class Senses:
 
     def depth_m(self) -> np.ndarray:
         """The head camera's image now (SIZE, SIZE), metres along its axis; inf where there is nothing."""
-        image = np.empty((SIZE, SIZE), np.float32)
-        head_camera(self._sim.home, SIZE).render(self._sim.data, image)
+        image = self._sim.depth_image(SIZE)[:, :, 0]
         return np.where(image >= 1.0, np.inf, image * FAR_M)
 
     def points(self) -> np.ndarray:

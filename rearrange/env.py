@@ -10,22 +10,21 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 
-from rearrange.compiled_home import CACHED_HOMES, CompiledHome
 from rearrange.episode_generator import generate_episode
 from rearrange.episodes import Episode, NoStartPose, read_episodes
 from rearrange.errors import UserError
 from rearrange.fetch import REST_POSITION_M
 from rearrange.geometry import wrap_angle
+from rearrange.habitat.data import HabitatData
 from rearrange.layouts import SPLIT_FAMILIES
-from rearrange.raster import DepthCamera
-from rearrange.simulator import Simulator, SimulatorConfig
+from rearrange.robot_in_home import SimulatorConfig
+from rearrange.simulators import SIMULATORS, make_simulator
 
 if TYPE_CHECKING:
     from skills.skill import Skill
@@ -42,7 +41,8 @@ class RearrangeEnv(gymnasium.Env):
     """One skill in the homes of one split.
 
     split: train, val or test. num_layouts: homes to draw from; the number of episodes has no limit.
-    depth_size: pixels of the square depth image, 0 for none. sim: the simulator, "mujoco".
+    depth_size: pixels of the square depth image, 0 for none. sim: the simulator, "mujoco" or "habitat"; of the latter
+    scene_dataset, robot and gpu_device (`rearrange.habitat.data`).
     image_lag: see the top of this file. base_speed_m_s, base_turn_rad_s: of the base at full command (Habitat's: 2.5,
     2.5). suction_max_angle_rad: largest angle between cup and surface, None for any touch. episodes: an episode file
     instead of generated episodes. render_mode: "rgb_array" or None.
@@ -53,18 +53,19 @@ class RearrangeEnv(gymnasium.Env):
     def __init__(self, skill: Skill, split: str = "train", depth_size: int = 128, sim: str = "mujoco",
                  image_lag: bool = True, base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5,
                  suction_max_angle_rad: float | None = None, num_layouts: int = 96, episodes: str | Path | None = None,
-                 render_mode: str | None = None) -> None:
+                 render_mode: str | None = None, scene_dataset: str | None = None, robot: str | None = None,
+                 gpu_device: int | None = None) -> None:
         _check(split, depth_size, sim, num_layouts, render_mode, skill.observation_keys)
         self.skill = skill
         self.split, self.num_layouts = split, num_layouts
         self.render_mode = render_mode
-        self.sim = Simulator(SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
-                                             suction_max_angle_rad=suction_max_angle_rad))
+        limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
+                                 suction_max_angle_rad=suction_max_angle_rad)
+        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device))
         self.episode: Episode | None = None
         self._listed = None if episodes is None else _not_empty(episodes, read_episodes(episodes))
         self._image_lag = image_lag
         self._depth_size = depth_size if "depth" in skill.observation_keys else 0
-        self._painter: tuple[Any, Any] | None = None
         self._view: tuple[np.ndarray, np.ndarray] | None = None
         self._slices = action_slices(skill.action_parts)
         width = sum(ACTION_SIZES[name] for name in self._slices)
@@ -207,9 +208,7 @@ class RearrangeEnv(gymnasium.Env):
         """Depth now, (size, size, 1), 0..1 over 10 m; None when the skill or the settings leave it out."""
         if not self._depth_size:
             return None
-        image = np.empty((self._depth_size, self._depth_size, 1), np.float32)
-        head_camera(self.sim.home, self._depth_size).render(self.sim.data, image[:, :, 0])
-        return image
+        return self.sim.depth_image(self._depth_size)
 
     # ------------------------------------------------------------------ picture
 
@@ -217,23 +216,14 @@ class RearrangeEnv(gymnasium.Env):
         """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with the marks of the skill."""
         if self.render_mode is None or self.episode is None:
             return None
-        from rearrange.picture import Painter, follow_camera
+        from rearrange.picture import follow_camera
 
-        sim = self.sim
-        if self._painter is None or self._painter[0] is not sim.model:
-            self._painter = (sim.model, Painter(sim.model))
-        self._view = follow_camera(sim.base_pose, self._view)
-        return self._painter[1].render(sim.data, *self._view, self.skill.marks(sim))
+        self._view = follow_camera(self.sim.base_pose, self._view)
+        return self.sim.picture(*self._view, self.skill.marks(self.sim))
 
     def status_lines(self) -> list[str]:
         """What a spectator wants to read beside the picture."""
         return self.skill.status_lines(self.sim)
-
-
-@lru_cache(maxsize=CACHED_HOMES)
-def head_camera(home: CompiledHome, size: int) -> DepthCamera:
-    """The head camera in a home, shared by the environments of a process (which step one after another)."""
-    return DepthCamera(home.model, size)
 
 
 def _polar(env: RearrangeEnv, point: Sequence[float]) -> tuple[float, float]:
@@ -333,8 +323,8 @@ def _check(split: str, depth_size: int, sim: str, num_layouts: int, render_mode:
     """Raise UserError for the first setting that cannot be."""
     if split not in SPLIT_FAMILIES:
         raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
-    if sim != "mujoco":
-        raise UserError(f"sim={sim} is not one of: mujoco.")
+    if sim not in SIMULATORS:
+        raise UserError(f"sim={sim} is not one of: {', '.join(SIMULATORS)}.")
     if not 0 <= depth_size <= 1024:
         raise UserError(f"depth_size={depth_size} should be 0 (no image) to 1024 pixels.")
     if num_layouts < 1:

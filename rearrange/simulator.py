@@ -6,9 +6,7 @@ origin at the tip of the suction cup, x the way the cup faces.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from dataclasses import dataclass
 
 import mujoco
 import numpy as np
@@ -17,11 +15,13 @@ from rearrange.compiled_home import CompiledHome, load_home, put_to_rest
 from rearrange.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
-from rearrange.fetch import ARM_DELTA_RAD, ARM_LIMITS_RAD, ARM_START_RAD
+from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.geometry import matrix_quat
 from rearrange.home_copy import give_back, take
 from rearrange.motors import move_targets
 from rearrange.objects import OBJECTS, STANDARD_SET
+from rearrange.robot_in_home import RobotInHome, SimulatorConfig
+from rearrange.views import Spectator, head_camera
 
 STEP_S = 1 / 30
 
@@ -30,25 +30,9 @@ _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 _MAX_SPEED = 200.0  # m/s or rad/s of any joint or object
-_MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
 
 
-@dataclass(frozen=True)
-class SimulatorConfig:
-    """Limits of the robot. `base_speed_m_s` and `base_turn_rad_s` are reached at full command; Habitat's are 2.5 and
-    2.5.
-    """
-
-    base_speed_m_s: float = 1.0
-    base_turn_rad_s: float = 1.5
-    max_joint_delta_rad: float = ARM_DELTA_RAD  # per step, added to the motor target
-    max_joint_lag_rad: float = 0.15  # how far a motor target may lead its joint
-    hold_break_m: float = 0.15  # stretch at which the suction lets go
-    suction_max_angle_rad: float | None = None  # largest angle between cup axis and contact normal; None = any touch
-    settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
-
-
-class Simulator:
+class Simulator(RobotInHome):
     """One robot in one home. `reset` loads an episode, `place_robot` puts the robot into it, `step` advances 1/30 s.
 
     Objects are referred to by their index in the episode, drawers and doors by their joint's name. After `step`,
@@ -56,12 +40,9 @@ class Simulator:
     """
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
-        self.config = config
+        super().__init__(config)
         self.home: CompiledHome | None = None
-        self.wanted: int | None = None  # object, and
-        self.wanted_handle: str | None = None  # handle, that the suction prefers when it touches several things
-        self.unstable = False  # the physics broke down in the last step: the episode has to end
-        self.stop_called = False  # by the stop action, for skills that have one
+        self._spectator = Spectator()
 
     # ------------------------------------------------------------------ episodes
 
@@ -69,7 +50,7 @@ class Simulator:
         """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
         outside.
         """
-        home = load_home(episode.scene, _slots_for(episode.objects))
+        home = load_home(episode.scene, slots_for(episode.objects))
         if home is not self.home:
             self._use(home)
         mujoco.mj_copyData(self.data, self.model, home.parked)
@@ -83,17 +64,8 @@ class Simulator:
         for i, pose in enumerate(episode.start_poses):
             self._set_object(i, (*pose[:2], pose[2] - _REST_DEPTH_M, *pose[3:]))
         put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(), 4 * self.config.settle_steps)
-        self.start_positions = [tuple(self.object_position(i)) for i in range(len(self._slots))]
-        self._read_hold()
-        self.hold_broken, self.released, self.unstable = False, False, False
-        self.wanted = self.wanted_handle = None
-        self.stop_called = False
-
-    @property
-    def settle_distance_m(self) -> float:
-        """How far the object that moved most came to rest from where the episode put it."""
-        pairs = zip(self.start_positions, self.episode.start_poses)
-        return max((math.dist(position, pose[:3]) for position, pose in pairs), default=0.0)
+        self._read_hold()  # of the cup, which holds nothing now
+        self._begin_episode()
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
         """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
@@ -109,8 +81,7 @@ class Simulator:
         self._target_rad = np.array(arm_rad)
         self._read_pose()
         self.start_base_pose = (x, y, yaw)
-        self.arm_force_n = self.base_force_n = self.arm_force_rise_n = self.accumulated_arm_force_n = 0.0
-        self._reference_force_n = 0.0
+        self._forget_forces()
 
     def robot_collides(self) -> bool:
         """True when any part of the robot, or what it holds, is in contact with something else."""
@@ -137,7 +108,7 @@ class Simulator:
             self._move_arm_target(arm)
         self._drive(base)
         self._advance()
-        self._read_forces()
+        self._take_forces(*self._forces)
         self._read_pose()
         self._hold_or_release(grip)
 
@@ -177,25 +148,8 @@ class Simulator:
         # a gap flies off at a speed that nothing in a home has.
         self.unstable = data.time < before_s or not slower_than(data.qvel, _MAX_SPEED)
 
-    def _read_forces(self) -> None:
-        """HAB's force measure on the arm: the sum of rises above 20 N of the largest contact force."""
-        self.arm_force_n, self.base_force_n = self._forces
-        rise = self.arm_force_n - self._reference_force_n
-        self.arm_force_rise_n = 0.0
-        if rise > _MIN_FORCE_RISE_N:
-            self.arm_force_rise_n = rise
-            self.accumulated_arm_force_n += rise
-            self._reference_force_n = self.arm_force_n
-        elif rise < 0.0:
-            self._reference_force_n = self.arm_force_n
-
     def _read_pose(self) -> None:
-        """Keep the poses that everything else is computed from as plain floats."""
-        self.base_pose = x, y, yaw = tuple(self._copy.base_qpos.tolist())
-        self._cos, self._sin = math.cos(yaw), math.sin(yaw)
-        self.ee_position = tuple(self._copy.ee_xpos.tolist())
-        self._ee_matrix = self._copy.ee_xmat.tolist()
-        self.ee_in_base = self.to_base(self.ee_position)
+        self._take_pose(self._copy.base_qpos.tolist(), self._copy.ee_xpos.tolist(), self._copy.ee_xmat.tolist())
 
     def _hold_or_release(self, grip: float | None) -> None:
         self.hold_broken = self.released = False
@@ -218,11 +172,6 @@ class Simulator:
         self.held_handle = self.suction.handle
 
     # ------------------------------------------------------------------ reading and setting the state
-
-    @property
-    def is_holding(self) -> bool:
-        """True when the suction holds an object or a handle."""
-        return self.held is not None or self.held_handle is not None
 
     def arm_positions(self) -> np.ndarray:
         """Angles of the seven arm joints (rad); a view."""
@@ -271,31 +220,44 @@ class Simulator:
             raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {known}.")
         self.data.qpos[self._copy.handle_qpos[name]] = value
 
+    def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame."""
+        body = self.data.body(name)
+        return body.xpos, body.xmat.reshape(3, 3)
+
+    def cup_touches(self) -> bool:
+        """True when the suction cup touches something."""
+        return bool(self.suction.touches())
+
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top, as if it had been picked from above."""
-        x_axis, y_axis, z_axis = np.array(self._ee_matrix).reshape(3, 3).T
-        upright = matrix_quat(np.column_stack([z_axis, y_axis, -x_axis]))
-        middle = np.array(self.ee_position) + (self.object_half_extents(i)[2] - _HOLD_DEPTH_M) * x_axis
-        self._set_object(i, (*middle, *upright))
+        middle, upright = self.in_hand(self.object_half_extents(i)[2], _HOLD_DEPTH_M)
+        self._set_object(i, (*middle, *matrix_quat(upright)))
         mujoco.mj_forward(self.model, self.data)
         self.suction.hold_object(self._slots[i])
         self._read_hold()
 
-    def to_base(self, point: tuple[float, float, float]) -> tuple[float, float, float]:
-        """A world point in the base frame."""
-        dx, dy = point[0] - self.base_pose[0], point[1] - self.base_pose[1]
-        return (self._cos * dx + self._sin * dy, self._cos * dy - self._sin * dx, point[2])
+    # ------------------------------------------------------------------ seeing
 
-    def from_base(self, point: tuple[float, float, float]) -> tuple[float, float, float]:
-        """A point of the base frame in the world."""
-        (x, y, _), (forward, left, up) = self.base_pose, point
-        return (x + self._cos * forward - self._sin * left, y + self._sin * forward + self._cos * left, up)
+    def depth_image(self, size: int) -> np.ndarray:
+        """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
+        image = np.empty((size, size, 1), np.float32)
+        head_camera(self.home, size).render(self.data, image[:, :, 0])
+        return image
 
-    def to_ee(self, point: tuple[float, float, float]) -> tuple[float, float, float]:
-        """A world point in the end-effector frame."""
-        m, e = self._ee_matrix, self.ee_position
-        dx, dy, dz = point[0] - e[0], point[1] - e[1], point[2] - e[2]
-        return (m[0] * dx + m[3] * dy + m[6] * dz, m[1] * dx + m[4] * dy + m[7] * dz, m[2] * dx + m[5] * dy + m[8] * dz)
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
+        """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8."""
+        return self._spectator.picture(self.model, self.data, eye, target, marks)
+
+    # ------------------------------------------------------------------ a second simulator
+
+    def shadow(self) -> Simulator:
+        """A simulator of the same kind, in which poses are tried out that this one must not take."""
+        return Simulator(self.config)
+
+    def copy_state(self, other: Simulator) -> None:
+        """Put everything where it is in another simulator that has loaded the same home and objects."""
+        mujoco.mj_copyData(self.data, self.model, other.data)
 
     # ------------------------------------------------------------------ loading
 
@@ -314,7 +276,7 @@ class Simulator:
         self.data.qpos[address:address + 7] = pose
 
 
-def _slots_for(objects: tuple[str, ...]) -> tuple[str, ...]:
+def slots_for(objects: tuple[str, ...]) -> tuple[str, ...]:
     """Contents to compile for an episode: the standard set where it suffices, so that homes can be shared between
     episodes.
     """

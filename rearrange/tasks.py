@@ -43,10 +43,15 @@ class Task:
         return of | {"env": _json_safe(self.env), "image_size": self.image_size}
 
 
+def sim_settings(sim: dict[str, Any]) -> dict[str, Any]:
+    """The group `sim` of a configuration as settings of an environment."""
+    return {("sim" if k == "name" else k): v for k, v in sim.items() if v is not None}
+
+
 def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
     """The skill of the plain settings of `rearrange train` or `rearrange eval`."""
     skill = {k: v for k, v in plain["skill"].items() if k not in NOT_OF_SKILLS}
-    sim = {("sim" if k == "name" else k): v for k, v in plain["sim"].items() if v is not None}
+    sim = sim_settings(plain["sim"])
     name = plain["skill"]["name"]
     return Task(name, skill | sim | {"split": split, "depth_size": image_size}, image_size, initial=plain["skill"],
                 word=f"skill={name}")
@@ -62,8 +67,7 @@ def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
     scenario, whole = make_scenario(plain["hab"], "hab"), plain["whole_task"]
     if whole["max_steps"] is not None:
         scenario = dataclasses.replace(scenario, max_steps=whole["max_steps"])
-    sim = {k: v for k, v in plain["sim"].items() if v is not None and k != "name"}
-    env = sim | {"split": plain["split"], "depth_size": image_size, "reward_scales": whole["reward_scales"]}
+    env = sim_settings(plain["sim"]) | {"split": plain["split"], "depth_size": image_size, "reward_scales": whole["reward_scales"]}
     word = next((word for word in typed if word.startswith("hab=")), f"hab={scenario.name}")
     return Task(scenario.name, env, image_size, scenario, initial=whole, word=word)
 

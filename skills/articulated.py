@@ -200,5 +200,5 @@ def front_frame(sim: Simulator, handle: str) -> PlanePose:
     if handle.startswith("fridge"):
         return sim.home.layout.fridge_pose
     x, y, _ = sim.handle_position(handle)
-    rotation = sim.data.body(handle).xmat
-    return x, y, math.atan2(rotation[3], rotation[0])
+    _, rotation = sim.body_frame(handle)
+    return x, y, math.atan2(rotation[1, 0], rotation[0, 0])

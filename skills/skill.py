@@ -150,9 +150,8 @@ def world_receptacle(
     """Centre, yaw and outward side normals of a receptacle in the world now, wherever its drawer or door stands."""
     if receptacle.parent is None:
         return tuple(receptacle.center_m), receptacle.yaw_rad, [tuple(side) for side in receptacle.sides]
-    body = sim.data.body(receptacle.parent)
-    rotation = body.xmat.reshape(3, 3)
-    center = body.xpos + rotation @ np.array(receptacle.center_m)
+    origin, rotation = sim.body_frame(receptacle.parent)
+    center = origin + rotation @ np.array(receptacle.center_m)
     yaw = math.atan2(rotation[1, 0], rotation[0, 0])
     sides = [tuple((rotation @ np.array((*side, 0.0)))[:2].tolist()) for side in receptacle.sides]
     return tuple(center.tolist()), yaw + receptacle.yaw_rad, sides

@@ -219,7 +219,7 @@ class CloseDrawerExpert(HandleExpert):
         return np.array(self.sim.handle_position(self.handle)) - HANDLE_STANDOFF_M * self.path.out + _BESIDE_M * side
 
     def _touches(self, opening: float) -> bool:
-        return self.ready and bool(self.sim.suction.touches() or opening < self.path.first_opening - 0.01)
+        return self.ready and (self.sim.cup_touches() or opening < self.path.first_opening - 0.01)
 
     def _far_enough(self, opening: float) -> bool:
         return opening < self.skill.config.opening_tolerance - _MARGIN_M

@@ -212,8 +212,7 @@ def test_the_force_measure_adds_up_rises_above_twenty_newtons(sim):
     sim.place_robot(2.0, 2.0, 0.0)
     rises = []
     for force in (10.0, 25.0, 40.0, 50.0, 0.0, 30.0):
-        sim._forces = (force, 0.0)
-        sim._read_forces()
+        sim._take_forces(force, 0.0)
         rises.append(sim.arm_force_rise_n)
     # 25 is 25 above the reference 0 and becomes it; 40 is only 15 above; 50 is 25 above; falls move the reference down.
     assert rises == [0.0, 25.0, 0.0, 25.0, 0.0, 30.0]

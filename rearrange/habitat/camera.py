@@ -1,0 +1,79 @@
+"""The head camera in Habitat. Only the size that is asked for is drawn, where Habitat's own function draws every sensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.habitat.frames import base_matrix, camera_in_base
+
+FAR_M = 10.0  # range of the depth camera
+_SMALLEST = 8  # pixels of the camera that is always there: with none, Habitat makes no renderer
+_IN_BASE = camera_in_base(HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M)
+
+
+class HeadCamera:
+    """Depth cameras of several sizes in one place, which follow the robot."""
+
+    def __init__(self, habitat: Any) -> None:
+        self._habitat = habitat
+        self._views: dict[int, tuple[Any, np.ndarray, Any]] = {}
+
+    def agent(self) -> Any:
+        """Configuration of what carries the cameras, for a Habitat simulator that is about to load."""
+        agent = self._habitat.agent.AgentConfiguration()
+        agent.sensor_specifications = [self._specification(size) for size in (self._views or (_SMALLEST,))]
+        return agent
+
+    def _specification(self, size: int) -> Any:
+        import magnum
+
+        camera = self._habitat.CameraSensorSpec()
+        camera.uuid, camera.sensor_type = f"depth_{size}", self._habitat.SensorType.DEPTH
+        camera.resolution, camera.hfov = [size, size], HEAD_CAMERA_FOV_DEG
+        camera.position = camera.orientation = magnum.Vector3(0.0, 0.0, 0.0)
+        return camera
+
+    def loaded(self, simulator: Any) -> None:
+        """The simulator has loaded a scene, and made its sensors anew."""
+        self._simulator, sizes = simulator, list(self._views)
+        self._views = {}
+        for size in sizes:
+            self._open(size)
+
+    def _open(self, size: int) -> None:
+        import magnum
+
+        node = self._simulator.get_agent(0).scene_node
+        if f"depth_{size}" not in node.subtree_sensors:
+            self._simulator.add_sensor(self._specification(size))
+        sensor, image = node.subtree_sensors[f"depth_{size}"], np.empty((size, size), np.float32)
+        view = magnum.MutableImageView2D(magnum.PixelFormat.R32F, sensor.framebuffer_size, image)
+        self._views[size] = (sensor, image, view)
+
+    def depth(self, base_pose: tuple[float, float, float], size: int) -> np.ndarray:
+        """What the camera of a robot at a base pose sees: (size, size, 1) float32, 0..1 over 10 m."""
+        if size not in self._views:
+            self._open(size)
+        self._simulator.get_agent(0).scene_node.transformation = matrix4(base_matrix(*base_pose) @ _IN_BASE)
+        metres = self.draw(size)
+        out = np.empty((size, size, 1), np.float32)
+        np.multiply(metres[::-1], 1.0 / FAR_M, out=out[:, :, 0])
+        out[(out > 1.0) | (out == 0.0)] = 1.0  # 0: nothing was there
+        return out
+
+    def draw(self, size: int) -> np.ndarray:
+        """Metres along the axis, the lowest row first."""
+        sensor, image, view = self._views[size]
+        self._simulator.renderer.draw(sensor, self._simulator)
+        sensor.render_target.read_frame_depth(view)
+        return image
+
+
+def matrix4(rows: Any) -> Any:
+    """A matrix of Magnum from rows (4, 4)."""
+    import magnum
+
+    return magnum.Matrix4(*(magnum.Vector4(*(float(row[k]) for row in rows)) for k in range(4)))

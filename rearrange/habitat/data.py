@@ -1,0 +1,38 @@
+"""Which files `sim=habitat` reads; needs no Habitat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rearrange.errors import UserError
+
+
+@dataclass(frozen=True)
+class HabitatData:
+    """Where the data is. scene_dataset: a *.scene_dataset_config.json. robot: URDF of the Fetch; None: the data set's own.
+    gpu_device: number of the GPU, -1 for the CPU, None for what there is.
+    """
+
+    scene_dataset: str | None
+    robot: str | None = None
+    gpu_device: int | None = None
+
+    def robot_file(self) -> Path:
+        """The robot's URDF. Raises UserError when it is not there."""
+        path = Path(self.robot) if self.robot else Path(self.scene_dataset).parent / "robots" / "fetch.urdf"
+        if not path.is_file():
+            raise UserError(f"sim.robot={self.robot or 'null'}: there is no file {path}; it should be the URDF of the Fetch.")
+        return path
+
+    def check(self) -> None:
+        """Raises UserError when the data set is not there."""
+        if self.scene_dataset is None:
+            raise UserError("sim=habitat needs sim.scene_dataset=, the path of a *.scene_dataset_config.json: ReplicaCAD's, or one "
+                            "made by rearrange scenes export.")
+        path = Path(self.scene_dataset)
+        if not path.is_file():
+            raise UserError(f"sim.scene_dataset={self.scene_dataset} is not a file; it should be a *.scene_dataset_config.json: "
+                            "ReplicaCAD's, or one made by rearrange scenes export.")
+        if not path.name.endswith(".scene_dataset_config.json"):
+            raise UserError(f"sim.scene_dataset={self.scene_dataset} should end in .scene_dataset_config.json.")

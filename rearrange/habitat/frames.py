@@ -1,0 +1,40 @@
+"""Habitat's matrices and vectors as ours, z up. `mn` objects come in as anything that can be indexed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rearrange.y_up import AXES, Point, Pose, to_y_up, to_z_up
+
+
+
+def rotation_of_link(matrix: np.ndarray) -> list[float]:
+    """Rotation (9,) row by row, world z up, of a link whose own frame is z up, from its 4x4 transform, world y up."""
+    return (AXES.T @ matrix[:3, :3]).ravel().tolist()
+
+
+def pose_of_object(position: Any, rotation: Any) -> Pose:
+    """Our pose of an object with a y-up frame of its own, from Habitat's translation and quaternion."""
+    x, y, z = rotation.vector
+    return (*to_z_up(*position), rotation.scalar, *to_z_up(x, y, z))
+
+
+def base_matrix(x: float, y: float, yaw: float) -> np.ndarray:
+    """(4, 4) of a base frame, y up and x forward, at a base pose of ours."""
+    c, s = math.cos(yaw), math.sin(yaw)
+    return np.array([(c, 0.0, s, x), (0.0, 1.0, 0.0, 0.0), (-s, 0.0, c, -y), (0.0, 0.0, 0.0, 1.0)])
+
+
+def camera_in_base(eye: Point, target: Point) -> np.ndarray:
+    """(4, 4) of a camera in the base frame y up, which looks along its -z with y up; `eye`, `target`: ours, z up."""
+    eye_up, forward = np.array(to_y_up(eye)), np.subtract(to_y_up(target), to_y_up(eye))
+    back = -forward / np.linalg.norm(forward)
+    right = np.cross((0.0, 1.0, 0.0), back)
+    right /= np.linalg.norm(right)
+    matrix = np.eye(4)
+    matrix[:3, :3] = np.column_stack([right, np.cross(back, right), back])
+    matrix[:3, 3] = eye_up
+    return matrix

@@ -1,0 +1,320 @@
+"""Habitat-Sim with Bullet behind the interface of the embedded simulator (`rearrange.robot_in_home`, docs/habitat.md).
+
+World frame: z up, metres, as everywhere else here; Habitat's is y up (`rearrange.y_up`). Time: four substeps of 1/120 s in
+a step. Forces and contacts are those of the last substep.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from rearrange.compiled_home import load_home
+from rearrange.contacts import cos_limit
+from rearrange.episodes import Episode, Pose
+from rearrange.errors import UserError
+from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD
+from rearrange.geometry import matrix_quat
+from rearrange.habitat.contacts import Touch, collides, forces, within_angle
+from rearrange.habitat.camera import matrix4
+from rearrange.habitat.data import HabitatData
+from rearrange.habitat.frames import pose_of_object
+from rearrange.habitat.hold import Hold
+from rearrange.habitat.joints import Joints
+from rearrange.habitat.robot import Fetch
+from rearrange.habitat.twin import show
+from rearrange.habitat.world import SUBSTEPS, World
+from rearrange.home import handle_part
+from rearrange.motors import move_targets
+from rearrange.robot_in_home import Point, RobotInHome, SimulatorConfig
+from rearrange.simulator import Simulator, slots_for
+from rearrange.to_habitat.home_files import scene_name
+from rearrange.y_up import pose_to_matrix, to_y_up, to_z_up
+
+_TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
+_HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
+_AWAY_M = (-50.0, -50.0)  # where the robot is while objects come to rest
+_SETTLE_CHUNK = 12  # substeps between two looks whether all objects rest
+_RESTS_M_S = 0.01
+_HANDLE_REACH_M = 0.01  # so near to the handle's box a contact is one with the handle
+_MAX_SPEED = 200.0  # m/s or rad/s of any joint of the robot
+_ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
+
+
+class HabitatSimulator(RobotInHome):
+    """One robot in one home of a Habitat scene data set. See `rearrange.simulator.Simulator`, which has the same methods."""
+
+    def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False) -> None:
+        super().__init__(config)
+        self.world = World(data, nvidia)
+        self._target_rad, self._ctrl = np.zeros(7), np.zeros(7)
+        self._least_cosine = cos_limit(config.suction_max_angle_rad)
+        self._twin: Simulator | None = None
+        self._twin_episode: Episode | None = None
+        self._twin_is_current = False
+
+    # ------------------------------------------------------------------ episodes
+
+    def reset(self, episode: Episode) -> None:
+        """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
+        outside.
+        """
+        self.home = load_home(episode.scene, slots_for(episode.objects))
+        world, scene = self.world, scene_name(episode.scene)
+        if scene != world.scene and not world.knows(scene):
+            raise UserError(f"the data set has no scene {scene}: export it with rearrange scenes export, or ask for fewer homes "
+                            "with sim.num_layouts.")
+        loaded = world.load(scene)
+        if loaded:
+            self.robot = Fetch(world.habitat, world.robot)
+            self._hold = Hold(world.habitat, world.simulator, self.robot)
+            self.joints = Joints(world, self.home.handles)
+        self._hold.release()
+        self.episode = self._loaded = episode
+        self.held = None
+        self.robot.place(*_AWAY_M, 0.0, ARM_START_RAD)
+        if loaded:
+            world.forget_pairs()
+        self._objects = world.take_objects(episode.objects)
+        self._index_of = {thing.object_id: i for i, thing in enumerate(self._objects)}
+        self.joints.set({name: episode.articulated.get(name, 0.0) for name in self.home.handles})
+        for i, pose in enumerate(episode.start_poses):
+            self._set_object(i, pose)
+        self._settle()
+        self._touches: list[Touch] = []
+        self._begin_episode()
+
+    def _set_object(self, i: int, pose: Pose) -> None:
+        thing, still = self._objects[i], self.world.vector(0.0, 0.0, 0.0)
+        thing.transformation = matrix4(pose_to_matrix(pose))
+        thing.linear_velocity = thing.angular_velocity = still
+
+    def _settle(self) -> None:
+        """Until nothing moves; then put everything to sleep, as habitat-lab does."""
+        for _ in range(0, 4 * self.config.settle_steps, _SETTLE_CHUNK):
+            self.world.advance(_SETTLE_CHUNK)
+            if all(thing.linear_velocity.length() < _RESTS_M_S for thing in self._objects):
+                break
+        for thing in self._objects:
+            thing.awake = False
+
+    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
+        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
+        here.
+        """
+        self.robot.place(x, y, yaw, arm_rad)
+        self._target_rad[:] = arm_rad
+        self._read_pose()
+        self.start_base_pose = (x, y, yaw)
+        self._forget_forces()
+
+    def robot_collides(self) -> bool:
+        """True when any part of the robot, or what it holds, is in contact with something else."""
+        simulator = self.world.simulator
+        simulator.perform_discrete_collision_detection()
+        return collides(simulator.get_physics_contact_points(), self.robot.id, self._held_id, _TOUCH_TOLERANCE_M)
+
+    def blocked(self, start: Point, end: Point) -> bool:
+        """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
+        vector = self.world.vector
+        way = np.subtract(to_y_up(end), to_y_up(start))
+        ray = self.world.habitat.geo.Ray(vector(*to_y_up(start)), vector(*way))
+        hits = self.world.simulator.cast_ray(ray, 1.0).hits
+        own = {self.robot.id, *self.robot.body.link_object_ids}
+        return any(hit.object_id not in self._index_of and hit.object_id not in own for hit in hits)
+
+    # ------------------------------------------------------------------ one step
+
+    def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
+        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) joint deltas, `grip` >= 0 suction on, `base` forward
+        and left turn.
+        """
+        config = self.config
+        if arm is not None:
+            move_targets(self._target_rad, np.array(arm, float), self._arm_rad, config.max_joint_delta_rad,
+                         config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._ctrl)
+        forward, turn = (0.0, 0.0) if base is None else base
+        speed = config.base_speed_m_s * forward
+        self.robot.drive((speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
+        for _ in range(SUBSTEPS):
+            self.robot.follow(self._target_rad)
+            self.world.advance(1)
+        arm_n, base_n, self._touches = forces(self.world.contacts(), self.robot.parts, self._held_id)
+        self._take_forces(arm_n, base_n)
+        self._read_pose()
+        self.unstable = not all(-_MAX_SPEED < speed < _MAX_SPEED for speed in self.robot.speeds())
+        self._hold_or_release(grip)
+
+    def _read_pose(self) -> None:
+        base_pose, self._arm_rad = self.robot.read()
+        self._cup, position, matrix = self.robot.hand()
+        self._take_pose(base_pose, position, matrix)
+        self._twin_is_current = False
+
+    @property
+    def _held_id(self) -> int | None:
+        return None if self.held is None else self._objects[self.held].object_id
+
+    def _hold_or_release(self, grip: float | None) -> None:
+        self.hold_broken = self.released = False
+        if self._hold.holding:
+            if self._hold.stretch_m(self._cup) > self.config.hold_break_m:
+                self.hold_broken = True
+            elif grip is not None and grip < 0.0:
+                self.released = True
+            if self.hold_broken or self.released:
+                self._hold.release()
+                self.held = self.held_handle = None
+        elif grip is not None and grip >= 0.0 and self._touches:
+            self._hold_touched()
+
+    def _hold_touched(self) -> None:
+        """Hold what the cup touches: the wanted thing if it is among that, else the first."""
+        found: list[tuple[int | None, str | None]] = []
+        axis = to_y_up(self._ee_matrix[0::3])
+        for touch in self._touches:
+            if not within_angle(touch, axis, self._least_cosine):
+                continue
+            index = self._index_of.get(touch.object_id)
+            handle = self.joints.name_of(touch.object_id, touch.link_id) if index is None else None
+            if index is not None:
+                found.append((index, None))
+            elif handle is not None and self._is_handle(handle, to_z_up(*touch.position)):
+                found.append((None, handle))
+        wanted = [(i, name) for i, name in found
+                  if (i is not None and i == self.wanted) or (name is not None and name == self.wanted_handle)]
+        for i, name in (wanted or found)[:1]:
+            self._hold_object(i) if i is not None else self._hold_handle(name)
+
+    def _is_handle(self, name: str, point: Point) -> bool:
+        """Whether a world point is on the handle of a drawer or door, not elsewhere on it."""
+        origin, rotation = self.body_frame(name)
+        part = handle_part(self._body(name))
+        off = np.abs(rotation.T @ np.subtract(point, origin) - part.center_m)
+        return bool((off <= np.array(part.half_extent_m) + _HANDLE_REACH_M).all())
+
+    def _hold_object(self, i: int) -> None:
+        self._hold.object(self._objects[i])
+        self.held = i
+
+    def _hold_handle(self, name: str) -> None:
+        body, link = self.joints.where[name]
+        self._hold.link(body, link, self.world.vector(*to_y_up(self.ee_position)))
+        self.held_handle = name
+
+    # ------------------------------------------------------------------ reading and setting the state
+
+    def arm_positions(self) -> np.ndarray:
+        """Angles of the seven arm joints (rad)."""
+        return self._arm_rad
+
+    def arm_velocities(self) -> np.ndarray:
+        """Speeds of the seven arm joints (rad/s)."""
+        return self.robot.arm_speeds()
+
+    def arm_targets(self) -> np.ndarray:
+        """Where the motors of the seven arm joints are sent (rad); a view."""
+        return self._target_rad
+
+    def object_position(self, i: int) -> list[float]:
+        """Middle of object i, world frame."""
+        return list(to_z_up(*self._objects[i].translation))
+
+    def object_pose(self, i: int) -> Pose:
+        """Pose of object i, world frame."""
+        thing = self._objects[i]
+        return pose_of_object(thing.translation, thing.rotation)
+
+    def object_half_extents(self, i: int) -> tuple[float, float, float]:
+        """Half size of the box around object i, in its own frame."""
+        x, y, z = self._objects[i].root_scene_node.cumulative_bb.size() / 2
+        return x, z, y
+
+    def _body(self, name: str) -> Any:
+        return next(body for body in self.home.layout.bodies if body.name == name)
+
+    def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame."""
+        body = self._body(name)
+        x, y, yaw = body.pose(self.joint_position(name))
+        c, s = math.cos(yaw), math.sin(yaw)
+        return np.array((x, y, body.position_m[2])), np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
+
+    def handle_position(self, name: str) -> list[float]:
+        """Middle of the handle of a drawer or door, world frame."""
+        origin, rotation = self.body_frame(name)
+        return (origin + rotation @ handle_part(self._body(name)).center_m).tolist()
+
+    def joint_position(self, name: str) -> float:
+        """Opening of a drawer (m) or door (rad)."""
+        return self.joints.position(name)
+
+    def joint_velocity(self, name: str) -> float:
+        """Opening speed of a drawer (m/s) or door (rad/s)."""
+        return self.joints.velocity(name)
+
+    def set_joint(self, name: str, value: float) -> None:
+        """Open a drawer (m) or door (rad), before the robot is placed."""
+        self.joints.set({name: value})
+
+    def put_in_hand(self, i: int) -> None:
+        """Hold object i by the middle of its top, as if it had been picked from above."""
+        self._hold.release()
+        middle, upright = self.in_hand(self.object_half_extents(i)[2], _HOLD_DEPTH_M)
+        self._set_object(i, (*middle.tolist(), *matrix_quat(upright).tolist()))
+        self._hold_object(i)
+
+    def cup_touches(self) -> bool:
+        """True when the suction cup touches something."""
+        return bool(self._touches)
+
+    # ------------------------------------------------------------------ seeing
+
+    def depth_image(self, size: int) -> np.ndarray:
+        """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
+        return self.world.camera.depth(self.base_pose, size)
+
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
+        """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Drawn from the state by
+        the embedded home's painter.
+        """
+        return self.twin.picture(eye, target, marks)
+
+    # ------------------------------------------------------------------ the same state in the embedded home
+
+    @property
+    def twin(self) -> Simulator:
+        """The embedded simulator of the same home with everything where it is here; for what knows the geometry: experts,
+        pictures and the search for start poses. It is never stepped.
+        """
+        if self._twin_episode is not self._loaded:
+            self._twin = self._twin or Simulator(self.config)
+            self._twin.reset(self._loaded)
+            self._twin_episode, self._twin_is_current = self._loaded, False
+        if not self._twin_is_current:
+            poses = [self.object_pose(i) for i in range(len(self._objects))]
+            openings = {name: self.joint_position(name) for name in self.home.handles}
+            show(self._twin, self.base_pose, self.robot.torso_m, self._arm_rad, poses, openings)
+            self._twin_is_current = True
+        return self._twin
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """Of the twin."""
+        return self.twin.model
+
+    @property
+    def data(self) -> mujoco.MjData:
+        """Of the twin."""
+        return self.twin.data
+
+    def slot_of(self, i: int) -> int:
+        """The slot of the compiled home in which object i is."""
+        return self.twin.slot_of(i)
+
+    def shadow(self) -> Simulator:
+        """A simulator in which poses are tried out that this one must not take: an embedded one."""
+        return Simulator(self.config)

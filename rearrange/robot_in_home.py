@@ -1,0 +1,139 @@
+"""What every simulator keeps about the robot in the home, however it computes it: frames, forces, the hold.
+
+`rearrange.simulator` (MuJoCo) and `rearrange.habitat.simulator` (Habitat-Sim) derive from it. docs/habitat.md lists all
+that skills, planner, environments and videos ask of a simulator.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from rearrange.episodes import Episode
+from rearrange.fetch import ARM_DELTA_RAD
+
+Point = tuple[float, float, float]
+
+_MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
+
+
+@dataclass(frozen=True)
+class SimulatorConfig:
+    """Limits of the robot. `base_speed_m_s` and `base_turn_rad_s` are reached at full command; Habitat's are 2.5 and
+    2.5.
+    """
+
+    base_speed_m_s: float = 1.0
+    base_turn_rad_s: float = 1.5
+    max_joint_delta_rad: float = ARM_DELTA_RAD  # per step, added to the motor target
+    max_joint_lag_rad: float = 0.15  # how far a motor target may lead its joint
+    hold_break_m: float = 0.15  # stretch at which the suction lets go
+    suction_max_angle_rad: float | None = None  # largest angle between cup axis and contact normal; None = any touch
+    settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
+
+
+class RobotInHome(ABC):
+    """State that is read as plain attributes; `_take_pose` and `_take_forces` keep it up to date."""
+
+    episode: Episode
+    start_positions: list[Point]
+    base_pose: Point  # x, y (m), yaw (rad)
+    start_base_pose: Point
+    ee_position: Point
+    ee_in_base: Point
+    arm_force_n: float
+    base_force_n: float
+    arm_force_rise_n: float
+    accumulated_arm_force_n: float
+    held: int | None
+    held_handle: str | None
+
+    def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
+        self.config = config
+        self.wanted: int | None = None  # object, and
+        self.wanted_handle: str | None = None  # handle, that the suction prefers when it touches several things
+        self.unstable = False  # the physics broke down in the last step: the episode has to end
+        self.stop_called = False  # by the stop action, for skills that have one
+
+    @abstractmethod
+    def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
+        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) joint deltas, `grip` >= 0 suction on, `base` forward
+        and left turn.
+        """
+
+    def _begin_episode(self) -> None:
+        """Nothing is held or wanted, and objects are where they came to rest."""
+        self.start_positions = [tuple(self.object_position(i)) for i in range(len(self.episode.objects))]
+        self.held, self.held_handle, self.hold_broken, self.released, self.unstable = None, None, False, False, False
+        self.wanted = self.wanted_handle = None
+        self.stop_called = False
+
+    @abstractmethod
+    def object_position(self, i: int) -> list[float]:
+        """Middle of object i, world frame."""
+
+    @property
+    def settle_distance_m(self) -> float:
+        """How far the object that moved most came to rest from where the episode put it."""
+        pairs = zip(self.start_positions, self.episode.start_poses)
+        return max((math.dist(position, pose[:3]) for position, pose in pairs), default=0.0)
+
+    @property
+    def is_holding(self) -> bool:
+        """True when the suction holds an object or a handle."""
+        return self.held is not None or self.held_handle is not None
+
+    # ------------------------------------------------------------------ forces
+
+    def _forget_forces(self) -> None:
+        self.arm_force_n = self.base_force_n = self.arm_force_rise_n = self.accumulated_arm_force_n = 0.0
+        self._reference_force_n = 0.0
+
+    def _take_forces(self, arm_n: float, base_n: float) -> None:
+        """HAB's force measure on the arm: the sum of rises above 20 N of the largest contact force."""
+        self.arm_force_n, self.base_force_n = arm_n, base_n
+        rise = self.arm_force_n - self._reference_force_n
+        self.arm_force_rise_n = 0.0
+        if rise > _MIN_FORCE_RISE_N:
+            self.arm_force_rise_n = rise
+            self.accumulated_arm_force_n += rise
+            self._reference_force_n = self.arm_force_n
+        elif rise < 0.0:
+            self._reference_force_n = self.arm_force_n
+
+    # ------------------------------------------------------------------ frames
+
+    def _take_pose(self, base_pose: list[float], ee_position: list[float], ee_matrix: list[float]) -> None:
+        """Keep the poses that everything else is computed from as plain floats; `ee_matrix`: (9,), row by row."""
+        self.base_pose = x, y, yaw = tuple(base_pose)
+        self._cos, self._sin = math.cos(yaw), math.sin(yaw)
+        self.ee_position = tuple(ee_position)
+        self._ee_matrix = ee_matrix
+        self.ee_in_base = self.to_base(self.ee_position)
+
+    def to_base(self, point: Point) -> Point:
+        """A world point in the base frame."""
+        dx, dy = point[0] - self.base_pose[0], point[1] - self.base_pose[1]
+        return (self._cos * dx + self._sin * dy, self._cos * dy - self._sin * dx, point[2])
+
+    def from_base(self, point: Point) -> Point:
+        """A point of the base frame in the world."""
+        (x, y, _), (forward, left, up) = self.base_pose, point
+        return (x + self._cos * forward - self._sin * left, y + self._sin * forward + self._cos * left, up)
+
+    def to_ee(self, point: Point) -> Point:
+        """A world point in the end-effector frame."""
+        m, e = self._ee_matrix, self.ee_position
+        dx, dy, dz = point[0] - e[0], point[1] - e[1], point[2] - e[2]
+        return (m[0] * dx + m[3] * dy + m[6] * dz, m[1] * dx + m[4] * dy + m[7] * dz, m[2] * dx + m[5] * dy + m[8] * dz)
+
+    def in_hand(self, half_height_m: float, depth_m: float) -> tuple[np.ndarray, np.ndarray]:
+        """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by the middle of its top, `depth_m` in
+        the cup.
+        """
+        x_axis, y_axis, z_axis = np.array(self._ee_matrix).reshape(3, 3).T
+        middle = np.array(self.ee_position) + (half_height_m - depth_m) * x_axis
+        return middle, np.column_stack([z_axis, y_axis, -x_axis])

@@ -1,0 +1,35 @@
+"""The comparison of both simulators: what is counted, and what is refused. With Habitat: tests/habitat."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval import bench_sim_to_sim as bench
+from eval.evaluate import EpisodeResult
+from rearrange.errors import UserError
+
+
+def results(ends: str) -> list[EpisodeResult]:
+    """s: success; t: time limit; d: dropped."""
+    reasons = {"s": None, "t": "time_limit", "d": "dropped"}
+    return [EpisodeResult(i, str(i), "val/0", end == "s", reasons[end], 10 + i, 0.0, {"arm_force_n": 5.0})
+            for i, end in enumerate(ends)]
+
+
+def test_episodes_are_compared_one_by_one():
+    row = bench.compare(results("ssstd"), results("stdst"))
+    assert (row["mujoco"]["success"], row["habitat"]["success"]) == (0.6, 0.4)
+    assert row["only_mujoco"] == 2 and row["only_habitat"] == 1
+    assert row["ends_in_habitat_of_what_mujoco_solves"] == {"time_limit": 1, "dropped": 1}
+    assert row["ends_in_mujoco_of_what_habitat_solves"] == {"time_limit": 1}
+    assert row["habitat"]["mean_steps_of_successes"] == 11.5
+    lines = bench.table("pick", row)
+    assert len(lines) == 3 and "60.0%" in lines[0] and "dropped 1" in lines[2]
+
+
+def test_it_wants_habitat_and_known_skills():
+    settings = {"sim": {"name": "mujoco"}, "skills": [], "what": "sim_to_sim"}
+    with pytest.raises(UserError, match="sim=habitat"):
+        bench.check(settings)
+    with pytest.raises(UserError, match="skills=fly"):
+        bench.check({"sim": {"name": "habitat"}, "skills": ["fly"]})

@@ -1,0 +1,126 @@
+"""What of `rearrange.habitat` needs no Habitat: contacts, frames, the robot's file, what is said when something is missing."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rearrange.errors import UserError
+from rearrange.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.habitat import need
+from rearrange.habitat.contacts import RobotParts, collides, forces, within_angle
+from rearrange.habitat.data import HabitatData
+from rearrange.habitat.driving_base import BASE_JOINTS, with_driving_base
+from rearrange.habitat.frames import base_matrix, camera_in_base, pose_of_object, rotation_of_link
+from rearrange.simulators import make_simulator
+from rearrange.robot_in_home import SimulatorConfig
+from rearrange.y_up import AXES, to_y_up
+
+ROBOT, CUP, BASE_LINK, ARM_LINK = 7, 26, 2, 20
+STAGE, APPLE, BOWL = 0, 30, 31
+PARTS = RobotParts(ROBOT, frozenset(range(-1, 18)), CUP)
+
+
+def point(a, b, force=1.0, distance=0.0, normal=(0.0, 1.0, 0.0)):
+    """A contact point as Habitat gives it; a and b: (object, link)."""
+    return SimpleNamespace(object_id_a=a[0], link_id_a=a[1], object_id_b=b[0], link_id_b=b[1], normal_force=force,
+                           contact_distance=distance, contact_normal_on_b_in_ws=normal, position_on_a_in_ws=(1.0, 2.0, 3.0))
+
+
+def test_forces_on_arm_and_base_are_the_largest_ones_and_kept_apart():
+    points = [point((ROBOT, ARM_LINK), (STAGE, -1), 30.0), point((APPLE, -1), (ROBOT, ARM_LINK), 50.0),
+              point((STAGE, -1), (ROBOT, BASE_LINK), 80.0), point((APPLE, -1), (STAGE, -1), 900.0),
+              point((ROBOT, ARM_LINK), (ROBOT, BASE_LINK), 900.0)]
+    arm, base, touches = forces(points, PARTS, held=None)
+    assert (arm, base, touches) == (50.0, 80.0, [])
+
+
+def test_what_the_hand_holds_is_a_part_of_the_arm_and_does_not_press_on_it():
+    points = [point((ROBOT, CUP), (APPLE, -1), 500.0), point((APPLE, -1), (STAGE, -1), 40.0)]
+    assert forces(points, PARTS, held=APPLE)[:2] == (40.0, 0.0)
+    assert forces(points, PARTS, held=None)[:2] == (500.0, 0.0)
+
+
+def test_the_cup_touches_what_is_near_enough_and_the_normal_points_into_it():
+    points = [point((ROBOT, CUP), (APPLE, -1), normal=(0.0, 1.0, 0.0)), point((BOWL, -1), (ROBOT, CUP), normal=(0.0, -1.0, 0.0)),
+              point((ROBOT, CUP), (STAGE, -1), distance=0.015), point((ROBOT, ARM_LINK), (BOWL, -1))]
+    _, _, touches = forces(points, PARTS, held=None)
+    assert [touch.object_id for touch in touches] == [APPLE, BOWL]
+    assert touches[0].towards == (0.0, -1.0, 0.0) == touches[1].towards  # the normal is from b to a
+    assert within_angle(touches[0], (0.0, -1.0, 0.0), math.cos(0.1))
+    assert not within_angle(touches[0], (1.0, 0.0, 0.0), math.cos(1.0))
+    assert within_angle(touches[0], (0.0, 1.0, 0.0), -2.0)  # no limit
+
+
+def test_the_robot_collides_when_it_or_its_load_is_inside_something_else():
+    deep = {"distance": -0.005}
+    assert collides([point((ROBOT, ARM_LINK), (STAGE, -1), **deep)], ROBOT, None, 1e-3)
+    assert collides([point((APPLE, -1), (STAGE, -1), **deep)], ROBOT, APPLE, 1e-3)
+    assert not collides([point((APPLE, -1), (STAGE, -1), **deep), point((ROBOT, CUP), (STAGE, -1))], ROBOT, None, 1e-3)
+    assert not collides([point((ROBOT, CUP), (APPLE, -1), **deep)], ROBOT, APPLE, 1e-3)
+
+
+def test_frames_between_z_up_and_y_up():
+    x, y, yaw = 1.0, 2.0, 0.7
+    ahead = base_matrix(x, y, yaw) @ (1.0, 0.0, 0.0, 1.0)
+    assert np.allclose(ahead[:3], to_y_up((x + math.cos(yaw), y + math.sin(yaw), 0.0)))
+    left = base_matrix(x, y, yaw) @ (*to_y_up((0.0, 1.0, 0.0)), 1.0)
+    assert np.allclose(left[:3], to_y_up((x - math.sin(yaw), y + math.cos(yaw), 0.0)))
+    turned = np.eye(4)
+    turned[:3, :3] = AXES  # a z-up link at rest in a y-up world
+    assert np.allclose(np.reshape(rotation_of_link(turned), (3, 3)), np.eye(3))
+    quat = SimpleNamespace(scalar=math.cos(0.2), vector=(0.0, math.sin(0.2), 0.0))  # a turn about up
+    assert np.allclose(pose_of_object((1.0, 3.0, -2.0), quat), (1, 2, 3, math.cos(0.2), 0, 0, math.sin(0.2)))
+
+
+def test_the_head_camera_looks_forward_and_down_with_its_head_up():
+    camera = camera_in_base(HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M)
+    assert np.allclose(camera[:3, :3].T @ camera[:3, :3], np.eye(3)) and np.linalg.det(camera[:3, :3]) > 0.99
+    forward = -camera[:3, 2]
+    assert math.isclose(math.degrees(math.atan2(-forward[1], forward[0])), 21.8, abs_tol=0.05)
+    assert np.allclose(camera[:3, 0], to_y_up((0.0, -1.0, 0.0))) and camera[1, 1] > 0.9
+
+
+URDF = """<robot name="r"><link name="base_link"><visual><geometry><mesh filename="a.glb"/></geometry></visual>
+<collision group="4"><geometry><box size="1 1 1"/></geometry></collision></link><link name="arm"/>
+<joint name="shoulder" type="revolute"><parent link="base_link"/><child link="arm"/></joint></robot>"""
+
+
+def test_the_robot_is_put_on_two_slides_and_a_turn(tmp_path):
+    robot = ElementTree.fromstring(with_driving_base(URDF, tmp_path))
+    above, order = "floor", []
+    while above != "arm":
+        joint = next(joint for joint in robot.findall("joint") if joint.find("parent").get("link") == above)
+        order.append(joint.get("name"))
+        above = joint.find("child").get("link")
+    assert order == [*(name for name, _, _ in BASE_JOINTS), "shoulder"]
+    assert next(robot.iter("mesh")).get("filename") == str(tmp_path.resolve() / "a.glb")
+    assert next(robot.iter("collision")).get("group") is None  # furniture shall stop it
+    with pytest.raises(UserError, match="cannot be read"):
+        with_driving_base("<robot", tmp_path)
+    with pytest.raises(UserError, match="not 2"):
+        with_driving_base('<robot><link name="a"/><link name="b"/></robot>', tmp_path)
+
+
+def test_without_habitat_there_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(need, "is_installed", lambda: False)
+    with pytest.raises(UserError, match="not installed here: see docs/habitat.md"):
+        make_simulator("habitat", SimulatorConfig(), HabitatData("x.scene_dataset_config.json"))
+    with pytest.raises(UserError, match="mujoco, habitat"):
+        make_simulator("bullet", SimulatorConfig())
+
+
+@pytest.mark.parametrize(("given", "said"), [(None, "needs sim.scene_dataset"), ("absent.json", "is not a file"),
+                                             (__file__, "should end in")])
+def test_a_data_set_that_is_not_there_is_named(given, said):
+    with pytest.raises(UserError, match=said):
+        HabitatData(given).check()
+
+
+def test_the_device_is_what_there_is():
+    assert need.device(None, nvidia=False) == -1 and need.device(None, nvidia=True) == 0
+    assert need.device(2, nvidia=True) == 2 and need.device(-1, nvidia=True) == -1
