@@ -53,7 +53,7 @@ DIFFERENCES = (
     "Homes: the paper's are ReplicaCAD apartments in Habitat 2.0, with its physics; ours are generated from boxes and "
     "cylinders, on MuJoCo, with 18 or 19 objects instead of 29 or 30.",
     "Robot: the base drives at 1.0 m/s here and 2.5 m/s in HAB, so navigate has 900 steps instead of 300 and an "
-    "episode 1.5 times as many; a manipulation skill has 300 instead of 200 (planner.max_steps).",
+    "episode 1.5 times as many; a manipulation skill has 400 instead of 200 (planner.max_steps).",
     "Policies: the paper's are trained for 500 million steps each, on 8 GPUs, with a ResNet18 on a 128 x 128 image; "
     "those here as listed.",
     "The same: the skills, the plan, the arm's reset between steps, navigate's masked "

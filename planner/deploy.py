@@ -15,7 +15,7 @@ from rearrange.errors import UserError
 SKILL_NAMES = ("navigate", "pick", "place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge")
 RECOVERIES = ("none", "retry", "replan")
 # Of a skill in a plan. HAB: 300 for navigate and 200 for the others, with the same arm and a base 3.75 times as fast.
-MAX_STEPS = {"navigate": 900, **dict.fromkeys(SKILL_NAMES[1:], 300)}
+MAX_STEPS = {"navigate": 900, **dict.fromkeys(SKILL_NAMES[1:], 400)}
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def test_rules_refuse_what_does_not_exist():
         Rules(recovery="pray")
     with pytest.raises(UserError, match="max_steps.fly: there is no such skill"):
         Rules(max_steps={"fly": 3})
-    assert Rules(max_steps={"pick": 3}).max_steps["place"] == 300
+    assert Rules(max_steps={"pick": 3}).max_steps["place"] == 400
 
 
 def test_a_step_says_nothing_about_the_end():

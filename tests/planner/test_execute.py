@@ -49,7 +49,7 @@ def test_without_navigation_the_steps_are_left_out_and_the_first_pick_fails_from
     run = executor(envs["tidy_house"], Rules(navigate=False), fails={0: "nothing"})
     report = run_episode(run, 0)
     assert [record.operator for record in report.records] == ["pick object_0"]
-    assert report.end == "pick: time limit" and report.records[0].steps == 300
+    assert report.end == "pick: time limit" and report.records[0].steps == 400
     assert report.metrics["success"] == 0.0 and report.metrics["stage_0_5"] == 0.0
 
 
