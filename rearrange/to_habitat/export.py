@@ -114,6 +114,7 @@ def _write_navmeshes(folder: Path, homes: list[HomeFiles]) -> str:
     command = [sys.executable, "-m", "rearrange.to_habitat.navmeshes", str(folder), *(home.name for home in homes)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
+        shutil.rmtree(folder / "navmeshes", ignore_errors=True)
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         return f"no navmeshes: habitat_sim could not compute them ({last}); {_LATER}"
     return f"navmeshes: {len(homes)}"

@@ -90,8 +90,7 @@ def _receptacle(receptacle: Receptacle, origin: Point = (0.0, 0.0, 0.0)) -> dict
     x, y, z = receptacle.center_m
     half_x, half_y = receptacle.half_extents_m
     middle = np.subtract(to_y_up((x, y, z + _RECEPTACLE_HALF_M)), origin)
-    box = {"position": middle, "scale": [half_x, _RECEPTACLE_HALF_M, half_y],
-           "up": [0.0, 1.0, 0.0]}
+    box = {"position": middle, "scale": [half_x, _RECEPTACLE_HALF_M, half_y], "up": [0.0, 1.0, 0.0]}
     turn = {"rotation": _up_quat(receptacle.yaw_rad)} if receptacle.parent is None else {}
     return {"name": f"receptacle_aabb_{receptacle.name}"} | plain(box | turn)
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -223,7 +224,7 @@ MISTAKES = {
     "scenes export": "where to?",
     "scenes exprt out=x": "Did you mean export?",
     "scenes export out=x format=gazebo": "habitat",
-    "scenes export out=x count=0": "greater than 0",
+    "scenes export out=x count=0": "from 1 to 9999",
     "scenes export out=x split=vall": "Did you mean val?",
     "scenes export out=x episodes_of=[pik]": "there are episodes of pick",
     "scenes export out=full": "not an empty folder",
@@ -273,3 +274,14 @@ def test_an_empty_folder_is_filled_but_not_the_one_we_are_in(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     assert main(["scenes", "export", "out=homes", "count=1", "episodes_of=[]"]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["homes"] and (tmp_path / "homes" / export.DATA_SET).exists()
+
+
+def test_a_habitat_that_cannot_compute_navmeshes_does_not_stop_the_export(tmp_path, monkeypatch, capsys):
+    """Such as one whose library does not load: its last words are told, and no part of a navmesh is left."""
+    (tmp_path / "habitat_sim.py").write_text("raise ImportError('libEGL.so.1: cannot open')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr(export, "find_spec", lambda name: True)
+    assert main(["scenes", "export", f"out={tmp_path / 'homes'}", "count=1", "episodes_of=[]"]) == 0
+    assert "could not compute them (ImportError: libEGL.so.1: cannot open)" in capsys.readouterr().out
+    assert not (tmp_path / "homes" / "navmeshes").exists()

@@ -199,6 +199,23 @@ def test_drawers_and_doors_open_the_right_way(habitat, index):
         body.joint_velocities = [0.0] * len(body.joint_velocities)
 
 
+@pytest.mark.parametrize("ahead_m, touches", [(1.0, True), (1.2, False)])
+def test_the_arm_meets_the_door_as_ours_does(habitat, ahead_m, touches):
+    """The robot before the shut fridge, its hand in the door or before it; nothing else of the robot touches anything."""
+    sim, _ = ours_and_theirs(habitat, "open_fridge", 0)
+    x, y, yaw = sim.home.layout.fridge_pose
+    pose = (*from_frame(ahead_m, 0.0, (x, y, yaw)), yaw + math.pi)
+    sim.place_robot(*pose)
+    assert sim.robot_collides() == touches
+    robot, door = habitat.add_robot(pose), habitat.articulated.get_object_by_handle(HANDLE["fridge"])
+    habitat.sim.perform_discrete_collision_detection()
+    own = {robot.object_id, *robot.link_object_ids}
+    pairs = [{p.object_id_a, p.object_id_b} for p in habitat.sim.get_physics_contact_points()]
+    met = [pair - own for pair in pairs if pair & own]
+    assert bool(met) == touches and all(pair <= {door.object_id, *door.link_object_ids} for pair in met)
+    habitat.articulated.remove_object_by_handle(robot.handle)
+
+
 def test_habitat_counts_the_links_as_the_episodes_do(habitat):
     entry = entries(habitat.folder, "pick")[0]
     habitat.load(entry, entry["scene_id"])

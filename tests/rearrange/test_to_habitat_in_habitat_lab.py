@@ -46,7 +46,7 @@ def test_its_fetch_drives_our_urdf(loaded):
     assert np.array(robot.ee_transform().translation) == pytest.approx(to_y_up(sim.ee_position), abs=1e-4)
     lower, upper = robot.arm_joint_limits
     assert lower[[0, 1, 3, 5]] == pytest.approx([-1.6056, -1.221, -2.251, -2.16], abs=1e-4)
-    for _ in range(120):
+    for _ in range(120):  # a second
         robot.update()
         loaded.sim.step_physics(1 / 120)
     loaded.sim.perform_discrete_collision_detection()
