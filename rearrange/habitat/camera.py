@@ -76,4 +76,4 @@ def matrix4(rows: Any) -> Any:
     """A matrix of Magnum from rows (4, 4)."""
     import magnum
 
-    return magnum.Matrix4(*(magnum.Vector4(*(float(row[k]) for row in rows)) for k in range(4)))
+    return magnum.Matrix4(np.transpose(rows).tolist())

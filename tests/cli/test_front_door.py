@@ -85,7 +85,7 @@ MISTAKES = {
     "eval skill=pick episodes=0": "greater than 0",
     "eval skill=pick agent=polcy": "policy",
     "eval skill=pick ppo.clip=1": "unknown key",
-    "bench": "Choices: engine, modes, pendulum, scaling, sim, update",
+    "bench": "Choices: engine, habitat, modes, pendulum, scaling, sim, transfer, update",
     "bench smi": "bench=sim",
     "list x=1": "unknown key",
     "report x=1": "unknown key",

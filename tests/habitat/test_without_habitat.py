@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from rearrange.cli import main
 from rearrange.errors import UserError
 from rearrange.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 from rearrange.habitat import need
@@ -112,6 +113,15 @@ def test_without_habitat_there_is_one_sentence(monkeypatch):
         make_simulator("habitat", SimulatorConfig(), HabitatData("x.scene_dataset_config.json"))
     with pytest.raises(UserError, match="mujoco, habitat"):
         make_simulator("bullet", SimulatorConfig())
+
+
+@pytest.mark.parametrize("command", ["eval skill=pick agent=random", "train skill=pick", "eval hab=tidy_house agent=expert",
+                                     "train hab=tidy_house", "bench habitat", "bench transfer"])
+def test_every_command_says_so_and_ends_with_status_2(command, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(need, "is_installed", lambda: False)
+    assert main([*command.split(), "sim=habitat", f"output={tmp_path}"]) == 2
+    said = capsys.readouterr().err
+    assert "sim=habitat needs habitat-sim" in said and said.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("given", "said"), [(None, "needs sim.scene_dataset"), ("absent.json", "is not a file"),

@@ -35,7 +35,7 @@ def check(settings: dict[str, Any]) -> None:
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
-    """`rearrange bench sim_to_sim`: print a row per skill and keep them in bench.json; returns the success rates."""
+    """`rearrange bench transfer`: print a row per skill and keep them in bench.json; returns the success rates."""
     from trainer.progress import counting
 
     rows: dict[str, dict[str, Any]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval import bench_sim_to_sim as bench
+from eval import bench_transfer as bench
 from eval.evaluate import EpisodeResult
 from rearrange.errors import UserError
 
@@ -28,7 +28,7 @@ def test_episodes_are_compared_one_by_one():
 
 
 def test_it_wants_habitat_and_known_skills():
-    settings = {"sim": {"name": "mujoco"}, "skills": [], "what": "sim_to_sim"}
+    settings = {"sim": {"name": "mujoco"}, "skills": [], "what": "transfer"}
     with pytest.raises(UserError, match="sim=habitat"):
         bench.check(settings)
     with pytest.raises(UserError, match="skills=fly"):
