@@ -24,7 +24,7 @@ ANTLR = Requirement("antlr4-python3-runtime", "==4.9.*")  # hydra's; pddlpy afte
 HABITAT = "0.3.3"  # of habitat-sim and habitat-lab
 # habitat-lab pins 1.26.4, habitat-sim wants 2.0 at least: pip cannot satisfy both, but both run with all of these.
 HABITAT_NUMPY = Requirement("numpy", ">=1.26.4,<2.4")
-GET_HABITAT_SIM = "conda install habitat-sim=0.3.3 withbullet headless -c conda-forge -c aihabitat"
+GET_HABITAT_SIM = "conda install habitat-sim withbullet headless -c conda-forge -c aihabitat-nightly"
 GET_HABITAT_LAB = "pip install 'habitat-lab>=0.3.3,<0.4'"
 GET_DATA = "python -m habitat_sim.utils.datasets_download --uids rearrange_task_assets --data-path"
 GET_EGL = "sudo apt install libegl1 libgl1-mesa-dri"
