@@ -14,6 +14,7 @@ from rearrange import settings as front
 from rearrange.cli import main
 from rearrange.errors import UserError
 from rearrange.run_directory import Run, folder_of
+from skills import pretrained
 from tests.e2e.front_door import finish, rearrange, start, steps_logged, wait_until
 
 NAMES = [f"{what} {k}" for k in range(1, 6) for what in ("pick", "place")]
@@ -51,8 +52,12 @@ class Worker:
 
 
 @pytest.fixture
-def work(tmp_path):
-    """`work(setting=value)` -> (exit status, worker): one `rearrange reproduce` of Tidy House."""
+def work(tmp_path, monkeypatch):
+    """`work(setting=value)` -> (exit status, worker): one `rearrange reproduce` of Tidy House, with a package that has no
+    policy of Navigate.
+    """
+    names = [name for name in pretrained.names() if name != "navigate"]
+    monkeypatch.setattr(pretrained, "names", lambda: names)
 
     def call(codes: dict[str, int] | None = None, **changed) -> tuple[int, Worker]:
         words = {"preset": "smoke", "scenarios": "[tidy_house]", "agents": "[tp_srl,monolithic,random]",
