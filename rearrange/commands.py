@@ -281,7 +281,8 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     if meta["skill"] != skill:
         raise UserError(f"{path} is a checkpoint of skill {meta['skill']}, not of {skill}: write skill={meta['skill']}, or "
                         f"another checkpoint=.")
-    kept = {"split", "num_layouts", "episodes", "sim", "scene_dataset", "robot", "gpu_device"} | {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
+    here = {"split", "num_layouts", "episodes", "sim", "scene_dataset", "robot", "gpu_device"}  # where, not how, it was trained
+    kept = here | {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
     trained = {key: value for key, value in meta.get("env", {}).items() if key not in kept}
     return path, env | trained | {"depth_size": meta.get("image_size", 0)}
 

@@ -12,7 +12,8 @@ from rearrange import keys
 from rearrange.run_directory import read_status, runs
 from skills import pretrained
 
-SIMULATORS = {"mujoco": ("mujoco", "pip install mujoco"), "habitat": ("habitat_sim", "docs/habitat.md")}  # name -> module that must be there, and how to get it
+# Name -> module that must be there, and how to get it.
+SIMULATORS = {"mujoco": ("mujoco", "pip install mujoco"), "habitat": ("habitat_sim", "docs/habitat.md")}
 
 
 def show(config: DictConfig) -> None:
