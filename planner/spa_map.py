@@ -71,7 +71,7 @@ class Map:
             blocked = floor.blocked.copy()
             i, j = (int(v / CELL_M) for v in base)
             blocked[i - 2:i + 3, j - 2:j + 3] = False  # it stands here
-            distances = FloorGrid(blocked).distances_to(*base)
+            distances = FloorGrid(blocked).distances_to(base)
             best, best_cost = None, math.inf
             for away in np.arange(away_m[0], away_m[1] + 1e-6, 0.08):
                 for turn in np.arange(0.0, 2 * math.pi, math.pi / 18):
@@ -87,7 +87,7 @@ class Map:
             if best is not None:
                 yaw = math.atan2(*(wanted - best)[::-1])
                 x, y = best + self.corner
-                return (float(x), float(y), yaw), FloorGrid(blocked).distances_to(*best)
+                return (float(x), float(y), yaw), FloorGrid(blocked).distances_to(best)
         return None
 
     def ahead(self, field: DistanceField, pose: Pose2) -> tuple[float, float]:

@@ -26,9 +26,8 @@ HEAD_HEIGHT_M = 1.4
 
 @dataclass(frozen=True)
 class DistanceField:
-    """Length of the shortest drive (metres) from every free cell to one goal; inf where there is no way."""
+    """Length of the shortest drive (metres) from every free cell to the nearest goal; inf where there is no way."""
 
-    goal_m: tuple[float, float]
     distance_m: np.ndarray
     """Shape (cells in x, cells in y), float32."""
 
@@ -70,11 +69,10 @@ class FloorGrid:
         i, j = _nearest(self.reachable, x / CELL_M - 0.5, y / CELL_M - 0.5)
         return (i + 0.5) * CELL_M, (j + 0.5) * CELL_M
 
-    def distances_to(self, x: float, y: float) -> DistanceField:
-        """Driving distances to the reachable cell nearest to a world point."""
-        goal = self.nearest(x, y)
-        i, j = int(goal[0] // CELL_M), int(goal[1] // CELL_M)
-        return DistanceField(goal, _dijkstra(self.blocked, i, j, CELL_M))
+    def distances_to(self, *goals_m: tuple[float, float]) -> DistanceField:
+        """Driving distances to the nearest of one or more goals, each the reachable cell nearest to a world point."""
+        cells = [[int(v // CELL_M) for v in self.nearest(*goal)] for goal in goals_m]
+        return DistanceField(_dijkstra(self.blocked, np.array(cells), CELL_M))
 
 
 def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}) -> FloorGrid:
@@ -160,15 +158,16 @@ def _nearest(free, fi, fj):
 
 
 @njit(cache=True, nogil=True)
-def _dijkstra(blocked, gi, gj, cell):
-    """Shortest 16-neighbour paths; no step may cut the corner of a blocked cell."""
+def _dijkstra(blocked, goals, cell):
+    """Shortest 16-neighbour paths to the nearest of some cells; no step may cut the corner of a blocked cell."""
     nx, ny = blocked.shape
     step_i = np.array([1, -1, 0, 0, 1, 1, -1, -1, 2, 2, -2, -2, 1, 1, -1, -1])
     step_j = np.array([0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 2, -2, 2, -2])
     length = (np.sqrt((step_i * step_i + step_j * step_j).astype(np.float64)) * cell).astype(np.float32)
     distance = np.full((nx, ny), np.inf, np.float32)
-    distance[gi, gj] = 0
-    heap = [(np.float32(0), np.int32(gi * ny + gj))]
+    heap = [(np.float32(0), np.int32(goals[k, 0] * ny + goals[k, 1])) for k in range(len(goals))]
+    for k in range(len(goals)):
+        distance[goals[k, 0], goals[k, 1]] = 0
     while len(heap):
         d, k = heapq.heappop(heap)
         i, j = k // ny, k % ny

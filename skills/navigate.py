@@ -11,7 +11,8 @@ Start: anywhere in the home where the robot touches nothing, facing anywhere. Wh
 episode allows: to pick the object, from an open receptacle or from inside an opened drawer or fridge; to open the
 drawer or fridge that it is shut in, or to close an open one; and, in the one episode of six that starts with the object
 in the hand, to place it on an open receptacle or inside. The pose to reach is where that skill would start, without
-noise.
+noise. With `any_start`, every place counts from which that skill's object is in reach, and the robot has to face the
+object or handle from where it stands.
 
 Sources: Habitat 2.0's Navigate (habitat-lab v0.2.2); VER (Wijmans et al. 2022), appendix B: a stop action of its own, a
 force penalty in training, stop masked while the target is more than 2 m away in evaluation (`stop_within_m`).
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,16 @@ from skills.close_fridge import CloseFridgeConfig
 from skills.marks import goal_ball, held_name, object_box, object_ghost, spoken_name
 from skills.open_cabinet import OpenCabinetConfig
 from skills.open_fridge import OpenFridgeConfig
-from skills.skill import Skill, contact_terms, draw_target, merge_scales, receptacle_of, stands_free, start_near
+from skills.skill import (
+    Skill,
+    contact_terms,
+    draw_target,
+    merge_scales,
+    receptacle_of,
+    stands_free,
+    start_near,
+    starts_around,
+)
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
@@ -77,6 +87,7 @@ class NavigateConfig:
     reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
     goal_radius_m: float = 0.3  # driving distance
     goal_angle_rad: float = 0.3
+    any_start: bool = False  # every place from which the next skill can start counts, not only HAB's
     angle_reward_within_m: float = 0.6
     object_in_hand_probability: float = 0.167
     stop_within_m: float | None = None  # stop is ignored while the target is farther away than this
@@ -99,6 +110,7 @@ class Navigate(Skill):
     failures = ("bad_stop",)
 
     point: tuple[float, float, float] | None = None  # set by a planner that sends the robot elsewhere than to the object
+    _faced: tuple[float, float] | None = None  # what the robot has to face; None: the goal pose says where to look
     _held: int | None = None  # the object in the hand, when the next skill places it
 
     def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
@@ -128,31 +140,41 @@ class Navigate(Skill):
     def aim(self, next_skill: str, target: int | None = None) -> None:
         """Say what comes next, and with which object: enough for a policy that is run, not judged."""
         self.target = self.target if target is None else target
-        self.next_skill, self.target_handle = next_skill, None
+        self.next_skill, self.target_handle, self._faced = next_skill, None, None
         self._held = self.target if next_skill.startswith("place") else None
 
     def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
         """Find the pose at which `next_skill` would start at a receptacle for `self.target`; moves the robot there.
 
-        Leaves it in `goal_pose` (x, y, yaw) and the driving distances to it in `field`, whose goal is the nearest cell
-        of the floor grid, as HAB snaps the pose to its navigation mesh. Raises NoStartPose.
+        Leaves it in `goal_pose` (x, y, yaw), it and all others that count in `goal_poses`, and the driving distances to
+        the nearest of them in `field`, whose goals are the nearest cells of the floor grid, as HAB snaps the pose to its
+        navigation mesh. Raises NoStartPose.
         """
         self.aim(next_skill)
+        others, any_start = [], self.config.any_start
         if next_skill in _ARTICULATED:
             self.target_handle = receptacle.link
             start_before(sim, receptacle.link, _without_noise(_ARTICULATED[next_skill]), rng)
         else:
-            start_near(sim, self.nav_point(sim), receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0,
-                       held=self._held)
-        self.drive_to(sim, sim.base_pose)
+            point = self.nav_point(sim)
+            others = starts_around(sim, point, receptacle, self._held) if any_start else []
+            start_near(sim, point, receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=self._held)
+        self._faced = self._faced_point(sim) if any_start else None
+        self.drive_to(sim, sim.base_pose, others)
 
-    def drive_to(self, sim: Simulator, pose: PlanePose) -> None:
-        """Make a pose the goal. Raises NoStartPose when nobody can drive there."""
-        x, y, _ = self.goal_pose = pose
-        self._grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
-        self.field = self._grid.distances_to(x, y)
-        if math.dist(self.field.goal_m, (x, y)) > _MAX_SNAP_M:
-            raise NoStartPose(f"nobody can drive to where {self.next_skill} starts, ({x:.2f}, {y:.2f})")
+    def drive_to(self, sim: Simulator, pose: PlanePose, others: Sequence[PlanePose] = ()) -> None:
+        """Make a pose the goal, and others as good as it. Raises NoStartPose when nobody can drive to the pose."""
+        self.goal_pose = pose
+        grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
+        self.goal_poses = [p for p in (pose, *others) if math.dist(grid.nearest(*p[:2]), p[:2]) <= _MAX_SNAP_M]
+        if pose not in self.goal_poses:
+            raise NoStartPose(f"nobody can drive to where {self.next_skill} starts, ({pose[0]:.2f}, {pose[1]:.2f})")
+        self._grid, self.field = grid, grid.distances_to(*(p[:2] for p in self.goal_poses))
+
+    def _faced_point(self, sim: Simulator) -> tuple[float, float]:
+        """What the next skill is about, on the floor plan: a handle, an object or its goal."""
+        point = self.nav_point(sim) if self.target_handle is None else sim.handle_position(self.target_handle)
+        return point[0], point[1]
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
@@ -175,7 +197,7 @@ class Navigate(Skill):
         return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
 
     def distance_m(self, sim: Simulator) -> float:
-        """Driving distance to the goal pose. Nearer to furniture than the floor grid allows: by the nearest free cell."""
+        """Driving distance to the nearest goal pose. Nearer to furniture than the floor grid allows: by the nearest free cell."""
         x, y, _ = sim.base_pose
         distance = self.field.at(x, y)
         if math.isfinite(distance):
@@ -184,8 +206,15 @@ class Navigate(Skill):
         return self.field.at(*cell) + math.dist(cell, (x, y))
 
     def angle_rad(self, sim: Simulator) -> float:
-        """Between the heading and that of the goal pose, 0 to pi."""
-        return abs(wrap_angle(sim.base_pose[2] - self.goal_pose[2]))
+        """Between the heading and the one that is asked for, 0 to pi."""
+        return abs(wrap_angle(sim.base_pose[2] - self.heading_rad(sim)))
+
+    def heading_rad(self, sim: Simulator) -> float:
+        """That of the goal pose; with `any_start` towards what the next skill is about."""
+        if self._faced is None:
+            return self.goal_pose[2]
+        x, y, _ = sim.base_pose
+        return math.atan2(self._faced[1] - y, self._faced[0] - x)
 
     def success(self, sim: Simulator) -> bool:
         return self.stopped(sim) and self._is_there(sim)
@@ -228,7 +257,7 @@ class Navigate(Skill):
         return {"goal_distance_m": self._distance_m, "goal_angle_rad": self._angle_rad, "path_m": self._path_m}
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        marks = [object_box(sim, self.target), goal_ball(self.goal_pose[:2])]
+        marks = [object_box(sim, self.target), *(goal_ball(pose[:2]) for pose in self.goal_poses)]
         if self._held is not None:
             marks.append(object_ghost(sim.episode.objects[self.target], sim.episode.targets[self.target]))
         return marks

@@ -19,6 +19,7 @@ from rearrange.errors import UserError
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
+    from rearrange.geometry import PlanePose
     from rearrange.layout_parts import Receptacle
     from rearrange.picture import Ghost, Sphere, WireBox
     from rearrange.simulator import Simulator
@@ -165,21 +166,56 @@ def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Re
     it backs off along the side's normal (in front of a shelf the arm needs room) or moves along the edge, then tries
     the other sides. `held`: an object that it has in its hand. Raises NoStartPose.
     """
-    center, yaw, sides = world_receptacle(sim, receptacle)
-    distances = [_distance_to_edge(point, center, yaw, receptacle.half_extents_m, side) for side in sides]
-    for edge, (side_x, side_y) in sorted(zip(distances, sides)):
-        edge_point = (point[0] + side_x * edge, point[1] + side_y * edge)
-        for back_m, aside_m in _OFFSETS_M:
-            gap = edge + _BASE_RADIUS_M + back_m
+    for edge, side in _sides_by_distance(sim, point, receptacle):
+        for offset in _OFFSETS_M:
             for _ in range(_TRIES_PER_OFFSET):
-                x = point[0] + side_x * gap - side_y * aside_m + _clipped_noise(rng, position_noise_m)
-                y = point[1] + side_y * gap + side_x * aside_m + _clipped_noise(rng, position_noise_m)
+                noise = _clipped_noise(rng, position_noise_m), _clipped_noise(rng, position_noise_m)
+                x, y = _before_edge(point, edge, side, offset, noise)
                 facing = math.atan2(point[1] - y, point[0] - x) + yaw_noise_rad * rng.standard_normal()
-                if can_start(sim, x, y, facing, edge_point, held):
+                if can_start(sim, x, y, facing, _edge_point(point, edge, side), held):
                     return
     raise NoStartPose(f"no collision-free pose near {receptacle.name} in scene {sim.episode.scene}")
 
 
+def starts_around(sim: Simulator, point: tuple[float, float, float], receptacle: Receptacle,
+                  held: int | None = None) -> list[PlanePose]:
+    """Poses from which a point on a receptacle is in reach, on all its sides: of each place along a side the nearest
+    one at which the robot touches nothing. None may be there. It leaves the robot at any of them.
+    """
+    poses = []
+    for edge, side in _sides_by_distance(sim, point, receptacle):
+        for aside in sorted({aside for _, aside in _OFFSETS_M}, key=abs):
+            for offset in (offset for offset in _OFFSETS_M if offset[1] == aside):
+                x, y = _before_edge(point, edge, side, offset)
+                if math.dist((x, y), point[:2]) > _REACH_M:
+                    break
+                facing = math.atan2(point[1] - y, point[0] - x)
+                if can_start(sim, x, y, facing, _edge_point(point, edge, side), held):
+                    poses.append((x, y, facing))
+                    break
+    return poses
+
+
+def _sides_by_distance(sim: Simulator, point: tuple[float, ...],
+                       receptacle: Receptacle) -> list[tuple[float, tuple[float, float]]]:
+    """How far (m) a point is from the sides of a receptacle, the nearest first, and their outward normals."""
+    center, yaw, sides = world_receptacle(sim, receptacle)
+    return sorted((_distance_to_edge(point, center, yaw, receptacle.half_extents_m, side), side) for side in sides)
+
+
+def _edge_point(point: tuple[float, ...], edge: float, side: tuple[float, float]) -> tuple[float, float]:
+    return point[0] + side[0] * edge, point[1] + side[1] * edge
+
+
+def _before_edge(point: tuple[float, ...], edge: float, side: tuple[float, float], offset_m: tuple[float, float],
+                 noise_m: tuple[float, float] = (0.0, 0.0)) -> tuple[float, float]:
+    """Where the robot stands before an edge, moved back and aside."""
+    gap = edge + _BASE_RADIUS_M + offset_m[0]
+    return (point[0] + side[0] * gap - side[1] * offset_m[1] + noise_m[0],
+            point[1] + side[1] * gap + side[0] * offset_m[1] + noise_m[1])
+
+
+_REACH_M = 0.85  # horizontally from the middle of the base to what the hand can take without driving
 _BASE_RADIUS_M = 0.30  # radius of HAB's agent: the nearest that it stands to furniture
 # Backwards and sideways from the nearest place before the edge, the nearest first (m).
 _OFFSETS_M = sorted(((0.05 * back, 0.15 * aside) for back in range(16) for aside in (0, -1, 1, -2, 2)),

@@ -65,11 +65,15 @@ class NavigateExpert:
             base = drive(sim, (*step, math.atan2(step[1] - sim.base_pose[1], step[0] - sim.base_pose[0])), reverse=False)
         else:  # the rest of a way that came only near is not planned: at a touch it is given up
             self._steered = _STEER_STEPS if sim.arm_force_n > 0.0 else self._steered + 1
-            base = drive(sim, self.goal)
+            base = drive(sim, self._end())
         return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
 
     def _is_within(self, near: tuple[float, float]) -> bool:
-        return at_pose(self.sim, self.goal, 1.3 * near[0], 1.3 * near[1])
+        return at_pose(self.sim, self._end(), 1.3 * near[0], 1.3 * near[1])
+
+    def _end(self) -> Pose2:
+        """The goal pose, facing the way that is asked for from where the robot stands."""
+        return (*self.goal[:2], self.skill.heading_rad(self.sim))
 
     def _plan(self) -> None:
         self._planned += 1

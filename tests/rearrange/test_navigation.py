@@ -18,18 +18,25 @@ def grid_of(size, *boxes, radius=0.25):
 
 def test_distance_in_an_empty_room_is_the_straight_line():
     grid = grid_of((6.0, 5.0))
-    field = grid.distances_to(3.0, 2.0)
-    gx, gy = field.goal_m
+    field = grid.distances_to((3.0, 2.0))
+    gx, gy = grid.nearest(3.0, 2.0)
     rng = np.random.default_rng(0)
     for x, y in rng.uniform((0.4, 0.4), (5.6, 4.6), (200, 2)):
         straight = math.hypot(x - gx, y - gy)
         assert straight - 0.05 <= field.at(x, y) <= 1.028 * straight + 0.05
 
 
+def test_of_several_goals_the_nearest_counts():
+    grid = grid_of((6.0, 5.0), ((2.95, 0.0, 0.0), (3.05, 3.0, 2.0)))
+    goals = ((1.0, 1.0), (4.5, 1.0), (5.0, 4.0))
+    together, each = grid.distances_to(*goals), [grid.distances_to(goal).distance_m for goal in goals]
+    assert np.array_equal(together.distance_m, np.minimum.reduce(each))
+
+
 def test_distance_leads_around_a_wall():
     """A wall from the south side at x = 3 leaves a gap in the north; the way bends around its end."""
     grid = grid_of((6.0, 5.0), ((2.95, 0.0, 0.0), (3.05, 3.0, 2.0)))
-    field = grid.distances_to(4.5, 1.0)
+    field = grid.distances_to((4.5, 1.0))
     corner_y = 3.0 + math.sqrt(0.25**2 - 0.05**2)
     expected = 2 * math.hypot(1.5, corner_y - 1.0)
     assert expected - 0.1 < field.at(1.5, 1.0) < 1.05 * expected + 0.1
@@ -38,7 +45,7 @@ def test_distance_leads_around_a_wall():
 def test_closed_off_floor_is_unreachable():
     grid = grid_of((6.0, 5.0), ((3.95, 0.0, 0.0), (4.05, 5.0, 2.0)))
     assert grid.is_reachable(2.0, 2.0) and not grid.is_reachable(5.0, 2.0)
-    assert math.isinf(grid.distances_to(2.0, 2.0).at(5.0, 2.0))
+    assert math.isinf(grid.distances_to((2.0, 2.0)).at(5.0, 2.0))
     assert not grid.is_reachable(-1.0, 2.0) and not grid.is_reachable(2.0, 99.0)
     x, y = grid.nearest(5.0, 2.0)
     assert abs(y - 2.0) < CELL_M and 3.6 < x < 3.75
@@ -66,7 +73,7 @@ def test_following_the_field_reaches_the_goal():
     grid = floor_grid(layout)
     rng = np.random.default_rng(0)
     goal = grid.points_m[rng.integers(len(grid.points_m))]
-    field = grid.distances_to(*goal)
+    field = grid.distances_to(goal)
     for start in grid.points_m[rng.integers(len(grid.points_m), size=20)]:
         x, y = start
         for _ in range(100):

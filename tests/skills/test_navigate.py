@@ -194,7 +194,7 @@ def test_turning_is_rewarded_only_near_the_goal():
     env = started(3)
     x, y, yaw = env.skill.goal_pose
     for offset, factor in ((0.0, 1.0), (1.5, 0.0)):
-        px, py = env.skill.field.goal_m if not offset else max(
+        px, py = env.skill._grid.nearest(x, y) if not offset else max(
             env.skill._grid.points_m.tolist(), key=lambda p: -abs(env.skill.field.at(*p) - offset))
         env.sim.place_robot(px, py, yaw + 1.0)
         env.skill.reward_terms(env.sim)
