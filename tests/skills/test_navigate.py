@@ -163,6 +163,37 @@ def test_success_needs_place_heading_and_stop(turn, success):
     assert reward == pytest.approx(10.0 if success else -2.0, abs=0.2)
 
 
+def test_with_any_start_every_place_counts_from_which_the_object_is_in_reach():
+    several = 0
+    for episode in range(12):
+        env, nearest = started(episode, any_start=True), started(episode)
+        sim, skill = env.sim, env.skill
+        assert skill.goal_pose == nearest.skill.goal_pose == skill.goal_poses[0]
+        assert nearest.skill.goal_poses == [nearest.skill.goal_pose]
+        several += len(skill.goal_poses) > 2
+        held, faced = skill._held, skill.nav_point(sim)
+        if skill.target_handle is not None:
+            faced = sim.handle_position(skill.target_handle)
+        for x, y, yaw in skill.goal_poses:
+            assert stands_free(sim, x, y, yaw, held) and skill.distance_m(sim) < 0.2
+            assert skill.angle_rad(sim) == pytest.approx(abs(wrap_angle(math.atan2(faced[1] - y, faced[0] - x) - yaw)))
+            assert skill.angle_rad(sim) < 0.01
+        for x, y, _ in skill.goal_poses[1:]:
+            assert math.dist((x, y), faced[:2]) < 0.86
+    assert several > 3
+
+
+def test_with_any_start_a_stop_at_any_of_the_places_is_a_success():
+    env, episode = started(0, any_start=True), 0
+    while len(env.skill.goal_poses) < 3:
+        episode += 1
+        env.reset(options={"episode": episode})
+    for pose in env.skill.goal_poses[1:]:
+        env.reset(options={"episode": episode})
+        env.sim.place_robot(*pose)
+        assert env.step(np.array([0.0, 0.0, 1.0], np.float32))[4]["success"]
+
+
 def test_stop_can_be_masked_while_the_target_is_far():
     env, episode = started(0, stop_within_m=2.0), 0
     while math.dist(env.sim.base_pose[:2], env.skill.nav_point(env.sim)[:2]) < 3.0:
