@@ -7,6 +7,8 @@ weight. The hand is HAB's suction gripper: the cup's face is the site `end_effec
 
 from __future__ import annotations
 
+import math
+
 BASE_JOINT_NAMES: tuple[str, ...] = ("base_x", "base_y", "base_yaw")
 TORSO_JOINT_NAME = "torso_lift"
 JOINT_NAMES: tuple[str, ...] = (
@@ -68,6 +70,14 @@ _TORSO_COLLISION: tuple[tuple[str, str, str, str], ...] = (
     ("base_torso_space", "box", "0.085 0.135 0.22", f'pos="-0.071875 0 {0.69743 + TORSO_START_M:.5f}"'),
     ("base_head_space", "box", "0.085 0.12 0.045", f'pos="-0.001875 0 {1.03243 + TORSO_START_M:.5f}"'),
 )
+# Of the base: name, radius, from and to which height (m), mass (kg), colour.
+_ROUND: tuple[tuple[str, float, float, float, float, str], ...] = (
+    ("base_body", BASE_RADIUS_M, 0.07, 0.31, 48, DARK),
+    ("base_skirt", 0.24, 0.01, 0.07, 2, BLACK),
+    ("base_deck", 0.25, 0.31, 0.36, 2, LIGHT),
+)
+_SIDES = 24
+_LOW_M, _BELOW_FLOOR_M = 0.05, 0.1
 _NOTHING = 'contype="0" conaffinity="0"'
 _SERVOS: tuple[tuple[float, float, float], ...] = (
     (400, 40, 34),
@@ -81,8 +91,32 @@ _SERVOS: tuple[tuple[float, float, float], ...] = (
 """Of each arm joint: position gain (N m/rad), velocity gain (N m s/rad), torque limit (N m)."""
 
 
-def robot_body(base_bits: str, arm_bits: str) -> str:
-    """MJCF of the robot at the origin. The arguments are contype/conaffinity attributes of base and arm geoms."""
+def robot_assets() -> str:
+    """MJCF of the prisms that stand for the round parts of the base in collisions.
+
+    MuJoCo 3.13 to 4.0 turns the normal of a cylinder at the edge of a box into that of one of its faces, by 39 degrees in
+    the median: a base of cylinders sinks centimetres into the corners of furniture.
+    """
+    def corner(radius: float, k: int) -> str:
+        angle = 2 * math.pi * (k + 0.5) / _SIDES
+        return f"{radius / math.cos(math.pi / _SIDES) * math.cos(angle):.6f} " \
+               f"{radius / math.cos(math.pi / _SIDES) * math.sin(angle):.6f}"
+
+    def vertices(radius: float, bottom: float, top: float) -> str:
+        # The skirt reaches below the floor, which it does not touch: one that ends above it is pushed up, and held down by
+        # the base's joints with 300 kN, at the edge of something 3 cm high.
+        low = bottom if bottom > _LOW_M else bottom - _BELOW_FLOOR_M
+        return " ".join(f"{corner(radius, k)} {z:.6g}" for z in (low, top) for k in range(_SIDES))
+
+    return "".join(f'<mesh name="{name}" vertex="{vertices(radius, bottom, top)}"/>'
+                   for name, radius, bottom, top, *_ in _ROUND)
+
+
+def robot_body(base_bits: str, arm_bits: str, prisms: bool = True) -> str:
+    """MJCF of the robot at the origin. The arguments are contype/conaffinity attributes of base and arm geoms; `prisms`
+    (of `robot_assets`): the round parts of the base collide as those, not as cylinders.
+    """
+    bits = _NOTHING if prisms else base_bits
 
     def spaces(shapes: tuple[tuple[str, str, str, str], ...], bits: str) -> list[str]:
         return [f'<geom name="{name}" type="{kind}" size="{size}" {place} mass="0" rgba="0 0 0 0" group="3" {bits}/>'
@@ -98,10 +132,11 @@ def robot_body(base_bits: str, arm_bits: str) -> str:
         '<body name="base">',
         '<joint name="base_x" type="slide" axis="1 0 0"/><joint name="base_y" type="slide" axis="0 1 0"/>',
         '<joint name="base_yaw" type="hinge" axis="0 0 1"/>',
-        geom("base_body", "cylinder", f"{BASE_RADIUS_M} 0.12", "0 0 0.19", 48, DARK),
-        geom("base_skirt", "cylinder", "0.24 0.03", "0 0 0.04", 2, BLACK),
-        geom("base_deck", "cylinder", "0.25 0.025", "0 0 0.335", 2, LIGHT),
+        *(geom(name, "cylinder", f"{radius} {(top - bottom) / 2:.6g}", f"0 0 {(top + bottom) / 2:.6g}", mass, rgba, bits)
+          for name, radius, bottom, top, mass, rgba in _ROUND),
         geom("base_column", "box", "0.10 0.14 0.20", "-0.10 0 0.55", 20, DARK),
+        *(f'<geom name="{name}_space" type="mesh" mesh="{name}" mass="0" rgba="0 0 0 0" group="3" {base_bits}/>'
+          for name, *_ in (_ROUND if prisms else ())),
         *spaces(_TORSO_COLLISION, base_bits),
         _head_camera(),
         '<body name="torso" pos="-0.086875 0 0.37743" gravcomp="1">',

@@ -61,7 +61,7 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> str:
         raise UserError(f"no object called '{unknown[0]}'; choose from: {', '.join(OBJECTS)}")
     models = [OBJECTS[name] for name in objects]
     x, y = layout.size_m
-    s = [HEADER, "<worldbody>", '<light pos="5 4 6" dir="0 0 -1" directional="true"/>']
+    s = [HEADER, f"<asset>{fetch.robot_assets()}</asset><worldbody>", '<light pos="5 4 6" dir="0 0 -1" directional="true"/>']
     s.append(
         f'<geom name="floor" type="plane" size="{x / 2 + 0.1:.5g} {y / 2 + 0.1:.5g} 0.1" '
         f'pos="{x / 2:.5g} {y / 2:.5g} 0" rgba="{_rgba(layout.floor_rgb)}" {FLOOR}/>'

@@ -67,7 +67,7 @@ def fetch_links() -> tuple[Link, ...]:
 
 def _model() -> mujoco.MjModel:
     """Our robot, not driving, its cup a body of its own."""
-    mjcf = (f"{HEADER}<worldbody>{fetch.robot_body(BASE, ARM)}</worldbody>"
+    mjcf = (f"{HEADER}<worldbody>{fetch.robot_body(BASE, ARM, prisms=False)}</worldbody>"
             f"<actuator>{fetch.robot_actuators()}</actuator></mujoco>")
     spec = mujoco.MjSpec.from_string(mjcf)
     for name in fetch.BASE_JOINT_NAMES:

@@ -51,7 +51,8 @@ class ArmModel:
     """The robot alone, at the origin, for kinematics: MuJoCo's poses and Jacobians of the arm in the base frame."""
 
     def __init__(self) -> None:
-        mjcf = f"<mujoco><compiler angle='radian' autolimits='true'/><worldbody>{fetch.robot_body('', '')}</worldbody></mujoco>"
+        robot = fetch.robot_body("", "", prisms=False)
+        mjcf = f"<mujoco><compiler angle='radian' autolimits='true'/><worldbody>{robot}</worldbody></mujoco>"
         self.model = mujoco.MjModel.from_xml_string(mjcf)
         self.data = mujoco.MjData(self.model)
         self._site = self.model.site("end_effector").id

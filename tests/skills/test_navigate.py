@@ -295,3 +295,28 @@ def test_near_stop_rewards_a_stop_elsewhere_by_how_near_it_was(back_m, turned_ra
     _, reward, terminated, _, info = env.step(np.array([0.0, 0.0, 1.0], np.float32))
     assert terminated and info["metrics"]["failure/bad_stop"] == 1.0
     assert reward == pytest.approx(expected, abs=0.06)  # the way is counted along the cells of the floor grid
+
+
+def test_the_edge_of_a_thin_foot_stops_the_base_and_does_not_hold_it():
+    """Whatever it meets while it drives on, it can leave again; nothing holds it with more than a braking takes."""
+    env = make_env("navigate", depth_size=0, split="val", num_layouts=12, object_in_hand_probability=0.0)
+    rng, touched = np.random.default_rng(0), 0
+    for episode in range(80):
+        env.reset(options={"episode": episode})
+        sim = env.sim
+        feet = [part for part in sim.home.layout.parts if part.solid and part.top_m < 0.05]
+        if not feet:
+            continue
+        (x, y), yaw = feet[rng.integers(len(feet))].rectangle[:2], rng.uniform(-math.pi, math.pi)
+        start = x - 0.9 * math.cos(yaw), y - 0.9 * math.sin(yaw)
+        if not env.skill._grid.is_reachable(*start) or not stands_free(sim, *start, yaw):
+            continue
+        for _ in range(60):
+            sim.step(base=[1.0, rng.uniform(-0.5, 0.5)])
+            assert sim.base_force_n < 15_000.0  # 75 kg that brake from 1 m/s within 1/120 s take 9,000
+            touched += sim.base_force_n > 0.0
+        x, y, _ = sim.base_pose
+        for _ in range(30):
+            sim.step(base=[-1.0, 0.0])
+        assert math.dist(sim.base_pose[:2], (x, y)) > 0.3
+    assert touched > 50
