@@ -9,7 +9,7 @@ import pytest
 from rearrange import fetch
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, yaw_quat
-from rearrange.home import compile_home, home_mjcf
+from rearrange.home import ARM, BASE, HEADER, compile_home, home_mjcf
 from rearrange.layouts import make_layout
 from rearrange.objects import OBJECTS, STANDARD_SET
 
@@ -321,3 +321,25 @@ def test_objects_have_their_published_sizes_and_masses(home):
 def test_an_unknown_object_is_said_plainly():
     with pytest.raises(UserError, match="003_cracker_box"):
         home_mjcf(make_layout("train", 0), ("003_craker_box",))
+
+
+def test_the_corner_of_furniture_pushes_the_base_straight_away():
+    """MuJoCo takes the normal of one of the box's faces for a cylinder there, which is 39 degrees off in the median."""
+    corner, height = np.array([1.0, 2.0]), 0.2
+    model = mujoco.MjModel.from_xml_string(
+        f'{HEADER}<asset>{fetch.robot_assets()}</asset><worldbody>'
+        f'<geom type="box" size="0.3 0.4 {height}" pos="{corner[0] - 0.3} {corner[1] - 0.4} {height}"/>'
+        f'{fetch.robot_body(BASE, ARM)}</worldbody>'
+        f'<actuator>{fetch.robot_actuators()}</actuator></mujoco>')
+    data, rng, touched = mujoco.MjData(model), np.random.default_rng(0), 0
+    for _ in range(200):
+        direction = rng.uniform(0.0, math.pi / 2)
+        away = np.array([math.cos(direction), math.sin(direction)])
+        data.qpos[:3] = (*(corner + (fetch.BASE_RADIUS_M - rng.uniform(0.001, 0.01)) * away), rng.uniform(-3, 3))
+        mujoco.mj_forward(model, data)
+        for contact in data.contact:
+            if "base_body_space" in (model.geom(g).name for g in contact.geom):
+                touched += 1
+                assert abs(contact.frame[:2] @ away) > math.cos(math.radians(8)) and abs(contact.frame[2]) < 1e-6
+                assert -0.015 < contact.dist < 0.0
+    assert touched >= 200

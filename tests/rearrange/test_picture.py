@@ -170,7 +170,7 @@ def test_the_robot_is_seen_everywhere_in_a_home():
     for split in ("train", "val", "test"):
         layout = make_layout(split, 1)
         model = compile_home(layout)
-        model.geom_rgba[model.geom_group == 3] = (1, 0, 0, 1)
+        model.geom_rgba[(model.geom_group == 3) & (model.geom_rgba[:, 3] > 0)] = (1, 0, 0, 1)
         data, painter = mujoco.MjData(model), Painter(model, 128, 128)
         for receptacle in layout.receptacles:
             if receptacle.parent is not None or receptacle.kind == "fridge":
