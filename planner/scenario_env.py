@@ -127,6 +127,7 @@ class ScenarioEnv(gymnasium.Env):
         if isinstance(asked, Episode) or self._listed is not None:
             index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
             episode = asked if isinstance(asked, Episode) else self._listed[int(index) % len(self._listed)]
+            episode = self.sim.in_own_terms(episode)
             check_episode(self.sim, episode)
             if episode.robot_start is None:
                 rng = np.random.default_rng(zlib.crc32(episode.id.encode()))

@@ -21,10 +21,12 @@ class HeadCamera:
         self._habitat = habitat
         self._views: dict[int, tuple[Any, np.ndarray, Any]] = {}
 
-    def agent(self) -> Any:
-        """Configuration of what carries the cameras, for a Habitat simulator that is about to load."""
+    def agent(self, *others: Any) -> Any:
+        """Configuration of what carries the cameras, for a Habitat simulator that is about to load; `others`: of cameras
+        beside these.
+        """
         agent = self._habitat.agent.AgentConfiguration()
-        agent.sensor_specifications = [self._specification(size) for size in (self._views or (_SMALLEST,))]
+        agent.sensor_specifications = [*(self._specification(size) for size in (self._views or (_SMALLEST,))), *others]
         return agent
 
     def _specification(self, size: int) -> Any:
@@ -53,11 +55,13 @@ class HeadCamera:
         view = magnum.MutableImageView2D(magnum.PixelFormat.R32F, sensor.framebuffer_size, image)
         self._views[size] = (sensor, image, view)
 
-    def depth(self, base_pose: tuple[float, float, float], size: int) -> np.ndarray:
-        """What the camera of a robot at a base pose sees: (size, size, 1) float32, 0..1 over 10 m."""
+    def depth(self, base_pose: tuple[float, float, float], size: int, floor_m: float = 0.0) -> np.ndarray:
+        """What the camera of a robot at a base pose in Habitat's world sees: (size, size, 1) float32, 0..1 over 10 m.
+        `floor_m`: height on which it stands.
+        """
         if size not in self._views:
             self._open(size)
-        self._simulator.get_agent(0).scene_node.transformation = matrix4(base_matrix(*base_pose) @ _IN_BASE)
+        self._simulator.get_agent(0).scene_node.transformation = matrix4(base_matrix(*base_pose, floor_m) @ _IN_BASE)
         metres = self.draw(size)
         out = np.empty((size, size, 1), np.float32)
         np.multiply(metres[::-1], 1.0 / FAR_M, out=out[:, :, 0])
@@ -70,6 +74,11 @@ class HeadCamera:
         self._simulator.renderer.draw(sensor, self._simulator)
         sensor.render_target.read_frame_depth(view)
         return image
+
+
+def camera_matrix(eye: Any, target: Any) -> np.ndarray:
+    """(4, 4) of a camera in Habitat's world; `eye`, `target`: z up."""
+    return camera_in_base(tuple(eye), tuple(target))
 
 
 def matrix4(rows: Any) -> Any:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.y_up import AXES, Point, Pose, to_y_up, to_z_up
-
+from rearrange.y_up import AXES, Point, to_y_up, to_z_up
 
 
 def rotation_of_link(matrix: np.ndarray) -> list[float]:
@@ -16,16 +15,16 @@ def rotation_of_link(matrix: np.ndarray) -> list[float]:
     return (AXES.T @ matrix[:3, :3]).ravel().tolist()
 
 
-def pose_of_object(position: Any, rotation: Any) -> Pose:
-    """Our pose of an object with a y-up frame of its own, from Habitat's translation and quaternion."""
+def turn_of_object(rotation: Any) -> tuple[float, float, float, float]:
+    """Our quaternion (w, x, y, z) of an object with a y-up frame of its own, from Habitat's."""
     x, y, z = rotation.vector
-    return (*to_z_up(*position), rotation.scalar, *to_z_up(x, y, z))
+    return (rotation.scalar, *to_z_up(x, y, z))
 
 
-def base_matrix(x: float, y: float, yaw: float) -> np.ndarray:
+def base_matrix(x: float, y: float, yaw: float, floor_m: float = 0.0) -> np.ndarray:
     """(4, 4) of a base frame, y up and x forward, at a base pose of ours."""
     c, s = math.cos(yaw), math.sin(yaw)
-    return np.array([(c, 0.0, s, x), (0.0, 1.0, 0.0, 0.0), (-s, 0.0, c, -y), (0.0, 0.0, 0.0, 1.0)])
+    return np.array([(c, 0.0, s, x), (0.0, 1.0, 0.0, floor_m), (-s, 0.0, c, -y), (0.0, 0.0, 0.0, 1.0)])
 
 
 def camera_in_base(eye: Point, target: Point) -> np.ndarray:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 
 class Joints:
     """Openings by the name of the joint (m or rad)."""
 
-    def __init__(self, world: Any, names: Iterable[str]) -> None:
-        self.where: dict[str, tuple[Any, int]] = {name: world.link_of(name) for name in names}
+    def __init__(self, where: Mapping[str, tuple[Any, int]]) -> None:
+        """`where`: joint -> articulated object and link."""
+        self.where = dict(where)
         self._names = {(body.object_id, link): name for name, (body, link) in self.where.items()}
         self._position_at = {name: body.get_link_joint_pos_offset(link) for name, (body, link) in self.where.items()}
         self._speed_at = {name: body.get_link_dof_offset(link) for name, (body, link) in self.where.items()}

@@ -17,7 +17,6 @@ from rearrange.habitat.contacts import RobotParts
 from rearrange.habitat.driving_base import BASE_JOINTS, SHIFT
 from rearrange.habitat.frames import rotation_of_link
 from rearrange.home import TIMESTEP_S
-from rearrange.y_up import to_z_up
 
 # habitat-lab's FetchSuctionRobot.
 ARM_LINKS = tuple(range(15, 22))
@@ -131,11 +130,16 @@ class Fetch:
         """(7,) rad/s."""
         return np.array(self.body.joint_velocities[self._arm_speed_at], float)
 
-    def hand(self) -> tuple[Any, list[float], list[float]]:
-        """The cup's transform as Habitat has it, and position (3,) and rotation (9,) of the end-effector, world z up."""
+    def stand_on(self, origin: Any) -> None:
+        """Make Habitat's point `origin` the one from which the base's slides count."""
+        import magnum
+
+        self.body.transformation = magnum.Matrix4.translation(origin)
+
+    def hand(self) -> tuple[Any, Any, list[float]]:
+        """The cup's transform and the end-effector's position as Habitat has them, and its rotation (9,), world z up."""
         transform = self._node.absolute_transformation()
-        position = to_z_up(*transform.transform_point(self._tip))
-        return transform, list(position), rotation_of_link(np.array(transform))
+        return transform, transform.transform_point(self._tip), rotation_of_link(np.array(transform))
 
 
 def habitat_vector(habitat: Any, values: tuple[float, float, float]) -> Any:
