@@ -68,7 +68,7 @@ class ScenarioEnv(gymnasium.Env):
         self.config, self.split, self.num_layouts = config, split, num_layouts
         limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
                                  suction_max_angle_rad=suction_max_angle_rad)
-        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device))
+        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device, pictures=render_mode is not None))
         self.episode: Episode | None = None
         self.depth_size = depth_size
         self.render_mode = render_mode

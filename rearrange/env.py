@@ -61,7 +61,7 @@ class RearrangeEnv(gymnasium.Env):
         self.render_mode = render_mode
         limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
                                  suction_max_angle_rad=suction_max_angle_rad)
-        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device))
+        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device, pictures=render_mode is not None))
         self.episode: Episode | None = None
         self._listed = None if episodes is None else _not_empty(episodes, read_episodes(episodes))
         self._image_lag = image_lag

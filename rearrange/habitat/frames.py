@@ -7,24 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.y_up import AXES, Point, to_y_up, to_z_up
+from rearrange.y_up import Point, to_y_up, to_z_up
+
+
+def numbers(vector: Any) -> tuple[float, float, float]:
+    """Of Magnum's vector, one by one: to unpack it costs a C++ exception at its end, a tenth of a millisecond."""
+    return vector[0], vector[1], vector[2]
 
 
 def rotation_of_link(matrix: np.ndarray) -> list[float]:
     """Rotation (9,) row by row, world z up, of a link whose own frame is z up, from its 4x4 transform, world y up."""
-    return (AXES.T @ matrix[:3, :3]).ravel().tolist()
+    (a, b, c, _), (d, e, f, _), (g, h, i, _), _ = matrix.tolist()
+    return [a, b, c, -g, -h, -i, d, e, f]
 
 
 def turn_of_object(rotation: Any) -> tuple[float, float, float, float]:
     """Our quaternion (w, x, y, z) of an object with a y-up frame of its own, from Habitat's."""
-    x, y, z = rotation.vector
-    return (rotation.scalar, *to_z_up(x, y, z))
+    return (rotation.scalar, *to_z_up(*numbers(rotation.vector)))
 
 
-def base_matrix(x: float, y: float, yaw: float, floor_m: float = 0.0) -> np.ndarray:
+def base_matrix(x: float, y: float, yaw: float) -> np.ndarray:
     """(4, 4) of a base frame, y up and x forward, at a base pose of ours."""
     c, s = math.cos(yaw), math.sin(yaw)
-    return np.array([(c, 0.0, s, x), (0.0, 1.0, 0.0, floor_m), (-s, 0.0, c, -y), (0.0, 0.0, 0.0, 1.0)])
+    return np.array([(c, 0.0, s, x), (0.0, 1.0, 0.0, 0.0), (-s, 0.0, c, -y), (0.0, 0.0, 0.0, 1.0)])
 
 
 def camera_in_base(eye: Point, target: Point) -> np.ndarray:

@@ -40,7 +40,7 @@ class Homes:
             asked = ("export it with rearrange scenes export, ask for fewer homes with sim.num_layouts, or give the data set's own "
                      "episodes with sim.episodes" if ours else "sim.episodes should be made for the data set of sim.scene_dataset")
             raise UserError(f"the data set has no scene {name}: {asked}.")
-        loaded = world.load(name, colors=not ours)
+        loaded = world.load(name, ours)
         if ours:
             return load_home(episode.scene, slots_for(episode.objects)), loaded
         key = name, episode.markers
@@ -50,6 +50,7 @@ class Homes:
             world.take_objects(())
             world.robot.transformation = magnum.Matrix4.translation(world.vector(*_AWAY_M))
             self.found[key] = find_home(world, self._name(name), episode.markers)
+            world.robot.transformation = magnum.Matrix4.identity_init()
         return self.found[key], loaded
 
     def is_converted(self, episode: Episode) -> bool:

@@ -16,6 +16,7 @@ from rearrange.errors import UserError
 from rearrange.habitat.contacts import RobotParts
 from rearrange.habitat.driving_base import BASE_JOINTS, SHIFT
 from rearrange.habitat.frames import rotation_of_link
+from rearrange.habitat.world import SUBSTEPS
 from rearrange.home import TIMESTEP_S
 
 # habitat-lab's FetchSuctionRobot.
@@ -29,7 +30,9 @@ _FIRST_ARM_LINK = 15  # everything before belongs to the base and the torso
 
 # The embedded robot's servos come nearer to their targets at their position gain over their velocity gain, 10 to 15 1/s;
 # habitat-lab's motors alone would pass on every jerk of a policy's noise.
-_SHARES = np.array([1.0 - math.exp(-TIMESTEP_S * stiff / damped) for stiff, damped, _ in fetch._SERVOS])  # noqa: SLF001
+_LEFT = np.array([[math.exp(-substep * TIMESTEP_S * stiff / damped) for stiff, damped, _ in fetch._SERVOS]  # noqa: SLF001
+                  for substep in range(1, SUBSTEPS + 1)])
+"""(substeps, joints): the share of the way that is left after so many substeps."""
 _BASE_FORCE = (400.0, 400.0, 120.0)  # N, N, N m
 _TORSO_FORCE_N, _HOLDING_IMPULSE = 900.0, 10.0
 
@@ -51,6 +54,7 @@ class Fetch:
         self.cup = CUP_LINK + SHIFT
         self.parts = RobotParts(self.id, frozenset(range(-1, _FIRST_ARM_LINK + SHIFT)), self.cup)
         self._node = body.get_link_scene_node(self.cup)
+        self.base_node = body.get_link_scene_node(self._base[-1])
         self._tip = habitat_vector(habitat, (EE_OFFSET_M, 0.0, 0.0))
         self._base_at = [body.get_link_joint_pos_offset(link) for link in self._base]
         self._arm_at = slice_of([body.get_link_joint_pos_offset(link) for link in self._arm])
@@ -96,7 +100,7 @@ class Fetch:
         self.body.joint_velocities = [0.0] * len(self._speeds)
         self._sent_rad = np.array(arm_rad, float)
         self.drive((0.0, 0.0, 0.0))
-        self.follow(self._sent_rad)
+        self.follow(self._sent_rad.tolist())
 
     def drive(self, base: tuple[float, float, float]) -> None:
         """Let the base's motors go for these speeds along our x, our y (m/s), and its turn (rad/s)."""
@@ -104,12 +108,17 @@ class Fetch:
             self._speeds[at] = value
         self.body.update_all_motor_targets(self._speeds, velocities=True)
 
-    def follow(self, arm_rad: np.ndarray) -> None:
-        """Send the arm's motors, for one substep, some way from where they were sent to these angles: as far as the
-        embedded robot's servos get.
+    def ways(self, arm_rad: np.ndarray) -> list[list[float]]:
+        """Where to send the arm's motors in the substeps of a step, each some way on from where they were sent to these
+        angles: as far as the embedded robot's servos get.
         """
-        self._sent_rad += _SHARES * (arm_rad - self._sent_rad)
-        self._targets[self._arm_at] = self._sent_rad.tolist()
+        ways = arm_rad + _LEFT * (self._sent_rad - arm_rad)
+        self._sent_rad = ways[-1]
+        return ways.tolist()
+
+    def follow(self, arm_rad: list[float]) -> None:
+        """Send the arm's motors to these angles."""
+        self._targets[self._arm_at] = arm_rad
         self.body.update_all_motor_targets(self._targets, velocities=False)
 
     # ------------------------------------------------------------------ where it is

@@ -7,6 +7,7 @@ a step. Forces and contacts are those of the last substep.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import mujoco
@@ -22,7 +23,7 @@ from rearrange.habitat import spectator
 from rearrange.habitat.contacts import Touch, collides, forces, within_angle
 from rearrange.habitat.camera import matrix4
 from rearrange.habitat.data import HabitatData
-from rearrange.habitat.frames import turn_of_object
+from rearrange.habitat.frames import numbers, turn_of_object
 from rearrange.habitat.hold import Hold
 from rearrange.habitat.homes import Found, Homes, is_ours
 from rearrange.habitat.joints import Joints
@@ -30,7 +31,7 @@ from rearrange.habitat.robot import Fetch
 from rearrange.habitat.scene_episodes import in_terms_of
 from rearrange.habitat.scene_layout import SceneHome
 from rearrange.habitat.twin import show
-from rearrange.habitat.world import SUBSTEPS, World
+from rearrange.habitat.world import World
 from rearrange.home import handle_part
 from rearrange.layouts import Layout
 from rearrange.motors import move_targets
@@ -96,6 +97,7 @@ class HabitatSimulator(RobotInHome):
         home, loaded = self._homes.enter(episode)
         if loaded:
             self.robot = Fetch(world.habitat, world.robot)
+            world.camera.ride_on(self.robot.base_node)
             self._hold = Hold(world.habitat, world.simulator, self.robot)
         if loaded or home is not self.home:
             self.home, self._origin = home, _NO_SHIFT
@@ -188,19 +190,20 @@ class HabitatSimulator(RobotInHome):
         forward, turn = (0.0, 0.0) if base is None else base
         speed = config.base_speed_m_s * forward
         self.robot.drive((speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
-        for _ in range(SUBSTEPS):
-            self.robot.follow(self._target_rad)
+        for way in self.robot.ways(self._target_rad):
+            self.robot.follow(way)
             self.world.advance(1)
         arm_n, base_n, self._touches = forces(self.world.contacts(), self.robot.parts, self._held_id)
         self._take_forces(arm_n, base_n)
         self._read_pose()
-        self.unstable = not all(-_MAX_SPEED < speed < _MAX_SPEED for speed in self.robot.speeds())
+        speeds = self.robot.speeds()
+        self.unstable = not (max(speeds) < _MAX_SPEED and min(speeds) > -_MAX_SPEED and math.isfinite(sum(speeds)))
         self._hold_or_release(grip)
 
     def _read_pose(self) -> None:
         base_pose, self._arm_rad = self.robot.read()
         self._cup, tip, matrix = self.robot.hand()
-        self._take_pose(base_pose, self._here(*tip), matrix)
+        self._take_pose(base_pose, self._here(*numbers(tip)), matrix)
         self._twin_is_current = False
 
     @property
@@ -270,16 +273,16 @@ class HabitatSimulator(RobotInHome):
 
     def object_position(self, i: int) -> list[float]:
         """Middle of object i, world frame."""
-        return list(self._here(*self._objects[i].translation))
+        return list(self._here(*numbers(self._objects[i].translation)))
 
     def object_pose(self, i: int) -> Pose:
         """Pose of object i, world frame."""
         thing = self._objects[i]
-        return (*self._here(*thing.translation), *turn_of_object(thing.rotation))
+        return (*self._here(*numbers(thing.translation)), *turn_of_object(thing.rotation))
 
     def object_half_extents(self, i: int) -> tuple[float, float, float]:
         """Half size of the box around object i, in its own frame."""
-        x, y, z = self._objects[i].root_scene_node.cumulative_bb.size() / 2
+        x, y, z = numbers(self._objects[i].root_scene_node.cumulative_bb.size() / 2)
         return x, z, y
 
     def _body(self, name: str) -> Any:
@@ -326,7 +329,7 @@ class HabitatSimulator(RobotInHome):
             half = np.array(self.object_half_extents(i))
             return -half, half, np.eye(3)
         box, turn = self._objects[i].root_scene_node.cumulative_bb, quat_matrix(np.array(self.episode.start_poses[i][3:]))
-        low, high = np.array(to_z_up(*box.min)), np.array(to_z_up(*box.max))
+        low, high = np.array(to_z_up(*numbers(box.min))), np.array(to_z_up(*numbers(box.max)))
         middle, half = turn @ ((low + high) / 2), np.abs(turn) @ np.abs((high - low) / 2)
         return middle - half, middle + half, turn
 
@@ -338,9 +341,7 @@ class HabitatSimulator(RobotInHome):
 
     def depth_image(self, size: int) -> np.ndarray:
         """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
-        x, y, yaw = self.base_pose
-        low_x, low_y, floor = self._origin
-        return self.world.camera.depth((x + low_x, y + low_y, yaw), size, floor)
+        return self.world.camera.depth(size)
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Of our homes drawn from
@@ -392,7 +393,7 @@ class HabitatSimulator(RobotInHome):
         ours = self._is_ours
         if ours not in self._shadows:
             self._shadows[ours] = Simulator(self.config) if ours else HabitatSimulator(
-                self.config, self._data, self._nvidia, self._homes.found)
+                self.config, replace(self._data, pictures=False), self._nvidia, self._homes.found)
         return self._shadows[ours]
 
     def copy_state(self, other: HabitatSimulator) -> None:

@@ -57,15 +57,16 @@ class World:
 
     # ------------------------------------------------------------------ scenes
 
-    def load(self, scene: str, colors: bool = False) -> bool:
-        """Load a scene, unless it is loaded; True when it was not. `scene`: name of an instance in the data set. `colors`:
-        with its textures, for pictures.
+    def load(self, scene: str, ours: bool = True) -> bool:
+        """Load a scene, unless it is loaded; True when it was not. `scene`: name of an instance in the data set. `ours`:
+        pictures of it are drawn without Habitat, which takes its time for colours.
         """
         if scene == self.scene:
             return False
         backend = self._backend()  # a new one: Habitat does nothing when it gets the one it has
         backend.scene_id = self._handle(scene) or scene
-        configuration = self.habitat.Configuration(backend, [self.camera.agent(*([specification(self.habitat)] if colors else []))])
+        others = [] if ours or not self._data.pictures else [specification(self.habitat)]
+        configuration = self.habitat.Configuration(backend, [self.camera.agent(*others)])
         if self.simulator is None:
             self.simulator = _kept(self.habitat.Simulator(configuration))
         else:
