@@ -231,6 +231,10 @@ class Simulator(RobotInHome):
         """True when the suction cup touches something."""
         return bool(self.suction.touches())
 
+    def touched_objects(self) -> set[int | None]:
+        """The objects that the suction cup touches; None among them for anything else."""
+        return {self._index_of_slot.get(int(self.home.object_of_geom[geom])) for geom in self.suction.touches()}
+
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top, as if it had been picked from above."""
         middle, upright = self.in_hand(self.object_half_extents(i)[2], _HOLD_DEPTH_M)

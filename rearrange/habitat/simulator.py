@@ -104,9 +104,9 @@ class HabitatSimulator(RobotInHome):
             if isinstance(home, SceneHome):
                 self._origin = home.origin_m
                 self.robot.stand_on(world.vector(*to_y_up(self._origin)))
-                self.joints = Joints({name: (world.bodies[handle], link) for name, (handle, link) in home.links.items()})
+                self.joints = Joints({name: (world.bodies[handle], link) for name, (handle, link) in home.links.items()}, damped=False)
             else:
-                self.joints = Joints({name: world.link_of(name) for name in home.handles})
+                self.joints = Joints({name: world.link_of(name) for name in home.handles}, damped=True)
         return loaded
 
     def in_own_terms(self, episode: Episode) -> Episode:
@@ -189,6 +189,7 @@ class HabitatSimulator(RobotInHome):
                          config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._ctrl)
         forward, turn = (0.0, 0.0) if base is None else base
         speed = config.base_speed_m_s * forward
+        self.joints.damp()
         self.robot.drive((speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
         for way in self.robot.ways(self._target_rad):
             self.robot.follow(way)
@@ -336,6 +337,10 @@ class HabitatSimulator(RobotInHome):
     def cup_touches(self) -> bool:
         """True when the suction cup touches something."""
         return bool(self._touches)
+
+    def touched_objects(self) -> set[int | None]:
+        """The objects that the suction cup touches; None among them for anything else."""
+        return {self._index_of.get(touch.object_id) for touch in self._touches}
 
     # ------------------------------------------------------------------ seeing
 
