@@ -16,7 +16,6 @@ from rearrange.errors import UserError
 from rearrange.habitat.contacts import RobotParts
 from rearrange.habitat.driving_base import BASE_JOINTS, SHIFT
 from rearrange.habitat.frames import rotation_of_link
-from rearrange.habitat.world import SUBSTEPS
 from rearrange.home import TIMESTEP_S
 
 # habitat-lab's FetchSuctionRobot.
@@ -28,11 +27,13 @@ EE_OFFSET_M = 0.08  # of the cup's face from the frame of its link, along x
 _GAIN, _TORSO_GAIN = 0.3, 1.0  # of position and of velocity; with the arm's, its weight would lower the torso by 2 mm
 _FIRST_ARM_LINK = 15  # everything before belongs to the base and the torso
 
-# The embedded robot's servos come nearer to their targets at their position gain over their velocity gain, 10 to 15 1/s;
-# habitat-lab's motors alone would pass on every jerk of a policy's noise.
-_LEFT = [[math.exp(-substep * TIMESTEP_S * stiff / damped) for stiff, damped, _ in fetch._SERVOS]  # noqa: SLF001
-         for substep in range(1, SUBSTEPS + 1)]
-"""(substeps, joints): the share of the way that is left after so many substeps."""
+# A motor of Bullet goes for the velocity gain_p * error / dt + (1 - gain_v) * velocity, the embedded robot's servos for
+# error * stiffness / damping, 10 to 15 1/s. With habitat-lab's gains, 0.3 and 0.3, that would be 120 1/s: a motor at its
+# limit, as the shoulder's when the base turns, swings far beyond its target, and every jerk of a policy's noise is passed on.
+# How fast a motor takes up a speed is the same for both but for the inertia; the light wrist, which nothing holds against its
+# weight here, hangs a hundredth of a radian.
+_ARM_GAINS = [(gain * TIMESTEP_S * stiff / damped, gain)
+              for gain, (stiff, damped, _) in zip((0.3,) * 4 + (0.6,) * 3, fetch._SERVOS)]  # noqa: SLF001
 # Bullet multiplies the coefficients of what touches, and exported furniture has 1; MuJoCo takes the greater one, 0.7 for
 # robot and furniture. With 1, a base that meets a wall at 40 degrees no longer slides along it.
 FRICTION = 0.7
@@ -89,8 +90,10 @@ class Fetch:
                 motor = settings(0.0, 0.0, 0.0, 1.0, base[link] * TIMESTEP_S)
             else:
                 impulse = strength[link] * TIMESTEP_S if link in strength else _HOLDING_IMPULSE
-                gain = _TORSO_GAIN if link == TORSO_LINK + SHIFT else _GAIN
-                motor = settings(self._rest[body.get_link_joint_pos_offset(link)], gain, 0.0, gain, impulse)
+                torso = _TORSO_GAIN, _TORSO_GAIN
+                arm = dict(zip(self._arm, _ARM_GAINS))
+                gain, gain_v = torso if link == TORSO_LINK + SHIFT else arm.get(link, (_GAIN, _GAIN))
+                motor = settings(self._rest[body.get_link_joint_pos_offset(link)], gain, 0.0, gain_v, impulse)
             body.create_joint_motor(link, motor)
 
     # ------------------------------------------------------------------ commands
@@ -100,26 +103,17 @@ class Fetch:
         positions = list(self._rest)
         for at, value in zip(self._base_at, (x, y, yaw)):
             positions[at] = value
-        self._sent_rad = positions[self._arm_at] = [float(angle) for angle in arm_rad]
+        positions[self._arm_at] = angles = [float(angle) for angle in arm_rad]
         self.body.joint_positions = positions
         self.body.joint_velocities = [0.0] * len(self._speeds)
         self.drive((0.0, 0.0, 0.0))
-        self.follow(self._sent_rad)
+        self.follow(angles)
 
     def drive(self, base: tuple[float, float, float]) -> None:
         """Let the base's motors go for these speeds along our x, our y (m/s), and its turn (rad/s)."""
         for at, value in zip(self._base_speed_at, base):
             self._speeds[at] = value
         self.body.update_all_motor_targets(self._speeds, velocities=True)
-
-    def ways(self, arm_rad: np.ndarray) -> list[list[float]]:
-        """Where to send the arm's motors in the substeps of a step, each some way on from where they were sent to these
-        angles: as far as the embedded robot's servos get.
-        """
-        goal, sent = arm_rad.tolist(), self._sent_rad
-        ways = [[end + left * (start - end) for start, end, left in zip(sent, goal, lefts)] for lefts in _LEFT]
-        self._sent_rad = ways[-1]
-        return ways
 
     def follow(self, arm_rad: list[float]) -> None:
         """Send the arm's motors to these angles."""

@@ -31,7 +31,7 @@ from rearrange.habitat.robot import Fetch
 from rearrange.habitat.scene_episodes import in_terms_of
 from rearrange.habitat.scene_layout import SceneHome
 from rearrange.habitat.twin import show
-from rearrange.habitat.world import World
+from rearrange.habitat.world import SUBSTEPS, World
 from rearrange.home import handle_part
 from rearrange.layouts import Layout
 from rearrange.motors import move_targets
@@ -191,9 +191,8 @@ class HabitatSimulator(RobotInHome):
         speed = config.base_speed_m_s * forward
         self.joints.damp()
         self.robot.drive((speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
-        for way in self.robot.ways(self._target_rad):
-            self.robot.follow(way)
-            self.world.advance(1)
+        self.robot.follow(self._target_rad.tolist())
+        self.world.advance(SUBSTEPS)
         arm_n, base_n, self._touches = forces(self.world.contacts(), self.robot.parts, self._held_id)
         self._take_forces(arm_n, base_n)
         self._read_pose()
