@@ -30,12 +30,9 @@ _FIRST_ARM_LINK = 15  # everything before belongs to the base and the torso
 # A motor of Bullet goes for the velocity gain_p * error / dt + (1 - gain_v) * velocity, the embedded robot's servos for
 # error * stiffness / damping, 10 to 15 1/s. With habitat-lab's gains, 0.3 and 0.3, that would be 120 1/s: a motor at its
 # limit, as the shoulder's when the base turns, swings far beyond its target, and every jerk of a policy's noise is passed on.
-# How fast a motor takes up a speed is the same for both but for the inertia; the light wrist, which nothing holds against its
-# weight here, hangs a hundredth of a radian.
-_ARM_GAINS = [(gain * TIMESTEP_S * stiff / damped, gain)
-              for gain, (stiff, damped, _) in zip((0.3,) * 4 + (0.6,) * 3, fetch._SERVOS)]  # noqa: SLF001
+_ARM_GAINS = [(1.0 - math.exp(-TIMESTEP_S * stiff / damped), 1.0) for stiff, damped, _ in fetch._SERVOS]  # noqa: SLF001
 # Bullet multiplies the coefficients of what touches, and exported furniture has 1; MuJoCo takes the greater one, 0.7 for
-# robot and furniture. With 1, a base that meets a wall at 40 degrees no longer slides along it.
+# robot and furniture.
 FRICTION = 0.7
 _BASE_FORCE = (400.0, 400.0, 120.0)  # N, N, N m
 _TORSO_FORCE_N, _HOLDING_IMPULSE = 900.0, 10.0

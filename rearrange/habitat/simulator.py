@@ -7,41 +7,28 @@ a step. Forces and contacts are those of the last substep.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
-import mujoco
 import numpy as np
 
-from rearrange.compiled_home import CompiledHome, scene_layout
 from rearrange.contacts import cos_limit
 from rearrange.episodes import Episode, Pose
-from rearrange.errors import UserError
 from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.geometry import matrix_quat, quat_matrix
-from rearrange.habitat import spectator
 from rearrange.habitat.contacts import Touch, collides, forces, within_angle
 from rearrange.habitat.camera import matrix4
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.frames import numbers, turn_of_object
-from rearrange.habitat.hold import Hold
-from rearrange.habitat.homes import Found, Homes, is_ours
-from rearrange.habitat.joints import Joints
-from rearrange.habitat.robot import Fetch
-from rearrange.habitat.scene_episodes import in_terms_of
-from rearrange.habitat.scene_layout import SceneHome
-from rearrange.habitat.twin import show
-from rearrange.habitat.world import SUBSTEPS, World
+from rearrange.habitat.homes import Found
+from rearrange.habitat.with_twin import WithTwin
+from rearrange.habitat.world import SUBSTEPS
 from rearrange.home import handle_part
-from rearrange.layouts import Layout
 from rearrange.motors import move_targets
-from rearrange.robot_in_home import Point, RobotInHome, SimulatorConfig
-from rearrange.simulator import Simulator
+from rearrange.robot_in_home import Point, SimulatorConfig
 from rearrange.y_up import pose_to_matrix, to_y_up, to_z_up
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
-_NO_SHIFT = (0.0, 0.0, 0.0)
 _AWAY_M = (-50.0, -50.0)  # where the robot is while objects come to rest
 _SETTLE_CHUNK = 12  # substeps between two looks whether all objects rest
 _RESTS_M_S = 0.01
@@ -50,22 +37,14 @@ _MAX_SPEED = 200.0  # m/s or rad/s of any joint of the robot
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 
 
-class HabitatSimulator(RobotInHome):
+class HabitatSimulator(WithTwin):
     """One robot in one home of a Habitat scene data set. See `rearrange.simulator.Simulator`, which has the same methods."""
 
     def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False, found: Found | None = None) -> None:
         """`found`: homes of others that another simulator of the same data set has looked at."""
-        super().__init__(config)
-        self.world = World(data, nvidia)
-        self._homes = Homes(self.world, {} if found is None else found)
-        self.home: CompiledHome | SceneHome | None = None
-        self._data, self._nvidia = data, nvidia
-        self._shadows: dict[bool, RobotInHome] = {}
+        super().__init__(config, data, nvidia, found)
         self._target_rad, self._ctrl = np.zeros(7), np.zeros(7)
         self._least_cosine = cos_limit(config.suction_max_angle_rad)
-        self._twin: Simulator | None = None
-        self._twin_episode: Episode | None = None
-        self._twin_is_current = False
 
     # ------------------------------------------------------------------ episodes
 
@@ -88,55 +67,6 @@ class HabitatSimulator(RobotInHome):
         self._settle()
         self._touches: list[Touch] = []
         self._begin_episode()
-
-    def _enter(self, episode: Episode) -> bool:
-        """Be in the home of an episode, with nothing in the hand; whether its scene had to be loaded."""
-        if self.home is not None:
-            self._hold.release()
-        world = self.world
-        home, loaded = self._homes.enter(episode)
-        if loaded:
-            self.robot = Fetch(world.habitat, world.robot)
-            world.camera.ride_on(self.robot.base_node)
-            self._hold = Hold(world.habitat, world.simulator, self.robot)
-        if loaded or home is not self.home:
-            self.home, self._origin = home, _NO_SHIFT
-            if isinstance(home, SceneHome):
-                self._origin = home.origin_m
-                self.robot.stand_on(world.vector(*to_y_up(self._origin)))
-                self.joints = Joints({name: (world.bodies[handle], link) for name, (handle, link) in home.links.items()}, damped=False)
-            else:
-                self.joints = Joints({name: world.link_of(name) for name in home.handles}, damped=True)
-        return loaded
-
-    def in_own_terms(self, episode: Episode) -> Episode:
-        """An episode of a scene of others, as HAB's, in our frame and with our names; others as they are."""
-        if self._homes.is_converted(episode):
-            return episode
-        self._enter(episode)
-        return in_terms_of(self.home, episode)
-
-    def layout_of(self, episode: Episode) -> Layout:
-        """The layout of an episode's home, which need not be loaded."""
-        if is_ours(episode.scene):
-            return scene_layout(episode.scene)
-        self._enter(episode)
-        return self.home.layout
-
-    @property
-    def _is_ours(self) -> bool:
-        return self.home.layout.is_ours
-
-    # ------------------------------------------------------------------ our world in Habitat's
-
-    def _there(self, point: Point) -> Point:
-        """A point of our world in Habitat's."""
-        return to_y_up(tuple(value + low for value, low in zip(point, self._origin)))
-
-    def _here(self, x: float, y: float, z: float) -> Point:
-        """A point of Habitat's world in ours."""
-        low_x, low_y, low_z = self._origin
-        return x - low_x, -z - low_y, y - low_z
 
     def _set_object(self, i: int, pose: Pose) -> None:
         thing, still = self._objects[i], self.world.vector(0.0, 0.0, 0.0)
@@ -346,59 +276,6 @@ class HabitatSimulator(RobotInHome):
     def depth_image(self, size: int) -> np.ndarray:
         """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
         return self.world.camera.depth(size)
-
-    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
-        """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Of our homes drawn from
-        the state by the embedded home's painter, of others by Habitat.
-        """
-        if self._is_ours:
-            return self.twin.picture(eye, target, marks)
-        return spectator.picture(self.world.simulator, eye, target, np.array(self._origin), marks)
-
-    # ------------------------------------------------------------------ the same state in the embedded home
-
-    @property
-    def twin(self) -> Simulator:
-        """The embedded simulator of the same home with everything where it is here; for what knows the geometry: experts,
-        pictures and the search for start poses of plans. It is never stepped. Raises UserError in a scene of others.
-        """
-        if not self._is_ours:
-            raise UserError(f"scripted experts need to know every piece of a home, and scene {self.home.layout.name} is none of "
-                            "ours: take agent=pretrained or a checkpoint there.")
-        if self._twin_episode is not self._loaded:
-            self._twin = self._twin or Simulator(self.config)
-            self._twin.reset(self._loaded)
-            self._twin_episode, self._twin_is_current = self._loaded, False
-        if not self._twin_is_current:
-            poses = [self.object_pose(i) for i in range(len(self._objects))]
-            openings = {name: self.joint_position(name) for name in self.home.handles}
-            show(self._twin, self.base_pose, self.robot.torso_m, self._arm_rad, poses, openings)
-            self._twin_is_current = True
-        return self._twin
-
-    @property
-    def model(self) -> mujoco.MjModel:
-        """Of the twin."""
-        return self.twin.model
-
-    @property
-    def data(self) -> mujoco.MjData:
-        """Of the twin."""
-        return self.twin.data
-
-    def slot_of(self, i: int) -> int:
-        """The slot of the compiled home in which object i is."""
-        return self.twin.slot_of(i)
-
-    def shadow(self) -> RobotInHome:
-        """A simulator in which poses are tried out that this one must not take; always the same one: of our homes an
-        embedded one, of others another Habitat.
-        """
-        ours = self._is_ours
-        if ours not in self._shadows:
-            self._shadows[ours] = Simulator(self.config) if ours else HabitatSimulator(
-                self.config, replace(self._data, pictures=False), self._nvidia, self._homes.found)
-        return self._shadows[ours]
 
     def copy_state(self, other: HabitatSimulator) -> None:
         """Put everything where it is in another simulator that has loaded the same home and objects."""
