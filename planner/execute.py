@@ -79,7 +79,6 @@ class Executor:
         self.env, self.sim, self.rules = env, env.sim, rules
         self.skills, self.experts = dict(skills), dict(experts or {})
         self._depth_sizes = dict(depth_sizes or {})
-        self._shadow = env.sim.shadow()  # where start poses are looked for
         self.report: Report | None = None
         self.request: Request | None = None
         self.done = True
@@ -94,7 +93,8 @@ class Executor:
         require_solved(found, self.episode.scene)
         self.report = Report(self.episode.id, self.episode.scene, found)
         self.symbols = found.symbols
-        self._arguments = Arguments(self.sim, self._shadow, self.symbols, self.rules, np.random.default_rng([seed, 1]))
+        # Start poses are looked for in a second simulator.
+        self._arguments = Arguments(self.sim, self.sim.shadow(), self.symbols, self.rules, np.random.default_rng([seed, 1]))
         self.steps = steps_of(found.steps, self.rules)
         for step in self.steps:
             if step.skill not in self.skills:

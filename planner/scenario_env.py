@@ -68,7 +68,7 @@ class ScenarioEnv(gymnasium.Env):
         self.config, self.split, self.num_layouts = config, split, num_layouts
         limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
                                  suction_max_angle_rad=suction_max_angle_rad)
-        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device))
+        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device, pictures=render_mode is not None))
         self.episode: Episode | None = None
         self.depth_size = depth_size
         self.render_mode = render_mode
@@ -127,6 +127,7 @@ class ScenarioEnv(gymnasium.Env):
         if isinstance(asked, Episode) or self._listed is not None:
             index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
             episode = asked if isinstance(asked, Episode) else self._listed[int(index) % len(self._listed)]
+            episode = self.sim.in_own_terms(episode)
             check_episode(self.sim, episode)
             if episode.robot_start is None:
                 rng = np.random.default_rng(zlib.crc32(episode.id.encode()))

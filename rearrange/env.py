@@ -61,7 +61,7 @@ class RearrangeEnv(gymnasium.Env):
         self.render_mode = render_mode
         limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
                                  suction_max_angle_rad=suction_max_angle_rad)
-        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device))
+        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device, pictures=render_mode is not None))
         self.episode: Episode | None = None
         self._listed = None if episodes is None else _not_empty(episodes, read_episodes(episodes))
         self._image_lag = image_lag
@@ -106,7 +106,7 @@ class RearrangeEnv(gymnasium.Env):
         reason = "its objects do not rest where it puts them"
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
-            self.episode = asked if isinstance(asked, Episode) else self._episode(int(index) + skipped)
+            self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
             if self._listed is None and not isinstance(asked, Episode) and self.sim.settle_distance_m > _MAX_SETTLE_M:
@@ -121,7 +121,7 @@ class RearrangeEnv(gymnasium.Env):
 
     def _episode(self, index: int) -> Episode:
         if self._listed is not None:
-            return self._listed[index % len(self._listed)]
+            return self.sim.in_own_terms(self._listed[index % len(self._listed)])
         return generate_episode(self.skill.episode_kind, self.split, index, self.num_layouts)
 
     # ------------------------------------------------------------------ step

@@ -19,7 +19,7 @@ from rearrange.y_up import Pose, matrix_to_pose, pose_to_matrix, to_y_up, to_z_u
 OUR_FIELDS = "rearrange"
 """Key of `info` under which a file for Habitat keeps the fields that name things as our homes do."""
 _OBJECT_FILE = ".object_config.json"
-_OBJECT_PATHS = ["data/objects/ycb/configs/"]
+_OBJECT_PATHS = ("data/objects/ycb/configs/",)
 _DATASET = "rearrange"
 # First word of the name of our joint -> Habitat's body.
 _ARTICULATED_HANDLES = {"drawer": "kitchen_counter_:0000", "fridge": "fridge_:0000"}
@@ -60,6 +60,7 @@ class Episode:
     markers: tuple[Marker, ...] = ()
     labels: dict[int, str] = field(default_factory=dict)
     robot_start: tuple[float, float, float] | None = None
+    object_paths: tuple[str, ...] = _OBJECT_PATHS  # where Habitat looks for objects that its data set does not have
 
 
 def read_episodes(path: str | Path) -> list[Episode]:
@@ -119,7 +120,7 @@ def episode_to_habitat(episode: Episode) -> dict:
         "episode_id": episode.id,
         "scene_id": episode.scene,
         "scene_dataset_config": _DATASET,
-        "additional_obj_config_paths": _OBJECT_PATHS,
+        "additional_obj_config_paths": list(episode.object_paths),
         "start_position": position,
         "start_rotation": rotation,
         "info": {"object_labels": {handles[i]: label for i, label in episode.labels.items()}},
@@ -185,6 +186,7 @@ class _Reader:
             markers=self._markers(entry),
             labels={self._index("info.object_labels", h, handles): str(label) for h, label in labels.items()},
             robot_start=self._robot_start(entry),
+            object_paths=tuple(map(str, self._get(entry, "additional_obj_config_paths", list, "a list of folders", []))),
         )
 
     def _index(self, name: str, handle: str, handles: dict[str, int]) -> int:
@@ -211,9 +213,10 @@ class _Reader:
     def _receptacles(self, entry: dict, name: str) -> tuple[str, ...]:
         pairs = self._get(entry, name, list, "a list of [receptacle, link or null]", [])
         for pair in pairs:
-            if not (isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str)):
+            if not (isinstance(pair, (list, tuple)) and len(pair) == 2 and (pair[0] is None or isinstance(pair[0], str))):
                 self._fail(name, "a list of [receptacle, link or null]", pairs)
-        return tuple(handle if link is None else f"{handle}|{link}" for handle, link in pairs)
+        # Habitat-Lab writes null for the receptacles of a stage.
+        return tuple((handle or "") if link is None else f"{handle}|{link}" for handle, link in pairs)
 
     def _articulated(self, entry: dict) -> dict[str, float]:
         """Our own joints by their name; links of other scenes as 'body|link'."""

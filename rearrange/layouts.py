@@ -7,7 +7,7 @@ rooms are connected for a robot, and every receptacle has room before it to stan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -46,6 +46,13 @@ class Layout:
     """Middle of the kitchen counter's footprint; its x axis points into the room."""
     fridge_pose: PlanePose
     floor_rgb: Rgb
+    blocked_floor: np.ndarray | None = field(default=None, compare=False, repr=False)
+    """Of a scene of others, which has no `parts`: cells in which no robot can stand, shape (cells in x, cells in y)."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Drawn here, so that everything about it is known; otherwise found out from what Habitat shows of a scene."""
+        return self.blocked_floor is None
 
     def receptacle(self, name: str) -> Receptacle:
         """The receptacle of that name."""

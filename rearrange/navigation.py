@@ -79,7 +79,9 @@ def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, 
     """The grid of a `Layout` (or of anything with `size_m`, `parts` and `bodies`), its doors and drawers shut but for
     those in `openings` (m or rad, by name of the body).
     """
-    return FloorGrid(blocked_cells(layout.size_m, layout.parts, layout.bodies, radius_m, openings))
+    blocked = blocked_cells(layout.size_m, layout.parts, layout.bodies, radius_m, openings)
+    known = getattr(layout, "blocked_floor", None)
+    return FloorGrid(blocked if known is None else blocked | known)
 
 
 def blocked_cells(

@@ -14,6 +14,7 @@ import numpy as np
 
 from rearrange.episodes import Episode
 from rearrange.fetch import ARM_DELTA_RAD
+from rearrange.layouts import Layout
 
 Point = tuple[float, float, float]
 
@@ -63,6 +64,14 @@ class RobotInHome(ABC):
         """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) joint deltas, `grip` >= 0 suction on, `base` forward
         and left turn.
         """
+
+    def in_own_terms(self, episode: Episode) -> Episode:
+        """An episode of a file in the frame, and with the names, of this simulator's world. Twice is as good as once."""
+        return episode
+
+    @abstractmethod
+    def layout_of(self, episode: Episode) -> Layout:
+        """The layout of an episode's home, which need not be loaded."""
 
     def _begin_episode(self) -> None:
         """Nothing is held or wanted, and objects are where they came to rest."""

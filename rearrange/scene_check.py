@@ -8,7 +8,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from rearrange.compiled_home import scene_layout
 from rearrange.containers import inside_at, kind_of
 from rearrange.episode_generator import OPEN_M_OR_RAD, REACH_M, REACH_UNDER_M, _Surface, _surfaces
 from rearrange.episodes import Episode
@@ -39,10 +38,13 @@ class Unsolvable(UserError):
 
 def check_episode(sim: Simulator, episode: Episode) -> None:
     """Load an episode and raise Unsolvable if it cannot be solved where it takes place. The robot is left outside."""
-    layout = scene_layout(episode.scene)
     where = f"episode {episode.id!r}"
     if not episode.targets:
         raise Unsolvable(f"{where} moves no object; its 'targets' should hold at least one.")
+    layout = sim.layout_of(episode)
+    if not layout.is_ours:  # the episodes of others count as they are: what they ask for in vain is failed
+        sim.reset(episode)
+        return
     ranges = {body.name: body.range_m_or_rad for body in layout.bodies}
     for joint, value in episode.articulated.items():
         if joint not in ranges:
@@ -75,7 +77,7 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
 
 def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> PlanePose:
     """A pose anywhere on the floor, facing anywhere, where the robot touches nothing; the episode is loaded."""
-    points = _grid(episode.scene, _openings(episode)).points_m
+    points = _grid(sim.home.layout, _openings(episode)).points_m
     for _ in range(_START_TRIES):
         x, y = (points[rng.integers(len(points))] + rng.uniform(-0.5, 0.5, 2) * CELL_M).tolist()
         yaw = float(rng.uniform(-math.pi, math.pi))
@@ -140,7 +142,7 @@ def _first_free(sim: Simulator, episode: Episode, openings: dict[str, float],
     """The first of some poses, each with what it faces, where the robot touches nothing and nothing is in between; None
     when there is none, or when it cannot drive there, or when it is farther away than `within_m`.
     """
-    grid = _grid(episode.scene, tuple(sorted(openings.items())))
+    grid = _grid(sim.home.layout, tuple(sorted(openings.items())))
     size = sim.home.layout.size_m
     for (x, y, yaw), (to_x, to_y) in poses:
         if not all(0.3 < value < limit - 0.3 for value, limit in zip((x, y), size)):
@@ -183,7 +185,7 @@ def _before(surface: _Surface, point: tuple[float, ...]) -> Iterator[tuple[Plane
 
 
 def _free(sim: Simulator, episode: Episode, x: float, y: float, yaw: float) -> bool:
-    return _stands(sim, _grid(episode.scene, _openings(episode)), x, y, yaw)
+    return _stands(sim, _grid(sim.home.layout, _openings(episode)), x, y, yaw)
 
 
 def _stands(sim: Simulator, grid: FloorGrid, x: float, y: float, yaw: float) -> bool:
@@ -201,8 +203,8 @@ def _openings(episode: Episode) -> tuple[tuple[str, float], ...]:
 
 
 @lru_cache(maxsize=512)
-def _grid(scene: str, openings: tuple[tuple[str, float], ...]) -> FloorGrid:
-    return floor_grid(scene_layout(scene), openings=dict(openings))
+def _grid(layout: Layout, openings: tuple[tuple[str, float], ...]) -> FloorGrid:
+    return floor_grid(layout, openings=dict(openings))
 
 
 def receptacle_under(sim: Simulator, point: tuple[float, ...]) -> Receptacle | None:

@@ -11,13 +11,14 @@ from collections import Counter
 import mujoco
 import numpy as np
 
-from rearrange.compiled_home import CompiledHome, load_home, put_to_rest
+from rearrange.compiled_home import CompiledHome, load_home, put_to_rest, scene_layout
 from rearrange.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.geometry import matrix_quat
 from rearrange.home_copy import give_back, take
+from rearrange.layouts import Layout
 from rearrange.motors import move_targets
 from rearrange.objects import OBJECTS, STANDARD_SET
 from rearrange.robot_in_home import RobotInHome, SimulatorConfig
@@ -43,6 +44,7 @@ class Simulator(RobotInHome):
         super().__init__(config)
         self.home: CompiledHome | None = None
         self._spectator = Spectator()
+        self._shadow: Simulator | None = None
 
     # ------------------------------------------------------------------ episodes
 
@@ -229,6 +231,10 @@ class Simulator(RobotInHome):
         """True when the suction cup touches something."""
         return bool(self.suction.touches())
 
+    def touched_objects(self) -> set[int | None]:
+        """The objects that the suction cup touches; None among them for anything else."""
+        return {self._index_of_slot.get(int(self.home.object_of_geom[geom])) for geom in self.suction.touches()}
+
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top, as if it had been picked from above."""
         middle, upright = self.in_hand(self.object_half_extents(i)[2], _HOLD_DEPTH_M)
@@ -249,11 +255,18 @@ class Simulator(RobotInHome):
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8."""
         return self._spectator.picture(self.model, self.data, eye, target, marks)
 
+    # ------------------------------------------------------------------ scenes
+
+    def layout_of(self, episode: Episode) -> Layout:
+        """The layout of an episode's home, which need not be loaded."""
+        return scene_layout(episode.scene)
+
     # ------------------------------------------------------------------ a second simulator
 
     def shadow(self) -> Simulator:
-        """A simulator of the same kind, in which poses are tried out that this one must not take."""
-        return Simulator(self.config)
+        """A simulator of the same kind, in which poses are tried out that this one must not take; always the same one."""
+        self._shadow = self._shadow or Simulator(self.config)
+        return self._shadow
 
     def copy_state(self, other: Simulator) -> None:
         """Put everything where it is in another simulator that has loaded the same home and objects."""

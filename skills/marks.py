@@ -25,10 +25,12 @@ def object_box(sim: Simulator, i: int) -> WireBox:
     return WireBox(np.array(pose[:3]), half, np.array(pose[3:]), _BOX_RGB)
 
 
-def object_ghost(name: str, pose: tuple[float, ...]) -> Ghost:
-    """A translucent copy of an object at a world pose: where it belongs."""
-    from rearrange.picture import Ghost
+def object_ghost(name: str, pose: tuple[float, ...]) -> Ghost | Sphere:
+    """A translucent copy of an object at a world pose: where it belongs; a ball for an object of others."""
+    from rearrange.picture import Ghost, Sphere
 
+    if name not in OBJECTS:
+        return Sphere(np.array(pose[:3]), 0.05, _GOAL_RGB, 0.5)
     model = OBJECTS[name]
     return Ghost(model.shape, model.half_size_m, pose[:3], pose[3:], _GOAL_RGB)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import float32, njit
 
 from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
-from rearrange.habitat.frames import base_matrix, camera_in_base
+from rearrange.habitat.frames import camera_in_base
 
 FAR_M = 10.0  # range of the depth camera
 _SMALLEST = 8  # pixels of the camera that is always there: with none, Habitat makes no renderer
@@ -21,10 +22,12 @@ class HeadCamera:
         self._habitat = habitat
         self._views: dict[int, tuple[Any, np.ndarray, Any]] = {}
 
-    def agent(self) -> Any:
-        """Configuration of what carries the cameras, for a Habitat simulator that is about to load."""
+    def agent(self, *others: Any) -> Any:
+        """Configuration of what carries the cameras, for a Habitat simulator that is about to load; `others`: of cameras
+        beside these.
+        """
         agent = self._habitat.agent.AgentConfiguration()
-        agent.sensor_specifications = [self._specification(size) for size in (self._views or (_SMALLEST,))]
+        agent.sensor_specifications = [*(self._specification(size) for size in (self._views or (_SMALLEST,))), *others]
         return agent
 
     def _specification(self, size: int) -> Any:
@@ -39,6 +42,7 @@ class HeadCamera:
     def loaded(self, simulator: Any) -> None:
         """The simulator has loaded a scene, and made its sensors anew."""
         self._simulator, sizes = simulator, list(self._views)
+        self._node = simulator.get_agent(0).scene_node
         self._views = {}
         for size in sizes:
             self._open(size)
@@ -53,15 +57,19 @@ class HeadCamera:
         view = magnum.MutableImageView2D(magnum.PixelFormat.R32F, sensor.framebuffer_size, image)
         self._views[size] = (sensor, image, view)
 
-    def depth(self, base_pose: tuple[float, float, float], size: int) -> np.ndarray:
-        """What the camera of a robot at a base pose sees: (size, size, 1) float32, 0..1 over 10 m."""
+    def ride_on(self, base: Any) -> None:
+        """Follow the scene node of a base, which stands at the origin of its slides, not turned."""
+        node = np.array(base.absolute_transformation(), float)  # Habitat puts it at the centre of mass of the link
+        self._base, self._in_base = base, matrix4(np.linalg.inv(node) @ _IN_BASE)
+
+    def depth(self, size: int) -> np.ndarray:
+        """What the camera of the robot sees: (size, size, 1) float32, 0..1 over 10 m."""
         if size not in self._views:
             self._open(size)
-        self._simulator.get_agent(0).scene_node.transformation = matrix4(base_matrix(*base_pose) @ _IN_BASE)
+        self._node.transformation = self._base.absolute_transformation() @ self._in_base
         metres = self.draw(size)
         out = np.empty((size, size, 1), np.float32)
-        np.multiply(metres[::-1], 1.0 / FAR_M, out=out[:, :, 0])
-        out[(out > 1.0) | (out == 0.0)] = 1.0  # 0: nothing was there
+        _share_of_range(metres, out)
         return out
 
     def draw(self, size: int) -> np.ndarray:
@@ -70,6 +78,21 @@ class HeadCamera:
         self._simulator.renderer.draw(sensor, self._simulator)
         sensor.render_target.read_frame_depth(view)
         return image
+
+
+@njit((float32[:, ::1], float32[:, :, ::1]), cache=True, nogil=True)
+def _share_of_range(metres, out):
+    """Rows in the other order, 0..1 over the range; 0 m means that nothing was there."""
+    rows, columns = metres.shape
+    for i in range(rows):
+        for j in range(columns):
+            value = metres[rows - 1 - i, j] * np.float32(1.0 / FAR_M)
+            out[i, j, 0] = np.float32(1.0) if value > 1.0 or value == 0.0 else value
+
+
+def camera_matrix(eye: Any, target: Any) -> np.ndarray:
+    """(4, 4) of a camera in Habitat's world; `eye`, `target`: z up."""
+    return camera_in_base(tuple(eye), tuple(target))
 
 
 def matrix4(rows: Any) -> Any:

@@ -11,12 +11,13 @@ from rearrange.errors import UserError
 @dataclass(frozen=True)
 class HabitatData:
     """Where the data is. scene_dataset: a *.scene_dataset_config.json. robot: URDF of the Fetch; None: the data set's own.
-    gpu_device: number of the GPU, -1 for the CPU, None for what there is.
+    gpu_device: number of the GPU, -1 for the CPU, None for what there is. pictures: whether spectators will look on.
     """
 
     scene_dataset: str | None
     robot: str | None = None
     gpu_device: int | None = None
+    pictures: bool = False
 
     def robot_file(self) -> Path:
         """The robot's URDF. Raises UserError when it is not there."""

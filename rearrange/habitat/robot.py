@@ -17,7 +17,6 @@ from rearrange.habitat.contacts import RobotParts
 from rearrange.habitat.driving_base import BASE_JOINTS, SHIFT
 from rearrange.habitat.frames import rotation_of_link
 from rearrange.home import TIMESTEP_S
-from rearrange.y_up import to_z_up
 
 # habitat-lab's FetchSuctionRobot.
 ARM_LINKS = tuple(range(15, 22))
@@ -28,9 +27,13 @@ EE_OFFSET_M = 0.08  # of the cup's face from the frame of its link, along x
 _GAIN, _TORSO_GAIN = 0.3, 1.0  # of position and of velocity; with the arm's, its weight would lower the torso by 2 mm
 _FIRST_ARM_LINK = 15  # everything before belongs to the base and the torso
 
-# The embedded robot's servos come nearer to their targets at their position gain over their velocity gain, 10 to 15 1/s;
-# habitat-lab's motors alone would pass on every jerk of a policy's noise.
-_SHARES = np.array([1.0 - math.exp(-TIMESTEP_S * stiff / damped) for stiff, damped, _ in fetch._SERVOS])  # noqa: SLF001
+# A motor of Bullet goes for the velocity gain_p * error / dt + (1 - gain_v) * velocity, the embedded robot's servos for
+# error * stiffness / damping, 10 to 15 1/s. With habitat-lab's gains, 0.3 and 0.3, that would be 120 1/s: a motor at its
+# limit, as the shoulder's when the base turns, swings far beyond its target, and every jerk of a policy's noise is passed on.
+_ARM_GAINS = [(1.0 - math.exp(-TIMESTEP_S * stiff / damped), 1.0) for stiff, damped, _ in fetch._SERVOS]  # noqa: SLF001
+# Bullet multiplies the coefficients of what touches, and exported furniture has 1; MuJoCo takes the greater one, 0.7 for
+# robot and furniture.
+FRICTION = 0.7
 _BASE_FORCE = (400.0, 400.0, 120.0)  # N, N, N m
 _TORSO_FORCE_N, _HOLDING_IMPULSE = 900.0, 10.0
 
@@ -52,6 +55,7 @@ class Fetch:
         self.cup = CUP_LINK + SHIFT
         self.parts = RobotParts(self.id, frozenset(range(-1, _FIRST_ARM_LINK + SHIFT)), self.cup)
         self._node = body.get_link_scene_node(self.cup)
+        self.base_node = body.get_link_scene_node(self._base[-1])
         self._tip = habitat_vector(habitat, (EE_OFFSET_M, 0.0, 0.0))
         self._base_at = [body.get_link_joint_pos_offset(link) for link in self._base]
         self._arm_at = slice_of([body.get_link_joint_pos_offset(link) for link in self._arm])
@@ -61,6 +65,8 @@ class Fetch:
         fixed = {TORSO_LINK: fetch.TORSO_START_M, HEAD_LINKS[0]: HEAD_RAD[0], HEAD_LINKS[1]: HEAD_RAD[1]}
         for link, value in fixed.items():
             self._rest[body.get_link_joint_pos_offset(link + SHIFT)] = value
+        for link in body.get_link_ids():
+            body.set_link_friction(link, FRICTION)
         self._torso_at = body.get_link_joint_pos_offset(TORSO_LINK + SHIFT)
         self._make_motors(habitat.physics.JointMotorSettings)
         self._targets = list(self._rest)
@@ -81,8 +87,10 @@ class Fetch:
                 motor = settings(0.0, 0.0, 0.0, 1.0, base[link] * TIMESTEP_S)
             else:
                 impulse = strength[link] * TIMESTEP_S if link in strength else _HOLDING_IMPULSE
-                gain = _TORSO_GAIN if link == TORSO_LINK + SHIFT else _GAIN
-                motor = settings(self._rest[body.get_link_joint_pos_offset(link)], gain, 0.0, gain, impulse)
+                torso = _TORSO_GAIN, _TORSO_GAIN
+                arm = dict(zip(self._arm, _ARM_GAINS))
+                gain, gain_v = torso if link == TORSO_LINK + SHIFT else arm.get(link, (_GAIN, _GAIN))
+                motor = settings(self._rest[body.get_link_joint_pos_offset(link)], gain, 0.0, gain_v, impulse)
             body.create_joint_motor(link, motor)
 
     # ------------------------------------------------------------------ commands
@@ -92,12 +100,11 @@ class Fetch:
         positions = list(self._rest)
         for at, value in zip(self._base_at, (x, y, yaw)):
             positions[at] = value
-        positions[self._arm_at] = [float(angle) for angle in arm_rad]
+        positions[self._arm_at] = angles = [float(angle) for angle in arm_rad]
         self.body.joint_positions = positions
         self.body.joint_velocities = [0.0] * len(self._speeds)
-        self._sent_rad = np.array(arm_rad, float)
         self.drive((0.0, 0.0, 0.0))
-        self.follow(self._sent_rad)
+        self.follow(angles)
 
     def drive(self, base: tuple[float, float, float]) -> None:
         """Let the base's motors go for these speeds along our x, our y (m/s), and its turn (rad/s)."""
@@ -105,12 +112,9 @@ class Fetch:
             self._speeds[at] = value
         self.body.update_all_motor_targets(self._speeds, velocities=True)
 
-    def follow(self, arm_rad: np.ndarray) -> None:
-        """Send the arm's motors, for one substep, some way from where they were sent to these angles: as far as the
-        embedded robot's servos get.
-        """
-        self._sent_rad += _SHARES * (arm_rad - self._sent_rad)
-        self._targets[self._arm_at] = self._sent_rad.tolist()
+    def follow(self, arm_rad: list[float]) -> None:
+        """Send the arm's motors to these angles."""
+        self._targets[self._arm_at] = arm_rad
         self.body.update_all_motor_targets(self._targets, velocities=False)
 
     # ------------------------------------------------------------------ where it is
@@ -131,11 +135,16 @@ class Fetch:
         """(7,) rad/s."""
         return np.array(self.body.joint_velocities[self._arm_speed_at], float)
 
-    def hand(self) -> tuple[Any, list[float], list[float]]:
-        """The cup's transform as Habitat has it, and position (3,) and rotation (9,) of the end-effector, world z up."""
+    def stand_on(self, origin: Any) -> None:
+        """Make Habitat's point `origin` the one from which the base's slides count."""
+        import magnum
+
+        self.body.transformation = magnum.Matrix4.translation(origin)
+
+    def hand(self) -> tuple[Any, Any, list[float]]:
+        """The cup's transform and the end-effector's position as Habitat has them, and its rotation (9,), world z up."""
         transform = self._node.absolute_transformation()
-        position = to_z_up(*transform.transform_point(self._tip))
-        return transform, list(position), rotation_of_link(np.array(transform))
+        return transform, transform.transform_point(self._tip), rotation_of_link(np.array(transform))
 
 
 def habitat_vector(habitat: Any, values: tuple[float, float, float]) -> Any:

@@ -9,29 +9,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import mujoco
 import numpy as np
 
-from rearrange.compiled_home import load_home
 from rearrange.contacts import cos_limit
 from rearrange.episodes import Episode, Pose
-from rearrange.errors import UserError
 from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD
-from rearrange.geometry import matrix_quat
+from rearrange.geometry import matrix_quat, quat_matrix
 from rearrange.habitat.contacts import Touch, collides, forces, within_angle
 from rearrange.habitat.camera import matrix4
 from rearrange.habitat.data import HabitatData
-from rearrange.habitat.frames import pose_of_object
-from rearrange.habitat.hold import Hold
-from rearrange.habitat.joints import Joints
-from rearrange.habitat.robot import Fetch
-from rearrange.habitat.twin import show
-from rearrange.habitat.world import SUBSTEPS, World
+from rearrange.habitat.frames import numbers, turn_of_object
+from rearrange.habitat.homes import Found
+from rearrange.habitat.with_twin import WithTwin
+from rearrange.habitat.world import SUBSTEPS
 from rearrange.home import handle_part
 from rearrange.motors import move_targets
-from rearrange.robot_in_home import Point, RobotInHome, SimulatorConfig
-from rearrange.simulator import Simulator, slots_for
-from rearrange.to_habitat.home_files import scene_name
+from rearrange.robot_in_home import Point, SimulatorConfig
 from rearrange.y_up import pose_to_matrix, to_y_up, to_z_up
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
@@ -44,17 +37,14 @@ _MAX_SPEED = 200.0  # m/s or rad/s of any joint of the robot
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 
 
-class HabitatSimulator(RobotInHome):
+class HabitatSimulator(WithTwin):
     """One robot in one home of a Habitat scene data set. See `rearrange.simulator.Simulator`, which has the same methods."""
 
-    def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False) -> None:
-        super().__init__(config)
-        self.world = World(data, nvidia)
+    def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False, found: Found | None = None) -> None:
+        """`found`: homes of others that another simulator of the same data set has looked at."""
+        super().__init__(config, data, nvidia, found)
         self._target_rad, self._ctrl = np.zeros(7), np.zeros(7)
         self._least_cosine = cos_limit(config.suction_max_angle_rad)
-        self._twin: Simulator | None = None
-        self._twin_episode: Episode | None = None
-        self._twin_is_current = False
 
     # ------------------------------------------------------------------ episodes
 
@@ -62,23 +52,14 @@ class HabitatSimulator(RobotInHome):
         """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
         outside.
         """
-        self.home = load_home(episode.scene, slots_for(episode.objects))
-        world, scene = self.world, scene_name(episode.scene)
-        if scene != world.scene and not world.knows(scene):
-            raise UserError(f"the data set has no scene {scene}: export it with rearrange scenes export, or ask for fewer homes "
-                            "with sim.num_layouts.")
-        loaded = world.load(scene)
-        if loaded:
-            self.robot = Fetch(world.habitat, world.robot)
-            self._hold = Hold(world.habitat, world.simulator, self.robot)
-            self.joints = Joints(world, self.home.handles)
-        self._hold.release()
+        loaded = self._enter(episode)
+        world = self.world
         self.episode = self._loaded = episode
         self.held = None
         self.robot.place(*_AWAY_M, 0.0, ARM_START_RAD)
         if loaded:
             world.forget_pairs()
-        self._objects = world.take_objects(episode.objects)
+        self._objects = world.take_objects(episode.objects, episode.object_paths)
         self._index_of = {thing.object_id: i for i, thing in enumerate(self._objects)}
         self.joints.set({name: episode.articulated.get(name, 0.0) for name in self.home.handles})
         for i, pose in enumerate(episode.start_poses):
@@ -89,7 +70,7 @@ class HabitatSimulator(RobotInHome):
 
     def _set_object(self, i: int, pose: Pose) -> None:
         thing, still = self._objects[i], self.world.vector(0.0, 0.0, 0.0)
-        thing.transformation = matrix4(pose_to_matrix(pose))
+        thing.transformation = matrix4(pose_to_matrix((*(a + b for a, b in zip(pose[:3], self._origin)), *pose[3:])))
         thing.linear_velocity = thing.angular_velocity = still
 
     def _settle(self) -> None:
@@ -119,9 +100,9 @@ class HabitatSimulator(RobotInHome):
 
     def blocked(self, start: Point, end: Point) -> bool:
         """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
-        vector = self.world.vector
-        way = np.subtract(to_y_up(end), to_y_up(start))
-        ray = self.world.habitat.geo.Ray(vector(*to_y_up(start)), vector(*way))
+        vector, start = self.world.vector, self._there(start)
+        way = np.subtract(self._there(end), start)
+        ray = self.world.habitat.geo.Ray(vector(*start), vector(*way))
         hits = self.world.simulator.cast_ray(ray, 1.0).hits
         own = {self.robot.id, *self.robot.body.link_object_ids}
         return any(hit.object_id not in self._index_of and hit.object_id not in own for hit in hits)
@@ -138,20 +119,21 @@ class HabitatSimulator(RobotInHome):
                          config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._ctrl)
         forward, turn = (0.0, 0.0) if base is None else base
         speed = config.base_speed_m_s * forward
+        self.joints.damp()
         self.robot.drive((speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
-        for _ in range(SUBSTEPS):
-            self.robot.follow(self._target_rad)
-            self.world.advance(1)
+        self.robot.follow(self._target_rad.tolist())
+        self.world.advance(SUBSTEPS)
         arm_n, base_n, self._touches = forces(self.world.contacts(), self.robot.parts, self._held_id)
         self._take_forces(arm_n, base_n)
         self._read_pose()
-        self.unstable = not all(-_MAX_SPEED < speed < _MAX_SPEED for speed in self.robot.speeds())
+        speeds = self.robot.speeds()
+        self.unstable = not (max(speeds) < _MAX_SPEED and min(speeds) > -_MAX_SPEED and math.isfinite(sum(speeds)))
         self._hold_or_release(grip)
 
     def _read_pose(self) -> None:
         base_pose, self._arm_rad = self.robot.read()
-        self._cup, position, matrix = self.robot.hand()
-        self._take_pose(base_pose, position, matrix)
+        self._cup, tip, matrix = self.robot.hand()
+        self._take_pose(base_pose, self._here(*numbers(tip)), matrix)
         self._twin_is_current = False
 
     @property
@@ -182,7 +164,7 @@ class HabitatSimulator(RobotInHome):
             handle = self.joints.name_of(touch.object_id, touch.link_id) if index is None else None
             if index is not None:
                 found.append((index, None))
-            elif handle is not None and self._is_handle(handle, to_z_up(*touch.position)):
+            elif handle is not None and self._is_handle(handle, self._here(*touch.position)):
                 found.append((None, handle))
         wanted = [(i, name) for i, name in found
                   if (i is not None and i == self.wanted) or (name is not None and name == self.wanted_handle)]
@@ -202,7 +184,7 @@ class HabitatSimulator(RobotInHome):
 
     def _hold_handle(self, name: str) -> None:
         body, link = self.joints.where[name]
-        self._hold.link(body, link, self.world.vector(*to_y_up(self.ee_position)))
+        self._hold.link(body, link, self.world.vector(*self._there(self.ee_position)))
         self.held_handle = name
 
     # ------------------------------------------------------------------ reading and setting the state
@@ -221,16 +203,16 @@ class HabitatSimulator(RobotInHome):
 
     def object_position(self, i: int) -> list[float]:
         """Middle of object i, world frame."""
-        return list(to_z_up(*self._objects[i].translation))
+        return list(self._here(*numbers(self._objects[i].translation)))
 
     def object_pose(self, i: int) -> Pose:
         """Pose of object i, world frame."""
         thing = self._objects[i]
-        return pose_of_object(thing.translation, thing.rotation)
+        return (*self._here(*numbers(thing.translation)), *turn_of_object(thing.rotation))
 
     def object_half_extents(self, i: int) -> tuple[float, float, float]:
         """Half size of the box around object i, in its own frame."""
-        x, y, z = self._objects[i].root_scene_node.cumulative_bb.size() / 2
+        x, y, z = numbers(self._objects[i].root_scene_node.cumulative_bb.size() / 2)
         return x, z, y
 
     def _body(self, name: str) -> Any:
@@ -263,58 +245,40 @@ class HabitatSimulator(RobotInHome):
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top, as if it had been picked from above."""
         self._hold.release()
-        middle, upright = self.in_hand(self.object_half_extents(i)[2], _HOLD_DEPTH_M)
-        self._set_object(i, (*middle.tolist(), *matrix_quat(upright).tolist()))
+        low, high, stood = self._standing(i)
+        middle, upright = self.in_hand((high[2] - low[2]) / 2, _HOLD_DEPTH_M)
+        middle = middle - upright @ ((low + high) / 2)
+        self._set_object(i, (*middle.tolist(), *matrix_quat(upright @ stood).tolist()))
         self._hold_object(i)
+
+    def _standing(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Object i as it stands: the corners (3,) of the box around it, from its origin, and its turn (3, 3). Ours stand
+        upright in their own frame, with their origin in the middle; others as the episode begins.
+        """
+        if self._is_ours:
+            half = np.array(self.object_half_extents(i))
+            return -half, half, np.eye(3)
+        box, turn = self._objects[i].root_scene_node.cumulative_bb, quat_matrix(np.array(self.episode.start_poses[i][3:]))
+        low, high = np.array(to_z_up(*numbers(box.min))), np.array(to_z_up(*numbers(box.max)))
+        middle, half = turn @ ((low + high) / 2), np.abs(turn) @ np.abs((high - low) / 2)
+        return middle - half, middle + half, turn
 
     def cup_touches(self) -> bool:
         """True when the suction cup touches something."""
         return bool(self._touches)
 
+    def touched_objects(self) -> set[int | None]:
+        """The objects that the suction cup touches; None among them for anything else."""
+        return {self._index_of.get(touch.object_id) for touch in self._touches}
+
     # ------------------------------------------------------------------ seeing
 
     def depth_image(self, size: int) -> np.ndarray:
         """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
-        return self.world.camera.depth(self.base_pose, size)
+        return self.world.camera.depth(size)
 
-    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
-        """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Drawn from the state by
-        the embedded home's painter.
-        """
-        return self.twin.picture(eye, target, marks)
-
-    # ------------------------------------------------------------------ the same state in the embedded home
-
-    @property
-    def twin(self) -> Simulator:
-        """The embedded simulator of the same home with everything where it is here; for what knows the geometry: experts,
-        pictures and the search for start poses. It is never stepped.
-        """
-        if self._twin_episode is not self._loaded:
-            self._twin = self._twin or Simulator(self.config)
-            self._twin.reset(self._loaded)
-            self._twin_episode, self._twin_is_current = self._loaded, False
-        if not self._twin_is_current:
-            poses = [self.object_pose(i) for i in range(len(self._objects))]
-            openings = {name: self.joint_position(name) for name in self.home.handles}
-            show(self._twin, self.base_pose, self.robot.torso_m, self._arm_rad, poses, openings)
-            self._twin_is_current = True
-        return self._twin
-
-    @property
-    def model(self) -> mujoco.MjModel:
-        """Of the twin."""
-        return self.twin.model
-
-    @property
-    def data(self) -> mujoco.MjData:
-        """Of the twin."""
-        return self.twin.data
-
-    def slot_of(self, i: int) -> int:
-        """The slot of the compiled home in which object i is."""
-        return self.twin.slot_of(i)
-
-    def shadow(self) -> Simulator:
-        """A simulator in which poses are tried out that this one must not take: an embedded one."""
-        return Simulator(self.config)
+    def copy_state(self, other: HabitatSimulator) -> None:
+        """Put everything where it is in another simulator that has loaded the same home and objects."""
+        self.joints.set({name: other.joint_position(name) for name in self.home.handles})
+        for i in range(len(self._objects)):
+            self._set_object(i, other.object_pose(i))

@@ -46,9 +46,9 @@ class PickExpert(ReachingExpert):
         of what is not meant.
         """
         sim, follower = self.sim, self._follower
-        touched = {int(sim.home.object_of_geom[geom]) for geom in sim.suction.touches()}
+        touched = sim.touched_objects()
         near = follower is not None and self._ready and len(follower.motion) - follower.at <= _LAST_STEPS
-        return sim.slot_of(self.skill.target) in touched or (near and not touched)
+        return self.skill.target in touched or (near and not touched)
 
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target

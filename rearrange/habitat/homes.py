@@ -1,0 +1,62 @@
+"""In which scene of the data set an episode takes place: one of our homes, of which everything is known, or one of others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from rearrange.compiled_home import CompiledHome, load_home
+from rearrange.episodes import Episode, Marker
+from rearrange.errors import UserError
+from rearrange.habitat.scene_layout import SceneHome, find_home
+from rearrange.simulator import slots_for
+from rearrange.to_habitat.home_files import scene_name
+
+_AWAY_M = (-60.0, 0.0, 60.0)  # y up: where the robot is while a scene is looked at
+_FILE = ".scene_instance.json"
+
+Found = dict[tuple[str, tuple[Marker, ...]], SceneHome]
+
+
+def is_ours(scene: str) -> bool:
+    """Whether a scene is one of our homes, by its name, such as val/3."""
+    return re.fullmatch(r"(train|val|test)/\d+", scene) is not None
+
+
+class Homes:
+    """The homes of a data set. found: those that have been looked at, which simulators of a process share."""
+
+    def __init__(self, world: Any, found: Found) -> None:
+        self._world, self.found = world, found
+
+    def enter(self, episode: Episode) -> tuple[CompiledHome | SceneHome, bool]:
+        """Load the scene of an episode; its home, and whether the scene had to be loaded. What is held must be let go
+        before. Raises UserError when the data set has no such scene.
+        """
+        world, ours = self._world, is_ours(episode.scene)
+        name = scene_name(episode.scene) if ours else Path(episode.scene).name.removesuffix(_FILE)
+        if name != world.scene and not world.knows(name):
+            asked = ("export it with rearrange scenes export, ask for fewer homes with sim.num_layouts, or give the data set's own "
+                     "episodes with sim.episodes" if ours else "sim.episodes should be made for the data set of sim.scene_dataset")
+            raise UserError(f"the data set has no scene {name}: {asked}.")
+        loaded = world.load(name, ours)
+        if ours:
+            return load_home(episode.scene, slots_for(episode.objects)), loaded
+        key = name, episode.markers
+        if key not in self.found:
+            import magnum
+
+            world.take_objects(())
+            world.robot.transformation = magnum.Matrix4.translation(world.vector(*_AWAY_M))
+            self.found[key] = find_home(world, self._name(name), episode.markers)
+            world.robot.transformation = magnum.Matrix4.identity_init()
+        return self.found[key], loaded
+
+    def is_converted(self, episode: Episode) -> bool:
+        """Whether an episode is in our terms."""
+        return is_ours(episode.scene) or episode.scene == self._name(Path(episode.scene).name)
+
+    def _name(self, scene: str) -> str:
+        """What we call a scene of others."""
+        return f"{self._world.data_set_name}/{scene}"

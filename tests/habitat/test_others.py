@@ -1,0 +1,184 @@
+"""Scenes of which there is no layout, as ReplicaCAD's with HAB's episodes: what is found out about them is right, and
+skills and plans run there. The scenes are ours, read without anything that says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from planner.scenarios import load_scenario
+from planner.scenario_env import ScenarioEnv
+from rearrange.cli import main
+from rearrange.compiled_home import scene_layout
+from rearrange.episodes import read_episodes
+from rearrange.errors import UserError
+from rearrange.home import handle_part
+from rearrange.navigation import floor_grid
+from skills import make_env
+from tests.habitat.others import as_of_others
+
+pytestmark = pytest.mark.habitat
+
+CLOSE_M = 0.005
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Two homes with episodes, and the same as of others."""
+    ours = tmp_path_factory.mktemp("ours") / "homes"
+    kinds = "[pick,place,navigate,open_fridge,open_cabinet,close_cabinet,close_fridge,set_table]"
+    assert main(["scenes", "export", f"out={ours}", "count=2", f"episodes_of={kinds}"]) == 0
+    config = ours / "rearrange.scene_dataset_config.json"
+    return ours, as_of_others(config, tmp_path_factory.mktemp("others") / "data")
+
+
+def settings(data, kind: str) -> dict:
+    return {"sim": "habitat", "scene_dataset": str(data[1]), "split": "val",
+            "episodes": data[1].parent / "episodes" / "val" / f"{kind}.json.gz"}
+
+
+@pytest.fixture(scope="module")
+def found(data):
+    """Environment in the second of the homes as one of others, and our layout of it."""
+    env = make_env("pick", depth_size=16, **settings(data, "pick"))
+    env.reset(options={"episode": 1})
+    return env, scene_layout("val/1")
+
+
+def in_ours(env, point) -> np.ndarray:
+    """A point of the found world in the one that it was exported from."""
+    return np.add(point[:3], env.sim.home.origin_m)
+
+
+def test_receptacles_are_where_ours_are(found):
+    env, ours = found
+    theirs = env.sim.home.layout
+    assert not theirs.is_ours and theirs.name == "others/val_0001"
+    assert {r.name for r in theirs.receptacles} == {r.name for r in ours.receptacles}
+    for expected in ours.receptacles:
+        made = theirs.receptacle(expected.name)
+        assert (made.link, made.closed, made.kind == "fridge") == (expected.link, expected.closed, expected.kind == "fridge")
+        assert np.allclose(made.half_extents_m, expected.half_extents_m, atol=CLOSE_M)
+        if expected.parent is None:
+            assert np.allclose(in_ours(env, made.center_m), expected.center_m, atol=CLOSE_M)
+            for side in expected.sides:  # a few more are no harm: the search for a start tries them
+                assert any(np.allclose(side, other, atol=0.02) for other in made.sides), expected.name
+
+
+def test_drawers_and_doors_move_as_ours(found):
+    env, ours = found
+    theirs = {body.name: body for body in env.sim.home.layout.bodies}
+    assert set(theirs) == {body.name for body in ours.bodies}
+    for expected in ours.bodies:
+        made = theirs[expected.name]
+        assert made.joint == expected.joint and np.allclose(made.range_m_or_rad, expected.range_m_or_rad, atol=1e-5)
+        for opening in (0.0, 0.4):
+            name = handle_part(expected).name
+            here, there = (next(part.center_m for part in body.parts_at(opening) if part.name == name)
+                           for body in (made, expected))
+            assert np.allclose(in_ours(env, here), there, atol=CLOSE_M)
+
+
+def test_what_is_in_a_drawer_is_found_there_however_far_it_is_open(found):
+    from rearrange.containers import inside_at
+
+    env, _ = found
+    layout = env.sim.home.layout
+    for receptacle in layout.receptacles:
+        if receptacle.parent is None:
+            continue
+        body = next(body for body in layout.bodies if body.name == receptacle.parent)
+        for opening in (0.0, 0.5):
+            x, y, _ = body.pose(opening)
+            c, s = math.cos(body.yaw_rad), math.sin(body.yaw_rad)
+            dx, dy, dz = receptacle.center_m
+            point = (x + c * dx - s * dy, y + s * dx + c * dy, body.position_m[2] + dz + 0.03)
+            assert inside_at(layout, point, body.name, opening)
+
+
+def test_the_floor_and_its_distances_are_ours(found):
+    env, ours = found
+    x0, y0, z0 = env.sim.home.origin_m
+    assert abs(z0) < CLOSE_M
+    expected, made = floor_grid(ours), floor_grid(env.sim.home.layout)
+    agree = np.mean([made.is_reachable(x - x0, y - y0) for x, y in expected.points_m])
+    assert agree > 0.95 and abs(made.reachable.mean() / expected.reachable.mean() - 1) < 0.2
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        start, end = expected.points_m[rng.integers(len(expected.points_m), size=2)]
+        way = made.distances_to(start[0] - x0, start[1] - y0).at(end[0] - x0, end[1] - y0)
+        assert way == pytest.approx(expected.distances_to(*start).at(*end), abs=0.3)
+
+
+def test_an_episode_is_the_one_that_was_exported(found, data):
+    env, _ = found
+    file = data[0] / "episodes" / "val" / "pick.json.gz"
+    ours, theirs = read_episodes(file)[1], env.episode
+    assert theirs.target_receptacles == ours.target_receptacles and theirs.goal_receptacles == ours.goal_receptacles
+    assert theirs.articulated == pytest.approx(ours.articulated)
+    for here, there in zip(theirs.start_poses, ours.start_poses):
+        assert np.allclose(in_ours(env, here), there[:3], atol=1e-6)
+    assert env.sim.settle_distance_m < 0.01
+    assert env.sim.in_own_terms(theirs) is theirs
+
+
+def test_robot_and_camera_stand_where_they_stand_in_our_home(found, settings_of_ours):
+    env, _ = found
+    own = make_env("pick", depth_size=16, **settings_of_ours)
+    own.reset(options={"episode": 1})
+    x0, y0, _ = env.sim.home.origin_m
+    x, y, yaw = own.sim.base_pose
+    env.sim.place_robot(x - x0, y - y0, yaw)
+    assert np.allclose(in_ours(env, env.sim.ee_position), own.sim.ee_position, atol=1e-3)
+    assert not env.sim.robot_collides()
+    assert np.abs(env.sim.depth_image(64) - own.sim.depth_image(64)).mean() * 10 < 0.01
+
+
+@pytest.fixture(scope="module")
+def settings_of_ours(data):
+    return {"sim": "habitat", "scene_dataset": str(data[0] / "rearrange.scene_dataset_config.json"), "split": "val",
+            "num_layouts": 2}
+
+
+@pytest.mark.parametrize("skill", ["place", "navigate", "open_cabinet", "close_fridge"])
+def test_a_skill_starts_and_runs(skill, data):
+    env = make_env(skill, depth_size=16, **settings(data, skill))
+    env.reset(options={"episode": 0})
+    assert not env.sim.robot_collides() or skill == "place"
+    for _ in range(5):
+        observation, reward, *_ = env.step(np.zeros(env.action_space.shape))
+        assert env.observation_space.contains(observation) and math.isfinite(reward)
+    assert skill != "place" or env.sim.held == env.skill.target
+
+
+def test_a_pretrained_policy_opens_the_fridge(data, tmp_path):
+    words = [f"sim.scene_dataset={data[1]}", f"sim.episodes={settings(data, 'open_fridge')['episodes']}"]
+    assert main(["eval", "skill=open_fridge", "agent=pretrained", "sim=habitat", *words, "episodes=2", "video=0", "workers=1",
+                 f"output={tmp_path}", "name=it"]) == 0
+    assert json.loads((tmp_path / "eval" / "open_fridge" / "it" / "metrics.json").read_text())["success"] >= 0.5
+
+
+def test_a_plan_is_made_and_begun_with_pretrained_skills(data, tmp_path):
+    names = ("navigate", "pick", "place", "open_cabinet", "open_fridge")
+    words = [f"sim.scene_dataset={data[1]}", f"sim.episodes={settings(data, 'set_table')['episodes']}"]
+    assert main(["eval", "hab=set_table", "agent=tp_srl", "sim=habitat", *words, *(f"skills.{name}=pretrained" for name in names),
+                 "episodes=1", "video=0", "workers=1", f"output={tmp_path}", "name=it"]) == 0
+    text = (tmp_path / "eval" / "set_table" / "it" / "plan.txt").read_text()
+    assert "open_cabinet" in text and "open_fridge" in text
+
+
+def test_an_expert_says_that_it_does_not_know_the_scene(data):
+    env = ScenarioEnv(load_scenario("set_table"), depth_size=0, **settings(data, "set_table"))
+    env.reset(options={"episode": 0})
+    with pytest.raises(UserError, match="take agent=pretrained"):
+        env.sim.data
+
+
+def test_generated_episodes_need_our_homes(data):
+    env = make_env("pick", depth_size=0, sim="habitat", scene_dataset=str(data[1]), split="val", num_layouts=9)
+    with pytest.raises(UserError, match="sim.episodes"):
+        env.reset(options={"episode": 5})
