@@ -110,8 +110,8 @@ def test_the_floor_and_its_distances_are_ours(found):
     rng = np.random.default_rng(0)
     for _ in range(5):
         start, end = expected.points_m[rng.integers(len(expected.points_m), size=2)]
-        way = made.distances_to(start[0] - x0, start[1] - y0).at(end[0] - x0, end[1] - y0)
-        assert way == pytest.approx(expected.distances_to(*start).at(*end), abs=0.3)
+        way = made.distances_to((start[0] - x0, start[1] - y0)).at(end[0] - x0, end[1] - y0)
+        assert way == pytest.approx(expected.distances_to(start).at(*end), abs=0.3)
 
 
 def test_an_episode_is_the_one_that_was_exported(found, data):
