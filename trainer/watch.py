@@ -145,7 +145,7 @@ class Watch:
         """What to raise in place of `error`: RankError if it was another rank's end that caused it. `ours`: the error is one
         that no other rank can have caused."""
         if ours and self.verdict is None:
-            self._tell({"failed": f"rank {self.rank} failed: {error}"})
+            self._tell({"failed": f"rank {self.rank} failed: {str(error).rstrip('.')}"})
             return error if self.rank == 0 else RankError(str(error), told_elsewhere=True)
         if self._known.wait(0.0 if isinstance(error, KeyboardInterrupt) else 5.0):
             return RankError(f"{self.verdict}.", self.told_elsewhere)

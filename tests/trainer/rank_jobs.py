@@ -13,6 +13,7 @@ import torch
 
 from tests.trainer.toys import Paced, Pointer
 from trainer import launch, ppo, ranks
+from trainer.checkpoint import list_checkpoints
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 from trainer.learner import Learner
 from trainer.loop import train
@@ -122,6 +123,21 @@ def watched(out: Path) -> None:
 
     watch.SILENT_S, watch.BEAT_S, watch.GRACE_S = 3.0, 0.5, 2.0
     forever(out)
+
+
+def soaked(out: Path, mode: str) -> None:
+    """As `forever`, in some mode; continues what is there."""
+    import os
+
+    here = launch.place()
+    (out / f"pid_{here.rank}").write_text(str(os.getpid()))
+    settings = TrainConfig(**{**vars(config(mode, 10**9, step_timeout_s=5.0)), "checkpoint_every_s": 0.2})
+    try:
+        train(functools.partial(Paced, 0.002), settings, out, resume_from=out if list_checkpoints(out / "checkpoints") else None)
+    except Exception as error:
+        if not getattr(error, "told_elsewhere", False):
+            print(error, file=sys.stderr)
+        sys.exit(1)
 
 
 def failing(out: Path) -> None:
