@@ -123,12 +123,12 @@ def test_many_runs(tmp_path, caplog, monkeypatch):
         over, began = threading.Event(), time.monotonic()
         thread = threading.Thread(target=harm_a_run, args=(kind, random.Random(rng.random()), over), daemon=True)
         thread.start()
-        goal = known + 128 * rng.randint(4, 20)
+        goal = known + (128 * rng.randint(4, 20) if kind != "environment" else 10**9)  # which ends it
         told = None
         caplog.clear()
         try:
             result = train(make_env, config(mode, goal, step_timeout_s=LIMIT_S), run, resume_from=run if run.exists() else None)
-            assert result.steps >= goal and kind != "environment", (mode, kind)
+            assert result.steps >= goal
         except WorkerError as error:
             told = str(error)
         over.set()

@@ -140,3 +140,11 @@ def test_slurms_variables():
     assert place(srun | {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5000"}) == Place(9, 16, 1, 8, "10.0.0.1", 5000)
     for nodes, host in (("a,b", "a"), ("node[1,3-5]", "node1"), ("rack[01-02]-cpu,x", "rack01-cpu"), ("one", "one")):
         assert first_host(nodes) == host
+
+
+@pytest.mark.parametrize("variable, value", [("RANK", "-1"), ("WORLD_SIZE", "two"), ("MASTER_PORT", "port")])
+def test_a_launchers_variable_that_makes_no_sense_is_one_sentence(variable, value):
+    said = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", variable: value}
+    out = subprocess.run([sys.executable, "-m", "rearrange", "train", "skill=pick"], cwd=ROOT, env=os.environ | said, capture_output=True, text=True)
+    assert out.returncode == 2 and out.stderr == (
+        f"rearrange train: the environment variable {variable}={value} is not a whole number; torchrun and srun set it, else unset it.\n")
