@@ -2,7 +2,7 @@
 
     torchrun --nproc-per-node=4 -m rearrange train ...        RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT
     srun --ntasks=8 python -m rearrange train ...             SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID ...
-    submitit                                                  uses srun
+    submitit                                                  uses srun; its local executor: SUBMITIT_LOCAL_GLOBALID ...
 
 A process that neither started is alone.
 """
@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-FIRST_PORT, PORTS = 20000, 20000  # of SLURM jobs: FIRST_PORT + job number modulo PORTS
+FIRST_PORT, PORTS = 20000, 20000  # of SLURM's and submitit's jobs: FIRST_PORT + job number modulo PORTS
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Place:
 
 
 def place(environment: Mapping[str, str] = os.environ) -> Place:
-    """The place that torchrun or SLURM gave to this process. Raises ValueError if what they say makes no sense."""
+    """The place that torchrun, SLURM or submitit gave to this process. Raises ValueError if what they say makes no sense."""
     get = environment.get
 
     def number(name: str, default: int) -> int:
@@ -55,6 +55,10 @@ def place(environment: Mapping[str, str] = os.environ) -> Place:
             get("MASTER_ADDR") or first_host(get("SLURM_STEP_NODELIST") or get("SLURM_JOB_NODELIST") or "localhost"),
             number("MASTER_PORT", FIRST_PORT + (job + (int(step) if step.isdigit() else 0)) % PORTS),
         )
+    elif number("SUBMITIT_LOCAL_NTASKS", 1) > 1:
+        local_rank, size = number("SUBMITIT_LOCAL_LOCALID", 0), number("SUBMITIT_LOCAL_NTASKS", 1)
+        port = number("MASTER_PORT", FIRST_PORT + number("SUBMITIT_LOCAL_JOB_ID", 0) % PORTS)
+        found = Place(number("SUBMITIT_LOCAL_GLOBALID", 0), size, local_rank, size, "127.0.0.1", port)
     else:
         return Place()
     if not 0 <= found.rank < found.size:

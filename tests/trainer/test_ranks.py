@@ -132,6 +132,14 @@ def test_torchruns_variables():
         place(torchrun | {"RANK": "8"})
 
 
+def test_submitits_variables():
+    """Of its local executor: several processes on this machine."""
+    local = {"SUBMITIT_EXECUTOR": "local", "SUBMITIT_LOCAL_JOB_ID": "41234", "SUBMITIT_LOCAL_NTASKS": "2", "SUBMITIT_LOCAL_GLOBALID": "1",
+             "SUBMITIT_LOCAL_LOCALID": "1"}
+    assert place(local) == Place(1, 2, 1, 2, "127.0.0.1", 21234)
+    assert place(local | {"SUBMITIT_LOCAL_NTASKS": "1"}) == Place()
+
+
 def test_slurms_variables():
     srun = {"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "16",
             "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_STEP_NODELIST": "gpu[003-004]"}
