@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
+import itertools
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -140,13 +143,26 @@ def soaked(out: Path, mode: str) -> None:
         sys.exit(1)
 
 
-def failing(out: Path) -> None:
-    """One environment of rank 1 raises; the message is rank 0's to tell."""
+def failing(out: Path, fault: str) -> None:
+    """Rank 1 fails: an environment raises, its policy overflows while it acts, or the engine itself is wrong. Rank 0 says so."""
     from tests.trainer.toys import Faulty
+    from trainer.collect import Collector
 
-    here = launch.place()
+    here, act, calls = launch.place(), Policy.act, itertools.count()
+
+    def wrong(*words):
+        raise RuntimeError("shapes do not fit")
+
+    def overflowing(*words, **named):
+        result = act(*words, **named)
+        return result if next(calls) < 100 else dataclasses.replace(result, value=result.value * math.inf)
+
+    if here.rank == 1 and fault == "bug":
+        Collector._time = wrong
+    if here.rank == 1 and fault == "overflow":
+        Policy.act = overflowing
     try:
-        train(functools.partial(Faulty, "raise", at=100) if here.rank == 1 else Pointer, config("ver", 10**9), out)
+        train(functools.partial(Faulty, fault, at=100) if here.rank == 1 and fault == "raise" else Pointer, config("ver", 10**9), out)
     except Exception as error:
         if not getattr(error, "told_elsewhere", False):
             print(error, file=sys.stderr)

@@ -102,11 +102,14 @@ def test_a_rank_that_dies_ends_all_with_one_message(tmp_path, size, victim):
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_a_rank_that_fails_is_named_by_the_first(tmp_path):
-    ended = finish(start(2, "failing", tmp_path))
+@pytest.mark.parametrize("fault, words", [("raise", "rank 1 failed: environment worker"), ("bug", "rank 1 failed: shapes do not fit"),
+                                          ("overflow", "rank 1 failed: the policy's output became NaN or infinite while it acted")])
+def test_a_rank_that_fails_is_named_by_the_first(tmp_path, fault, words):
+    ended = finish(start(2, "failing", tmp_path, fault), 60.0)
     assert [code for code, _ in ended] == [1, 1]
-    assert "rank 1 failed: environment worker" in ended[0][1] and "the drawer fell out" in ended[0][1]
-    assert "drawer" not in ended[1][1]
+    assert ended[0][1].count(words) == 1 and ("the drawer fell out" in ended[0][1]) == (fault == "raise")
+    assert "drawer" not in ended[1][1] and ("shapes" in ended[1][1]) == (fault == "bug")
+    assert (tmp_path / "diverged_rank1.pt").exists() == (fault == "overflow")
 
 
 def test_stragglers_are_preempted(tmp_path):
