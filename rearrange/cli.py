@@ -71,10 +71,23 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _speaks() -> bool:
-    """Of several ranks, the first speaks for all."""
+    """Of several ranks, the first speaks for all; one that does not know its place speaks, too."""
     from trainer.launch import place
 
-    return place().rank == 0
+    try:
+        return place().rank == 0
+    except ValueError:
+        return True
+
+
+def _check_place() -> None:
+    """UserError if the launcher's environment variables make no sense."""
+    from trainer.launch import place
+
+    try:
+        place()
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def _dispatch(words: list[str]) -> int:
@@ -151,6 +164,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
     from rearrange import run_directory
     from rearrange.settings import require
 
+    _check_place()
     if command == "train" and settings.config.resume:
         settings = run_directory.settings_to_resume(command, overrides)
     require(settings)

@@ -63,7 +63,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     except (WorkerError, NonFinite, RankError) as error:
         run.log(str(error))
         if not getattr(error, "told_elsewhere", False):
-            print(f"rearrange train: {error}\nThe run ended; its last checkpoint is intact. Continue with: {again}", file=sys.stderr)
+            kept = f"its last checkpoint is intact. Continue with: {again}" if _kept(run) else "it had no checkpoint yet."
+            print(f"rearrange train: {error}\nThe run ended; {kept}", file=sys.stderr)
         run.finish("failed")
         raise SystemExit(1) from None
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
@@ -76,6 +77,13 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     who = "agent=monolithic " if task.scenario else ""
     run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))} video=3")
     return final
+
+
+def _kept(run: Run) -> bool:
+    """Whether there is a checkpoint to continue; of a rank that does not write, nobody knows."""
+    from trainer.checkpoint import list_checkpoints
+
+    return run.silent or bool(list_checkpoints(run.path / "checkpoints"))
 
 
 def evaluate(config: DictConfig, run: Run) -> dict[str, float]:

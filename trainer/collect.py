@@ -106,6 +106,7 @@ class Collector:
             "state": self._state.cpu(), "previous": self._previous.cpu(), "starts": torch.from_numpy(self._starts.copy()),
             "waiting": list(self._waiting), "generator": self.generator.get_state()}
 
+    @torch.inference_mode()
     def collect(self, policy: Policy, rollout: Rollout, version: int) -> CollectStats:
         """Fill `rollout` with exactly its number of closed steps under `policy`, the `version`-th; with fewer, if the rollout
         of all ranks is over before."""
@@ -212,9 +213,11 @@ class Collector:
         rollout.close(envs[has_open], reward[has_open], next_value[has_open])
         self._keep(where, envs, goes, act, policy, state, previous, starts)
         if goes.any():
-            there = go if isinstance(go, slice) else torch.from_numpy(go).to(self.device)
-            rollout.open(envs[go], {k: v[there] for k, v in obs.items()}, previous[there], state[there], act.action[there],
-                         act.log_prob[there], value[go], starts[go], version)
+            fields = obs, previous, state, act.action, act.log_prob
+            if not goes.all():
+                there = torch.from_numpy(go).to(self.device)
+                fields = {k: v[there] for k, v in obs.items()}, *(v[there] for v in fields[1:])
+            rollout.open(envs[go], *fields, value[go], starts[go], version)
         stats.episodes += [self.environments.ended.pop(e) for e in envs[done].tolist()]
         stats.inference_s += inferred - begin
         stats.storage_s += time.perf_counter() - inferred

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import os
+import pickle
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,8 +82,7 @@ def reproduce(path: str | os.PathLike) -> str:
     from trainer.checkpoint import load_policy, ppo_config
 
     with ranks.join("cpu") as here:
-        file = Path(path) / f"diverged_rank{here.rank}.pt" if Path(path).is_dir() else Path(path)
-        dump = torch.load(file, map_location="cpu", weights_only=True)
+        dump = _load(file := Path(path) / f"diverged_rank{here.rank}.pt" if Path(path).is_dir() else Path(path))
         if dump["inputs"]:
             return _act_again(dump)
         policy, config = load_policy(dump).train(), ppo_config(dump["train_config"]["ppo"])
@@ -101,6 +101,19 @@ def reproduce(path: str | os.PathLike) -> str:
         except NonFinite as error:
             return str(error)
     raise ValueError(f"{file} does not reproduce '{dump['message']}': the update went well.")
+
+
+def _load(file: Path) -> dict[str, Any]:
+    """A dump. Raises ValueError for anything else."""
+    try:
+        dump = torch.load(file, map_location="cpu", weights_only=True)
+        if "shape" in dump and "inputs" in dump:
+            return dump
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}.") from error
+    except (RuntimeError, EOFError, pickle.UnpicklingError, TypeError):  # damaged, or something else
+        pass
+    raise ValueError(f"{file} is no dump of a policy that became NaN, or is damaged.")
 
 
 def _act_again(dump: dict[str, Any]) -> str:
@@ -135,4 +148,9 @@ def _rollout(dump: dict[str, Any], policy: Any) -> Rollout:
 if __name__ == "__main__":
     from trainer import divergence  # the module that the others know: run as a script, this one is another
 
-    print(divergence.reproduce(sys.argv[1]))
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m trainer.divergence <a diverged_rank*.pt, or the directory of a run of several ranks>")
+    try:
+        print(divergence.reproduce(sys.argv[1]))
+    except ValueError as error:
+        sys.exit(str(error))

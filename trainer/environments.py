@@ -85,8 +85,9 @@ class Environments:
                         raise WorkerError(_failure_text(worker, message))
                     spaces[worker.index] = message[1]
             if time.monotonic() > deadline:
-                slow = [w.name for w in self.workers if w.index not in spaces]
-                raise WorkerError(f"{slow[0]} did not start within {START_TIMEOUT_S:.0f} s.")
+                slow = next(w for w in self.workers if w.index not in spaces)
+                why = ": it was stopped by a signal" if slow.stopped else ""
+                raise WorkerError(f"{slow.name} did not start within {START_TIMEOUT_S:.0f} s{why}.")
         return spaces[0]
 
     def _allocate(self) -> None:

@@ -2,7 +2,7 @@
 
     torchrun --nproc-per-node=4 -m rearrange train ...        RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT
     srun --ntasks=8 python -m rearrange train ...             SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID ...
-    submitit                                                  uses srun
+    submitit                                                  uses srun; its local executor: SUBMITIT_LOCAL_GLOBALID ...
 
 A process that neither started is alone.
 """
@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-FIRST_PORT, PORTS = 20000, 20000  # of SLURM jobs: FIRST_PORT + job number modulo PORTS
+FIRST_PORT, PORTS = 20000, 20000  # of SLURM's and submitit's jobs: FIRST_PORT + job number modulo PORTS
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,30 @@ class Place:
 
 
 def place(environment: Mapping[str, str] = os.environ) -> Place:
-    """The place that torchrun or SLURM gave to this process. Raises ValueError if what they say makes no sense."""
+    """The place that torchrun, SLURM or submitit gave to this process. Raises ValueError if what they say makes no sense."""
     get = environment.get
+
+    def number(name: str, default: int) -> int:
+        value = get(name) or str(default)
+        if not value.isdigit():
+            raise ValueError(f"the environment variable {name}={value} is not a whole number; torchrun and srun set it, else unset it.")
+        return int(value)
+
     if {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(environment):
-        rank, size = int(get("RANK")), int(get("WORLD_SIZE"))
-        found = Place(rank, size, int(get("LOCAL_RANK", rank)), int(get("LOCAL_WORLD_SIZE", size)), get("MASTER_ADDR"), int(get("MASTER_PORT")))
-    elif int(get("SLURM_STEP_NUM_TASKS", 1)) > 1:  # set within srun only: a bare command in an allocation is alone
-        job, step = int(get("SLURM_JOB_ID", 0)), get("SLURM_STEP_ID", "0")
+        rank, size = number("RANK", 0), number("WORLD_SIZE", 1)
+        found = Place(rank, size, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", size), get("MASTER_ADDR"), number("MASTER_PORT", 0))
+    elif number("SLURM_STEP_NUM_TASKS", 1) > 1:  # set within srun only: a bare command in an allocation is alone
+        job, step = number("SLURM_JOB_ID", 0), get("SLURM_STEP_ID", "0")
         local_size = int(re.match(r"\d+", get("SLURM_STEP_TASKS_PER_NODE", "1"))[0])
         found = Place(
-            int(get("SLURM_PROCID", 0)), int(get("SLURM_STEP_NUM_TASKS")), int(get("SLURM_LOCALID", 0)), local_size,
+            number("SLURM_PROCID", 0), number("SLURM_STEP_NUM_TASKS", 1), number("SLURM_LOCALID", 0), local_size,
             get("MASTER_ADDR") or first_host(get("SLURM_STEP_NODELIST") or get("SLURM_JOB_NODELIST") or "localhost"),
-            int(get("MASTER_PORT") or FIRST_PORT + (job + (int(step) if step.isdigit() else 0)) % PORTS),
+            number("MASTER_PORT", FIRST_PORT + (job + (int(step) if step.isdigit() else 0)) % PORTS),
         )
+    elif number("SUBMITIT_LOCAL_NTASKS", 1) > 1:
+        local_rank, size = number("SUBMITIT_LOCAL_LOCALID", 0), number("SUBMITIT_LOCAL_NTASKS", 1)
+        port = number("MASTER_PORT", FIRST_PORT + number("SUBMITIT_LOCAL_JOB_ID", 0) % PORTS)
+        found = Place(number("SUBMITIT_LOCAL_GLOBALID", 0), size, local_rank, size, "127.0.0.1", port)
     else:
         return Place()
     if not 0 <= found.rank < found.size:

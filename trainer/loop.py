@@ -103,6 +103,9 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
                 record.after_update(everyone, learned)
                 ended = next((report.signal for report in everyone if report.signal), None)
             record.save()
+            if ended and not config.deterministic:  # else what was collected meanwhile is in the checkpoint
+                experience.close()
+                record.tell_lost(rollout.total - learned_from)
         except NonFinite as error:
             record.save_quietly(rollout.total - learned_from)
             raise _with_dump(error, run_dir, learner, rollout) from error
@@ -110,7 +113,7 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
             record.save_quietly(rollout.total - learned_from)
             raise
         reason = "complete" if learner.steps >= config.steps else ended
-        return TrainResult(learner.policy, learner.steps, reason, record.saved, record.history)
+        return TrainResult(learner.policy, learner.steps, reason, record.saved, list(record.history))
 
 
 def _saved_by(ranks: Ranks, content: dict[str, Any] | None) -> dict[str, Any] | None:

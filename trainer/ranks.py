@@ -130,6 +130,6 @@ def _meet(here: Place) -> Any:
 def _from_a_collective(error: BaseException) -> bool:
     """Whether another rank's end may be the cause: what gloo, NCCL and the store raise, and being told to stop."""
     from trainer.collect import Cancelled, WorkerError
-    from trainer.ppo import NonFiniteLoss
+    from trainer.divergence import NonFinite
 
-    return isinstance(error, (RuntimeError, Cancelled, KeyboardInterrupt)) and not isinstance(error, (WorkerError, NonFiniteLoss))
+    return isinstance(error, (RuntimeError, Cancelled, KeyboardInterrupt)) and not isinstance(error, (WorkerError, NonFinite))

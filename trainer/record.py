@@ -18,6 +18,8 @@ from trainer.config import TrainConfig
 from trainer.experience import Experience
 from trainer.learner import Learner, plain_rng
 
+HISTORY = 10_000  # rows that are kept, the newest: a day and more at one row in ten seconds
+
 
 @dataclass
 class Report:
@@ -47,13 +49,13 @@ class Record:
                  observers: tuple[Observer, ...], meta: dict[str, Any], window: Sequence[dict[str, float]] = ()):
         self.experience = experience
         self.learner, self.config, self.run_dir, self.observers, self.meta = learner, config, run_dir, observers, meta
-        self.history: list[dict[str, float]] = []
+        self.history: deque[dict[str, float]] = deque(maxlen=HISTORY)
         self.saved: Path | None = None
         self._window: deque[dict[str, float]] = deque(window, maxlen=config.episode_window)
         self._started = time.perf_counter()
         self._before = learner.seconds
         self._logged_at = self._saved_at = self._started
-        self._logged_steps = learner.steps
+        self._logged_steps = self._kept_steps = learner.steps  # a run that is continued has a checkpoint of its beginning
         self._saved_steps = -1
         self._times: dict[str, float] = {}
 
@@ -109,17 +111,23 @@ class Record:
         content = self.learner.content(self.meta) | {"ranks": of_ranks, "window": list(self._window)}
         try:
             self.saved = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, content)
-            self._saved_steps = self.learner.steps
+            self._saved_steps = self._kept_steps = self.learner.steps
         except OSError as error:
             logging.getLogger(__name__).warning("checkpoint not written (%s); the previous one is intact, training goes on.", error)
 
-    def save_quietly(self, lost: int) -> None:
-        """On the way out of a failure: keep what was learned, say how many steps of this rank were `lost`, and let the failure
-        speak. Not in a deterministic run, which goes
-        on exactly from the last checkpoint that knows of the environments."""
+    def tell_lost(self, lost: int) -> None:
+        """Say how many steps that this rank collected nobody will learn from."""
         if lost > 0 and self.learner.ranks.rank == 0:
             logging.getLogger(__name__).warning("%d steps collected since update %d (step %d of the run) were not learned from and "
                                                 "are lost.", lost, self.learner.updates, self.learner.steps)
+
+    def save_quietly(self, lost: int) -> None:
+        """On the way out of a failure: keep what was learned, say how many steps of this rank were `lost`, and let the failure
+        speak. A deterministic run keeps nothing now: it goes on exactly from the last checkpoint that knows of the environments."""
+        self.tell_lost(lost)
+        if self.config.deterministic and self.run_dir is not None and self.learner.steps > self._kept_steps:
+            logging.getLogger(__name__).warning("%d steps learned from since the checkpoint of step %d are lost: deterministic=true goes "
+                                                "on exactly from there.", self.learner.steps - self._kept_steps, self._kept_steps)
         try:
             if self.learner.updates and not self.config.deterministic:
                 self._write([])

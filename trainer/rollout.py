@@ -157,6 +157,7 @@ class Rollout:
         self.open_row[:] = NO_ROW
         self.open_row[self.env[:count]] = np.arange(count)
         self.batch = np.arange(count, total)
+        self.total = total - count
         self.env_steps[:] = content["env_steps"].numpy()
 
     def tensors(self) -> dict[str, Tensor]:

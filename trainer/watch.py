@@ -143,13 +143,14 @@ class Watch:
 
     def explain(self, error: BaseException, ours: bool) -> BaseException:
         """What to raise in place of `error`: RankError if it was another rank's end that caused it. `ours`: the error is one
-        that no other rank can have caused."""
-        if ours and self.verdict is None:
-            self._tell({"failed": f"rank {self.rank} failed: {error}"})
-            return error if self.rank == 0 else RankError(str(error), told_elsewhere=True)
-        if self._known.wait(0.0 if isinstance(error, KeyboardInterrupt) else 5.0):
+        that no other rank can have caused; any other is believed to be ours if nobody turns out to have died."""
+        at_once = isinstance(error, KeyboardInterrupt) or ours and self.verdict is None
+        if self._known.wait(0.0 if at_once else 5.0):
             return RankError(f"{self.verdict}.", self.told_elsewhere)
-        return error
+        if isinstance(error, KeyboardInterrupt):
+            return error
+        self._tell({"failed": f"rank {self.rank} failed: {str(error).rstrip('.')}"})
+        return RankError(str(error), told_elsewhere=True) if ours and self.rank > 0 else error
 
     def leave(self) -> None:
         """An orderly end: the others know that this rank did not die."""

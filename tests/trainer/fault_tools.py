@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 
 from tests.trainer.toys import Pointer
@@ -53,6 +56,8 @@ class Odd(Pointer):
         obs, reward, terminated, truncated, info = super().step(action)
         if not self.bad or self.count < 30:
             return obs, reward, terminated, truncated, info
+        if self.fault == "raises":
+            raise ZeroDivisionError("the drawer fell out")
         if self.fault == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         if self.fault == "leaves":
@@ -67,6 +72,12 @@ class Odd(Pointer):
             obs = {"goal": ["left", "right"]}
         if self.fault == "four values":
             return obs, reward, terminated, info
+        if self.fault == "NaN":
+            obs = {"goal": np.array([0, np.nan], np.float32)}
+        if self.fault == "shape":
+            obs = {"goal": np.zeros((2, 1), np.float32)}
+        if self.fault == "NaN reward":
+            reward = float("nan")
         if self.fault == "array reward":
             reward = np.zeros(2)
         if self.fault == "infinite reward":
@@ -80,10 +91,58 @@ class Odd(Pointer):
         return obs, reward, terminated, truncated, info
 
 
-def workers() -> list[int]:
-    """Process ids of this process's environment workers, zombies included."""
-    out = subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "trainer.workers"], capture_output=True, text=True).stdout
+class Stalling(gym.Wrapper):
+    """Now and then a step or a reset takes up to `longest_s`: observations that stall, and come after all."""
+
+    def __init__(self, env: gym.Env, longest_s: float, chance: float = 0.002):
+        super().__init__(env)
+        self.longest_s, self.chance, self.rng = longest_s, chance, random.Random()
+
+    def stall(self) -> None:
+        if self.rng.random() < self.chance:
+            time.sleep(self.rng.uniform(0.1, self.longest_s))
+
+    def reset(self, **words):
+        self.stall()
+        return self.env.reset(**words)
+
+    def step(self, action):
+        self.stall()
+        return self.env.step(action)
+
+
+class Counted(gym.Wrapper):
+    """Keeps the number of steps that it has finished in a file of its own, whoever kills its process."""
+
+    def __init__(self, env: gym.Env, directory: Path):
+        super().__init__(env)
+        self.file, self.steps = open(directory / uuid.uuid4().hex, "wb", buffering=0), 0
+
+    def step(self, action):
+        answer = self.env.step(action)
+        self.steps += 1
+        os.pwrite(self.file.fileno(), self.steps.to_bytes(8, "little"), 0)
+        return answer
+
+
+def steps_counted(directory: Path) -> int:
+    """Of all Counted environments since the last call."""
+    total = 0
+    for file in directory.iterdir():
+        total += int.from_bytes(file.read_bytes(), "little")
+        file.unlink()
+    return total
+
+
+def workers(of: int | None = None) -> list[int]:
+    """Process ids of a process's environment workers, by default this one's; zombies included."""
+    out = subprocess.run(["pgrep", "-P", str(of or os.getpid()), "-f", "trainer.workers"], capture_output=True, text=True).stdout
     return [int(pid) for pid in out.split()]
+
+
+def resident_mib(pid: int | str = "self") -> float:
+    """Memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 class Held:
@@ -94,7 +153,7 @@ class Held:
         self.threads = threading.active_count()
         self.workers = len(workers())
         self.shared = Path("/proc/self/maps").read_text().count("(deleted)")  # files without a name, such as ours
-        self.memory_mib = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        self.memory_mib = resident_mib()
 
     def none_more(self, before: Held, memory_mib: float = np.inf) -> None:
         assert self.workers == before.workers == 0

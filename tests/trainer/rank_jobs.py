@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
+import itertools
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import torch
 
 from tests.trainer.toys import Paced, Pointer
 from trainer import launch, ppo, ranks
+from trainer.checkpoint import list_checkpoints
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 from trainer.learner import Learner
 from trainer.loop import train
@@ -124,13 +128,41 @@ def watched(out: Path) -> None:
     forever(out)
 
 
-def failing(out: Path) -> None:
-    """One environment of rank 1 raises; the message is rank 0's to tell."""
-    from tests.trainer.toys import Faulty
+def soaked(out: Path, mode: str) -> None:
+    """As `forever`, in some mode; continues what is there."""
+    import os
 
     here = launch.place()
+    (out / f"pid_{here.rank}").write_text(str(os.getpid()))
+    settings = TrainConfig(**{**vars(config(mode, 10**9, step_timeout_s=5.0)), "checkpoint_every_s": 0.2})
     try:
-        train(functools.partial(Faulty, "raise", at=100) if here.rank == 1 else Pointer, config("ver", 10**9), out)
+        train(functools.partial(Paced, 0.002), settings, out, resume_from=out if list_checkpoints(out / "checkpoints") else None)
+    except Exception as error:
+        if not getattr(error, "told_elsewhere", False):
+            print(error, file=sys.stderr)
+        sys.exit(1)
+
+
+def failing(out: Path, fault: str) -> None:
+    """Rank 1 fails: an environment raises, its policy overflows while it acts, or the engine itself is wrong. Rank 0 says so."""
+    from tests.trainer.toys import Faulty
+    from trainer.collect import Collector
+
+    here, act, calls = launch.place(), Policy.act, itertools.count()
+
+    def wrong(*words):
+        raise RuntimeError("shapes do not fit")
+
+    def overflowing(*words, **named):
+        result = act(*words, **named)
+        return result if next(calls) < 100 else dataclasses.replace(result, value=result.value * math.inf)
+
+    if here.rank == 1 and fault == "bug":
+        Collector._time = wrong
+    if here.rank == 1 and fault == "overflow":
+        Policy.act = overflowing
+    try:
+        train(functools.partial(Faulty, fault, at=100) if here.rank == 1 and fault == "raise" else Pointer, config("ver", 10**9), out)
     except Exception as error:
         if not getattr(error, "told_elsewhere", False):
             print(error, file=sys.stderr)

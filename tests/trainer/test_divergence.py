@@ -83,3 +83,16 @@ def test_a_dump_that_does_not_fail_says_so(tmp_path):
     torch.save(dump, file)
     with pytest.raises(ValueError, match="does not reproduce"):
         reproduce(file)
+
+
+@pytest.mark.parametrize("content, words", [(None, "cannot be read: No such file"), (b"", "is no dump"), (b"PK nonsense", "is no dump"),
+                                            ("checkpoint", "is no dump")])
+def test_what_is_no_dump_is_one_sentence(tmp_path, content, words):
+    file = tmp_path / "diverged_rank0.pt"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    elif content:
+        torch.save({"policy": {}}, file)
+    with pytest.raises(ValueError, match=words) as error:
+        reproduce(tmp_path if content is not None else file)
+    assert "\n" not in str(error.value)

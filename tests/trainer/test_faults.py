@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import re
@@ -12,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.trainer.fault_tools import MODES, Held, Odd, config, when_saved, workers
+from tests.trainer.fault_tools import MODES, Counted, Held, Odd, config, steps_counted, when_saved, workers
 from tests.trainer.toys import Faulty, Paced, Pointer
 from trainer import load_checkpoint, train
 from trainer.environments import Environments, WorkerError
@@ -20,6 +21,7 @@ from trainer.environments import Environments, WorkerError
 FAULTS = {
     "killed": "was killed by signal SIGKILL during a step of environment [26]\\.",
     "os exit": "exited with status 7 during a step of environment [26]\\.",
+    "NaN": "failed: environment [26] returned an observation 'goal' that is not finite",
     "leaves": "failed: environment [26] at step \\d+\n(?s:.*)SystemExit: goodbye",
     "key missing": "failed: environment [26] at step \\d+\nthe observation has no 'goal'",
     "text": "failed: environment [26] at step \\d+\n(?s:.*)could not convert string",
@@ -95,6 +97,29 @@ def test_lost_steps_are_told(tmp_path, caplog):
     with pytest.raises(WorkerError):
         train(functools.partial(Faulty, "raise", at=20), config("nover", num_envs=2, num_workers=1, min_batch=2, max_wait_s=60.0), tmp_path)
     assert "6 steps collected since update 1 (step 32 of the run) were not learned from and are lost." in caplog.text
+
+
+@pytest.mark.parametrize("mode", ["ver", "ver+overlap"])
+def test_steps_that_a_stop_costs_are_told(tmp_path, mode, caplog):
+    """What was collected while the last update was learned; and at most one step of each environment is under way."""
+    def make():
+        return Counted(Pointer(), counts)
+
+    (counts := tmp_path / "counts").mkdir()
+    when_saved(tmp_path, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    result = train(make, config(mode), tmp_path)
+    lost = sum(map(int, re.findall(r"(\d+) steps collected since update \d+", caplog.text)))
+    assert result.reason == "SIGTERM" and 0 <= steps_counted(counts) - result.steps - lost <= 8
+    assert mode == "ver+overlap" or not lost
+
+
+def test_a_deterministic_run_tells_from_where_it_goes_on(tmp_path, caplog):
+    first = dataclasses.replace(config("deterministic", 256), checkpoint_every_s=300.0)
+    train(Pointer, first, tmp_path)
+    with pytest.raises(WorkerError):
+        train(functools.partial(Faulty, "raise", at=70), dataclasses.replace(first, steps=10**6), tmp_path, resume_from=tmp_path)
+    assert re.search(r"(128|256|384|512) steps learned from since the checkpoint of step 256 are lost", caplog.text)
+    assert load_checkpoint(tmp_path)["step"] == 256
 
 
 def test_the_others_go_on_while_a_worker_is_stopped(tmp_path):

@@ -102,11 +102,14 @@ def test_a_rank_that_dies_ends_all_with_one_message(tmp_path, size, victim):
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_a_rank_that_fails_is_named_by_the_first(tmp_path):
-    ended = finish(start(2, "failing", tmp_path))
+@pytest.mark.parametrize("fault, words", [("raise", "rank 1 failed: environment worker"), ("bug", "rank 1 failed: shapes do not fit"),
+                                          ("overflow", "rank 1 failed: the policy's output became NaN or infinite while it acted")])
+def test_a_rank_that_fails_is_named_by_the_first(tmp_path, fault, words):
+    ended = finish(start(2, "failing", tmp_path, fault), 60.0)
     assert [code for code, _ in ended] == [1, 1]
-    assert "rank 1 failed: environment worker" in ended[0][1] and "the drawer fell out" in ended[0][1]
-    assert "drawer" not in ended[1][1]
+    assert ended[0][1].count(words) == 1 and ("the drawer fell out" in ended[0][1]) == (fault == "raise")
+    assert "drawer" not in ended[1][1] and ("shapes" in ended[1][1]) == (fault == "bug")
+    assert (tmp_path / "diverged_rank1.pt").exists() == (fault == "overflow")
 
 
 def test_stragglers_are_preempted(tmp_path):
@@ -132,6 +135,14 @@ def test_torchruns_variables():
         place(torchrun | {"RANK": "8"})
 
 
+def test_submitits_variables():
+    """Of its local executor: several processes on this machine."""
+    local = {"SUBMITIT_EXECUTOR": "local", "SUBMITIT_LOCAL_JOB_ID": "41234", "SUBMITIT_LOCAL_NTASKS": "2", "SUBMITIT_LOCAL_GLOBALID": "1",
+             "SUBMITIT_LOCAL_LOCALID": "1"}
+    assert place(local) == Place(1, 2, 1, 2, "127.0.0.1", 21234)
+    assert place(local | {"SUBMITIT_LOCAL_NTASKS": "1"}) == Place()
+
+
 def test_slurms_variables():
     srun = {"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "16",
             "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_STEP_NODELIST": "gpu[003-004]"}
@@ -140,3 +151,11 @@ def test_slurms_variables():
     assert place(srun | {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5000"}) == Place(9, 16, 1, 8, "10.0.0.1", 5000)
     for nodes, host in (("a,b", "a"), ("node[1,3-5]", "node1"), ("rack[01-02]-cpu,x", "rack01-cpu"), ("one", "one")):
         assert first_host(nodes) == host
+
+
+@pytest.mark.parametrize("variable, value", [("RANK", "-1"), ("WORLD_SIZE", "two"), ("MASTER_PORT", "port")])
+def test_a_launchers_variable_that_makes_no_sense_is_one_sentence(variable, value):
+    said = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", variable: value}
+    out = subprocess.run([sys.executable, "-m", "rearrange", "train", "skill=pick"], cwd=ROOT, env=os.environ | said, capture_output=True, text=True)
+    assert out.returncode == 2 and out.stderr == (
+        f"rearrange train: the environment variable {variable}={value} is not a whole number; torchrun and srun set it, else unset it.\n")
