@@ -86,6 +86,7 @@ def test_what_is_missing_is_done_once(work, tmp_path, capsys):
     row = next(line for line in text.splitlines() if "| whole task | tp_srl |" in line)
     assert row.startswith("| Tidy house | whole task | tp_srl | 32 % | 30 % (10 .. 60, 10) |")
     assert "| Tidy house | pick 1 | tp_srl_nonav | 50 % | not measured |" in text
+    assert "| pick | comes with the package: 5,0" in text and f"| navigate | {run}: 128 steps |" in text
     page = (tmp_path / "reproduce/reproduce_smoke/report.html").read_text()
     assert 'id="paper"' in page and "Smoke run" in page and 'id="training-navigate"' in page
     again, worker = work()
@@ -105,7 +106,8 @@ def test_stopped_anywhere_it_goes_on_there(work, at, capsys):
 def test_a_failure_stops_only_what_needs_it(work, capsys):
     code, worker = work({"train navigate": 1})
     assert code == 1 and worker.seen == [job for job in ALL if job != "eval tidy_house tp_srl"]
-    assert "not possible without" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "not possible without" in out and "reproduce_smoke: training failed |" in out
     code, worker = work()
     assert code == 0 and worker.seen == ["train navigate", "eval tidy_house tp_srl"]
 
