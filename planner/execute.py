@@ -254,9 +254,10 @@ class Executor:
         if self.rules.recovery == "replan":
             self.sim.episode = self.episode
             found = plan(self.sim, self.env.config.problem)
-            if found.result.outcome is not Outcome.SOLVED:
-                return False
-            self.report.plan, self.steps, self.at = found, steps_of(found.steps, self.rules), 0
+            steps = steps_of(found.steps, self.rules)
+            if found.result.outcome is not Outcome.SOLVED or any(step.skill not in self.skills for step in steps):
+                return False  # a door that fell shut may need a skill that there is no policy for
+            self.report.plan, self.steps, self.at = found, steps, 0
         return True
 
     def _give_up(self, why: str) -> None:

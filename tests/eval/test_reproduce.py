@@ -103,6 +103,14 @@ def test_stopped_anywhere_it_goes_on_there(work, at, capsys):
     assert ("resume=true" in worker.words[0]) == ALL[at].startswith("train")
 
 
+def test_an_evaluation_that_lost_its_figures_is_repeated(work, tmp_path):
+    work(agents="[random]")
+    for text in ("{\"episodes\": 2, ", "[]"):
+        (tmp_path / "eval/tidy_house/reproduce_smoke_random/metrics.json").write_text(text)
+        code, worker = work(agents="[random]")
+        assert code == 0 and worker.seen == ["eval tidy_house random"]
+
+
 def test_a_failure_stops_only_what_needs_it(work, capsys):
     code, worker = work({"train navigate": 1})
     assert code == 1 and worker.seen == [job for job in ALL if job != "eval tidy_house tp_srl"]

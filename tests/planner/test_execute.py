@@ -109,6 +109,17 @@ def test_a_place_that_let_go_elsewhere_is_not_retried_with_an_empty_hand(envs):
     assert report.records[4].operator == "navigate_to_object object_0" and report.end == "success"
 
 
+def test_a_new_plan_that_needs_a_skill_without_a_policy_is_no_way_out(envs):
+    rules = Rules(recovery="replan", max_steps={"pick": 3})
+    run = executor(envs["prepare_groceries"], rules, without=("open_fridge",), fails={1: "nothing"})
+    run.reset(0)
+    while not run.done:
+        if run.report.records[-1].skill == "pick":
+            run.sim.set_joint("fridge_door", 0.0)  # it fell shut
+        run.advance()
+    assert run.report.end == "pick: time limit" and len(run.report.records) == 2
+
+
 def test_recoveries_come_to_an_end(envs):
     rules = Rules(recovery="retry", max_recoveries=2, max_steps={"pick": 3})
     report = run_episode(executor(envs["tidy_house"], rules, fails=dict.fromkeys(range(1, 50), "nothing")), 0)
