@@ -66,7 +66,7 @@ def _beside(row: Beside) -> tuple[str, ...]:
     stated, here = row.stated, "not measured"
     if row.measured is not None:
         here = f"{_percent(row.measured)} ({_interval(row.interval)}, {row.episodes})"
-    return (_words(stated.scenario), stated.after, stated.agent or "-", _percent(stated.success), here, stated.words)
+    return (_words(stated.scenario), stated.after, stated.agent, _percent(stated.success), here, stated.words)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

@@ -46,6 +46,12 @@ class Rules:
             raise UserError(f"max_steps.{unknown[0]}: there is no such skill; skills are {', '.join(SKILL_NAMES)}.")
         object.__setattr__(self, "max_steps", {**MAX_STEPS, **self.max_steps})
 
+    @property
+    def beyond_paper(self) -> list[str]:
+        """The rules that the paper's deployment does not have, as they are typed: `recovery=retry`."""
+        found = {name: getattr(self, name) for name in ("recovery", "drop_wrong_object", "follow_drawer")}
+        return [f"{name}={str(value).lower()}" for name, value in found.items() if value not in ("none", False)]
+
 
 @dataclass(frozen=True)
 class Step:

@@ -172,6 +172,11 @@ def test_figures_of_the_paper():
     assert rows["tp_srl", WHOLE].measured == 0.25 and rows["tp_srl", WHOLE].interval[0] < 0.25
     assert rows["tp_srl", "place 1"].measured is None and len(rows) == 6
     assert not beside([made | {"skills": {"pick": "expert"}}]), "the agent of the paper has no experts"
+    assert not beside([made | {"beyond_paper": ["recovery=retry"]}]), "and does not retry"
+    limited = made | {"limited_skills": ["pick", "place"], "mean_skill_steps": {"navigate": 9.0, "pick": 9.0, "place": 9.0}}
+    rows = {(row.stated.agent, row.stated.after): row for row in beside([limited])}
+    assert rows["tp_srl, limited actions", WHOLE].measured == 0.25 and rows["tp_srl", WHOLE].measured is None
+    assert not beside([limited | {"limited_skills": ["pick"]}]), "half of it is no agent of the paper"
 
 
 def test_the_real_command_is_stopped_and_goes_on(tmp_path):
