@@ -211,7 +211,7 @@ class Executor:
         if step.skill == "navigate" and self._has_goal:
             record.goal_distance_m = self._skill.distance_m(self.sim)
             record.goal_angle_rad = self._skill.angle_rad(self.sim)
-        wrong = step.skill == "pick" and not record.effects_hold and self.sim.held is not None
+        wrong = step.skill == "pick" and not record.effects_hold and self.sim.is_holding
         if wrong and self.rules.drop_wrong_object:
             self._move(None, -1.0, None)
             if self.done:
