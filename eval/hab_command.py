@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,16 +78,27 @@ def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, So
         raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, or choose another "
                         "agent.")
     env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
+    for _ in _first_episodes(env, plain):
+        pass
     return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]))}
 
 
 def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any]) -> list[str]:
-    """The skills that the plan of the first episode needs. Raises UserError if it has no plan."""
+    """The skills that plans need. Raises UserError for an episode that cannot be solved or has no plan."""
     env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
-    env.reset(seed=0, options={"episode": hab.SEED_STRIDE * plain["seed"]})
-    found = plan(env.sim, scenario.problem)
-    require_solved(found, env.episode.scene)
-    return list(dict.fromkeys(step.skill for step in steps_of(found.steps, rules)))
+    needed: dict[str, None] = {}
+    for _ in _first_episodes(env, plain):
+        found = plan(env.sim, scenario.problem)
+        require_solved(found, env.episode.scene)
+        needed |= dict.fromkeys(step.skill for step in steps_of(found.steps, rules))
+    return list(needed)
+
+
+def _first_episodes(env: ScenarioEnv, plain: dict[str, Any]) -> Iterator[None]:
+    """Load the first episode; of a file every one that will be evaluated, as those were not tried by us."""
+    for index in range(min(plain["episodes"], env.listed) if env.listed else 1):
+        env.reset(seed=0, options={"episode": index + hab.SEED_STRIDE * plain["seed"]})
+        yield
 
 
 def spoken_sources(found: dict[str, Source]) -> str:

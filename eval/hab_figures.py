@@ -14,6 +14,7 @@ import numpy as np
 from eval.hab import EpisodeResult, Job, StepResult
 from eval.intervals import wilson
 from rearrange.simulator import STEP_S
+from skills import SKILLS
 
 if TYPE_CHECKING:
     from rearrange.run_directory import Run
@@ -31,6 +32,9 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "scenario": job.scenario.name, "agent": job.agent, "split": job.env.get("split"), "seed": job.seed,
         "deterministic": job.deterministic,
         "skills": {skill: source.checkpoint or source.kind for skill, source in job.skills.items()},
+        "limited_skills": [skill for skill, source in job.skills.items() if skill in SKILLS and source.kind == "policy"
+                           and "base" not in source.make(skill).action_parts],
+        "beyond_paper": job.rules.beyond_paper,
         "episodes": n, "success": wins / n, "success_interval_95": list(wilson(wins, n)),
         "success_015": near / n, "success_015_interval_95": list(wilson(near, n)),
         "interactions": [

@@ -127,7 +127,7 @@ def _read(skill: str, path: Path) -> Source:
     try:
         content = load_checkpoint(path)
     except CheckpointError as error:
-        raise UserError(str(error)) from error
+        raise UserError(f"skills.{skill}: {error}") from error
     meta = content.get("meta", {})
     if meta.get("skill") != skill:
         of = f"skill {meta['skill']}" if "skill" in meta else "something else than a skill"

@@ -20,8 +20,7 @@ def paper(found: list[Evaluation]) -> str:
         if row.measured is not None:
             low, high = (f"{100 * value:.0f}" for value in row.interval)
             here = f"<strong>{share(row.measured)}</strong><small>{low} to {high} %, n = {row.episodes}</small>"
-        agent = escape(stated.agent or "–")
-        first = [words(stated.scenario), escape(stated.after), agent, share(stated.success)]
+        first = [words(stated.scenario), escape(stated.after), escape(stated.agent), share(stated.success)]
         cells.append([*first, here, escape(stated.words)])
     head = ["scenario", "after", "agent", "paper", "here", "in the paper"]
     said = "".join(f"<li>{escape(text)}</li>" for text in (*IN_WORDS, *DIFFERENCES))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -169,7 +170,15 @@ def _job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any],
     if changed:
         shown = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
         raise UserError(f"{path} exists already with other settings ({shown}). Give this a name= of its own.")
-    if read_status(path)["status"] == "finished":
+    if read_status(path)["status"] == "finished" and (command == "train" or _has_figures(path)):
         return Job(what, (command, *typed), path, "finished", needs)
     again = ("resume=true",) if command == "train" else ()
     return Job(what, (command, *typed, *again), path, "unfinished", needs)
+
+
+def _has_figures(path: Path) -> bool:
+    """Whether the figures of an evaluation are still there, and whole."""
+    try:
+        return bool(json.loads((path / "metrics.json").read_text(encoding="utf-8"))["episodes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from eval import report_page
 from eval.paper import DIFFERENCES, IN_WORDS, Beside, beside
-from eval.reproduce_jobs import Plan
+from eval.reproduce_jobs import Plan, Policy
+from rearrange.run_directory import read_status
+from skills import pretrained
 
 VIDEO_MB = 100.0
 
@@ -43,9 +47,18 @@ def markdown(plan: Plan, figures: list[dict[str, Any]], plain: dict[str, Any]) -
              str(each["episodes"])) for each in made
         ])]
     if plan.policies:
-        rows = [(name, policy.why) for name, policy in plan.policies.items()]
+        rows = [(name, _origin(name, policy)) for name, policy in plan.policies.items()]
         blocks += [["## Policies"], _table(("for", "policy"), rows)]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _origin(name: str, policy: Policy) -> str:
+    """Where a policy comes from, and how long it was trained."""
+    if policy.source == "pretrained":
+        return f"comes with the package: {pretrained.card(name)['steps']:,} steps"
+    run = Path(policy.source)
+    status = read_status(run)["status"] if (run / "config.yaml").exists() else "not started"
+    return f"{run}: " + (f"{OmegaConf.load(run / 'config.yaml').steps:,} steps" if status == "finished" else f"training {status}")
 
 
 def _beside(row: Beside) -> tuple[str, ...]:
@@ -53,7 +66,7 @@ def _beside(row: Beside) -> tuple[str, ...]:
     stated, here = row.stated, "not measured"
     if row.measured is not None:
         here = f"{_percent(row.measured)} ({_interval(row.interval)}, {row.episodes})"
-    return (_words(stated.scenario), stated.after, stated.agent or "-", _percent(stated.success), here, stated.words)
+    return (_words(stated.scenario), stated.after, stated.agent, _percent(stated.success), here, stated.words)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

@@ -13,7 +13,7 @@ from planner.pddl import Operator
 from rearrange.errors import UserError
 
 SKILL_NAMES = ("navigate", "pick", "place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge")
-RECOVERIES = ("none", "retry", "replan")
+RECOVERIES = ("none", "hand_over", "retry", "replan")
 # Of a skill in a plan. HAB: 300 for navigate and 200 for the others, with the same arm and a base 3.75 times as fast.
 MAX_STEPS = {"navigate": 900, **dict.fromkeys(SKILL_NAMES[1:], 400)}
 
@@ -33,7 +33,7 @@ class Rules:
     reset_arm_steps: int = 50
     reset_arm_rad: float = 0.05
     max_steps: Mapping[str, int] = field(default_factory=lambda: dict(MAX_STEPS))
-    recovery: str = "none"  # beyond the paper: when a skill's effects do not hold, do it again or plan again
+    recovery: str = "none"  # beyond the paper: when effects do not hold, retry or replan; all but none hand over late
     max_recoveries: int = 5  # in an episode
     drop_wrong_object: bool = False  # beyond the paper: let go of what was not meant to be picked
     follow_drawer: bool = False  # beyond the paper: coordinates of what lies in a drawer move with it
@@ -45,6 +45,12 @@ class Rules:
         if unknown:
             raise UserError(f"max_steps.{unknown[0]}: there is no such skill; skills are {', '.join(SKILL_NAMES)}.")
         object.__setattr__(self, "max_steps", {**MAX_STEPS, **self.max_steps})
+
+    @property
+    def beyond_paper(self) -> list[str]:
+        """The rules that the paper's deployment does not have, as they are typed: `recovery=retry`."""
+        found = {name: getattr(self, name) for name in ("recovery", "drop_wrong_object", "follow_drawer")}
+        return [f"{name}={str(value).lower()}" for name, value in found.items() if value not in ("none", False)]
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ class Executor:
         if step.skill == "navigate" and self._has_goal:
             record.goal_distance_m = self._skill.distance_m(self.sim)
             record.goal_angle_rad = self._skill.angle_rad(self.sim)
-        wrong = step.skill == "pick" and not record.effects_hold and self.sim.held is not None
+        wrong = step.skill == "pick" and not record.effects_hold and self.sim.is_holding
         if wrong and self.rules.drop_wrong_object:
             self._move(None, -1.0, None)
             if self.done:
@@ -237,17 +237,27 @@ class Executor:
         return (all(holds(self.sim, self.symbols, atom) for atom in operator.add if counts(atom))
                 and not any(holds(self.sim, self.symbols, atom) for atom in operator.delete if counts(atom)))
 
+    def _possible(self, step: Step) -> bool:
+        """The object that the step places is in the hand; no object is in a hand that has to be empty."""
+        needed = step.operator.preconditions
+        held = [self.symbols.objects[atom[1]] for atom in needed if atom[0] == "holding"]
+        return self.sim.held in held if held else ("hand_empty",) not in needed or self.sim.held is None
+
     def _recover(self) -> bool:
-        """Do the step again, or plan again from what is observed, when the rules say so and it was not too often."""
-        if self.rules.recovery == "none" or self.report.recoveries >= self.rules.max_recoveries:
+        """Do the step again, or plan again from what is observed, when the rules say so and it was not too often. A place
+        that let go elsewhere, or a pick with another object in the hand, is not done again: it would end at once.
+        """
+        again = self.rules.recovery in ("retry", "replan") and self.report.recoveries < self.rules.max_recoveries
+        if not again or (self.rules.recovery == "retry" and not self._possible(self.steps[self.at])):
             return False
         self.report.recoveries += 1
         if self.rules.recovery == "replan":
             self.sim.episode = self.episode
             found = plan(self.sim, self.env.config.problem)
-            if found.result.outcome is not Outcome.SOLVED:
-                return False
-            self.report.plan, self.steps, self.at = found, steps_of(found.steps, self.rules), 0
+            steps = steps_of(found.steps, self.rules)
+            if found.result.outcome is not Outcome.SOLVED or any(step.skill not in self.skills for step in steps):
+                return False  # a door that fell shut may need a skill that there is no policy for
+            self.report.plan, self.steps, self.at = found, steps, 0
         return True
 
     def _give_up(self, why: str) -> None:

@@ -57,8 +57,12 @@ def require_solved(found: Plan, scene: str) -> None:
         wanted = " ".join(f"({' '.join(atom)})" for atom in result.unreachable)
         raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted}; check the "
                         "goal of the problem and what the episode contains.")
-    raise UserError(f"no plan in scene {scene}: the search ended with {result.outcome.value!r} after {result.expanded} "
-                    f"states in {result.seconds:.1f} s; the goal is {sorted(found.goal)}.")
+    wanted = " ".join(f"({' '.join(atom)})" for atom in sorted(found.goal))
+    if result.outcome is Outcome.UNSOLVABLE:
+        raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted} together, as a search of "
+                        f"all {result.expanded} states proved; check the goal of the problem.")
+    raise UserError(f"no plan in scene {scene}: the search ended with {result.outcome.value!r} after {result.expanded} states "
+                    f"in {result.seconds:.1f} s; the goal is {wanted}.")
 
 
 def problem_file(problem: Path | str) -> Path:

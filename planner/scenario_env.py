@@ -84,6 +84,11 @@ class ScenarioEnv(gymnasium.Env):
         self.observation_space = gymnasium.spaces.Dict(self._boxes(len(config.scenario.objects)))
 
     @property
+    def listed(self) -> int:
+        """How many episodes the episode file has; 0 without one."""
+        return len(self._listed or ())
+
+    @property
     def action_parts(self) -> list[tuple[str, slice]]:
         """Name and place of each part of an action."""
         return list(self._slices.items())

@@ -12,6 +12,7 @@ from planner.scenario import problem_file
 from rearrange import keys
 from rearrange.errors import UserError
 from rearrange.hab_episodes import Scenario
+from rearrange.run_directory import checked_name
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioC
             checked[name] = str(value) if key.rule.is_fixed else key.rule.convert(value)
         except keys.NotAllowed:
             raise UserError(f"{source}: {name}={value} is not allowed: it must be {key.rule}.") from None
+    try:
+        checked_name(str(values["name"] or ""))
+    except UserError:
+        raise UserError(f"{source}: name={values['name']} is not allowed: it names the directory of results, so use letters, "
+                        "digits, '-', '_' and '.', and begin with one of the first two.") from None
     problem, max_steps = checked.pop("problem"), checked.pop("max_steps")
     beside = folder / problem
     path = beside if beside.is_file() else problem_file(problem)

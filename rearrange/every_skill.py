@@ -12,10 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from rearrange import keys, sweep
 from rearrange import settings as front
 from rearrange.errors import UserError
-from rearrange.run_directory import checked_name, folder_of
+from rearrange.run_directory import Run, checked_name, folder_of
 
 
 def run(command: str, words: list[str], launch: Callable[[list[str]], int] | None = None, group: str = "skill") -> int:
@@ -44,6 +46,8 @@ def run(command: str, words: list[str], launch: Callable[[list[str]], int] | Non
 def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str, tuple[list[str], Path]], str]:
     """For each choice its words and its directory, checked; and the name that the directories share."""
     others = [word for word in words if word != f"{group}=all" and not word.startswith("name=")]
+    if twice := next((word for word in others if word.startswith(f"{group}=")), None):
+        raise UserError(f"{group}=all and {twice} are both given: leave one of them out.")
     given = next((word.partition("=")[2] for word in reversed(words) if word.startswith("name=")), None)
     name = checked_name(given) if given and given != "null" else time.strftime("all_%Y-%m-%d_%H-%M-%S")
     jobs = {}
@@ -54,6 +58,10 @@ def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str
         path = folder_of(made.config, command) / name
         if path.exists():
             raise UserError(f"{path} exists already. Choose another name=.")
+        if group == "hab":  # their checks take seconds, their evaluations minutes
+            from eval.hab_command import make_job
+
+            make_job(OmegaConf.to_container(made.config, resolve=True), Run(path, made))
         jobs[choice] = ([command, *job], path)
     return jobs, name
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -69,7 +68,7 @@ def load_checkpoint(path: str | os.PathLike) -> dict[str, Any]:
     file = newest(Path(path))
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, EOFError, RuntimeError, ValueError, KeyError, OSError) as error:
+    except Exception as error:  # foreign bytes read as a pickle fail in any way: struct.error, IndexError, ...
         raise CheckpointError(f"{file} is not a complete checkpoint: it is damaged, or another kind of file.") from error
     if not isinstance(content, dict) or "policy" not in content or "format" not in content:
         raise CheckpointError(f"{file} is not a checkpoint of rearrange: it holds no 'policy' and 'format'.")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from planner.scenarios import load_scenario
 from rearrange import every_skill
 from rearrange.cli import main
+from rearrange.episodes import write_episodes
+from rearrange.hab_episodes import scenario_episodes
 from tests.e2e.front_door import succeed
 from tests.eval.hab_checkpoints import untrained
 
@@ -78,6 +82,8 @@ def test_every_scenario_in_turn(tmp_path, capsys):
     ("hab=tidy_house agent=expert skills.place=gone.pt", ("skills.place: no checkpoint at gone.pt", "skills.place=expert")),
     ("hab=tidy_house agent=expert hab.problem=gone", ("no planning problem 'gone'",)),
     ("hab=tidy_house agent=expert sim.episodes=gone.json", ("gone.json",)),
+    ("hab=all hab=tidy_house agent=expert", ("hab=all and hab=tidy_house are both given",)),
+    ("hab=all agent=tp_srl", ("needs skill navigate", "skills.navigate=expert")),
 ])
 def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -86,6 +92,18 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, mon
     assert all(part in error for part in said), error
     assert "\n" not in error and "Traceback" not in error and error.startswith("rearrange eval: ")
     assert not list(tmp_path.iterdir())
+
+
+def test_every_episode_of_a_file_is_tried_before_the_first(tmp_path, monkeypatch, capsys):
+    first, second = scenario_episodes(load_scenario("set_table").scenario, 2)
+    x, y, _, *turned = second.targets[0]
+    write_episodes(tmp_path / "two.json.gz", [first, replace(second, targets={**second.targets, 0: (x, y, 2.3, *turned)})])
+    monkeypatch.chdir(tmp_path)
+    words = ["eval", "hab=set_table", "agent=expert", "sim.episodes=two.json.gz", "episodes=5"]
+    assert main(words) == 2
+    error = capsys.readouterr().err.strip()
+    assert "episode 'set_table/val/1': the robot cannot reach the goal of 024_bowl" in error and "\n" not in error
+    assert [path.name for path in tmp_path.iterdir()] == ["two.json.gz"]
 
 
 def test_all_scenarios_are_checked_before_the_first(tmp_path, monkeypatch, capsys):

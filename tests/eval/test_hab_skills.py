@@ -83,6 +83,9 @@ def test_a_missing_checkpoint_names_the_skill_and_what_to_do(pick, tmp_path):
         sources("tp_srl", {"pick": str(pick), "navigate": "expert"}, NEEDED, tmp_path, "tidy_house")
     with pytest.raises(UserError, match=r"skills.pick: no checkpoint at .*nowhere.*train skill=pick.*skills.pick=expert"):
         sources("expert", {"pick": str(tmp_path / "nowhere")}, NEEDED, tmp_path, "tidy_house")
+    (tmp_path / "junk.pt").write_text("junk")
+    with pytest.raises(UserError, match="skills.pick: .*junk.pt is not a complete checkpoint"):
+        sources("expert", {"pick": str(tmp_path / "junk.pt")}, NEEDED, tmp_path, "tidy_house")
     with pytest.raises(UserError, match="is a checkpoint of skill pick, not of place"):
         sources("expert", {"place": str(pick)}, NEEDED, tmp_path, "tidy_house")
 

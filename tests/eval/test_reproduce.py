@@ -86,6 +86,7 @@ def test_what_is_missing_is_done_once(work, tmp_path, capsys):
     row = next(line for line in text.splitlines() if "| whole task | tp_srl |" in line)
     assert row.startswith("| Tidy house | whole task | tp_srl | 32 % | 30 % (10 .. 60, 10) |")
     assert "| Tidy house | pick 1 | tp_srl_nonav | 50 % | not measured |" in text
+    assert "| pick | comes with the package: 5,0" in text and f"| navigate | {run}: 128 steps |" in text
     page = (tmp_path / "reproduce/reproduce_smoke/report.html").read_text()
     assert 'id="paper"' in page and "Smoke run" in page and 'id="training-navigate"' in page
     again, worker = work()
@@ -102,10 +103,19 @@ def test_stopped_anywhere_it_goes_on_there(work, at, capsys):
     assert ("resume=true" in worker.words[0]) == ALL[at].startswith("train")
 
 
+def test_an_evaluation_that_lost_its_figures_is_repeated(work, tmp_path):
+    work(agents="[random]")
+    for text in ("{\"episodes\": 2, ", "[]"):
+        (tmp_path / "eval/tidy_house/reproduce_smoke_random/metrics.json").write_text(text)
+        code, worker = work(agents="[random]")
+        assert code == 0 and worker.seen == ["eval tidy_house random"]
+
+
 def test_a_failure_stops_only_what_needs_it(work, capsys):
     code, worker = work({"train navigate": 1})
     assert code == 1 and worker.seen == [job for job in ALL if job != "eval tidy_house tp_srl"]
-    assert "not possible without" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "not possible without" in out and "reproduce_smoke: training failed |" in out
     code, worker = work()
     assert code == 0 and worker.seen == ["train navigate", "eval tidy_house tp_srl"]
 
@@ -162,6 +172,11 @@ def test_figures_of_the_paper():
     assert rows["tp_srl", WHOLE].measured == 0.25 and rows["tp_srl", WHOLE].interval[0] < 0.25
     assert rows["tp_srl", "place 1"].measured is None and len(rows) == 6
     assert not beside([made | {"skills": {"pick": "expert"}}]), "the agent of the paper has no experts"
+    assert not beside([made | {"beyond_paper": ["recovery=retry"]}]), "and does not retry"
+    limited = made | {"limited_skills": ["pick", "place"], "mean_skill_steps": {"navigate": 9.0, "pick": 9.0, "place": 9.0}}
+    rows = {(row.stated.agent, row.stated.after): row for row in beside([limited])}
+    assert rows["tp_srl, limited actions", WHOLE].measured == 0.25 and rows["tp_srl", WHOLE].measured is None
+    assert not beside([limited | {"limited_skills": ["pick"]}]), "half of it is no agent of the paper"
 
 
 def test_the_real_command_is_stopped_and_goes_on(tmp_path):

@@ -19,7 +19,7 @@ AWAY_RAD = tuple(a + (0.9 if k == 3 else 0.0) for k, a in enumerate(REST_RAD))
 class Puppet:
     """An expert that needs no more than a few steps."""
 
-    fails: dict[int, str] = {}  # how many skills were begun before it -> "nothing" or "wrong_object"
+    fails: dict[int, str] = {}  # how many skills were begun before it -> "nothing", "wrong_object" or "elsewhere"
     begun = 0
 
     def __init__(self, sim, skill) -> None:
@@ -63,7 +63,7 @@ class Puppet:
             held = sim.held
             sim.suction.release()
             sim._read_hold()
-            sim._set_object(held, skill.goal_pose)
+            sim._set_object(held, sim.episode.start_poses[held] if self.failure == "elsewhere" else skill.goal_pose)
             mujoco.mj_forward(sim.model, sim.data)  # or the hold would still push it in the next step
 
     def open_cabinet(self, sim, skill) -> None:

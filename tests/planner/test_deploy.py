@@ -80,11 +80,13 @@ def test_the_arm_goes_home_on_a_straight_line_at_full_speed():
 
 
 def test_rules_refuse_what_does_not_exist():
-    with pytest.raises(UserError, match="recovery=pray is not one of none, retry, replan"):
+    with pytest.raises(UserError, match="recovery=pray is not one of none, hand_over, retry, replan"):
         Rules(recovery="pray")
     with pytest.raises(UserError, match="max_steps.fly: there is no such skill"):
         Rules(max_steps={"fly": 3})
     assert Rules(max_steps={"pick": 3}).max_steps["place"] == 400
+    assert Rules().beyond_paper == []
+    assert Rules(recovery="retry", follow_drawer=True).beyond_paper == ["recovery=retry", "follow_drawer=true"]
 
 
 def test_a_step_says_nothing_about_the_end():

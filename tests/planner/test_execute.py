@@ -14,6 +14,7 @@ from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
 from planner.stages import stage_names
 from rearrange.errors import UserError
+from rearrange.fetch import ARM_START_RAD
 from skills import SKILL_CONFIGS, SKILLS
 from tests.planner.puppet import Puppet
 from tests.planner.worlds import SOLUTIONS
@@ -82,6 +83,41 @@ def test_recovery_does_again_what_did_not_work(envs, recovery):
     assert report.records[1].ended == "time_limit" and report.recoveries == 1
     again = "pick object_0" if recovery == "retry" else "navigate_to_object object_0"
     assert report.records[2].operator == again and report.end == "success"
+
+
+@pytest.mark.parametrize("recovery, end", [("none", "pick: time limit"), ("hand_over", "success"), ("retry", "success")])
+def test_a_skill_whose_effects_hold_may_hand_over_at_its_time_limit(envs, recovery, end):
+    class Slow(Puppet):
+        busy = True  # never over by itself
+
+        def pick(self, sim, skill):
+            super().pick(sim, skill)
+            self._put(*sim.episode.robot_start, ARM_START_RAD)
+
+    run = executor(envs["tidy_house"], Rules(recovery=recovery, max_steps={"pick": 20}))
+    run.experts["pick"] = Slow
+    report = run_episode(run, 0)
+    assert report.records[1].ended == "time_limit" and report.records[1].effects_hold
+    assert report.end == end and report.recoveries == 0
+
+
+def test_a_place_that_let_go_elsewhere_is_not_retried_with_an_empty_hand(envs):
+    report = run_episode(executor(envs["tidy_house"], Rules(recovery="retry"), fails={3: "elsewhere"}), 0)
+    assert report.records[3].effects_hold is False and report.recoveries == 0
+    assert report.records[4].operator == "navigate_to_object object_1" and report.end == "bad_stop"
+    report = run_episode(executor(envs["tidy_house"], Rules(recovery="replan"), fails={3: "elsewhere"}), 0)
+    assert report.records[4].operator == "navigate_to_object object_0" and report.end == "success"
+
+
+def test_a_new_plan_that_needs_a_skill_without_a_policy_is_no_way_out(envs):
+    rules = Rules(recovery="replan", max_steps={"pick": 3})
+    run = executor(envs["prepare_groceries"], rules, without=("open_fridge",), fails={1: "nothing"})
+    run.reset(0)
+    while not run.done:
+        if run.report.records[-1].skill == "pick":
+            run.sim.set_joint("fridge_door", 0.0)  # it fell shut
+        run.advance()
+    assert run.report.end == "pick: time limit" and len(run.report.records) == 2
 
 
 def test_recoveries_come_to_an_end(envs):

@@ -213,6 +213,8 @@ def test_a_scenario_that_a_home_does_not_allow(sim):
 
 @pytest.mark.parametrize("values, message", [
     ({"objects": ["any"], "starts": ["open"]}, "the key 'name' is missing"),
+    ({"name": None}, "mine.yaml: name=None is not allowed"),
+    ({"name": "../../mine"}, "mine.yaml: name=../../mine is not allowed: it names the directory of results"),
     ({"clutterr": 3}, "no key 'clutterr' .did you mean 'clutter'"),
     ({"clutter": -1}, "clutter=-1 is not allowed"),
     ({"objects": "any"}, "objects=any is not allowed: it must be a list of words"),
@@ -223,7 +225,7 @@ def test_a_scenario_that_a_home_does_not_allow(sim):
 ])
 def test_mistakes_in_a_scenario_file(values, message):
     right = {"name": "mine", "problem": "tidy_house", "objects": ["any"], "starts": ["open"], "goals": ["sofa"]}
-    settings = values if "name" in message else right | values
+    settings = values if "is missing" in message else right | values
     with pytest.raises(UserError, match=message):
         make_scenario(settings, "mine.yaml")
 
