@@ -70,14 +70,15 @@ _TORSO_COLLISION: tuple[tuple[str, str, str, str], ...] = (
     ("base_torso_space", "box", "0.085 0.135 0.22", f'pos="-0.071875 0 {0.69743 + TORSO_START_M:.5f}"'),
     ("base_head_space", "box", "0.085 0.12 0.045", f'pos="-0.001875 0 {1.03243 + TORSO_START_M:.5f}"'),
 )
-# Of the base: name, radius, from and to which height (m), mass (kg), colour.
-_ROUND: tuple[tuple[str, float, float, float, float, str], ...] = (
-    ("base_body", BASE_RADIUS_M, 0.07, 0.31, 48, DARK),
-    ("base_skirt", 0.24, 0.01, 0.07, 2, BLACK),
-    ("base_deck", 0.25, 0.31, 0.36, 2, LIGHT),
+# Of the base: name, radius, from and to which height (m), mass (kg), colour, and from which height it collides: the skirt
+# from below the floor, which it does not touch. One that ends above it is pushed up at the edge of something 3 cm high, and
+# held down by the base's joints with 300 kN.
+_ROUND: tuple[tuple[str, float, float, float, float, str, float], ...] = (
+    ("base_body", BASE_RADIUS_M, 0.07, 0.31, 48, DARK, 0.07),
+    ("base_skirt", 0.24, 0.01, 0.07, 2, BLACK, -0.09),
+    ("base_deck", 0.25, 0.31, 0.36, 2, LIGHT, 0.31),
 )
 _SIDES = 24
-_LOW_M, _BELOW_FLOOR_M = 0.05, 0.1
 _NOTHING = 'contype="0" conaffinity="0"'
 _SERVOS: tuple[tuple[float, float, float], ...] = (
     (400, 40, 34),
@@ -94,22 +95,16 @@ _SERVOS: tuple[tuple[float, float, float], ...] = (
 def robot_assets() -> str:
     """MJCF of the prisms that stand for the round parts of the base in collisions.
 
-    MuJoCo 3.13 to 4.0 turns the normal of a cylinder at the edge of a box into that of one of its faces, by 39 degrees in
-    the median: a base of cylinders sinks centimetres into the corners of furniture.
+    MuJoCo 3.15 to 4.0 turns the normal of a cylinder at the edge of a box into that of one of its faces, by 39 degrees in
+    the median (3.9 does not): a base of cylinders sinks centimetres into the corners of furniture.
     """
-    def corner(radius: float, k: int) -> str:
-        angle = 2 * math.pi * (k + 0.5) / _SIDES
-        return f"{radius / math.cos(math.pi / _SIDES) * math.cos(angle):.6f} " \
-               f"{radius / math.cos(math.pi / _SIDES) * math.sin(angle):.6f}"
+    def vertices(radius: float, low: float, top: float) -> str:
+        outer = radius / math.cos(math.pi / _SIDES)  # the sides touch the circle
+        angles = [2 * math.pi * (k + 0.5) / _SIDES for k in range(_SIDES)]
+        return " ".join(f"{outer * math.cos(a):.6f} {outer * math.sin(a):.6f} {z:.6g}" for z in (low, top) for a in angles)
 
-    def vertices(radius: float, bottom: float, top: float) -> str:
-        # The skirt reaches below the floor, which it does not touch: one that ends above it is pushed up, and held down by
-        # the base's joints with 300 kN, at the edge of something 3 cm high.
-        low = bottom if bottom > _LOW_M else bottom - _BELOW_FLOOR_M
-        return " ".join(f"{corner(radius, k)} {z:.6g}" for z in (low, top) for k in range(_SIDES))
-
-    return "".join(f'<mesh name="{name}" vertex="{vertices(radius, bottom, top)}"/>'
-                   for name, radius, bottom, top, *_ in _ROUND)
+    return "".join(f'<mesh name="{name}" vertex="{vertices(radius, low, top)}"/>'
+                   for name, radius, _, top, *_, low in _ROUND)
 
 
 def robot_body(base_bits: str, arm_bits: str, prisms: bool = True) -> str:
@@ -133,7 +128,7 @@ def robot_body(base_bits: str, arm_bits: str, prisms: bool = True) -> str:
         '<joint name="base_x" type="slide" axis="1 0 0"/><joint name="base_y" type="slide" axis="0 1 0"/>',
         '<joint name="base_yaw" type="hinge" axis="0 0 1"/>',
         *(geom(name, "cylinder", f"{radius} {(top - bottom) / 2:.6g}", f"0 0 {(top + bottom) / 2:.6g}", mass, rgba, bits)
-          for name, radius, bottom, top, mass, rgba in _ROUND),
+          for name, radius, bottom, top, mass, rgba, _ in _ROUND),
         geom("base_column", "box", "0.10 0.14 0.20", "-0.10 0 0.55", 20, DARK),
         *(f'<geom name="{name}_space" type="mesh" mesh="{name}" mass="0" rgba="0 0 0 0" group="3" {base_bits}/>'
           for name, *_ in (_ROUND if prisms else ())),
