@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rearrange.run_directory import Run
 
 VIDEOS = 3  # first success, first failure, longest
+MANY = 50  # episodes of a file, from which on reading them shows its progress
 
 
 def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
@@ -96,9 +98,15 @@ def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any])
 
 def _first_episodes(env: ScenarioEnv, plain: dict[str, Any]) -> Iterator[None]:
     """Load the first episode; of a file every one that will be evaluated, as those were not tried by us."""
-    for index in range(min(plain["episodes"], env.listed) if env.listed else 1):
-        env.reset(seed=0, options={"episode": index + hab.SEED_STRIDE * plain["seed"]})
-        yield
+    from trainer.progress import Progress
+
+    count = min(plain["episodes"], env.listed) if env.listed else 1
+    with Progress(count, "reading episodes", unit="episodes") if count >= MANY else nullcontext() as progress:
+        for index in range(count):
+            env.reset(seed=0, options={"episode": index + hab.SEED_STRIDE * plain["seed"]})
+            if progress:
+                progress.update(index + 1, {})
+            yield
 
 
 def spoken_sources(found: dict[str, Source]) -> str:

@@ -53,13 +53,11 @@ def test_a_slow_rank_is_preempted_when_learning_is_cheap_and_not_when_it_is_dear
     assert dear.steps == 4 * 20
 
 
-def test_it_is_quick_for_256_ranks():
-    import time
-
+def test_256_ranks_collect_faster_with_it_than_without():
     step_s = np.random.default_rng(0).lognormal(-5, 1, (256, 16))
-    started = time.process_time()
-    optimal_plan(step_s, 2048, 1.0)
-    assert time.process_time() - started < 2.0
+    plan, all_of_it = optimal_plan(step_s, 2048, 1.0), 256 * 2048
+    slowest_s = max(completion_times(rank, 2048)[-1] for rank in step_s)
+    assert plan.steps < all_of_it and plan.steps / (plan.seconds + 1.0) > all_of_it / (slowest_s + 1.0)
 
 
 class Store:
