@@ -32,6 +32,7 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     small["policy"] = {k: v.half() if v.is_floating_point() else v for k, v in content["policy"].items()}
     skill = content["meta"]["skill"]
     file = folder / f"{skill}.pt"
+    before = _started_from(content["meta"], file)
     partial = file.with_suffix(".partial")
     torch.save(small, partial)
     if partial.stat().st_size > MAX_BYTES:
@@ -39,7 +40,7 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
         partial.unlink()
         raise UserError(f"the policy of {run} takes {size:,} bytes; a published one takes at most {MAX_BYTES:,}.")
     partial.replace(file)
-    _write_card(file, {"skill": skill, **_origin(run), "steps": int(content["step"]), "evaluations": []})
+    _write_card(file, {"skill": skill, **_origin(run), "steps": int(content["step"]), **before, "evaluations": []})
     return file
 
 
@@ -55,6 +56,17 @@ def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     same = ("split", "deterministic")
     card["evaluations"] = [old for old in card["evaluations"] if any(old[k] != row[k] for k in same)] + [row]
     return _write_card(file, card)
+
+
+def _started_from(meta: dict[str, Any], file: Path) -> dict[str, Any]:
+    """What the policy began with, where it was another one: its checkpoint, or the card of the published one."""
+    word = meta.get("started_from")
+    if word is None:
+        return {}
+    if word != "pretrained":
+        return {"started_from": word}
+    card = OmegaConf.to_container(OmegaConf.load(file.with_suffix(".yaml")))
+    return {"started_from": {key: card[key] for key in card if key not in ("skill", "evaluations")}}
 
 
 def _origin(run: Path) -> dict[str, Any]:

@@ -41,7 +41,9 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     probe = _probe(task)
     engine = per_action(engine, task, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
-    _check_network(engine, probe, resume_from)
+    start_from = None if resume_from else _first_policy(plain["checkpoint"], task)
+    meta = task.meta() | ({"started_from": plain["checkpoint"]} if plain["checkpoint"] else {})
+    _check_network(engine, probe, resume_from or start_from)
     run.create()
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   policy {plain['policy']['encoder'] or 'blind'}   "
             f"{engine.collect.num_envs} environments   {engine.steps:,} steps")
@@ -57,7 +59,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
                 Progress(engine.steps, f"train {task.name}", start or 0, plain["logger"]["progress"], log=run.log) as progress:
             if run.resumed and (logged := run.path / "metrics.jsonl").exists():
                 progress.remember(read_jsonl(logged))
-            result = run_engine(task.make, engine, run.path, resume_from, (logger.log, progress.update), task.meta())
+            result = run_engine(task.make, engine, run.path, resume_from, (logger.log, progress.update), meta, start_from)
     except CheckpointError as error:
         raise UserError(str(error)) from error
     except (WorkerError, NonFinite, RankError) as error:
@@ -77,6 +79,21 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     who = "agent=monolithic " if task.scenario else ""
     run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))} video=3")
     return final
+
+
+def _first_policy(checkpoint: str | None, task: Task) -> Path | None:
+    """The file of the policy that a new run begins with; None = a new policy."""
+    from skills import pretrained
+    from trainer.checkpoint import CheckpointError, newest
+
+    if checkpoint is None:
+        return None
+    if checkpoint == "pretrained":
+        return pretrained.path(task.name)
+    try:
+        return newest(Path(checkpoint))
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
 
 
 def _kept(run: Run) -> bool:
@@ -220,8 +237,8 @@ def per_action(engine, task: Task, env):
     return dataclasses.replace(engine, policy=dataclasses.replace(policy, **changes))
 
 
-def _check_network(engine, env, resume_from: Path | None) -> None:
-    """Refuse a device that is not there, and a network that does not fit the environment or the checkpoint to resume from."""
+def _check_network(engine, env, checkpoint: Path | None) -> None:
+    """Refuse a device that is not there, and a network that does not fit the environment or the checkpoint to go on from."""
     import torch
 
     from trainer.checkpoint import CheckpointError, load_checkpoint
@@ -241,13 +258,13 @@ def _check_network(engine, env, resume_from: Path | None) -> None:
         policy = Policy(env.observation_space, env.action_space, engine.policy)
     except (RuntimeError, ValueError) as error:
         raise UserError(f"this policy cannot be built for these observations: {str(error).splitlines()[0]}") from error
-    if resume_from is not None:
+    if checkpoint is not None:
         try:
-            policy.load_state_dict(load_checkpoint(resume_from)["policy"])
+            policy.load_state_dict(load_checkpoint(checkpoint)["policy"])
         except CheckpointError as error:
             raise UserError(str(error)) from error
         except RuntimeError as error:
-            raise UserError(f"{resume_from} is a checkpoint of another network: {str(error).splitlines()[-1].strip()}") from error
+            raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip()}") from error
 
 
 def _stop() -> dict[str, float]:

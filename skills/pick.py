@@ -6,7 +6,8 @@ Action: arm joint deltas, grip, base speed and turn; without the base for the li
 (2021). Reward: HAB's, see `PickConfig.reward_scales`.
 Success: the right object in the hand, and the end-effector within 0.15 m of its resting place.
 Failure: another object or a handle taken, the object dropped, the hold torn off, too much force on the arm.
-Start: close to the receptacle on which the object stands, facing it, with noise.
+Start: close to the receptacle on which the object stands, facing it, with noise. With `any_start`,
+anywhere around it from where the object is in reach.
 
 Source: Habitat 2.0's Pick (habitat-lab v0.2.2) with the mobile action space of VER (Wijmans et al. 2022, section 4).
 """
@@ -60,6 +61,7 @@ class PickConfig:
     allow_release: bool = False  # HAB ignores the release command while the object is held
     start_position_noise_m: float = 0.05
     start_yaw_noise_rad: float = 0.15
+    any_start: bool = False  # anywhere from where the object is in reach, not only HAB's nearest place
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reward_scales", merge_scales("pick", REWARD_SCALES, self.reward_scales))
@@ -83,7 +85,8 @@ class Pick(Skill):
         order = draw_target(episode, rng)
         target = list(episode.targets)[order]
         start_near(sim, sim.start_positions[target], receptacle_of(sim, episode, "target_receptacles", order), rng,
-                   position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad)
+                   position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
+                   any_start=self.config.any_start)
         self.begin(sim, target)
 
     def begin(self, sim: Simulator, target: int) -> None:

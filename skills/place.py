@@ -6,7 +6,8 @@ Action: arm joint deltas, grip, base speed and turn; without the base for the li
 (2021). What has been let go cannot be taken again. Reward: HAB's, see `PlaceConfig.reward_scales`.
 Success: the hand empty, the object within 0.15 m of its goal, and the end-effector within 0.15 m of its resting place.
 Failure: too much force on the arm. An object let go elsewhere does not end the episode unless `end_on_drop` says so.
-Start: the object in the hand, held by its top; close to the receptacle on which the goal is, facing it, with noise.
+Start: the object in the hand, held by its top; close to the receptacle on which the goal is, facing it, with noise. With `any_start`,
+anywhere around it from where the goal is in reach.
 
 Source: Habitat 2.0's Place (habitat-lab v0.2.2) with the mobile action space of VER (Wijmans et al. 2022, section 4).
 """
@@ -61,6 +62,7 @@ class PlaceConfig:
     end_on_drop: bool = False  # HAB lets the episode go on although the object cannot be taken again
     start_position_noise_m: float = 0.05
     start_yaw_noise_rad: float = 0.15
+    any_start: bool = False  # anywhere from where the goal is in reach, not only HAB's nearest place
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reward_scales", merge_scales("place", REWARD_SCALES, self.reward_scales))
@@ -85,7 +87,7 @@ class Place(Skill):
         target = list(episode.targets)[order]
         start_near(sim, episode.targets[target][:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
-                   held=target)
+                   held=target, any_start=self.config.any_start)
         self.begin(sim, target)
 
     def begin(self, sim: Simulator, target: int) -> None:

@@ -159,21 +159,30 @@ def world_receptacle(
 
 
 def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Receptacle, rng: np.random.Generator, *,
-               position_noise_m: float, yaw_noise_rad: float, held: int | None = None) -> None:
+               position_noise_m: float, yaw_noise_rad: float, held: int | None = None, any_start: bool = False) -> None:
     """HAB's close start: as near to a point on a receptacle as the robot can stand, facing it, with noise.
 
     The robot stands in front of the side of the receptacle that is nearest to the point. Where it would touch something
     it backs off along the side's normal (in front of a shelf the arm needs room) or moves along the edge, then tries
-    the other sides. `held`: an object that it has in its hand. Raises NoStartPose.
+    the other sides. `any_start`: any side and place along it from which the point is in reach, by chance, if there is
+    one. `held`: an object that it has in its hand. Raises NoStartPose.
     """
+    def free_at(edge: float, side: tuple[float, float], offset: tuple[float, float]) -> bool:
+        noise = _clipped_noise(rng, position_noise_m), _clipped_noise(rng, position_noise_m)
+        x, y = _before_edge(point, edge, side, offset, noise)
+        facing = math.atan2(point[1] - y, point[0] - x) + yaw_noise_rad * rng.standard_normal()
+        return can_start(sim, x, y, facing, _edge_point(point, edge, side), held)
+
+    if any_start:
+        lines = _lines_in_reach(sim, point, receptacle)
+        for k in rng.permutation(len(lines)):
+            edge, side, offsets = lines[k]
+            if any(free_at(edge, side, offset) for offset in offsets):
+                return
     for edge, side in _sides_by_distance(sim, point, receptacle):
         for offset in _OFFSETS_M:
-            for _ in range(_TRIES_PER_OFFSET):
-                noise = _clipped_noise(rng, position_noise_m), _clipped_noise(rng, position_noise_m)
-                x, y = _before_edge(point, edge, side, offset, noise)
-                facing = math.atan2(point[1] - y, point[0] - x) + yaw_noise_rad * rng.standard_normal()
-                if can_start(sim, x, y, facing, _edge_point(point, edge, side), held):
-                    return
+            if any(free_at(edge, side, offset) for _ in range(_TRIES_PER_OFFSET)):
+                return
     raise NoStartPose(f"no collision-free pose near {receptacle.name} in scene {sim.episode.scene}")
 
 
@@ -183,17 +192,29 @@ def starts_around(sim: Simulator, point: tuple[float, float, float], receptacle:
     one at which the robot touches nothing. None may be there. It leaves the robot at any of them.
     """
     poses = []
+    for edge, side, offsets in _lines_in_reach(sim, point, receptacle):
+        for offset in offsets:
+            x, y = _before_edge(point, edge, side, offset)
+            facing = math.atan2(point[1] - y, point[0] - x)
+            if can_start(sim, x, y, facing, _edge_point(point, edge, side), held):
+                poses.append((x, y, facing))
+                break
+    return poses
+
+
+def _lines_in_reach(sim: Simulator, point: tuple[float, ...], receptacle: Receptacle) -> list[
+        tuple[float, tuple[float, float], list[tuple[float, float]]]]:
+    """Lines away from the sides of a receptacle, by distance to the edge (m), outward normal and the offsets, the nearest
+    first, from which the point is in reach.
+    """
+    lines = []
     for edge, side in _sides_by_distance(sim, point, receptacle):
         for aside in sorted({aside for _, aside in _OFFSETS_M}, key=abs):
-            for offset in (offset for offset in _OFFSETS_M if offset[1] == aside):
-                x, y = _before_edge(point, edge, side, offset)
-                if math.dist((x, y), point[:2]) > _REACH_M:
-                    break
-                facing = math.atan2(point[1] - y, point[0] - x)
-                if can_start(sim, x, y, facing, _edge_point(point, edge, side), held):
-                    poses.append((x, y, facing))
-                    break
-    return poses
+            offsets = [offset for offset in _OFFSETS_M if offset[1] == aside
+                       and math.dist(_before_edge(point, edge, side, offset), point[:2]) <= _REACH_M]
+            if offsets:
+                lines.append((edge, side, offsets))
+    return lines
 
 
 def _sides_by_distance(sim: Simulator, point: tuple[float, ...],

@@ -69,14 +69,20 @@ class Learner:
             "meta": meta,
         }
 
+    def begin_with(self, weights: dict[str, torch.Tensor]) -> None:
+        """Begin with the policy of a checkpoint. Raises CheckpointError if it is of another network."""
+        try:
+            self.policy.load_state_dict(weights)
+        except RuntimeError as error:
+            raise _another_network(error) from error
+
     def restore(self, content: dict[str, Any]) -> None:
         """Continue from a checkpoint. Raises CheckpointError if it is of another network."""
+        self.begin_with(content["policy"])
         try:
-            self.policy.load_state_dict(content["policy"])
             self.optimizer.load_state_dict(content["optimizer"])
         except (RuntimeError, ValueError, KeyError) as error:
-            raise checkpoint.CheckpointError(
-                f"the checkpoint is of another network than this run's policy: {str(error).splitlines()[-1].strip()}") from error
+            raise _another_network(error) from error
         with torch.no_grad():
             self.entropy_coef.log_alpha.copy_(content["log_alpha"])
         for name, value in content["counters"].items():
@@ -89,6 +95,11 @@ class Learner:
             self.rng = rng_from_plain(content["numpy_rng"])
             if self.ranks.rank:
                 self.rng = np.random.default_rng([self.config.seed, 1, self.ranks.rank, self.updates])
+
+
+def _another_network(error: Exception) -> checkpoint.CheckpointError:
+    return checkpoint.CheckpointError(
+        f"the checkpoint is of another network than this run's policy: {str(error).splitlines()[-1].strip()}")
 
 
 def _plain(value: Any) -> Any:

@@ -40,13 +40,14 @@ class TrainResult:
 
 def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_dir: str | os.PathLike | None = None,
           resume_from: str | os.PathLike | None = None, observers: tuple[Observer, ...] = (),
-          meta: dict[str, Any] | None = None) -> TrainResult:
+          meta: dict[str, Any] | None = None, start_from: str | os.PathLike | None = None) -> TrainResult:
     """Train a policy with VER and PPO on any Gymnasium environment.
 
     make_env: zero-argument callable that gives one environment with a Box or Dict-of-Box observation space and a Box or
     Discrete action space; it runs in the worker processes. run_dir: checkpoints go to `run_dir/checkpoints`; without it
     nothing is written. resume_from: a checkpoint to continue. observers: called with (step, metrics) about every
-    `config.log_every_s`. meta: plain values kept in the checkpoints.
+    `config.log_every_s`. meta: plain values kept in the checkpoints. start_from: a checkpoint whose policy a new run begins
+    with; the steps, the optimiser and the schedule begin anew.
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks.py).
 
@@ -56,14 +57,16 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     """
     config.check()
     with ranks_of_this_run(config.device) as ranks:
-        return _train(make_env, config, run_dir, resume_from, observers, meta or {}, ranks)
+        return _train(make_env, config, run_dir, resume_from, observers, meta or {}, start_from, ranks)
 
 
 def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.PathLike | None,
-           resume_from: str | os.PathLike | None, observers: tuple[Observer, ...], meta: dict[str, Any], ranks: Ranks) -> TrainResult:
+           resume_from: str | os.PathLike | None, observers: tuple[Observer, ...], meta: dict[str, Any],
+           start_from: str | os.PathLike | None, ranks: Ranks) -> TrainResult:
     config, device = config.for_ranks(ranks.local_size), _device(config.device, ranks.local_rank)
     first = ranks.rank == 0  # reads and writes; the others are told
     content = ranks.from_first(checkpoint.load_checkpoint(resume_from) if first and resume_from is not None else None)
+    start = ranks.from_first(checkpoint.load_checkpoint(start_from)["policy"] if first and start_from is not None else None)
     done = content["counters"]["steps"] if content else 0
     saved = _saved_by(ranks, content) if config.deterministic else None
     # A resumed run sees new episodes, unless it is to be the same as one without a break.
@@ -77,6 +80,8 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
         learner = Learner(config, collector, device, ranks)
         if content:
             learner.restore(content)
+        elif start:
+            learner.begin_with(start)
         collector.preemption = ranks.preemption(config)
         collector.begin_states(learner.policy, saved and saved["collector"])
         rollout = Rollout(config.collect.num_envs, config.steps_per_rollout, observation_shapes(learner.spaces[0]),

@@ -109,6 +109,15 @@ def test_checkpoints(spoiled, file, words):
 
 
 @pytest.mark.parametrize("file, words", [
+    ("other_action.pt", ("another network",)),
+    ("truncated.pt", ("not a complete checkpoint",)),
+    ("nowhere.pt", ("no checkpoint at nowhere.pt",)),
+])
+def test_checkpoints_to_begin_with(spoiled, file, words):
+    refused(spoiled, ["train", "skill=pick", "experiment=debug", f"checkpoint={file}"], *words)
+
+
+@pytest.mark.parametrize("file, words", [
     ("letter.json", ("letter.json is not an episode file",)),
     ("menu.json", ("menu.json is not an episode file",)),
     ("none.json", ("none.json", "no episodes")),

@@ -62,6 +62,15 @@ def test_list_shows_the_run(trained):
     assert "finished" in line and f"step_{STEPS:012d}.pt" in line
 
 
+def test_a_run_begins_with_the_policy_of_another(trained):
+    out = succeed(trained.home, "train", *TINY, "steps=128", "name=goes_on", "checkpoint=outputs/train/pick/tiny")
+    assert "done: 128 steps" in out
+    from trainer.checkpoint import load_checkpoint
+
+    content = load_checkpoint(trained.home / "outputs/train/pick/goes_on")
+    assert content["meta"]["started_from"] == "outputs/train/pick/tiny" and content["step"] == 128
+
+
 def test_wandb_needs_no_account_and_no_network(tmp_path):
     out = succeed(tmp_path, "train", "skill=pick", "experiment=debug", "logger=wandb", "name=offline")
     run = tmp_path / "outputs/train/pick/offline"

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from eval.publish import main, publish_evaluation, publish_policy
 from rearrange.errors import UserError
@@ -53,6 +54,17 @@ def test_the_card_says_where_it_comes_from_and_what_it_reaches(run, tmp_path):
         publish_evaluation(evaluation, tmp_path)
     text = file.with_suffix(".yaml").read_text()
     assert text.count("split: val") == 1 and "success: 0.5" in text and "success: 0.4" not in text
+
+
+def test_the_card_says_what_the_policy_began_with(run, tmp_path):
+    publish_policy(run, tmp_path)
+    content = load_checkpoint(run)
+    save(run / "checkpoints", 6000, content | {"step": 6000, "meta": {"skill": "pick", "env": {}, "started_from": "pretrained"}})
+    card = OmegaConf.load(publish_policy(run, tmp_path).with_suffix(".yaml"))
+    assert card.steps == 6000 and card.started_from.steps == 5000
+    assert card.started_from.command == "rearrange train skill=pick policy=blind" and "evaluations" not in card.started_from
+    save(run / "checkpoints", 7000, content | {"step": 7000, "meta": {"skill": "pick", "env": {}, "started_from": "outputs/train/pick/a"}})
+    assert OmegaConf.load(publish_policy(run, tmp_path).with_suffix(".yaml")).started_from == "outputs/train/pick/a"
 
 
 def test_figures_of_another_policy_are_refused(run, tmp_path, capsys):

@@ -134,11 +134,24 @@ def test_resume_continues_counters_and_weights(tmp_path):
     assert load_checkpoint(tmp_path)["counters"]["updates"] == 8
 
 
+def test_a_run_that_begins_with_the_policy_of_another_counts_from_zero(tmp_path):
+    first = train(Pointer, TrainConfig(steps=1024, **SMALL), tmp_path / "first")
+    still = SMALL | {"ppo": PPOConfig(learning_rate=1e-12)}
+    second = train(Pointer, TrainConfig(steps=256, **still), tmp_path / "second", start_from=tmp_path / "first")
+    assert second.steps == 256
+    for name, value in second.policy.state_dict().items():
+        assert torch.allclose(value, first.policy.state_dict()[name], atol=1e-6), name
+    third = train(Pointer, TrainConfig(steps=256, **still), tmp_path / "third")
+    assert any(not torch.allclose(value, first.policy.state_dict()[name], atol=1e-3) for name, value in third.policy.state_dict().items())
+
+
 def test_resume_with_another_network_is_refused(tmp_path):
     train(Pointer, TrainConfig(steps=256, **SMALL), tmp_path)
     other = SMALL | {"policy": PolicyConfig(encoder=None, hidden_size=16, body_size=32)}
     with pytest.raises(CheckpointError, match="another network"):
         train(Pointer, TrainConfig(steps=512, **other), tmp_path, resume_from=tmp_path)
+    with pytest.raises(CheckpointError, match="another network"):
+        train(Pointer, TrainConfig(steps=512, **other), start_from=tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "not one", "empty", "pickle"])
