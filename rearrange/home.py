@@ -37,9 +37,11 @@ OBJECT_CONTACT = 'priority="1" solref="0.0167 1" solimp="0.95 0.999 0.0005"'
 ROUND_FRICTION = 'condim="6" friction="0.7 0.01 0.003"'
 BOX_FRICTION = 'condim="4" friction="0.7 0.01 0.0001"'
 
+# A light thing that is squeezed needs up to 20 iterations; stopped after 10, it flew off at hundreds of m/s or rad/s. Few
+# steps need more than 5.
 HEADER = f"""<mujoco model="home">
 <compiler angle="radian" autolimits="true"/>
-<option timestep="{TIMESTEP_S:.10f}" solver="Newton" iterations="10" ls_iterations="20" tolerance="1e-6"
+<option timestep="{TIMESTEP_S:.10f}" solver="Newton" iterations="50" ls_iterations="50" tolerance="1e-6"
  cone="pyramidal" integrator="implicitfast" jacobian="dense" sleep_tolerance="0.005"><flag sleep="enable"/></option>
 <size memory="8M"/>
 <visual><global offwidth="1280" offheight="1280"/><map znear="0.01" zfar="30"/></visual>

@@ -32,7 +32,7 @@ def find_floor(world: Any) -> Floor:
     finder = _navmesh(world)
     areas = [finder.island_area(i) for i in range(finder.num_islands)]
     heights = [_height(world, finder, i) for i in range(finder.num_islands)]
-    large = [i for i, area in enumerate(areas) if area > _SHARE * max(areas)]
+    large = [i for i, area in enumerate(areas) if area > _SHARE * max(areas, default=0.0)]
     if not large:
         raise UserError(f"scene {world.scene} has no floor on which a robot could stand.")
     height, on_mesh = min(heights[i] for i in large)
