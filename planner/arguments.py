@@ -58,6 +58,7 @@ class Arguments:
     def _give_navigate(self, skill: Skill, step: Step) -> bool:
         sim, symbols, thing = self.sim, self.symbols, step.operator.args[0]
         some = next(iter(symbols.objects.values()))
+        skill.point = None
         if thing in symbols.goals:
             placed = symbols.objects.get(step.next.args[0]) if step.next else None
             target = next(index for index in (placed, sim.held, some) if index is not None)
@@ -70,7 +71,7 @@ class Arguments:
             inside = self._inside(thing)
             point = tuple(sim.handle_position(symbols.joints[thing])) if inside is None else self.start_of(inside)
             target = some if inside is None else inside
-        skill.point = None
+            skill.point = point if inside is None else None  # what is elsewhere need not be faced
         skill.aim(step.next_kind or "pick", target)
         known = self._find_goal_pose(skill, thing)
         skill.point = point

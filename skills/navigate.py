@@ -12,7 +12,7 @@ episode allows: to pick the object, from an open receptacle or from inside an op
 drawer or fridge that it is shut in, or to close an open one; and, in the one episode of six that starts with the object
 in the hand, to place it on an open receptacle or inside. The pose to reach is where that skill would start, without
 noise. With `any_start`, every place counts from which that skill's object is in reach, and the robot has to face the
-object or handle from where it stands.
+object, or the handle if there is one, from where it stands.
 
 Sources: Habitat 2.0's Navigate (habitat-lab v0.2.2); VER (Wijmans et al. 2022), appendix B: a stop action of its own, a
 force penalty in training, stop masked while the target is more than 2 m away in evaluation (`stop_within_m`).
@@ -110,7 +110,7 @@ class Navigate(Skill):
     failures = ("bad_stop",)
 
     point: tuple[float, float, float] | None = None  # set by a planner that sends the robot elsewhere than to the object
-    _faced: tuple[float, float] | None = None  # what the robot has to face; None: the goal pose says where to look
+    _faced: tuple[tuple[float, float], ...] = ()  # what the robot has to face one of; none: the goal pose says where to look
     _held: int | None = None  # the object in the hand, when the next skill places it
 
     def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
@@ -140,7 +140,7 @@ class Navigate(Skill):
     def aim(self, next_skill: str, target: int | None = None) -> None:
         """Say what comes next, and with which object: enough for a policy that is run, not judged."""
         self.target = self.target if target is None else target
-        self.next_skill, self.target_handle, self._faced = next_skill, None, None
+        self.next_skill, self.target_handle, self._faced = next_skill, None, ()
         self._held = self.target if next_skill.startswith("place") else None
 
     def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
@@ -159,7 +159,7 @@ class Navigate(Skill):
             point = self.nav_point(sim)
             others = starts_around(sim, point, receptacle, self._held) if any_start else []
             start_near(sim, point, receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=self._held)
-        self._faced = self._faced_point(sim) if any_start else None
+        self._faced = self._faced_points(sim) if any_start else ()
         self.drive_to(sim, sim.base_pose, others)
 
     def drive_to(self, sim: Simulator, pose: PlanePose, others: Sequence[PlanePose] = ()) -> None:
@@ -171,10 +171,10 @@ class Navigate(Skill):
             raise NoStartPose(f"nobody can drive to where {self.next_skill} starts, ({pose[0]:.2f}, {pose[1]:.2f})")
         self._grid, self.field = grid, grid.distances_to(*(p[:2] for p in self.goal_poses))
 
-    def _faced_point(self, sim: Simulator) -> tuple[float, float]:
-        """What the next skill is about, on the floor plan: a handle, an object or its goal."""
-        point = self.nav_point(sim) if self.target_handle is None else sim.handle_position(self.target_handle)
-        return point[0], point[1]
+    def _faced_points(self, sim: Simulator) -> tuple[tuple[float, float], ...]:
+        """What the next skill is about, on the floor plan: an object or its goal; also a handle, whose place is not shown."""
+        points = [self.nav_point(sim)] + ([] if self.target_handle is None else [sim.handle_position(self.target_handle)])
+        return tuple((x, y) for x, y, _ in points)
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
@@ -210,11 +210,11 @@ class Navigate(Skill):
         return abs(wrap_angle(sim.base_pose[2] - self.heading_rad(sim)))
 
     def heading_rad(self, sim: Simulator) -> float:
-        """That of the goal pose; with `any_start` towards what the next skill is about."""
-        if self._faced is None:
+        """That of the goal pose; with `any_start` towards what the next skill is about, the nearest where there are two."""
+        if not self._faced:
             return self.goal_pose[2]
-        x, y, _ = sim.base_pose
-        return math.atan2(self._faced[1] - y, self._faced[0] - x)
+        x, y, yaw = sim.base_pose
+        return min((math.atan2(py - y, px - x) for px, py in self._faced), key=lambda heading: abs(wrap_angle(yaw - heading)))
 
     def success(self, sim: Simulator) -> bool:
         return self.stopped(sim) and self._is_there(sim)
