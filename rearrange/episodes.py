@@ -11,6 +11,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from rearrange.errors import UserError
@@ -72,6 +73,11 @@ def read_episodes(path: str | Path) -> list[Episode]:
         raw = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read the episode file {path}: {error.strerror or error}.") from None
+    return list(_parse(path, raw))
+
+
+@lru_cache(maxsize=2)  # the environments of a process read the same file, one after another
+def _parse(path: Path, raw: bytes) -> tuple[Episode, ...]:
     try:
         text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         content = json.loads(text)
@@ -79,7 +85,7 @@ def read_episodes(path: str | Path) -> list[Episode]:
         raise UserError(f"{path} is not an episode file: expected JSON, or JSON compressed by gzip.") from None
     if not isinstance(content, dict) or not isinstance(content.get("episodes"), list):
         raise UserError(f'{path} is not an episode file: expected an object with a list under "episodes".')
-    return [_Reader(str(path), i).episode(entry) for i, entry in enumerate(content["episodes"])]
+    return tuple(_Reader(str(path), i).episode(entry) for i, entry in enumerate(content["episodes"]))
 
 
 def write_episodes(path: str | Path, episodes: list[Episode]) -> None:
