@@ -41,8 +41,9 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     probe = _probe(task)
     engine = per_action(engine, task, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
-    start_from = None if resume_from else _first_policy(plain["checkpoint"], task)
-    meta = task.meta() | ({"started_from": plain["checkpoint"]} if plain["checkpoint"] else {})
+    begun_with = plain.get("checkpoint")  # runs of before have no such setting
+    start_from = None if resume_from else _first_policy(begun_with, task)
+    meta = task.meta() | ({"started_from": begun_with} if begun_with else {})
     _check_network(engine, probe, resume_from or start_from)
     run.create()
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   policy {plain['policy']['encoder'] or 'blind'}   "
