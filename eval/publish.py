@@ -28,7 +28,7 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     from trainer.checkpoint import load_checkpoint
 
     content = load_checkpoint(run)
-    small = {key: content[key] for key in _KEPT}
+    small = {key: content[key] for key in _KEPT} | {"meta": _of_the_policy(content["meta"])}
     small["policy"] = {k: v.half() if v.is_floating_point() else v for k, v in content["policy"].items()}
     skill = content["meta"]["skill"]
     file = folder / f"{skill}.pt"
@@ -58,24 +58,38 @@ def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     return _write_card(file, card)
 
 
+def _of_the_policy(meta: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says, without the files that were on the machine which trained it."""
+    env = {key: value for key, value in meta["env"].items() if key != "episodes"}
+    return {key: value for key, value in meta.items() if key != "started_from"} | {"env": env}
+
+
 def _started_from(meta: dict[str, Any], file: Path) -> dict[str, Any]:
-    """What the policy began with, where it was another one: its checkpoint, or the card of the published one."""
+    """What the policy began with, where it was another one: what the card of the published one says, or a card of the run."""
     word = meta.get("started_from")
     if word is None:
         return {}
-    if word != "pretrained":
-        return {"started_from": word}
-    card = OmegaConf.to_container(OmegaConf.load(file.with_suffix(".yaml")))
-    return {"started_from": {key: card[key] for key in card if key not in ("skill", "evaluations")}}
+    if word == "pretrained":
+        card = OmegaConf.to_container(OmegaConf.load(file.with_suffix(".yaml")))
+        return {"started_from": {key: card[key] for key in card if key not in ("skill", "evaluations")}}
+    run = Path(word)
+    if not (run / "overrides.yaml").exists():
+        return {"started_from": run.name}
+    from trainer.checkpoint import load_checkpoint
+
+    content = load_checkpoint(run)
+    return {"started_from": {**_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}}
 
 
 def _origin(run: Path) -> dict[str, Any]:
     """Command and code of a training run."""
     typed = OmegaConf.to_container(OmegaConf.load(run / "overrides.yaml"))
     shown = [word for word in typed if word.split("=")[0] not in ("name", "output", "resume")]
+    words = [f"{key}={Path(value).name}" if key in ("checkpoint", "sim.episodes") else f"{key}={value}"
+             for key, _, value in (word.partition("=") for word in shown)]
     changed = (run / "git.diff").exists() and (run / "git.diff").stat().st_size > 0
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return {"command": " ".join(["rearrange train", *shown]),
+    return {"command": " ".join(["rearrange train", *words]),
             "commit": (run / "git.txt").read_text(encoding="utf-8").split()[0] + (" with changes" if changed else ""),
             "training_hours": round(_hours(rows), 2)}
 

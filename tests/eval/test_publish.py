@@ -1,6 +1,7 @@
 """Published policies: half precision, small, loadable by name, with a card that says what was measured."""
 
 import json
+import shutil
 
 import gymnasium
 import numpy as np
@@ -63,8 +64,16 @@ def test_the_card_says_what_the_policy_began_with(run, tmp_path):
     card = OmegaConf.load(publish_policy(run, tmp_path).with_suffix(".yaml"))
     assert card.steps == 6000 and card.started_from.steps == 5000
     assert card.started_from.command == "rearrange train skill=pick policy=blind" and "evaluations" not in card.started_from
-    save(run / "checkpoints", 7000, content | {"step": 7000, "meta": {"skill": "pick", "env": {}, "started_from": "outputs/train/pick/a"}})
-    assert OmegaConf.load(publish_policy(run, tmp_path).with_suffix(".yaml")).started_from == "outputs/train/pick/a"
+    then = tmp_path / "then"
+    shutil.copytree(run, then)
+    (then / "overrides.yaml").write_text(f"- skill=pick\n- checkpoint={run}\n- sim.episodes=/somewhere/mine.json.gz\n")
+    meta = {"skill": "pick", "env": {"episodes": "/somewhere/mine.json.gz", "split": "train"}, "started_from": str(run)}
+    save(then / "checkpoints", 7000, content | {"step": 7000, "meta": meta})
+    file = publish_policy(then, tmp_path)
+    card = OmegaConf.load(file.with_suffix(".yaml"))
+    assert card.command == "rearrange train skill=pick checkpoint=run sim.episodes=mine.json.gz"
+    assert [card.steps, card.started_from.steps, card.started_from.started_from.steps] == [7000, 6000, 6000]
+    assert load_checkpoint(file)["meta"] == {"skill": "pick", "env": {"split": "train"}}
 
 
 def test_figures_of_another_policy_are_refused(run, tmp_path, capsys):
