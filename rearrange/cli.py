@@ -54,7 +54,9 @@ def main(argv: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     command = words[0] if words and words[0] in COMMANDS else ""
     try:
-        return _dispatch(words)
+        status = _dispatch(words)
+        sys.stdout.flush()  # here, not at the end of Python, is where a closed pipe may show
+        return status
     except UserError as error:
         if _speaks():
             print(f"rearrange{' ' + command if command else ''}: {error}", file=sys.stderr)

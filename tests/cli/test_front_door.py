@@ -214,6 +214,11 @@ def test_python_dash_m_and_a_closed_pipe():
         f"{sys.executable} -m rearrange train --help | head -1", shell=True, cwd=HOME, capture_output=True, text=True
     )
     assert done.stdout.startswith("usage: rearrange train") and not done.stderr
+    buffered = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    nobody = subprocess.Popen([sys.executable, "-m", "rearrange", "--version"], cwd=HOME, env=buffered,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    nobody.stdout.close()  # before anything is written: the last buffer, too, finds nobody
+    assert nobody.stderr.read() == b"" and nobody.wait() == 0
     bad = subprocess.run([sys.executable, "-m", "rearrange", "trian"], cwd=HOME, capture_output=True, text=True)
     assert bad.returncode == 2
 
