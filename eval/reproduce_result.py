@@ -55,7 +55,7 @@ def markdown(plan: Plan, figures: list[dict[str, Any]], plain: dict[str, Any]) -
 def _origin(name: str, policy: Policy) -> str:
     """Where a policy comes from, and how long it was trained."""
     if policy.source == "pretrained":
-        return f"comes with the package: {pretrained.card(name)['steps']:,} steps"
+        return f"comes with the package: {pretrained.steps(pretrained.card(name)):,} steps"
     run = Path(policy.source)
     status = read_status(run)["status"] if (run / "config.yaml").exists() else "not started"
     return f"{run}: " + (f"{OmegaConf.load(run / 'config.yaml').steps:,} steps" if status == "finished" else f"training {status}")

@@ -41,13 +41,7 @@ def _pretrained_line(skill: str) -> str:
     """One line for a published policy: steps of training, and success where it was measured."""
     card = pretrained.card(skill)
     measured = [f"{row['success']:.0%} on {row['split']}{', mean actions' if row['deterministic'] else ''}" for row in card["evaluations"]]
-    return f"  {skill:<16}{_steps(card) / 1e6:.1f} M steps   " + ("success " + "; ".join(measured) if measured else "not evaluated")
-
-
-def _steps(card: dict) -> int:
-    """Of a policy and of those that it began with."""
-    before = card.get("started_from")
-    return card["steps"] + (_steps(before) if isinstance(before, dict) else 0)
+    return f"  {skill:<16}{pretrained.steps(card) / 1e6:.1f} M steps   " + ("success " + "; ".join(measured) if measured else "not evaluated")
 
 
 def _run_line(path: Path, output: Path) -> str:

@@ -32,3 +32,9 @@ def card(skill: str) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     return OmegaConf.to_container(OmegaConf.load(path(skill).with_suffix(".yaml")))
+
+
+def steps(card: dict[str, Any]) -> int:
+    """Environment steps that a policy and those that it began with were trained for."""
+    before = card.get("started_from")
+    return card["steps"] + (steps(before) if isinstance(before, dict) else 0)
