@@ -114,10 +114,12 @@ def main(words: list[str]) -> int:
     if len(words) != 1 or words[0].startswith("-"):
         print(__doc__)
         return 0 if words in (["--help"], ["-h"]) else 2
+    from trainer.checkpoint import CheckpointError
+
     run = Path(words[0])
     try:
         print(publish_evaluation(run) if (run / "metrics.json").exists() else publish_policy(run))
-    except (UserError, OSError) as error:
+    except (UserError, OSError, CheckpointError) as error:
         print(f"eval.publish: {error}", file=sys.stderr)
         return 2
     return 0

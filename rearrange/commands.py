@@ -84,15 +84,18 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
 
 def _first_policy(checkpoint: str | None, task: Task) -> Path | None:
     """The file of the policy that a new run begins with; None = a new policy."""
+    if checkpoint == "pretrained" and task.scenario:
+        raise UserError("checkpoint=pretrained is for skill=: no policy of a whole scenario comes with the package.")
+    return None if checkpoint is None else _policy_file(checkpoint, task.name)
+
+
+def _policy_file(checkpoint: str | Path, skill: str) -> Path:
+    """The file that `checkpoint=` means: a file, the newest of a run, or the one that comes with the package."""
     from skills import pretrained
     from trainer.checkpoint import CheckpointError, newest
 
-    if checkpoint is None:
-        return None
-    if checkpoint == "pretrained":
-        return pretrained.path(task.name)
     try:
-        return newest(Path(checkpoint))
+        return pretrained.path(skill) if checkpoint == "pretrained" else newest(Path(checkpoint))
     except CheckpointError as error:
         raise UserError(str(error)) from error
 
@@ -265,7 +268,8 @@ def _check_network(engine, env, checkpoint: Path | None) -> None:
         except CheckpointError as error:
             raise UserError(str(error)) from error
         except RuntimeError as error:
-            raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip()}") from error
+            raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. Choose the "
+                            "policy=, observations and actions that it was trained with.") from error
 
 
 def _stop() -> dict[str, float]:
@@ -290,14 +294,10 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     if plain["agent"] != "policy":
         return None, env
     from rearrange.run_directory import find_run
-    from skills import pretrained
-    from trainer.checkpoint import CheckpointError, load_checkpoint, newest
+    from trainer.checkpoint import CheckpointError, load_checkpoint
 
+    path = _policy_file(plain["checkpoint"] or find_run(Path(plain["output"]), "train", skill), skill)
     try:
-        if plain["checkpoint"] == "pretrained":
-            path = pretrained.path(skill)
-        else:
-            path = newest(Path(plain["checkpoint"]) if plain["checkpoint"] else find_run(Path(plain["output"]), "train", skill))
         content = load_checkpoint(path)
     except CheckpointError as error:
         raise UserError(str(error)) from error

@@ -182,6 +182,9 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
 def _plan_resumed(settings: Settings, force: bool) -> Run:
     path = folder_of(settings.config, settings.command) / settings.config.name
     changed = difference(_saved_config(path), settings.config)
+    if force and "checkpoint" in changed:
+        raise UserError(f"{path} has checkpoints of its own and goes on from the newest: leave checkpoint= out, or begin a new run "
+                        "with it under another name=.")
     if changed and not force:
         lines = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
         raise UserError(

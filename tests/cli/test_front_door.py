@@ -199,7 +199,7 @@ def test_paths_and_names_may_hold_any_character(front_door, work):
     "line", ["--help", "train --help", "train skill=pick ppo.learning_rat=1", "train skill=pick --cfg job", "--version"]
 )
 def test_answers_are_quick_and_import_nothing_heavy(line):
-    """What is imported is their time: 320 modules, Hydra's, are a quarter of a second; torch alone brings 1,500."""
+    """What is imported is their time: 320 modules, Hydra's, are a quarter of a second; torch alone brings a thousand."""
     code = (
         "import sys; from rearrange.cli import main; status = main(sys.argv[1:]); "
         f"heavy = [m for m in {HEAVY} if m in sys.modules]; print('HEAVY', heavy, len(sys.modules), file=sys.stderr)"

@@ -146,6 +146,15 @@ def test_a_resumed_run_keeps_its_network(trained):
     refused(trained.home, "train skill=pick name=tiny resume=force steps=9999 policy.hidden_size=16", "another network")
 
 
+def test_a_resumed_run_does_not_begin_with_another_policy(trained):
+    words = "train skill=pick name=tiny resume=force steps=9999 checkpoint=pretrained"
+    refused(trained.home, words, "has checkpoints of its own", "leave checkpoint= out", "name=")
+
+
+def test_no_scenario_has_a_published_policy(trained):
+    refused(trained.home, "train hab=tidy_house experiment=debug checkpoint=pretrained", "checkpoint=pretrained is for skill=")
+
+
 def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("here is no folder")
     refused(tmp_path, "train skill=pick experiment=debug output=file", "cannot write to", "output=")
