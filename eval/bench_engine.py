@@ -145,7 +145,7 @@ def run_process(words: list[str], log: Path, timeout_s: float, python: str | Non
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     else:
         environment.pop("PYTHONPATH", None)
-    command = [python or sys.executable, *words]
+    command = [python, *words] if python else [sys.executable, "-P", *words]
     with log.open("w", encoding="utf-8") as out:
         process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                    start_new_session=True)

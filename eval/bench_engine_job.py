@@ -147,7 +147,7 @@ def median_seconds(function: Callable[[], Any]) -> float:
 def run_unhindered(job: dict[str, Any]) -> dict[str, Any]:
     """No policy and no queue: processes that step their environments with one random action, as fast as they can."""
     shares = [len(range(i, job["num_envs"], job["num_workers"])) for i in range(job["num_workers"])]
-    workers = [subprocess.Popen([sys.executable, "-m", "eval.bench_engine_job", "--step", json.dumps(job), str(share)],
+    workers = [subprocess.Popen([sys.executable, "-P", "-m", "eval.bench_engine_job", "--step", json.dumps(job), str(share)],
                                 stdin=subprocess.PIPE) for share in shares]
     try:
         while len(list(Path(job["traces"]).glob("*.trace"))) < job["num_envs"]:

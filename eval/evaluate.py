@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +14,7 @@ import numpy as np
 
 from eval.agents import make_agent
 from eval.intervals import wilson
+from eval.share_out import share_out
 
 SLOTS = 8  # environments per process, stepped together; fixed, because a batch of another size may round differently
 CHUNK = 16  # episodes handed to a process at a time
@@ -75,34 +72,6 @@ def run_chunks(work: Callable[[Any, Any], list[Any]], job: Any, chunks: Sequence
 
     share_out(work, job, chunks, workers, take)
     return sorted(results, key=lambda result: result.index)
-
-
-def share_out(work: Callable[[Any, Any], Any], job: Any, chunks: Sequence[Any], workers: int | None,
-              take: Callable[[Any], None]) -> None:
-    """Call `work(job, chunk)` for each chunk, in so many processes (None: one per core), and `take` with each answer."""
-    workers = min(workers or os.cpu_count() or 1, len(chunks))
-    if workers == 1:
-        for chunk in chunks:
-            take(work(job, chunk))
-        return
-    with ProcessPoolExecutor(workers, get_context("spawn"), _in_worker, (os.getpid(),)) as pool:
-        futures = [pool.submit(work, job, chunk) for chunk in chunks]
-        try:
-            for future in as_completed(futures):
-                take(future.result())
-        except BaseException:
-            for process in list(pool._processes.values()):  # do not wait for the episodes under way
-                process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _in_worker(parent: int) -> None:
-    """A worker process leaves Ctrl-C, which reaches the whole group, to its parent, and does not outlive it."""
-    from trainer.workers import die_with_parent
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent(parent)
 
 
 def run_chunk(job: Job, indices: list[int]) -> list[EpisodeResult]:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.evaluate import run_chunks, share_out
+from eval.evaluate import run_chunks
 from eval.hab_skills import Source
+from eval.share_out import share_out
 from planner.deploy import Rules
 from planner.execute import Executor, Record, Report
 from planner.scenario import spoken

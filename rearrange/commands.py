@@ -109,11 +109,23 @@ def _kept(run: Run) -> bool:
 
 def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange eval`: success over many episodes, metrics.json, episodes.csv and videos."""
-    plain = OmegaConf.to_container(config, resolve=True)
-    if plain.get("hab"):
-        from eval import hab_command
+    from eval.share_out import ProcessDied
 
-        return hab_command.evaluate(plain, run)
+    plain = OmegaConf.to_container(config, resolve=True)
+    try:
+        if plain.get("hab"):
+            from eval import hab_command
+
+            return hab_command.evaluate(plain, run)
+        return _evaluate_skill(plain, run)
+    except ProcessDied as error:
+        run.log(str(error))
+        print(f"rearrange eval: {error}", file=sys.stderr)
+        run.finish("failed")
+        raise SystemExit(1) from None
+
+
+def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     from eval import evaluate as evaluation
     from eval.report import print_table
 

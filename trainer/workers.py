@@ -23,8 +23,10 @@ import sys
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from trainer.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 NOTIFY_EVERY_S = 0.001  # steps faster than this are announced together
 START_TIMEOUT_S = 300.0  # to start the process and to construct its environments
 KILLED_WITHIN_S = 10.0  # what the system may take to end a process that it was told to kill
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 DOING = ("", "step", "reset")  # what the shared field `doing` says that a worker does with an environment
 
 log = logging.getLogger(__name__)
@@ -58,13 +61,8 @@ class WorkerProcess:
     def __init__(self, index: int, setup: Setup):
         self.index, self.setup = index, setup
         ours, theirs = socket.socketpair()
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "trainer.workers", str(theirs.fileno()), str(os.getpid())],
-            pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL,
-        )
-        theirs.close()
+        with theirs:
+            self.process = start_child("trainer.workers", theirs)
         self.channel = Channel(ours)
         self.channel.limit_sends(START_TIMEOUT_S)
         try:
@@ -116,13 +114,41 @@ class WorkerProcess:
                 log.warning("%s does not end although it was killed: it waits for a device or a network file.", self.name)
 
 
+def start_child(module: str, theirs: socket.socket) -> subprocess.Popen:
+    """Start `python -m module <file descriptor of its socket> <our process id>`, with our modules and one thread.
+
+    -P: a file trainer.py or eval.py in the folder where the user stands is not ours. Ctrl-C, which reaches the whole group, is
+    blocked until the child can leave it to us.
+    """
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    paths = {"PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
+    with signals_held():
+        return subprocess.Popen([sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())],
+                                pass_fds=[theirs.fileno()], env=os.environ | threads | paths, stdin=subprocess.DEVNULL)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """SIGINT and SIGTERM wait until the end; children that start meanwhile hold them too."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def begin_child(parent: int) -> None:
+    """The first act of a child: leave it to the parent when to stop, but do not outlive it."""
+    for signum in STOPPING:
+        signal.signal(signum, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+    die_with_parent(parent)
+
+
 def main() -> None:
     """Entry point of the worker process: file descriptor of the socket, process id of the learner."""
-    fd, parent = int(sys.argv[1]), int(sys.argv[2])
-    for signum in (signal.SIGINT, signal.SIGTERM):  # the learner decides when to stop; Ctrl-C reaches the whole group
-        signal.signal(signum, signal.SIG_IGN)
-    die_with_parent(parent)
-    channel = Channel(socket.socket(fileno=fd))
+    begin_child(parent=int(sys.argv[2]))
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     where = "while starting"
     try:
         ((_, payload),) = _first(channel)

@@ -32,8 +32,9 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def start(directory: Path, *words: str) -> subprocess.Popen:
-    """Start `rearrange <words>` in a directory, as the leader of its own session."""
-    return subprocess.Popen([sys.executable, "-m", "rearrange", *words], cwd=directory, env=environment(directory),
+    """Start `rearrange <words>` in a directory, as the leader of its own session. -P: as the console script, it does not see
+    what lies in the directory."""
+    return subprocess.Popen([sys.executable, "-P", "-m", "rearrange", *words], cwd=directory, env=environment(directory),
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 

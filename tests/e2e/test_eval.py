@@ -8,11 +8,10 @@ import math
 import os
 import re
 import signal
-import time
 
 import pytest
 
-from tests.e2e.front_door import finish, session_members, start, succeed
+from tests.e2e.front_door import TINY, finish, session_members, start, status, succeed, wait_until
 
 SHORT = ("skill.max_steps=20", "sim.num_layouts=4", "workers=1")
 
@@ -95,13 +94,26 @@ def test_baselines_need_no_checkpoint(tmp_path, agent):
 def test_a_signal_ends_an_evaluation_tidily(tmp_path, signum):
     """No orphan, no traceback, status "stopped", exit status 130; the signal reaches the command's process alone."""
     process = start(tmp_path, "eval", "skill=pick", "agent=zero", "episodes=5000", "workers=2", "name=long")
-    deadline = time.monotonic() + 60
-    while len(session_members(process.pid)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert len(session_members(process.pid)) >= 4  # the command, two workers, the resource tracker
+    wait_until(lambda: len(session_members(process.pid)) == 3, process)  # the command and its two workers
     os.kill(process.pid, signum)
     err = finish(process, 30).stderr
-    time.sleep(0.5)
     assert process.returncode == 130 and err.strip() == "rearrange eval: stopped.", err
     assert not session_members(process.pid)
     assert '"stopped"' in (tmp_path / "outputs/eval/pick/long/status.json").read_text(encoding="utf-8")
+
+
+def test_files_of_the_user_are_not_taken_for_ours(tmp_path):
+    for name in ("trainer", "eval", "skills", "planner"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('this is mine')")
+    succeed(tmp_path, "train", *TINY, "steps=128")
+    succeed(tmp_path, "eval", "skill=pick", "agent=zero", "episodes=17", "workers=2", *SHORT[:2])
+
+
+def test_a_killed_process_ends_an_evaluation_with_a_sentence(tmp_path):
+    process = start(tmp_path, "eval", "skill=pick", "agent=zero", "episodes=5000", "workers=2", "name=killed")
+    wait_until(lambda: len(session_members(process.pid)) == 3, process)
+    os.kill(max(session_members(process.pid)), signal.SIGKILL)
+    done = finish(process, 30)
+    assert done.returncode == 1 and done.stderr.startswith("rearrange eval: evaluation process "), done.stderr
+    assert "was killed by SIGKILL" in done.stderr and "Traceback" not in done.stderr and not session_members(process.pid)
+    assert status(tmp_path / "outputs/eval/pick/killed") == "failed"

@@ -1,0 +1,106 @@
+"""Work shared out among processes: every answer, every error, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from eval.share_out import ProcessDied, share_out
+from rearrange.errors import UserError
+from tests.e2e.front_door import HOME
+
+
+def square(job, chunk):
+    return job["offset"] + chunk**2
+
+
+def refuse(job, chunk):
+    if chunk == 3:
+        raise UserError("no threes.")
+    return chunk
+
+
+class Awkward(Exception):
+    """Does not survive pickling: its constructor wants two words."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} {two}")
+
+
+def awkward(job, chunk):
+    raise Awkward("quite", "awkward")
+
+
+def die(job, chunk):
+    if chunk == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return chunk
+
+
+def nap(job, chunk):
+    time.sleep(job)
+
+
+def run(work, chunks, workers):
+    answers = []
+    share_out(work, {"offset": 1}, chunks, workers, answers.append)
+    return answers
+
+
+def children() -> list[str]:
+    with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as file:
+        return file.read().split()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_every_chunk_is_answered_once(workers):
+    before = children()
+    assert sorted(run(square, list(range(7)), workers)) == [1 + n**2 for n in range(7)]
+    assert children() == before
+
+
+@pytest.mark.parametrize("work, error, words", [(refuse, UserError, "no threes."), (awkward, RuntimeError, "Awkward: quite awkward")])
+def test_what_is_raised_there_is_raised_here_and_says_where(work, error, words):
+    before = children()
+    with pytest.raises(error, match=words) as caught:
+        run(work, list(range(6)), 2)
+    assert "in " + work.__name__ in "".join(caught.value.__notes__)
+    assert children() == before
+
+
+def test_a_killed_process_is_told():
+    before = children()
+    with pytest.raises(ProcessDied, match="killed by SIGKILL; .* fewer workers="):
+        run(die, list(range(6)), 2)
+    assert children() == before
+
+
+SCRIPT = """
+import sys
+from eval.share_out import share_out
+from tests.eval.test_share_out import nap
+try:
+    print("ready", flush=True)
+    share_out(nap, 0.001, range(100_000), 3, lambda answer: None)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("after_ms", [0, 1, 3, 10, 30, 60, 100, 200])
+def test_ctrl_c_at_any_moment_ends_all_at_once(after_ms, tmp_path):
+    """While processes start, too."""
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True, cwd=HOME)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(after_ms / 1e3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130 and not err, err
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
