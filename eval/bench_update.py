@@ -106,7 +106,7 @@ def filled_rollout(agent: Any, observation_space: Any, num_envs: int, rollout_st
 
     rng = np.random.default_rng(seed)
     shapes = observation_shapes(observation_space)
-    rollout = Rollout(num_envs, num_envs * rollout_steps, shapes, agent.action_size, agent.discrete, agent.state_size, device)
+    rollout = Rollout(num_envs, num_envs * rollout_steps, shapes, agent.action_size, len(agent.choices), agent.state_size, device)
     speed = np.linspace(SLOWEST, 1.0, num_envs)
     state = torch.zeros(num_envs, agent.state_size, device=device)
     previous = torch.zeros(num_envs, agent.action_size, device=device)

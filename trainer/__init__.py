@@ -10,6 +10,7 @@ Names are loaded on first use, so that environment workers, which import only `t
 _HOME = {
     "train": "loop", "TrainResult": "loop", "TrainConfig": "config", "PPOConfig": "config", "PolicyConfig": "config",
     "CollectConfig": "config", "Policy": "policy", "load_checkpoint": "checkpoint", "load_policy": "checkpoint",
+    "Player": "player",
 }
 __all__ = list(_HOME)
 

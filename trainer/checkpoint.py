@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 from trainer.config import PolicyConfig, PPOConfig
 from trainer.policy import Policy
+from trainer.spaces import choices
 
 FORMAT = 1
 KEEP = 3
@@ -109,11 +110,13 @@ def policy_content(policy: Policy, observation_space: spaces.Space, action_space
 
 
 def space_to_plain(space: spaces.Space) -> dict[str, Any]:
-    """A Box, Discrete or Dict space as plain values; bounds are kept for Box actions, which policies clip to."""
+    """A space of the engine as plain values: bounds, which policies clip actions to, and numbers of options."""
     if isinstance(space, spaces.Dict):
         return {"dict": {k: space_to_plain(s) for k, s in space.items()}}
     if isinstance(space, spaces.Discrete):
         return {"discrete": int(space.n)}
+    if not isinstance(space, spaces.Box):
+        return {"choices": list(choices(space))}
     uniform = all((bound == bound.flat[0]).all() for bound in (space.low, space.high) if bound.size)
     low, high = (float(b.flat[0]) if uniform else b.tolist() for b in (space.low, space.high))
     return {"box": list(space.shape), "low": low, "high": high}
@@ -125,6 +128,8 @@ def space_from_plain(plain: dict[str, Any]) -> spaces.Space:
         return spaces.Dict({k: space_from_plain(v) for k, v in plain["dict"].items()})
     if "discrete" in plain:
         return spaces.Discrete(plain["discrete"])
+    if "choices" in plain:
+        return spaces.MultiDiscrete(plain["choices"])
     shape = tuple(plain["box"])
     low, high = (np.broadcast_to(np.asarray(plain[b], np.float32), shape) for b in ("low", "high"))
     return spaces.Box(low, high, shape, np.float32)

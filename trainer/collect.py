@@ -279,6 +279,6 @@ class Collector:
 
 
 def _to_cpu(act: Act) -> tuple[np.ndarray, np.ndarray]:
-    """Values (B,) and actions (B, A) or (B,) on the CPU, in one transfer."""
-    both = torch.cat([act.value.unsqueeze(1), act.action.reshape(len(act.value), -1).float()], 1).cpu().numpy()
-    return both[:, 0], both[:, 1:] if act.action.ndim > 1 else both[:, 1]
+    """Values (B,) and actions (B, A) on the CPU, in one transfer."""
+    both = torch.cat([act.value.unsqueeze(1), act.action.float()], 1).cpu().numpy()
+    return both[:, 0], both[:, 1:]

@@ -1,4 +1,4 @@
-"""Action distributions as pure functions of tensors: a diagonal Gaussian for Box, a categorical for Discrete.
+"""Action distributions as pure functions of tensors: a diagonal Gaussian for Box, a categorical for each discrete part.
 
 `torch.distributions` costs about as much per call as the whole `light` policy on a CPU; these are the formulas alone.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -24,12 +25,13 @@ def gaussian_entropy(log_std: Tensor) -> Tensor:
     return (log_std + 0.5 + HALF_LOG_2PI).sum(-1)
 
 
-def categorical_log_prob(action: Tensor, logits: Tensor) -> Tensor:
-    """Log probability of integer actions. (B,), (B, A) -> (B,)."""
-    return torch.log_softmax(logits, -1).gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
+def categorical_log_prob(action: Tensor, logits: Sequence[Tensor]) -> Tensor:
+    """Log probability of integer actions whose parts are chosen independently. (B, parts), a (B, options) for each part -> (B,)."""
+    chosen = [torch.log_softmax(part, -1).gather(-1, action[:, i : i + 1]) for i, part in enumerate(logits)]
+    return torch.cat(chosen, -1).sum(-1)
 
 
-def categorical_entropy(logits: Tensor) -> Tensor:
-    """Entropy in nats. (B, A) -> (B,)."""
-    log_p = torch.log_softmax(logits, -1)
-    return -(log_p.exp() * log_p).sum(-1)
+def categorical_entropy(logits: Sequence[Tensor]) -> Tensor:
+    """Entropy in nats of all parts together. A (B, options) for each -> (B,)."""
+    log_p = [torch.log_softmax(part, -1) for part in logits]
+    return -sum((part.exp() * part).sum(-1) for part in log_p)

@@ -136,7 +136,7 @@ def _rollout(dump: dict[str, Any], policy: Any) -> Rollout:
     held = dump["rollout"]
     shapes = {k[4:]: tuple(v.shape[1:]) for k, v in held.items() if k.startswith("obs/")}
     shape = dump["shape"]
-    rollout = Rollout(shape["num_envs"], shape["steps"], shapes, policy.action_size, policy.discrete, policy.state_size,
+    rollout = Rollout(shape["num_envs"], shape["steps"], shapes, policy.action_size, len(policy.choices), policy.state_size,
                       torch.device("cpu"), shape["batches"])
     for k, tensor in rollout.tensors().items():
         tensor.copy_(held[k])

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 import numpy as np
+from gymnasium.spaces import Box
 
 from trainer.channel import MESSAGE, STEP, Closed, Full, SharedArrays
 from trainer.config import CollectConfig
 from trainer.policy import observation_shapes
+from trainer.spaces import choices, flat_space
 from trainer.workers import DOING, START_TIMEOUT_S, Setup, WorkerProcess
 
 LOOK_EVERY_S = 1.0  # for workers that hang
@@ -68,7 +70,8 @@ class Environments:
             self._selector.register(worker.channel, selectors.EVENT_READ, worker)
         self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])
         self._local = np.concatenate([np.arange(len(s)) for s in shares]).astype("<u2")  # number among its worker's
-        self.observation_space, self.action_space = self._spaces()
+        observation_space, self.action_space = self._spaces()
+        self.observation_space = flat_space(observation_space)
         self._allocate()
         for worker in self.workers:
             worker.channel.limit_sends(self.config.step_timeout_s)
@@ -94,7 +97,7 @@ class Environments:
         n = self.config.num_envs
         shapes = observation_shapes(self.observation_space)
         action = self.action_space
-        action_dtype = "i8" if action.shape == () else "f4"
+        action_dtype = "i8" if choices(action) else "f4"
         fields = {f"obs/{k}": ((n, *s), "f4") for k, s in shapes.items()}
         fields |= {f"final/{k}": ((n, *s), "f4") for k, s in shapes.items()}
         fields |= {"action": ((n, *action.shape), action_dtype), "reward": ((n,), "f4"), "step_s": ((n,), "f4"),
@@ -107,11 +110,10 @@ class Environments:
         self.reward, self.terminated, self.truncated = (self.shared[k] for k in ("reward", "terminated", "truncated"))
 
     def step(self, envs: np.ndarray, action: np.ndarray) -> None:
-        """Write the actions (clipped to the space) and tell the workers. envs (B,), action (B, A) or (B,)."""
+        """Write the actions (clipped to a Box) and tell the workers. envs (B,), action (B, A)."""
         space = self.action_space
-        if space.shape != ():
-            action = np.clip(action.reshape(len(envs), *space.shape), space.low, space.high)
-        self.shared["action"][envs] = action
+        action = action.reshape(len(envs), *space.shape)
+        self.shared["action"][envs] = np.clip(action, space.low, space.high) if isinstance(space, Box) else action
         now = time.monotonic()
         self.asked_at[envs] = now
         self.under_way[envs] = True

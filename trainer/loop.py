@@ -43,9 +43,8 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
           meta: dict[str, Any] | None = None, start_from: str | os.PathLike | None = None) -> TrainResult:
     """Train a policy with VER and PPO on any Gymnasium environment.
 
-    make_env: zero-argument callable that gives one environment with a Box or Dict-of-Box observation space and a Box or
-    Discrete action space; it runs in the worker processes. run_dir: checkpoints go to `run_dir/checkpoints`; without it
-    nothing is written. resume_from: a checkpoint to continue. observers: called with (step, metrics) about every
+    make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
+    may have. run_dir: checkpoints go to `run_dir/checkpoints`; without it nothing is written. resume_from: a checkpoint to continue. observers: called with (step, metrics) about every
     `config.log_every_s`. meta: plain values kept in the checkpoints. start_from: a checkpoint whose policy a new run begins
     with; the steps, the optimiser and the schedule begin anew.
 
@@ -85,7 +84,7 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
         collector.preemption = ranks.preemption(config)
         collector.begin_states(learner.policy, saved and saved["collector"])
         rollout = Rollout(config.collect.num_envs, config.steps_per_rollout, observation_shapes(learner.spaces[0]),
-                          learner.policy.action_size, learner.policy.discrete, learner.policy.state_size, device,
+                          learner.policy.action_size, len(learner.policy.choices), learner.policy.state_size, device,
                           batches=2 if config.collect.overlap else 1)
         if saved:
             rollout.restore(saved["rollout"])

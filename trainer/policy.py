@@ -18,20 +18,21 @@ from trainer import distributions
 from trainer.config import PolicyConfig
 from trainer.encoders import ENCODERS, orthogonal
 from trainer.sequences import Sequences
+from trainer.spaces import choices
 
 
 @dataclass
 class Act:
     """What `Policy.act` returns for a batch of B environments."""
 
-    action: Tensor  # (B, A) float, or (B,) long for Discrete; not clipped to the action space
+    action: Tensor  # (B, A) float, not clipped to the action space; for discrete spaces (B, parts) long
     log_prob: Tensor  # (B,)
     value: Tensor  # (B,)
     state: Tensor  # (B, state_size) recurrent state after this step
 
 
 class Policy(nn.Module):
-    """Actor-critic for a Dict (or Box) observation space and a Box or Discrete action space.
+    """Actor-critic for a Dict (or Box) observation space and a Box, Discrete, MultiDiscrete or MultiBinary action space.
 
     Keys with 3 dimensions (H, W, C) are images and share one encoder per key; all others are flattened and concatenated.
     """
@@ -39,9 +40,9 @@ class Policy(nn.Module):
     def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig):
         super().__init__()
         self.config = config
-        self.discrete = isinstance(action_space, spaces.Discrete)
-        self.action_size = int(action_space.n) if self.discrete else int(np.prod(action_space.shape))
-        shapes = observation_shapes(observation_space)
+        self.choices = choices(action_space)  # options of each part of a discrete action; () for a Box
+        self.action_size = sum(self.choices) or int(np.prod(action_space.shape))
+        self.observation_shapes = shapes = observation_shapes(observation_space)
         self.image_keys = [k for k, s in shapes.items() if len(s) == 3] if config.encoder else []
         boxes = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {"obs": observation_space}
         self.image_scale = {k: image_scale(boxes[k]) for k in self.image_keys}
@@ -59,13 +60,13 @@ class Policy(nn.Module):
         self.lstm = _lstm(width, config.hidden_size, config.lstm_layers) if config.lstm_layers else None
         head_width = (config.hidden_size if self.lstm else 0) + (width if config.skip or not self.lstm else 0)
         self.mean = orthogonal(nn.Linear(head_width, self.action_size), 0.01)
-        if not self.discrete:
+        if not self.choices:
             mean = torch.as_tensor(config.mean_init, dtype=torch.float32).expand(self.action_size)
             self.mean.bias.data[:] = torch.atanh(mean.clamp(-0.9, 0.9)) if config.tanh_mean else mean
         self.value = orthogonal(nn.Linear(head_width, 1), 1.0)
         log_std = torch.as_tensor(config.log_std_init, dtype=torch.float32).expand(self.action_size).clone()
-        self.log_std = None if self.discrete else nn.Parameter(log_std)
-        if not self.discrete:
+        self.log_std = None if self.choices else nn.Parameter(log_std)
+        if not self.choices:
             low, high = action_space.low.reshape(-1), action_space.high.reshape(-1)
             self.register_buffer("low", torch.as_tensor(low, dtype=torch.float32), persistent=False)
             self.register_buffer("high", torch.as_tensor(high, dtype=torch.float32), persistent=False)
@@ -76,9 +77,9 @@ class Policy(nn.Module):
         return 2 * self.config.lstm_layers * self.config.hidden_size
 
     def action_features(self, action: Tensor) -> Tensor:
-        """Previous action as network input: executed (clipped) action, or one-hot. -> (B, A)."""
-        if self.discrete:
-            return nn.functional.one_hot(action.long(), self.action_size).float()
+        """Previous action as network input: executed (clipped) action, or a one-hot for each discrete part. -> (B, A)."""
+        if self.choices:
+            return torch.cat([nn.functional.one_hot(part, n) for part, n in zip(action.unbind(-1), self.choices)], -1).float()
         return torch.minimum(torch.maximum(action, self.low), self.high)
 
     @torch.no_grad()
@@ -94,12 +95,13 @@ class Policy(nn.Module):
             state = torch.cat([h, c]).transpose(0, 1).flatten(1)
             out = torch.cat([features, y[0]], -1) if self.config.skip else y[0]
         params, value, log_std = self._heads(out)
-        if self.discrete:
+        if self.choices:
+            parts = params.split(self.choices, -1)
             if deterministic:
-                action = params.argmax(-1)
+                action = torch.cat([part.argmax(-1, keepdim=True) for part in parts], -1)
             else:
-                action = torch.multinomial(torch.softmax(params, -1), 1, generator=generator).squeeze(-1)
-            log_prob = distributions.categorical_log_prob(action, params)
+                action = torch.cat([torch.multinomial(torch.softmax(part, -1), 1, generator=generator) for part in parts], -1)
+            log_prob = distributions.categorical_log_prob(action, parts)
         else:
             if deterministic:
                 action = params
@@ -123,8 +125,9 @@ class Policy(nn.Module):
             y = self._run_lstm(features, sequences, state)
             out = torch.cat([features, y], -1) if self.config.skip else y
         params, value, log_std = self._heads(out)
-        if self.discrete:
-            return distributions.categorical_log_prob(action, params), distributions.categorical_entropy(params), value
+        if self.choices:
+            parts = params.split(self.choices, -1)
+            return distributions.categorical_log_prob(action, parts), distributions.categorical_entropy(parts), value
         entropy = distributions.gaussian_entropy(log_std).expand(len(value))
         return distributions.gaussian_log_prob(action, params, log_std), entropy, value
 
@@ -145,7 +148,7 @@ class Policy(nn.Module):
 
     def _heads(self, out: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         mean = self.mean(out)
-        if self.discrete:
+        if self.choices:
             return mean, self.value(out).squeeze(-1), None
         if self.config.tanh_mean:
             mean = torch.tanh(mean)

@@ -28,7 +28,7 @@ class Batch:
 
     obs: dict[str, Tensor]  # key -> (M, ...)
     previous: Tensor  # (M, A) previous action as network input
-    action: Tensor  # (M, A) or (M,)
+    action: Tensor  # (M, A), or (M, parts) where it is discrete
     log_prob: Tensor  # (M,) under the policy that acted
     state: Tensor  # (K, state_size) recurrent state that entered the first step of each sequence
 
@@ -40,12 +40,13 @@ class Rollout:
     """
 
     def __init__(self, num_envs: int, steps: int, obs_shapes: dict[str, tuple[int, ...]], action_size: int,
-                 discrete: bool, state_size: int, device: torch.device, batches: int = 1):
+                 discrete: int, state_size: int, device: torch.device, batches: int = 1):
+        """`discrete`: parts of a discrete action; 0 for a Box."""
         rows = batches * steps + num_envs
         self.num_envs, self.steps, self.rows, self.batches = num_envs, steps, rows, batches
         self.obs = {k: torch.zeros(rows, *shape, device=device) for k, shape in obs_shapes.items()}
         self.previous = torch.zeros(rows, action_size, device=device)
-        self.action = (torch.zeros(rows, dtype=torch.long, device=device) if discrete
+        self.action = (torch.zeros(rows, discrete, dtype=torch.long, device=device) if discrete
                        else torch.zeros(rows, action_size, device=device))
         self.log_prob = torch.zeros(rows, device=device)
         self.state = torch.zeros(rows, state_size, device=device)

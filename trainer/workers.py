@@ -186,6 +186,8 @@ class Worker:
         self.envs = [make_env() for _ in range(setup.num_envs)]
         spaces = (self.envs[0].observation_space, self.envs[0].action_space)
         channel.send(MESSAGE, pickle.dumps(("spaces", spaces)))
+        from trainer.spaces import as_action, flattener  # Gymnasium is there already: an environment needs it
+
         payload, fd = channel.receive_with_fd()
         self.shared = SharedArrays(pickle.loads(payload), fd)
         self.slots = slice(setup.first_env, setup.first_env + setup.num_envs)
@@ -194,7 +196,7 @@ class Worker:
         self.final_obs = {k[6:]: v[self.slots] for k, v in self.shared.arrays.items() if k.startswith("final/")}
         self.reward, self.terminated, self.truncated, self.step_s, self.doing = (
             self.shared[k][self.slots] for k in ("reward", "terminated", "truncated", "step_s", "doing"))
-        self.first_action = int(getattr(self.envs[0].action_space, "start", 0))  # of a Discrete space
+        self.as_action, self.flatten = as_action(spaces[1]), flattener(spaces[0])
         self.returns = [0.0] * setup.num_envs
         self.lengths = [0] * setup.num_envs
         self.episodes = [episode for episode, _ in setup.replay] or [0] * setup.num_envs
@@ -240,8 +242,7 @@ class Worker:
         start = time.perf_counter()
         self.doing[e] = DOING.index("step")
         self.lengths[e] += 1
-        action = self.action[e]
-        obs, reward, terminated, truncated, info = self.envs[e].step(self.first_action + int(action) if action.ndim == 0 else action)
+        obs, reward, terminated, truncated, info = self.envs[e].step(self.as_action(self.action[e]))
         reward = float(reward)
         if not math.isfinite(reward):
             raise EnvironmentFailure(self._where(), f"reward is {reward}, not a finite number.")
@@ -274,6 +275,8 @@ class Worker:
 
     def _write(self, target: dict[str, np.ndarray], e: int, obs: Any) -> None:
         """An observation into its slot. The learner, which sees a whole batch at a time, checks that it is finite."""
+        if self.flatten:
+            obs = self.flatten(obs)
         values = obs if isinstance(obs, dict) else {"obs": obs}
         for k, array in target.items():
             if k not in values:

@@ -21,7 +21,7 @@ def collect(config: CollectConfig, make_env, rollouts: int, seed: int = 3, check
         torch.manual_seed(0)
         policy = Policy(collector.observation_space, collector.action_space, PolicyConfig(hidden_size=8, body_size=16))
         rollout = Rollout(config.num_envs, config.num_envs * config.rollout_steps, observation_shapes(collector.observation_space),
-                          policy.action_size, policy.discrete, policy.state_size, CPU)
+                          policy.action_size, len(policy.choices), policy.state_size, CPU)
         collector.begin_states(policy)
         for version in range(rollouts):
             stats = collector.collect(policy, rollout, version)

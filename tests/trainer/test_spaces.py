@@ -1,0 +1,134 @@
+"""Any Gymnasium environment: its observations reach the policy, its actions are of its space and its own."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from trainer import CollectConfig, Player, PolicyConfig, TrainConfig, train
+from trainer.checkpoint import CheckpointError, space_from_plain, space_to_plain
+from trainer.policy import Policy, observation_shapes
+from trainer.sequences import Sequences
+from trainer.spaces import as_action, choices, flat_space, flattener
+
+OBSERVATIONS = {
+    "box": spaces.Box(-1, 1, (2, 3), np.float64),
+    "scalar": spaces.Box(-1, 1, ()),
+    "discrete": spaces.Discrete(5, start=-2),
+    "multi-discrete": spaces.MultiDiscrete([[3, 4], [2, 2]]),
+    "multi-binary": spaces.MultiBinary(4),
+    "tuple": spaces.Tuple((spaces.Discrete(3), spaces.Box(-1, 1, (2,)))),
+    "dict": spaces.Dict(image=spaces.Box(0, 255, (16, 16, 3), np.uint8), inner=spaces.Dict(a=spaces.Discrete(2), b=spaces.Box(0, 1, (2,)))),
+}
+ACTIONS = {
+    "box": spaces.Box(-2, 3, (2, 3), np.float64),
+    "scalar": spaces.Box(-1, 1, ()),
+    "bytes": spaces.Box(0, 255, (2,), np.uint8),
+    "discrete": spaces.Discrete(3, start=2),
+    "multi-discrete": spaces.MultiDiscrete([[2, 5], [3, 3]], start=[[1, 0], [0, -1]]),
+    "multi-binary": spaces.MultiBinary((2, 3)),
+}
+
+
+class Odd(gym.Env):
+    """Seven random observations; insists on actions of its space, and that the last one is still what it was."""
+
+    def __init__(self, observations: str, actions: str):
+        self.observation_space, self.action_space = OBSERVATIONS[observations], ACTIONS[actions]
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.last, self.copy = 0, None, None
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), repr(action)
+        assert self.last is None or np.array_equal(self.last, self.copy), "the action that was kept has changed"
+        self.last, self.copy = action, np.copy(action)
+        self.t += 1
+        return self.observation_space.sample(), float(np.mean(action)), self.t >= 7, False, {}
+
+
+@pytest.mark.parametrize("name", OBSERVATIONS)
+def test_observations_fit_the_space_that_the_policy_sees(name):
+    space, flat, flatten = OBSERVATIONS[name], flat_space(OBSERVATIONS[name]), flattener(OBSERVATIONS[name])
+    for _ in range(5):
+        value = space.sample()
+        seen = flatten(value) if flatten else value
+        seen = seen if isinstance(seen, dict) else {"obs": seen}
+        assert {key: np.shape(v) for key, v in seen.items()} == observation_shapes(flat)
+    assert space_to_plain(space_from_plain(space_to_plain(flat))) == space_to_plain(flat)
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_actions_lie_in_their_space_and_have_the_likelihood_that_is_learned_from(name):
+    torch.manual_seed(0)
+    space = ACTIONS[name]
+    policy = Policy(spaces.Box(-1, 1, (4,)), space, PolicyConfig(lstm_layers=0, body_size=8, log_std_init=1.0))
+    obs, state, previous = {"obs": torch.randn(32, 4)}, torch.zeros(32, 0), torch.zeros(32, policy.action_size)
+    act = policy.act(obs, state, previous)
+    numbers = policy.action_features(act.action) if not policy.choices else act.action
+    for row in numbers.numpy():
+        assert space.contains(as_action(space)(row.reshape(space.shape)))
+    log_prob, entropy, value = policy.evaluate(obs, previous, act.action, Sequences(np.ones(32, int), torch.device("cpu")), state)
+    assert torch.allclose(log_prob, act.log_prob, atol=1e-5) and torch.allclose(value, act.value, atol=1e-5)
+    assert policy.action_features(act.action).shape == (32, policy.action_size) and entropy.shape == (32,)
+    assert choices(space_from_plain(space_to_plain(space))) == choices(space) == policy.choices
+
+
+def test_independent_parts_multiply_and_their_entropies_add():
+    torch.manual_seed(0)
+    policy = Policy(spaces.Box(-1, 1, (4,)), spaces.MultiDiscrete([2, 5]), PolicyConfig(lstm_layers=0, body_size=8))
+    policy.mean.weight.data.normal_()
+    obs, none, previous = {"obs": torch.randn(6, 4)}, torch.zeros(6, 0), torch.zeros(6, 7)
+    act = policy.act(obs, none, previous)
+    _, entropy, _ = policy.evaluate(obs, previous, act.action, Sequences(np.ones(6, int), torch.device("cpu")), none)
+    parts = policy.mean(policy._features(obs, previous)).split([2, 5], -1)
+    references = [torch.distributions.Categorical(logits=part) for part in parts]
+    assert torch.allclose(act.log_prob, sum(d.log_prob(act.action[:, i]) for i, d in enumerate(references)), atol=1e-5)
+    assert torch.allclose(entropy, sum(d.entropy() for d in references), atol=1e-5)
+
+
+@pytest.mark.parametrize("observations, actions", [("dict", "multi-binary"), ("tuple", "multi-discrete"), ("discrete", "box"),
+                                                   ("scalar", "bytes")])
+def test_train_and_play(tmp_path, observations, actions):
+    config = TrainConfig(steps=64, policy=PolicyConfig(encoder=None, body_size=16, hidden_size=8),
+                         collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
+    assert train(lambda: Odd(observations, actions), config, tmp_path).steps == 64
+    env = Odd(observations, actions)
+    player = Player(tmp_path, env)
+    observation, _ = env.reset()
+    for _ in range(7):
+        observation, *_ = env.step(player.act(observation))
+    with pytest.raises(CheckpointError, match="was trained with observations .* this environment has"):
+        Player(tmp_path, Odd(observations, "discrete"))
+
+
+def test_playing_again_gives_the_same_actions(tmp_path):
+    config = TrainConfig(steps=64, policy=PolicyConfig(body_size=16, hidden_size=8),
+                         collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
+    train(lambda: gym.make("Pendulum-v1"), config, tmp_path)
+
+    def episode(**settings):
+        env = gym.make("Pendulum-v1")
+        player, (observation, _), actions = Player(tmp_path, env, **settings), env.reset(seed=3), []
+        for _ in range(5):
+            actions.append(player.act(observation))
+            observation, *_ = env.step(actions[-1])
+        return np.array(actions)
+
+    assert np.array_equal(episode(), episode()) and not np.array_equal(episode(), episode(seed=1))
+    assert np.array_equal(episode(deterministic=True), episode(deterministic=True, seed=1))
+
+
+@pytest.mark.parametrize("space, words", [(spaces.Sequence(spaces.Discrete(2)), "the observation is of the space Sequence"),
+                                          (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), "observation key 'a' is of the space")])
+def test_observations_of_no_fixed_size_are_refused(space, words):
+    with pytest.raises(ValueError, match=words):
+        flat_space(space)
+
+
+def test_other_actions_are_refused():
+    with pytest.raises(ValueError, match="none of Box, Discrete, MultiDiscrete and MultiBinary"):
+        choices(spaces.Tuple((spaces.Discrete(2),)))

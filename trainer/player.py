@@ -1,0 +1,48 @@
+"""A trained policy in one environment: observations in, actions out."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+
+from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
+from trainer.policy import observation_shapes
+from trainer.spaces import as_action, choices, flat_space, flattener
+
+
+class Player:
+    """Carries the recurrent state and the previous action from step to step; `reset` begins an episode."""
+
+    def __init__(self, checkpoint: str | os.PathLike, env: gymnasium.Env, deterministic: bool = False, seed: int = 0):
+        """`checkpoint`: a file or the directory of a run. `deterministic`: the likeliest action instead of a drawn one. Raises
+        CheckpointError if it is none, or was trained with other spaces than `env` has."""
+        self.policy = load_policy(load_checkpoint(checkpoint))
+        self.deterministic = deterministic
+        self._space, self._flatten = env.action_space, flattener(env.observation_space)
+        self._as_action, self._generator = as_action(env.action_space), torch.Generator().manual_seed(seed)
+        shapes, theirs = observation_shapes(flat_space(env.observation_space)), self.policy.observation_shapes
+        size = sum(choices(env.action_space)) or int(np.prod(env.action_space.shape))
+        if any(shapes.get(key) != shape for key, shape in theirs.items()) or (choices(env.action_space), size) != (
+                self.policy.choices, self.policy.action_size):
+            raise CheckpointError(f"{checkpoint} was trained with observations {theirs} and {self.policy.action_size} action values; "
+                                  f"this environment has {shapes} and {size}.")
+        self.reset()
+
+    def reset(self) -> None:
+        """To be called where the environment is reset."""
+        self._state = torch.zeros(1, self.policy.state_size)
+        self._previous = torch.zeros(1, self.policy.action_size)
+
+    def act(self, observation: Any) -> Any:
+        """The action for an observation of the environment, in the environment's own spaces."""
+        flat = self._flatten(observation) if self._flatten else observation
+        values = flat if isinstance(flat, dict) else {"obs": flat}
+        obs = {k: torch.as_tensor(np.asarray(values[k], np.float32)[None]) for k in self.policy.observation_shapes}
+        act = self.policy.act(obs, self._state, self._previous, self.deterministic, generator=self._generator)
+        self._state, self._previous = act.state, self.policy.action_features(act.action)
+        numbers = act.action if self.policy.choices else self._previous  # clipped to the space
+        return self._as_action(numbers.numpy().reshape(self._space.shape))

@@ -1,0 +1,61 @@
+"""Gymnasium's spaces as the engine takes them: observations as a Box or a Dict of Boxes, actions as a row of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.spaces.utils import flatten, flatten_space
+
+
+def flat_space(space: spaces.Space) -> spaces.Space:
+    """The observation space that the policy sees. Boxes stay as they are, in a Dict too; whatever else there is, alone or under a
+    key, becomes a vector: a Discrete a one-hot, a Tuple or inner Dict its parts one after another. ValueError if it cannot."""
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({key: part if _is_array(part) else _vector(part, f"observation key '{key}'") for key, part in space.items()})
+    return space if _is_array(space) else _vector(space, "the observation")
+
+
+def flattener(space: spaces.Space) -> Callable[[Any], Any] | None:
+    """What brings an observation of `space` into `flat_space(space)`; None where nothing is to be done."""
+    if _is_array(space):
+        return None
+    if not isinstance(space, spaces.Dict):
+        return lambda value: flatten(space, value)
+    others = {key: part for key, part in space.items() if not _is_array(part)}
+    return (lambda value: {**value, **{key: flatten(part, value[key]) for key, part in others.items()}}) if others else None
+
+
+def choices(space: spaces.Space) -> tuple[int, ...]:
+    """How many options each part of a discrete action has; () for a Box. ValueError for another kind of space."""
+    if isinstance(space, spaces.Box):
+        return ()
+    if isinstance(space, spaces.Discrete):
+        return (int(space.n),)
+    if isinstance(space, spaces.MultiDiscrete):
+        return tuple(int(n) for n in space.nvec.flat)
+    if isinstance(space, spaces.MultiBinary):
+        return (2,) * int(np.prod(space.shape))
+    raise ValueError(f"action space {space} is none of Box, Discrete, MultiDiscrete and MultiBinary.")
+
+
+def as_action(space: spaces.Space) -> Callable[[np.ndarray], Any]:
+    """What makes an action of the space of its numbers, in its shape and type: a copy, which an environment may keep."""
+    if isinstance(space, spaces.Discrete):
+        return lambda numbers: int(space.start) + int(numbers)
+    start = np.asarray(getattr(space, "start", 0))
+    whole = not np.issubdtype(space.dtype, np.floating)
+
+    return lambda numbers: np.array((np.rint(numbers) if whole else numbers) + start, space.dtype)
+
+
+def _is_array(space: spaces.Space) -> bool:
+    return isinstance(space, spaces.Box) and space.shape != ()
+
+
+def _vector(space: spaces.Space, what: str) -> spaces.Space:
+    if not space.is_np_flattenable:
+        raise ValueError(f"{what} is of the space {space}, which has no fixed number of values.")
+    return flatten_space(space)
