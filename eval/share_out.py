@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from trainer.workers import begin_child, signals_held, start_child
+from trainer.workers import begin_child, end_child, signals_held, start_child
 
 ENDED_WITHIN_S = 2.0  # what a process may take to end after it closed its socket
 
@@ -99,8 +99,7 @@ class _Process:
 
     def end(self) -> None:
         self.connection.close()
-        self.process.kill()
-        self.process.wait()
+        end_child(self.process)
 
 
 def main() -> None:

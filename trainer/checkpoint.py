@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 
 from trainer.config import PolicyConfig, PPOConfig
-from trainer.policy import Policy
+from trainer.policy import Policy, is_image, observation_shapes
 from trainer.spaces import choices
 
 FORMAT = 1
@@ -44,6 +44,9 @@ def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
         if isinstance(error, RuntimeError):  # torch's zip writer turns a failed write into a RuntimeError
             raise OSError(f"could not write {path}: {str(error).splitlines()[0]}") from error
         raise
+    for other in list_checkpoints(directory):  # of a run that went on from an older one than its newest
+        if other.name > path.name:
+            other.replace(other.with_suffix(".abandoned"))
     for old in list_checkpoints(directory)[:-KEEP]:
         old.unlink(missing_ok=True)
     return path
@@ -70,7 +73,9 @@ def load_checkpoint(path: str | os.PathLike) -> dict[str, Any]:
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # foreign bytes read as a pickle fail in any way: struct.error, IndexError, ...
-        raise CheckpointError(f"{file} is not a complete checkpoint: it is damaged, or another kind of file.") from error
+        older = [str(p) for p in list_checkpoints(file.parent) if p.name < file.name][-1:] if NAME.search(file.name) else []
+        instead = f" The one before it is {older[0]}." if older else ""
+        raise CheckpointError(f"{file} is not a complete checkpoint: it is damaged, or another kind of file.{instead}") from error
     if not isinstance(content, dict) or "policy" not in content or "format" not in content:
         raise CheckpointError(f"{file} is not a checkpoint of rearrange: it holds no 'policy' and 'format'.")
     if content["format"] != FORMAT:
@@ -87,6 +92,13 @@ def load_policy(content: dict[str, Any]) -> Policy:
     except RuntimeError as error:
         raise CheckpointError(f"the weights do not fit the network they are stored with: {str(error).splitlines()[-1].strip()}") from error
     return policy.eval()
+
+
+def seen(content: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the observations that a checkpoint's policy uses, by key."""
+    encoder = content["policy_config"]["encoder"]
+    return {k: shape for k, shape in observation_shapes(space_from_plain(content["observation_space"])).items()
+            if encoder or not is_image(shape)}
 
 
 def policy_config(plain: dict[str, Any]) -> PolicyConfig:
@@ -114,7 +126,7 @@ def space_to_plain(space: spaces.Space) -> dict[str, Any]:
     if isinstance(space, spaces.Dict):
         return {"dict": {k: space_to_plain(s) for k, s in space.items()}}
     if isinstance(space, spaces.Discrete):
-        return {"discrete": int(space.n)}
+        return {"discrete": int(space.n), "start": int(space.start)}
     if not isinstance(space, spaces.Box):
         return {"choices": list(choices(space))}
     uniform = all((bound == bound.flat[0]).all() for bound in (space.low, space.high) if bound.size)
@@ -127,7 +139,7 @@ def space_from_plain(plain: dict[str, Any]) -> spaces.Space:
     if "dict" in plain:
         return spaces.Dict({k: space_from_plain(v) for k, v in plain["dict"].items()})
     if "discrete" in plain:
-        return spaces.Discrete(plain["discrete"])
+        return spaces.Discrete(plain["discrete"], start=plain.get("start", 0))
     if "choices" in plain:
         return spaces.MultiDiscrete(plain["choices"])
     shape = tuple(plain["box"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
+from typing import Any
 
 MAX_ENVS = 16384
 PRECISIONS = ("float32", "bfloat16")
@@ -111,10 +114,14 @@ class TrainConfig:
         """Raise ValueError with one sentence for the first setting that cannot work: its key on the command line (where
         `collect` is called `trainer`, by the choice of how to collect), value and rule."""
         c, p = self.collect, self.ppo
+        for prefix, part in {"": self, "policy.": self.policy, "ppo.": p, "trainer.": c}.items():
+            for setting in fields(part):
+                _check_number(prefix + setting.name, getattr(part, setting.name), str(setting.type))
         positive = {
             "steps": self.steps, "trainer.num_envs": c.num_envs, "trainer.rollout_steps": c.rollout_steps,
             "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
             "ppo.clip": p.clip, "trainer.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
+            "policy.hidden_size": self.policy.hidden_size, "policy.embedding_size": self.policy.embedding_size,
             "checkpoint_every_s": self.checkpoint_every_s, "episode_window": self.episode_window, "ppo.reward_scale": p.reward_scale,
         }
         optional = {
@@ -126,6 +133,14 @@ class TrainConfig:
         for key, value in positive.items():
             if not value > 0:
                 raise ValueError(f"{key}={value} must be greater than 0.")
+        least_zero = {
+            "seed": self.seed, "policy.lstm_layers": self.policy.lstm_layers, "policy.body_size": self.policy.body_size,
+            "policy.body_layers": self.policy.body_layers, "ppo.value_coef": p.value_coef, "ppo.entropy_coef": p.entropy_coef,
+            "trainer.max_wait_s": c.max_wait_s,
+        }
+        for key, value in least_zero.items():
+            if value < 0:
+                raise ValueError(f"{key}={value} must be at least 0.")
         for key, value in {"ppo.discount": p.discount, "ppo.gae_lambda": p.gae_lambda}.items():
             if not 0 <= value <= 1:
                 raise ValueError(f"{key}={value} must lie in [0, 1].")
@@ -153,3 +168,17 @@ class TrainConfig:
             raise ValueError(f"trainer.min_batch={c.min_batch} exceeds trainer.num_envs={c.num_envs}.")
         if not 0 < p.entropy_bounds[0] <= p.entropy_bounds[1]:
             raise ValueError(f"ppo.entropy_bounds={p.entropy_bounds} must be (low, high) with 0 < low <= high.")
+
+
+def _check_number(key: str, value: Any, kind: str) -> None:
+    """Raise ValueError if a setting that is declared as a number is something else. Times may be infinite."""
+    if not kind.startswith(("int", "float")) or (value is None and "None" in kind):
+        return
+    for number in value if isinstance(value, (tuple, list)) and "tuple" in kind else (value,):
+        if kind.startswith("int"):
+            fine, wanted = isinstance(number, Integral) and not isinstance(number, bool), "a whole number"
+        else:
+            fine, wanted = isinstance(number, Real) and not isinstance(number, bool), "a number"
+            fine = fine and (math.isfinite(number) or key.endswith("_s") and number == math.inf)
+        if not fine:
+            raise ValueError(f"{key}={value!r} must be {wanted}.")

@@ -83,5 +83,8 @@ ENCODERS: dict[str, type[nn.Module]] = {"light": LightEncoder, "resnet18": ResNe
 
 def _flat_size(convolutions: nn.Module, image_shape: tuple[int, int, int]) -> int:
     height, width, channels = image_shape
-    with torch.no_grad():
-        return convolutions(torch.zeros(1, channels, height, width)).shape[1]
+    try:
+        with torch.no_grad():
+            return convolutions(torch.zeros(1, channels, height, width)).shape[1]
+    except RuntimeError as error:
+        raise ValueError(f"an image of {height} x {width} pixels is too small for this encoder.") from error

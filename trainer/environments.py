@@ -17,11 +17,11 @@ from gymnasium.spaces import Box
 from trainer.channel import MESSAGE, STEP, Closed, Full, SharedArrays
 from trainer.config import CollectConfig
 from trainer.policy import observation_shapes
-from trainer.spaces import choices, flat_space
+from trainer.spaces import choices, flat_space, layout
 from trainer.workers import DOING, START_TIMEOUT_S, Setup, WorkerProcess
 
 LOOK_EVERY_S = 1.0  # for workers that hang
-GRACE_S = 1.0  # for all workers together to leave by themselves
+GRACE_S = 3.0  # for all workers together to close their environments and leave
 
 
 class WorkerError(RuntimeError):
@@ -61,7 +61,13 @@ class Environments:
         import cloudpickle
 
         count = min(self.config.num_workers or os.cpu_count() or 1, self.config.num_envs)
-        blob = cloudpickle.dumps(make_env)
+        if not callable(make_env):
+            raise ValueError(f"make_env is {make_env!r}, not something that can be called to make an environment.")
+        try:
+            blob = cloudpickle.dumps(make_env)
+        except Exception as error:
+            raise ValueError(f"make_env cannot be sent to the worker processes ({error}): let it make what it needs when it is "
+                             "called.") from error
         shares = np.array_split(np.arange(self.config.num_envs), count)
         for i, share in enumerate(shares):
             mine = replay[share[0] : share[-1] + 1]
@@ -91,6 +97,8 @@ class Environments:
                 slow = next(w for w in self.workers if w.index not in spaces)
                 why = ": it was stopped by a signal" if slow.stopped else ""
                 raise WorkerError(f"{slow.name} did not start within {START_TIMEOUT_S:.0f} s{why}.")
+        if len({layout(*pair) for pair in spaces.values()}) > 1:
+            raise ValueError("make_env gave environments of different spaces; all have to have the same.")
         return spaces[0]
 
     def _allocate(self) -> None:
@@ -156,6 +164,9 @@ class Environments:
         """Raise WorkerError if a worker that owes a step has said nothing for too long. A worker with much to do may be slow
         with each of its environments, but says when one is done. Time in which nobody listened, because the learner learned
         or was stopped with its workers, counts as a quarter of the limit at most."""
+        for worker in self.workers:
+            if worker.process.poll() is not None:  # a child of its own may hold the socket open
+                self._raise_death(worker)
         limit = self.config.step_timeout_s
         self._silent_s += min(now - self._looked_at, limit / 4)
         self._silent_s[self._owed == 0] = 0.0
@@ -197,11 +208,13 @@ class Environments:
     def _message(self, worker: WorkerProcess, message: tuple) -> None:
         if message[0] == "error":
             raise WorkerError(_failure_text(worker, message))
-        _, env, episode = message
-        self.ended[env] = episode
+        if message[0] == "episode":
+            _, env, episode = message
+            self.ended[env] = episode
 
     def _raise_death(self, worker: WorkerProcess) -> None:
-        """A closed socket: prefer the worker's own last words to the bare fact of its end."""
+        """It has ended: prefer the worker's own last words to the bare fact."""
+        worker.channel.sock.setblocking(False)
         try:
             for tag, payload in worker.channel.receive():
                 if tag == MESSAGE and (message := pickle.loads(payload))[0] == "error":

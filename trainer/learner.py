@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import asdict
 from typing import Any
@@ -65,20 +66,23 @@ class Learner:
             "counters": {"steps": self.steps, "updates": self.updates, "episodes": self.episodes, "seconds": self.seconds},
             "torch_rng": torch.get_rng_state(),
             "numpy_rng": plain_rng(self.rng),
-            "train_config": _plain(asdict(self.config)),
-            "meta": meta,
+            "train_config": plain(asdict(self.config)),
+            "meta": plain(meta),
         }
 
-    def begin_with(self, weights: dict[str, torch.Tensor]) -> None:
-        """Begin with the policy of a checkpoint. Raises CheckpointError if it is of another network."""
+    def begin_with(self, content: dict[str, Any]) -> None:
+        """Begin with the policy of a checkpoint. Raises CheckpointError if it is of another network or sees something else."""
+        ours, theirs = self.policy.seen, checkpoint.seen(content)
+        if list(ours.items()) != list(theirs.items()):
+            raise checkpoint.CheckpointError(f"the checkpoint is of a policy that sees {theirs}; this run's environments show {ours}.")
         try:
-            self.policy.load_state_dict(weights)
+            self.policy.load_state_dict(content["policy"])
         except RuntimeError as error:
             raise _another_network(error) from error
 
     def restore(self, content: dict[str, Any]) -> None:
         """Continue from a checkpoint. Raises CheckpointError if it is of another network."""
-        self.begin_with(content["policy"])
+        self.begin_with(content)
         try:
             self.optimizer.load_state_dict(content["optimizer"])
         except (RuntimeError, ValueError, KeyError) as error:
@@ -102,11 +106,19 @@ def _another_network(error: Exception) -> checkpoint.CheckpointError:
         f"the checkpoint is of another network than this run's policy: {str(error).splitlines()[-1].strip()}")
 
 
-def _plain(value: Any) -> Any:
-    """Tuples as lists, so that a checkpoint holds plain values only."""
+def plain(value: Any) -> Any:
+    """Values as a checkpoint may hold them: tuples as lists, NumPy's numbers as Python's, paths as text. ValueError for others."""
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+        return {key if isinstance(key, int) else str(key): plain(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, (np.generic, np.ndarray)):
+        return plain(value.tolist())
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if value is None or isinstance(value, (str, bool, int, float, torch.Tensor)):
+        return value
+    raise ValueError(f"{value!r} is a {type(value).__name__}; a checkpoint holds numbers, text, lists and dicts only.")
 
 
 def plain_rng(rng: np.random.Generator) -> dict[str, Any]:

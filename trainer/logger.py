@@ -191,14 +191,14 @@ class WeightsAndBiases:
 
 
 def read_jsonl(path: str | Path) -> list[dict[str, float]]:
-    """The rows of a metrics.jsonl; a line torn by a crash or a full disk is left out."""
+    """The rows of a metrics.jsonl; a line torn by a crash or a full disk is left out, and so is what is no text."""
     rows = []
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
+    for line in Path(path).read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             row = json.loads(line)
         except ValueError:
             continue
-        if isinstance(row, dict) and "step" in row:
+        if isinstance(row, dict) and isinstance(row.get("step"), int):
             rows.append(row)
     return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,17 +15,18 @@ import numpy as np
 import torch
 
 from trainer import checkpoint
-from trainer.collect import Collector
+from trainer.collect import Cancelled, Collector
 from trainer.config import TrainConfig
 from trainer.divergence import NonFinite, write_dump
 from trainer.experience import Alternating, Overlapping
-from trainer.learner import Learner
+from trainer.learner import Learner, plain
 from trainer.policy import Policy, observation_shapes
 from trainer.ranks import Ranks
 from trainer.ranks import join as ranks_of_this_run
 from trainer.record import Observer, Record, Report
 from trainer.rollout import Rollout
 from trainer.threads import LearnThreads
+from trainer.workers import STOPPING
 
 
 @dataclass
@@ -50,7 +52,8 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks.py).
 
-    SIGINT and SIGTERM finish the update under way, save and return; a second one stops at once.
+    SIGINT, SIGTERM and SIGHUP finish the update under way, save and return; where that takes longer than ten seconds, the rollout under
+    way is lost. A second one stops at once.
     Raises ValueError for a setting that cannot work, WorkerError when an environment worker fails, NonFiniteLoss when the
     policy diverges, RankError when another rank died or failed; the last good checkpoint is on disk in each case.
     """
@@ -63,18 +66,21 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
            resume_from: str | os.PathLike | None, observers: tuple[Observer, ...], meta: dict[str, Any],
            start_from: str | os.PathLike | None, ranks: Ranks) -> TrainResult:
     config, device = config.for_ranks(ranks.local_size), _device(config.device, ranks.local_rank)
+    meta = plain(meta)
     first = ranks.rank == 0  # reads and writes; the others are told
+    if first and run_dir is not None:
+        _check_run_dir(Path(run_dir), resume_from)
     content = ranks.from_first(checkpoint.load_checkpoint(resume_from) if first and resume_from is not None else None)
-    start = ranks.from_first(checkpoint.load_checkpoint(start_from)["policy"] if first and start_from is not None else None)
+    start = ranks.from_first(checkpoint.load_checkpoint(start_from) if first and start_from is not None else None)
     done = content["counters"]["steps"] if content else 0
-    saved = _saved_by(ranks, content) if config.deterministic else None
+    saved = _saved_by(ranks, content, config.collect.num_envs) if config.deterministic else None
     # A resumed run sees new episodes, unless it is to be the same as one without a break.
     worker_seed = int(np.random.SeedSequence([config.seed, 0 if config.deterministic else done]).generate_state(1)[0])
     with ExitStack() as stack:
         threads = stack.enter_context(LearnThreads(config.torch_threads))
         collector = stack.enter_context(Collector(make_env, config.collect, worker_seed, device, ranks.rank, config.deterministic,
                                                   saved and saved["collector"]))
-        stop = stack.enter_context(_stop_on_signal())
+        stop = stack.enter_context(_stop_on_signal(late=collector.cancel if ranks.size == 1 else None))
         ranks.on_death(collector.cancel)
         learner = Learner(config, collector, device, ranks)
         if content:
@@ -94,10 +100,16 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
         run_dir = ranks.from_first(Path(run_dir) if run_dir is not None else None)
         record = Record(learner, experience, config, run_dir if first else None, observers if first else (), meta,
                         content.get("window", ()) if content else ())
-        ended, learned_from = None, 0
+        ended, broken_off, learned_from = None, False, 0
         try:
             while learner.steps < config.steps and not ended:
-                collected = experience.next(learner.policy, learner.updates, config.steps - learner.steps)
+                try:
+                    collected = experience.next(learner.policy, learner.updates, config.steps - learner.steps)
+                except Cancelled:
+                    if not stop.signal or ranks.size > 1:
+                        raise
+                    ended, broken_off = stop.signal, True
+                    break
                 with threads.learning():
                     learned = learner.update(rollout, collected)
                 learned_from += collected.steps
@@ -106,8 +118,9 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
                     collector.preemption.prepare(everyone)
                 record.after_update(everyone, learned)
                 ended = next((report.signal for report in everyone if report.signal), None)
-            record.save()
-            if ended and not config.deterministic:  # else what was collected meanwhile is in the checkpoint
+            if not (broken_off and config.deterministic):  # its checkpoints are of between two rollouts
+                record.save()
+            if ended and (broken_off or not config.deterministic):  # else what was collected meanwhile is in the checkpoint
                 experience.close()
                 record.tell_lost(rollout.total - learned_from)
         except NonFinite as error:
@@ -120,7 +133,23 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
         return TrainResult(learner.policy, learner.steps, reason, record.saved, list(record.history))
 
 
-def _saved_by(ranks: Ranks, content: dict[str, Any] | None) -> dict[str, Any] | None:
+def _check_run_dir(run_dir: Path, resume_from: str | os.PathLike | None) -> None:
+    """ValueError if checkpoints cannot be written there, or would be mixed with those of another run."""
+    folder = run_dir / "checkpoints"
+    resumed = None if resume_from is None else checkpoint.newest(Path(resume_from)).resolve()
+    there = checkpoint.list_checkpoints(folder)
+    if there and (resumed is None or resumed.parent != folder.resolve()):
+        raise ValueError(f"{run_dir} has checkpoints of another run: continue it with resume_from={str(run_dir)!r}, or choose another "
+                         "run_dir.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"checkpoints cannot be written to {folder}: {error.strerror}.") from error
+
+
+def _saved_by(ranks: Ranks, content: dict[str, Any] | None, num_envs: int) -> dict[str, Any] | None:
     """What this rank saved of its environments and experience in a deterministic run."""
     if content is None:
         return None
@@ -129,7 +158,11 @@ def _saved_by(ranks: Ranks, content: dict[str, Any] | None) -> dict[str, Any] | 
         raise checkpoint.CheckpointError(
             f"this checkpoint cannot be continued with deterministic=true: it was written by {max(1, len(saved))} rank(s) "
             f"{'with' if saved and 'collector' in saved[0] else 'without'} deterministic=true, this run has {ranks.size}.")
-    return saved[ranks.rank]
+    mine = saved[ranks.rank]
+    if len(mine["collector"]["starts"]) != num_envs:
+        raise checkpoint.CheckpointError(f"this checkpoint cannot be continued with deterministic=true and {num_envs} environments: it has "
+                                         f"{len(mine['collector']['starts'])} of them (trainer.num_envs).")
+    return mine
 
 
 def _with_dump(error: NonFinite, run_dir: Path | None, learner: Learner, rollout: Rollout) -> NonFinite:
@@ -145,11 +178,20 @@ def _with_dump(error: NonFinite, run_dir: Path | None, learner: Learner, rollout
 
 def _device(name: str, local_rank: int) -> torch.device:
     """The device that `name` means; several ranks of one machine take one GPU each."""
-    if name not in ("auto", "cuda"):
-        return torch.device(name)
-    if not torch.cuda.is_available() and name == "auto":
-        return torch.device("cpu")
-    return torch.device("cuda", local_rank % max(1, torch.cuda.device_count()))
+    try:
+        device = torch.device("cuda" if name == "auto" else name)
+    except RuntimeError as error:
+        raise ValueError(f"device={name} is none that torch knows: write auto, cpu, cuda or cuda:0.") from error
+    if device.type != "cuda":
+        return device
+    if not torch.cuda.is_available():
+        if name == "auto":
+            return torch.device("cpu")
+        raise ValueError(f"device={name}: torch finds no CUDA device here; write device=auto or device=cpu.")
+    return device if device.index is not None else torch.device("cuda", local_rank % torch.cuda.device_count())
+
+
+STOP_WITHIN_S = 10.0  # what a rollout may take to be filled after a signal
 
 
 class _Stop:
@@ -157,23 +199,30 @@ class _Stop:
 
 
 @contextmanager
-def _stop_on_signal() -> Iterator[_Stop]:
-    """Turn the first SIGINT or SIGTERM into a request to stop after the update; the second acts at once."""
+def _stop_on_signal(late: Callable[[], None] | None) -> Iterator[_Stop]:
+    """Turn the first SIGINT, SIGTERM or SIGHUP into a request to stop after the update; the second acts at once. `late` is called when
+    the update is still not there after a while."""
     stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
     previous = {}
 
+    timer = threading.Timer(STOP_WITHIN_S, late or (lambda: None))
+    timer.daemon = True
+
     def request(signum: int, frame: Any) -> None:
         stop.signal = signal.Signals(signum).name
+        timer.start()
         for s, handler in previous.items():
             signal.signal(s, signal.default_int_handler if s == signal.SIGINT else handler)
 
-    for s in (signal.SIGINT, signal.SIGTERM):
-        previous[s] = signal.signal(s, request)
+    for s in STOPPING:
+        if s != signal.SIGHUP or signal.getsignal(s) != signal.SIG_IGN:  # nohup
+            previous[s] = signal.signal(s, request)
     try:
         yield stop
     finally:
+        timer.cancel()
         for s, handler in previous.items():
             signal.signal(s, handler)

@@ -24,7 +24,7 @@ class Player:
         self.deterministic = deterministic
         self._space, self._flatten = env.action_space, flattener(env.observation_space)
         self._as_action, self._generator = as_action(env.action_space), torch.Generator().manual_seed(seed)
-        shapes, theirs = observation_shapes(flat_space(env.observation_space)), self.policy.observation_shapes
+        shapes, theirs = observation_shapes(flat_space(env.observation_space)), self.policy.seen
         size = sum(choices(env.action_space)) or int(np.prod(env.action_space.shape))
         if any(shapes.get(key) != shape for key, shape in theirs.items()) or (choices(env.action_space), size) != (
                 self.policy.choices, self.policy.action_size):
@@ -41,7 +41,7 @@ class Player:
         """The action for an observation of the environment, in the environment's own spaces."""
         flat = self._flatten(observation) if self._flatten else observation
         values = flat if isinstance(flat, dict) else {"obs": flat}
-        obs = {k: torch.as_tensor(np.asarray(values[k], np.float32)[None]) for k in self.policy.observation_shapes}
+        obs = {k: torch.as_tensor(np.asarray(values[k], np.float32)[None]) for k in self.policy.seen}
         act = self.policy.act(obs, self._state, self._previous, self.deterministic, generator=self._generator)
         self._state, self._previous = act.state, self.policy.action_features(act.action)
         numbers = act.action if self.policy.choices else self._previous  # clipped to the space

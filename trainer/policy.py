@@ -21,6 +21,9 @@ from trainer.sequences import Sequences
 from trainer.spaces import choices
 
 
+SMALLEST_IMAGE = 8  # pixels; what is smaller is a vector
+
+
 @dataclass
 class Act:
     """What `Policy.act` returns for a batch of B environments."""
@@ -34,7 +37,8 @@ class Act:
 class Policy(nn.Module):
     """Actor-critic for a Dict (or Box) observation space and a Box, Discrete, MultiDiscrete or MultiBinary action space.
 
-    Keys with 3 dimensions (H, W, C) are images and share one encoder per key; all others are flattened and concatenated.
+    Keys that are images, (H, W, C) of 8 pixels or more, have an encoder each; all others are flattened and concatenated. Without
+    an encoder images are not seen.
     """
 
     def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig):
@@ -42,13 +46,16 @@ class Policy(nn.Module):
         self.config = config
         self.choices = choices(action_space)  # options of each part of a discrete action; () for a Box
         self.action_size = sum(self.choices) or int(np.prod(action_space.shape))
-        self.observation_shapes = shapes = observation_shapes(observation_space)
-        self.image_keys = [k for k, s in shapes.items() if len(s) == 3] if config.encoder else []
+        if config.encoder and config.encoder not in ENCODERS:
+            raise ValueError(f"policy.encoder={config.encoder} is none of {', '.join(ENCODERS)}.")
+        shapes = observation_shapes(observation_space)
+        self.image_keys = [k for k, s in shapes.items() if is_image(s)] if config.encoder else []
         boxes = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {"obs": observation_space}
         self.image_scale = {k: image_scale(boxes[k]) for k in self.image_keys}
-        self.vector_keys = [k for k, s in shapes.items() if len(s) != 3]
+        self.vector_keys = [k for k, s in shapes.items() if not is_image(s)]
+        self.seen = {k: s for k, s in shapes.items() if k in self.image_keys or k in self.vector_keys}
         self.encoders = nn.ModuleDict(
-            {k: ENCODERS[config.encoder](shapes[k], config.embedding_size) for k in self.image_keys}
+            {_module_name(k): ENCODERS[config.encoder](shapes[k], config.embedding_size) for k in self.image_keys}
         )
         width = (sum(int(np.prod(shapes[k])) for k in self.vector_keys) + config.embedding_size * len(self.image_keys)
                  + self.action_size)
@@ -59,6 +66,10 @@ class Policy(nn.Module):
         self.body = nn.Sequential(*layers)
         self.lstm = _lstm(width, config.hidden_size, config.lstm_layers) if config.lstm_layers else None
         head_width = (config.hidden_size if self.lstm else 0) + (width if config.skip or not self.lstm else 0)
+        for name in ("mean_init", "log_std_init"):
+            given = getattr(config, name)
+            if np.ndim(given) and len(given) not in (1, self.action_size):
+                raise ValueError(f"policy.{name} has {len(given)} values, the actions have {self.action_size}.")
         self.mean = orthogonal(nn.Linear(head_width, self.action_size), 0.01)
         if not self.choices:
             mean = torch.as_tensor(config.mean_init, dtype=torch.float32).expand(self.action_size)
@@ -142,9 +153,9 @@ class Policy(nn.Module):
         """Features of an image; in bfloat16 if asked, while weights, gradients and all else stay float32. The same when
         acting and when learning, so that the ratio of their probabilities begins at 1."""
         if self.config.image_precision == "float32":
-            return self.encoders[key](image)
+            return self.encoders[_module_name(key)](image)
         with torch.autocast(image.device.type, torch.bfloat16):
-            return self.encoders[key](image).float()
+            return self.encoders[_module_name(key)](image).float()
 
     def _heads(self, out: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         mean = self.mean(out)
@@ -188,6 +199,22 @@ def observation_shapes(space: spaces.Space) -> dict[str, tuple[int, ...]]:
     if isinstance(space, spaces.Box):
         return {"obs": tuple(space.shape)}
     raise ValueError(f"observation space {space} is neither a Box nor a Dict of Boxes.")
+
+
+def is_image(shape: tuple[int, ...]) -> bool:
+    """Whether an observation of this shape is an image. ValueError for one with its channels in front."""
+    if len(shape) != 3:
+        return False
+    if shape[0] <= 4 and min(shape[1:]) >= SMALLEST_IMAGE:
+        raise ValueError(f"an observation of shape {shape} looks like an image with its channels in front; the engine takes (height, "
+                         "width, channels): gymnasium.wrappers.TransformObservation can turn it.")
+    return min(shape[:2]) >= SMALLEST_IMAGE
+
+
+def _module_name(key: str) -> str:
+    """The name of a key's encoder, which may have no dot and not be a method's of its container."""
+    name = key.replace(".", "/")
+    return f"{name}/" if hasattr(nn.ModuleDict, name) or name in nn.ModuleDict().__dict__ else name
 
 
 def image_scale(space: spaces.Box) -> float:

@@ -61,7 +61,7 @@ class EntropyCoefficient:
         mean = (weight * entropy).mean()
         if not self.learned:
             return -self.fixed * mean
-        return self.log_alpha.exp() * (mean.detach() - self.target) - self.log_alpha.exp().detach() * mean
+        return self.log_alpha.exp() * (entropy.mean().detach() - self.target) - self.log_alpha.exp().detach() * mean
 
     def clamp(self) -> None:
         with torch.no_grad():
@@ -166,7 +166,9 @@ def log_probs_now(policy: Policy, rollout: Rollout, rows: np.ndarray, starts: np
 
 
 def normalized(advantage: Tensor, ranks: Ranks) -> Tensor:
-    """To zero mean and unit variance over the mini-batches of all ranks. (M,) -> (M,)."""
+    """To zero mean and unit variance over the mini-batches of all ranks; a single step stays as it is. (M,) -> (M,)."""
+    if ranks.size == 1 and len(advantage) == 1:
+        return advantage
     if ranks.size == 1:
         return (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     x = advantage.double()

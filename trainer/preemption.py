@@ -61,11 +61,12 @@ class Preemption:
     """One rank's view of how far all are: asked while it collects. Ranks count together in the process group's store."""
 
     def __init__(self, kind: str, quota: int, fraction: float, min_share: float, size: int, store: Any,
-                 overlap: bool = False):
+                 overlap: bool = False, least: int = 1):
+        """`least`: steps that every rank needs, one for each of its mini-batches."""
         self.overlap = overlap
         self.kind, self.quota, self.size, self.store = kind, quota, size, store
         self.done_ranks = math.ceil(fraction * size)
-        self.min_steps = math.ceil(min_share * quota)
+        self.min_steps = max(least, math.ceil(min_share * quota))
         self.plan: Plan | None = None  # of the next rollout; None: to the end
         self._number = 0
         self._told, self._looked_at, self._over = 0, 0.0, False

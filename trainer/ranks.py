@@ -51,7 +51,7 @@ class Ranks:
         if self.size == 1 or c.preempted_by == "none" or config.deterministic:
             return None
         return Preemption(c.preempted_by, config.steps_per_rollout, c.preemption_fraction, c.preemption_min_share, self.size, self.store,
-                          c.overlap)
+                          c.overlap, config.ppo.mini_batches)
 
     def gather(self, value: Value) -> list[Value]:
         """Everyone's `value`, in the order of ranks, on every rank."""

@@ -41,14 +41,24 @@ def choices(space: spaces.Space) -> tuple[int, ...]:
     raise ValueError(f"action space {space} is none of Box, Discrete, MultiDiscrete and MultiBinary.")
 
 
+def layout(observation_space: spaces.Space, action_space: spaces.Space) -> tuple:
+    """What two environments must have in common to be stepped together: keys and shapes, and the kind of action."""
+    flat = flat_space(observation_space)
+    parts = sorted(flat.items()) if isinstance(flat, spaces.Dict) else [("obs", flat)]
+    return tuple((key, part.shape) for key, part in parts), action_space.shape, choices(action_space)
+
+
 def as_action(space: spaces.Space) -> Callable[[np.ndarray], Any]:
     """What makes an action of the space of its numbers, in its shape and type: a copy, which an environment may keep."""
+    if isinstance(space, spaces.Box) and space.dtype == np.float32:  # as the engine has them, within bounds
+        return lambda numbers: np.array(numbers, np.float32)
+    if isinstance(space, spaces.Box):
+        whole = not np.issubdtype(space.dtype, np.floating)
+        return lambda numbers: np.clip(np.array(np.rint(numbers) if whole else numbers, space.dtype), space.low, space.high)
+    start = getattr(space, "start", 0)
     if isinstance(space, spaces.Discrete):
-        return lambda numbers: int(space.start) + int(numbers)
-    start = np.asarray(getattr(space, "start", 0))
-    whole = not np.issubdtype(space.dtype, np.floating)
-
-    return lambda numbers: np.array((np.rint(numbers) if whole else numbers) + start, space.dtype)
+        return lambda number: space.dtype.type(number + start)
+    return lambda numbers: np.array(numbers + start, space.dtype)
 
 
 def _is_array(space: spaces.Space) -> bool:

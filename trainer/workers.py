@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import math
 import os
 import pickle
 import signal
@@ -35,7 +34,9 @@ from trainer.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 NOTIFY_EVERY_S = 0.001  # steps faster than this are announced together
 START_TIMEOUT_S = 300.0  # to start the process and to construct its environments
 KILLED_WITHIN_S = 10.0  # what the system may take to end a process that it was told to kill
-STOPPING = (signal.SIGINT, signal.SIGTERM)
+LARGEST_REWARD = float(np.finfo(np.float32).max)
+REPLAYED = pickle.dumps(("replayed",))  # a sign of life
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DOING = ("", "step", "reset")  # what the shared field `doing` says that a worker does with an environment
 
 log = logging.getLogger(__name__)
@@ -104,27 +105,39 @@ class WorkerProcess:
 
     def kill(self, grace_s: float = 1.0) -> None:
         """Wait for the process to end, `grace_s` at most; then end it."""
-        try:
-            self.process.wait(timeout=max(0.0, grace_s))
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            try:
-                self.process.wait(timeout=KILLED_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                log.warning("%s does not end although it was killed: it waits for a device or a network file.", self.name)
+        if not end_child(self.process, grace_s):
+            log.warning("%s does not end although it was killed: it waits for a device or a network file.", self.name)
 
 
 def start_child(module: str, theirs: socket.socket) -> subprocess.Popen:
     """Start `python -m module <file descriptor of its socket> <our process id>`, with our modules and one thread.
 
-    -P: a file trainer.py or eval.py in the folder where the user stands is not ours. Ctrl-C, which reaches the whole group, is
-    blocked until the child can leave it to us.
+    -P: a file trainer.py or eval.py in the folder where the user stands is not ours. It leads a process group: Ctrl-C does not
+    reach it, and what it starts ends with it. Signals wait until it can leave them to us.
     """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    paths = {"PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
+    paths = {"PYTHONPATH": os.pathsep.join(str(p) or os.getcwd() for p in sys.path)}
     with signals_held():
-        return subprocess.Popen([sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())],
+        return subprocess.Popen([sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())], process_group=0,
                                 pass_fds=[theirs.fileno()], env=os.environ | threads | paths, stdin=subprocess.DEVNULL)
+
+
+def end_child(process: subprocess.Popen, grace_s: float = 0.0) -> bool:
+    """End a child of `start_child`, and whatever its environments have started, after `grace_s` in which it may end by itself;
+    False if the system does not do it in time. Safe to call twice."""
+    try:
+        process.wait(timeout=max(0.0, grace_s))
+    except subprocess.TimeoutExpired:
+        pass
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):  # all gone; macOS says so of zombies
+        pass
+    try:
+        process.wait(timeout=KILLED_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 @contextmanager
@@ -140,7 +153,8 @@ def signals_held() -> Iterator[None]:
 def begin_child(parent: int) -> None:
     """The first act of a child: leave it to the parent when to stop, but do not outlive it."""
     for signum in STOPPING:
-        signal.signal(signum, signal.SIG_IGN)
+        signal.signal(signum, lambda *_: None)  # not SIG_IGN, which programs that an environment starts would inherit
+    os.register_at_fork(after_in_child=lambda: [signal.signal(signum, signal.SIG_DFL) for signum in STOPPING])
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     die_with_parent(parent)
 
@@ -149,7 +163,7 @@ def main() -> None:
     """Entry point of the worker process: file descriptor of the socket, process id of the learner."""
     begin_child(parent=int(sys.argv[2]))
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    where = "while starting"
+    where, worker = "while starting", None
     try:
         ((_, payload),) = _first(channel)
         setup: Setup = pickle.loads(payload)
@@ -167,6 +181,9 @@ def main() -> None:
         _report(channel, str(failure), failure.trace)
     except BaseException:
         _report(channel, where, traceback.format_exc())
+    finally:
+        if worker:
+            worker.close()
     sys.exit(1)
 
 
@@ -183,11 +200,17 @@ class Worker:
 
     def __init__(self, channel: Channel, setup: Setup, make_env: Callable[[], Any]):
         self.channel, self.setup = channel, setup
-        self.envs = [make_env() for _ in range(setup.num_envs)]
-        spaces = (self.envs[0].observation_space, self.envs[0].action_space)
-        channel.send(MESSAGE, pickle.dumps(("spaces", spaces)))
-        from trainer.spaces import as_action, flattener  # Gymnasium is there already: an environment needs it
+        import cloudpickle
 
+        self.envs = [_made(make_env) for _ in range(setup.num_envs)]
+        if len({id(getattr(env, "unwrapped", env)) for env in self.envs}) < setup.num_envs:
+            raise ValueError("make_env gave the same environment twice; it has to make a new one whenever it is called.")
+        from trainer.spaces import as_action, flattener, layout  # Gymnasium is there already: an environment needs it
+
+        if len({layout(env.observation_space, env.action_space) for env in self.envs}) > 1:
+            raise ValueError("make_env gave environments of different spaces; all have to have the same.")
+        spaces = (self.envs[0].observation_space, self.envs[0].action_space)
+        channel.send(MESSAGE, cloudpickle.dumps(("spaces", spaces)))  # which may be of classes of the user's script
         payload, fd = channel.receive_with_fd()
         self.shared = SharedArrays(pickle.loads(payload), fd)
         self.slots = slice(setup.first_env, setup.first_env + setup.num_envs)
@@ -211,12 +234,21 @@ class Worker:
         except BaseException:
             raise EnvironmentFailure(self._where(), traceback.format_exc()) from None
 
+    def close(self) -> None:
+        """Let every environment close what it holds, whatever that raises."""
+        for env in self.envs:
+            try:
+                env.close()
+            except Exception:
+                traceback.print_exc()
+
     def _run(self) -> None:
         for e in range(len(self.envs)):
             self._reset(e, first=True)
             for action in self.setup.replay[e][1] if self.setup.replay else ():
                 self.action[e] = action
                 self._step(e)
+                self.channel.send(MESSAGE, REPLAYED)
             self._announce([e])
         queue: deque[int] = deque()
         while True:
@@ -243,16 +275,19 @@ class Worker:
         self.doing[e] = DOING.index("step")
         self.lengths[e] += 1
         obs, reward, terminated, truncated, info = self.envs[e].step(self.as_action(self.action[e]))
-        reward = float(reward)
-        if not math.isfinite(reward):
-            raise EnvironmentFailure(self._where(), f"reward is {reward}, not a finite number.")
+        try:
+            reward = float(np.asarray(reward).item())
+        except (TypeError, ValueError):
+            raise EnvironmentFailure(self._where(), f"reward is {reward!r}, not a number.") from None
+        if not abs(reward) <= LARGEST_REWARD:
+            raise EnvironmentFailure(self._where(), f"reward is {reward}, not a finite number of single precision.")
         self.returns[e] += reward
         self.reward[e], self.terminated[e], self.truncated[e] = reward, terminated, truncated
         if terminated or truncated:
             if not terminated:
                 self._write(self.final_obs, e, obs)
             episode = {"return": self.returns[e], "length": self.lengths[e]}
-            episode |= {k: float(v) for k, v in info.get("metrics", {}).items()}
+            episode |= _numbers(info)
             self.channel.send(MESSAGE, pickle.dumps(("episode", self.setup.first_env + e, episode)))
             self.episodes[e] += 1
             self._reset(e)
@@ -293,6 +328,28 @@ class Worker:
             when = f"step {self.lengths[e]}" if DOING[self.doing[e]] == "step" else "reset"
             return f"environment {self.setup.first_env + e} at {when}"
         return "between two steps"
+
+
+def _made(make_env: Callable[[], Any]) -> Any:
+    """An environment. ValueError for something else."""
+    env = make_env()
+    if hasattr(env, "single_observation_space"):
+        raise ValueError(f"make_env gave {env}, several environments in one; it has to make one, and trainer.num_envs says how many.")
+    if not all(hasattr(env, name) for name in ("observation_space", "action_space", "reset", "step")):
+        raise ValueError(f"make_env gave {env!r}, which is no Gymnasium environment.")
+    return env
+
+
+def _numbers(info: Any) -> dict[str, float]:
+    """The figures of an episode that `info["metrics"]` holds; what is no number is left out."""
+    metrics = info.get("metrics") if isinstance(info, dict) else None
+    found = {}
+    for key, value in metrics.items() if isinstance(metrics, dict) else ():
+        try:
+            found[str(key)] = float(np.asarray(value).item())
+        except (TypeError, ValueError):
+            pass
+    return found
 
 
 def _first(channel: Channel) -> list[tuple[bytes, bytes]]:

@@ -82,8 +82,6 @@ class Odd(Pointer):
             reward = np.zeros(2)
         if self.fault == "infinite reward":
             reward = float("inf")
-        if self.fault == "odd metrics":
-            truncated, info = True, {"metrics": {"success": "yes"}}
         if self.fault == "final NaN":
             truncated, obs = True, {"goal": np.full(2, np.nan, np.float32)}
         if self.fault == "final shape":

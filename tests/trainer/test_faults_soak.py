@@ -33,7 +33,7 @@ FATAL = ("kill", "stop for ever")
 PASSING = ("pause", "slow", "pause the learner", "nothing")
 HARM = (*FATAL, *PASSING, "stall", "environment")
 ODD = ("raises", "killed", "leaves", "os exit", "key missing", "text", "four values", "NaN", "shape", "array reward", "NaN reward",
-       "infinite reward", "odd metrics", "final NaN", "final shape", "reset is NaN", "hangs", "reset hangs", "first reset raises")
+       "infinite reward", "final NaN", "final shape", "reset is NaN", "hangs", "reset hangs", "first reset raises")
 FAULTY = ("raise", "kill", "hang", "nan_reward", "nan_obs", "shape")
 LIMIT_S = 5.0  # step_timeout_s: far above what these steps take on a machine that is busy
 START_S = 100.0  # START_TIMEOUT_S

@@ -68,6 +68,12 @@ def test_a_resumed_run_doubles_no_row_and_loses_none(tmp_path):
     assert scalars(tmp_path / "tb")["a"] == expected
 
 
+def test_what_is_no_row_costs_itself_alone(tmp_path):
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(b'{"step": 1, "a": 1}\n\xff\xfe\x00\n[]\n{"step": "x"}\n{"step": 2, "a": 2}\n')
+    assert [row["step"] for row in read_jsonl(path)] == [1, 2]
+
+
 def test_a_line_torn_by_a_crash_costs_one_row(tmp_path):
     path = tmp_path / "m.jsonl"
     path.write_text('{"step": 1, "a": 1}\n{"step": 2, "a"')

@@ -152,3 +152,19 @@ def test_a_late_update_of_a_policy_that_has_not_moved_is_an_ordinary_one(policy)
         ppo.update(mine, ppo.make_optimizer(mine, coef, config), coef, rollout, config, np.random.default_rng(0), late=late)
         after.append(torch.cat([p.detach().flatten() for p in mine.parameters()]))
     assert torch.allclose(*after, atol=2e-4)
+
+
+@pytest.mark.parametrize("entropy, rises", [(1.0, False), (-2.5, True)])
+def test_steps_that_count_less_do_not_change_which_side_of_its_target_the_entropy_is_on(entropy, rises):
+    target = 0.8 if entropy > 0 else -2.0
+    coef = ppo.EntropyCoefficient(PPOConfig(entropy_coef=0.01, entropy_target=target), torch.device("cpu"))
+    coef.loss(torch.full((8,), entropy), torch.full((8,), 0.6)).backward()
+    assert (coef.log_alpha.grad < 0) == rises
+
+
+def test_a_mini_batch_of_one_step_is_learned_from():
+    policy = Policy(OBS, ACT, PolicyConfig(encoder=None, hidden_size=8, body_size=16))
+    config = PPOConfig(mini_batches=4, epochs=1)
+    coef, rollout = ppo.EntropyCoefficient(config, torch.device("cpu")), filled(policy, envs=4, steps=4)
+    stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    assert math.isfinite(stats["policy_loss"])

@@ -1,0 +1,243 @@
+"""Environments that are unusual, but in order: they train, are closed, and leave nothing behind. And those that cannot train."""
+
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from tests.trainer.toys import Pointer
+from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, train
+from trainer import loop
+from trainer.checkpoint import CheckpointError, list_checkpoints
+from trainer.environments import WorkerError
+
+SMALL = PolicyConfig(encoder=None, body_size=16, hidden_size=8)
+
+
+def config(steps=64, **settings):
+    collect = CollectConfig(**{"num_envs": 2, "num_workers": 1, "rollout_steps": 16, **settings.pop("collect", {})})
+    return TrainConfig(**{"steps": steps, "policy": SMALL, "torch_threads": 1, **settings}, collect=collect)
+
+
+class Unusual(Pointer):
+    """Rewards of one element, figures that are no numbers, an info that is None."""
+
+    def step(self, action):
+        obs, reward, terminated, truncated, _ = super().step(action)
+        info = {"metrics": {"good": np.array([2.0]), "word": "odd", "many": [1, 2]}} if terminated or truncated else None
+        return obs, np.array([reward]), terminated, truncated, info
+
+
+def test_odd_rewards_and_figures_do_not_stop_training():
+    last = train(Unusual, config(256)).history[-1]
+    assert last["episode/good"] == 2.0 and not {"episode/word", "episode/many"} & set(last)
+
+
+class Busy(Pointer):
+    """Starts processes, one of which it ends itself, and says when it is closed."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = Path(folder)
+
+    def reset(self, **words):
+        if not hasattr(self, "child"):
+            helper = subprocess.Popen(["sleep", "60"])
+            helper.terminate()
+            assert helper.wait(10) == -signal.SIGTERM
+            self.child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,), daemon=True)
+            self.child.start()
+            (self.folder / f"{self.child.pid}.child").touch()
+        return super().reset(**words)
+
+    def close(self):
+        (self.folder / f"{os.getpid()}-{id(self)}.closed").touch()
+
+
+def ended(folder: Path) -> bool:
+    """Whether all children have ended, or do so at once."""
+    def alive(pid: str) -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    deadline = time.monotonic() + 5.0
+    while any(alive(path.stem) for path in folder.glob("*.child")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return time.monotonic() < deadline
+
+
+def test_environments_are_closed_and_what_they_started_ends(tmp_path):
+    train(lambda: Busy(tmp_path), config())
+    children = [int(path.stem) for path in tmp_path.glob("*.child")]
+    assert len(list(tmp_path.glob("*.closed"))) == len(children) == 2
+    assert ended(tmp_path)
+
+
+def test_a_killed_worker_whose_child_lives_is_noticed(tmp_path):
+    def kill():
+        while not (there := list(tmp_path.glob("*.child"))):
+            time.sleep(0.05)
+        os.kill(int(Path(f"/proc/{there[0].stem}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
+
+    threading.Thread(target=kill, daemon=True).start()
+    with pytest.raises(WorkerError, match="was killed by signal SIGKILL"):
+        train(lambda: Busy(tmp_path), config(10**8, collect={"step_timeout_s": 60.0}))
+    assert ended(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["camera.rgb", "keys", "training"])
+def test_images_of_any_name(key):
+    class Seeing(gym.Env):
+        observation_space = spaces.Dict({key: spaces.Box(0, 255, (16, 16, 3), np.uint8), "tiny": spaces.Box(0, 1, (5, 5, 2))})
+        action_space = spaces.Discrete(2)
+
+        def reset(self, seed=None, options=None):
+            super().reset(seed=seed)
+            return self.observation_space.sample(), {}
+
+        def step(self, action):
+            return self.observation_space.sample(), 0.0, False, True, {}
+
+    result = train(Seeing, config(32, policy=PolicyConfig(embedding_size=8, body_size=8, hidden_size=8)))
+    assert result.policy.image_keys == [key] and result.policy.vector_keys == ["tiny"]
+
+
+THE_ONE = None
+
+
+def the_one():
+    global THE_ONE
+    THE_ONE = THE_ONE or Pointer()
+    return THE_ONE
+
+
+def of_two_kinds():
+    kind = getattr(of_two_kinds, "kind", Pointer)
+    of_two_kinds.kind = Unusual
+    env = kind()
+    if kind is Unusual:
+        env.observation_space = spaces.Dict(goal=spaces.Box(-1, 1, (3,), np.float32))
+    return env
+
+
+@pytest.mark.parametrize("make_env, error, words", [
+    (the_one, WorkerError, "gave the same environment twice"),
+    (of_two_kinds, WorkerError, "environments of different spaces"),
+    (lambda: 3, WorkerError, "make_env gave 3, which is no Gymnasium environment"),
+    (lambda: gym.make_vec("Pendulum-v1", 2), WorkerError, "several environments in one"),
+    (Pointer(), ValueError, "not something that can be called"),
+    (lambda lock=threading.Lock(): Pointer(), ValueError, "make_env cannot be sent to the worker processes"),
+])
+def test_what_cannot_train_is_told(make_env, error, words):
+    with pytest.raises(error, match=words):
+        train(make_env, config())
+
+
+def test_an_image_with_channels_in_front_is_refused():
+    class Odd(gym.Env):
+        observation_space = spaces.Box(0, 255, (3, 16, 16), np.uint8)
+        action_space = spaces.Discrete(2)
+
+        def reset(self, seed=None, options=None):
+            return self.observation_space.sample(), {}
+
+        step = None
+
+    with pytest.raises(ValueError, match="channels in front"):
+        train(Odd, config())
+
+
+# ---------------------------------------------------------------------- where checkpoints go
+
+
+def test_a_directory_belongs_to_one_run(tmp_path):
+    first = train(Pointer, config(), tmp_path)
+    with pytest.raises(ValueError, match="has checkpoints of another run: continue it with resume_from="):
+        train(Pointer, config(seed=1), tmp_path)
+    assert list_checkpoints(tmp_path / "checkpoints") == [first.checkpoint]
+
+
+def test_going_on_from_an_older_checkpoint_keeps_what_is_written_then(tmp_path):
+    train(Pointer, config(128, checkpoint_every_s=1e-9), tmp_path)
+    oldest, *newer = list_checkpoints(tmp_path / "checkpoints")
+    result = train(Pointer, config(int(oldest.stem[5:]) + 8, collect={"rollout_steps": 4}), tmp_path, resume_from=oldest)
+    assert result.checkpoint.exists() and list_checkpoints(tmp_path / "checkpoints")[-1] == result.checkpoint
+    assert len(list((tmp_path / "checkpoints").glob("*.abandoned"))) == len(newer)
+
+
+def test_a_place_that_cannot_be_written_is_told_before_training():
+    with pytest.raises(ValueError, match="checkpoints cannot be written to /proc/nowhere"):
+        train(Pointer, config(), "/proc/nowhere")
+
+
+def test_numbers_of_numpy_and_paths_are_kept_as_plain_values(tmp_path):
+    train(Pointer, config(np.int64(64), seed=np.int32(3)), tmp_path, meta={"data": Path("/x"), "rates": np.logspace(-1, 0, 2)})
+    assert load_checkpoint(tmp_path)["meta"] == {"data": "/x", "rates": [0.1, 1.0]}
+    with pytest.raises(ValueError, match="a checkpoint holds numbers, text, lists and dicts only"):
+        train(Pointer, config(), tmp_path / "other", meta={"env": Pointer()})
+
+
+def test_a_policy_that_sees_something_else_is_refused(tmp_path):
+    class Other(gym.wrappers.TransformObservation):
+        def __init__(self):
+            super().__init__(Pointer(), lambda obs: {"target": obs["goal"]}, spaces.Dict(target=spaces.Box(-1, 1, (2,), np.float32)))
+
+    train(Pointer, config(), tmp_path)
+    with pytest.raises(CheckpointError, match=re.escape("sees {'goal': (2,)}; this run's environments show {'target': (2,)}")):
+        train(Other, config(128), resume_from=tmp_path)
+
+
+def test_a_deterministic_run_keeps_its_environments(tmp_path):
+    train(Pointer, config(deterministic=True), tmp_path)
+    with pytest.raises(CheckpointError, match="with deterministic=true and 4 environments: it has 2"):
+        train(Pointer, config(128, deterministic=True, collect={"num_envs": 4}), resume_from=tmp_path)
+
+
+class Slow(Pointer):
+    def step(self, action):
+        time.sleep(0.1)
+        return super().step(action)
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, monkeypatch, deterministic):
+    monkeypatch.setattr(loop, "STOP_WITHIN_S", 0.5)
+
+    def stop():
+        while signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # training has not begun
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=stop, daemon=True).start()
+    begin = time.monotonic()
+    result = train(Slow, config(10**6, deterministic=deterministic, collect={"rollout_steps": 2048}), tmp_path)
+    assert result.reason == "SIGTERM" and time.monotonic() - begin < 100  # a rollout takes 200 s
+    assert deterministic or result.checkpoint.exists()
+
+
+@pytest.mark.parametrize("settings, words", [
+    ({"steps": 0.5}, "steps=0.5 must be a whole number"),
+    ({"seed": -1}, "seed=-1 must be at least 0"),
+    ({"device": "foo"}, "device=foo is none that torch knows"),
+    ({"policy": PolicyConfig(encoder="foo")}, "policy.encoder=foo is none of light, resnet18"),
+    ({"policy": PolicyConfig(hidden_size=0)}, "policy.hidden_size=0 must be greater than 0"),
+    ({"policy": PolicyConfig(encoder=None, log_std_init=(0.0, 1.0, 2.0))}, "policy.log_std_init has 3 values, the actions have"),
+    ({"collect": {"rollout_steps": "8"}}, "trainer.rollout_steps='8' must be a whole number"),
+    ({"collect": {"max_wait_s": -1.0}}, "trainer.max_wait_s=-1.0 must be at least 0"),
+    ({"log_every_s": float("nan")}, "log_every_s=nan must be a number"),
+])
+def test_settings_that_cannot_work_are_told(settings, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        train(Pointer, config(**settings))
