@@ -1,4 +1,4 @@
-"""`rearrange doctor`: what is installed, what is missing, and the command that mends it; one line each.
+"""`rearrange doctor`: what is installed, what is missing, and the command that mends it, if one can; one line each.
 
 Uses nothing but the standard library, and imports what it examines in processes of their own, so that it answers where
 packages are missing, broken, or end their process. Exit status 0 when the default simulator has all that it needs.
@@ -7,6 +7,7 @@ packages are missing, broken, or end their process. Exit status 0 when the defau
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -119,14 +120,16 @@ def examine(data: Path) -> list[Finding]:
 
 
 def probe(code: dict[str, str]) -> dict[str, Answer]:
-    """Run each piece of Python in a process of its own, as many at once as there are cores."""
+    """Run each piece of Python in a process of its own, as many at once as there are cores. -P: a file queue.py in the folder
+    where the user stands is not Python's.
+    """
     answers, waiting = {}, list(code)
     running: dict[str, subprocess.Popen] = {}
     while waiting or running:
         while waiting and len(running) < (os.cpu_count() or 1):
             name = waiting.pop(0)
             running[name] = subprocess.Popen(
-                [sys.executable, "-c", code[name]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                [sys.executable, "-P", "-c", code[name]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, text=True, errors="replace")
         name = next(iter(running))
         answers[name] = _answer(running.pop(name))
@@ -140,10 +143,22 @@ def _answer(process: subprocess.Popen) -> Answer:
         process.kill()
         process.communicate()
         return Answer(False, f"did not answer within {PROBE_S:.0f} s")
-    lines = [line.strip() for line in (out if process.returncode == 0 else err).splitlines() if line.strip()]
     if process.returncode < 0:
         return Answer(False, f"ended by signal {-process.returncode} while it was imported")
-    return Answer(process.returncode == 0, lines[-1][:160] if lines else "")
+    if process.returncode:
+        return Answer(False, _reason(err)[:300] or f"it ended Python with status {process.returncode} and said nothing")
+    lines = [line.strip() for line in out.splitlines() if line.strip()]
+    return Answer(True, lines[-1][:160] if lines else "")
+
+
+def _reason(err: str) -> str:
+    """What stands after the last traceback, on one line; without one, the last line."""
+    lines = [line for line in err.splitlines() if line.strip()]
+    traced = [i for i, line in enumerate(lines) if line.startswith("  File ")]
+    after = lines[traced[-1] + 1:] if traced else lines[-1:]
+    while traced and after and after[0].startswith("   "):  # the line of code, and what underlines it
+        after.pop(0)
+    return " ".join(" ".join(after).split())
 
 
 def _is_there(module: str) -> bool:
@@ -193,6 +208,9 @@ def _cuda(answer: Answer | None) -> Finding:
 
 def _ffmpeg(answer: Answer | None) -> Finding:
     good = answer is not None and answer.good
+    own = os.environ.get("IMAGEIO_FFMPEG_EXE")
+    if not good and own:
+        return Finding(False, "ffmpeg", f"IMAGEIO_FFMPEG_EXE={own} does not run: no videos", "unset IMAGEIO_FFMPEG_EXE")
     mend = "pip install imageio-ffmpeg --force-reinstall"
     return Finding(good, "ffmpeg", answer.text if good else "not there: no videos", mend)
 
@@ -219,7 +237,7 @@ def _habitat_sim(answer: Answer | None) -> Finding:
 
 def _habitat_lab(answer: Answer | None) -> Finding:
     if answer is None:
-        return Finding(False, "habitat-lab", "not installed: no sim=habitat", GET_HABITAT_LAB)
+        return Finding(False, "habitat-lab", "not installed: only for its own tasks on exported homes", GET_HABITAT_LAB)
     good = answer.good and _is_habitat(answer.text)
     said = answer.text if good else f"{answer.text}; {HABITAT} is what was tested"
     return Finding(good, "habitat-lab", said, GET_HABITAT_LAB)
@@ -245,7 +263,7 @@ def _clashes() -> list[Finding]:
 
 
 def _data(folder: Path) -> list[Finding]:
-    mend = f"{GET_DATA} {folder}"
+    mend = f"{GET_DATA} {shlex.quote(str(folder))}"
     there = {name: (folder / place).is_dir() for name, place in DATA.items()}
     return [Finding(there[name], name, f"{'' if there[name] else 'not in '}{folder / place}", mend)
             for name, place in DATA.items()]
@@ -270,6 +288,6 @@ def _help() -> str:
         "usage: rearrange doctor [key=value ...]", "", file.title, "",
         "  rearrange doctor", "  rearrange doctor data=../habitat-lab/data", "",
         "One line for each package, device and data set: 'ok', 'WRONG' where sim=mujoco cannot run with it, '-' where",
-        "something optional is missing; what is not ok names the command that mends it. Nothing is changed.",
+        "something optional is missing; what a command can mend names that command. Nothing is changed.",
         "Exit status: 0 when sim=mujoco has all that it needs, 1 otherwise.", "", "general:"]
     return "\n".join(lines + [f"  {key.name}={key.default:<20} {key.text} [{key.rule.text}]" for key in file.keys])

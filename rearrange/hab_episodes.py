@@ -66,6 +66,9 @@ class Scenario:
             if name not in OBJECTS:
                 raise UserError(f"scenario {self.name}: there is no object called {name!r}; there are any, "
                                 f"{', '.join(OBJECTS)}.")
+        if self.clutter and not self.clutter_on:
+            raise UserError(f"scenario {self.name}: clutter_on=[] leaves no place for the other objects of clutter={self.clutter}; "
+                            "name a place, or set clutter=0.")
         for what in self.opened:
             if what not in OPEN_M_OR_RAD:
                 raise UserError(f"scenario {self.name}: opened={what} should be some of {', '.join(OPEN_M_OR_RAD)}.")
@@ -73,6 +76,11 @@ class Scenario:
             if self.objects.count(name) > 2:
                 raise UserError(f"scenario {self.name}: a home has two of every object, not {self.objects.count(name)} "
                                 f"of {name}.")
+        named = [name for name in self.objects if name in HAB_OBJECTS]
+        there, wanted = 2 * len(HAB_OBJECTS) - len(named), self.objects.count("any")
+        if wanted > there:
+            raise UserError(f"scenario {self.name}: objects has {wanted} times any; a home has {there} objects to draw from beside "
+                            "those that are named.")
 
 
 def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: int = 96) -> Episode:
@@ -140,7 +148,17 @@ def _draw(scenario: Scenario, episode_id: str, scene: str, layout: Layout, rng: 
         id=episode_id, scene=scene, objects=objects, start_poses=(*poses, *(pose for _, pose in clutter)),
         targets=targets, target_receptacles=tuple(r.name for r in starts),
         goal_receptacles=tuple(r.name for r in goals), articulated=opened,
-        labels={i: f"any_targets|{i}" if i < len(names) else f"clutter|{i - len(names)}" for i in range(len(objects))})
+        labels={i: target_label(scenario, i) if i < len(names) else f"clutter|{i - len(names)}" for i in range(len(objects))})
+
+
+# By which Habitat-Lab's own problems call the objects of HAB's episodes; those of Tidy House are any_targets|i.
+_HAB_TARGETS = {"set_table": ("bowl_target", "fruit_target"), "prepare_groceries": ("obj0_target", "obj1_target", "obj2_target")}
+
+
+def target_label(scenario: Scenario, i: int) -> str:
+    """Of the object that is moved as number i."""
+    called = _HAB_TARGETS.get(scenario.name, ())
+    return f"{called[i] if len(called) == len(scenario.objects) else 'any_targets'}|{i}"
 
 
 def _draw_names(scenario: Scenario, rng: np.random.Generator) -> list[str]:
@@ -199,6 +217,9 @@ def _clutter(scenario: Scenario, layout: Layout, surfaces: dict[str, _Surface], 
     places = []
     for word in scenario.clutter_on:
         places += [r.name for r in receptacles_called(layout, word, scenario.name) if r.name in surfaces]
+    if scenario.clutter and not places:
+        raise UserError(f"scenario {scenario.name}: in home {layout.name} all of clutter_on=[{', '.join(scenario.clutter_on)}] is "
+                        "shut; name a place that is open, let it stand open with opened=, or set clutter=0.")
     placed: list[tuple[str, Pose]] = []
     for _ in range(_PLACE_TRIES):
         if len(placed) >= scenario.clutter or not left:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rearrange.errors import UserError
@@ -9,9 +10,20 @@ from rearrange.robot_in_home import RobotInHome, SimulatorConfig
 from rearrange.simulator import Simulator
 
 if TYPE_CHECKING:
+    from rearrange.episodes import Episode
     from rearrange.habitat.data import HabitatData
 
 SIMULATORS = ("mujoco", "habitat")
+
+
+def scene_data(scene_dataset: str | None, robot: str | None, gpu_device: int | None, pictures: bool, split: str,
+               num_layouts: int, listed: Sequence[Episode] | None) -> HabitatData:
+    """What a simulator that reads a scene data set needs to know of it; `pictures`: it will be drawn in colour. It must have
+    the scenes of the episodes: of those that are listed, or else of the homes of the split.
+    """
+    from rearrange.habitat.data import HabitatData, scenes_of
+
+    return HabitatData(scene_dataset, robot, gpu_device, pictures, scenes_of(split, num_layouts, listed))
 
 
 def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None = None) -> RobotInHome:

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rearrange.errors import UserError
+from rearrange.habitat.files import need_json
+
+if TYPE_CHECKING:
+    from rearrange.episodes import Episode
+
+
+def scenes_of(split: str, num_layouts: int, listed: Sequence[Episode] | None = None) -> Iterator[str]:
+    """The scenes of the episodes of a file, or else of those that are generated."""
+    if listed is None:
+        yield from (f"{split}/{index}" for index in range(num_layouts))
+    else:
+        yield from dict.fromkeys(episode.scene for episode in listed)
 
 
 @dataclass(frozen=True)
 class HabitatData:
     """Where the data is. scene_dataset: a *.scene_dataset_config.json. robot: URDF of the Fetch; None: the data set's own.
     gpu_device: number of the GPU, -1 for the CPU, None for what there is. pictures: whether spectators will look on.
+    scenes: those that episodes take place in, which the data set must have; read once.
     """
 
     scene_dataset: str | None
     robot: str | None = None
     gpu_device: int | None = None
     pictures: bool = False
+    scenes: Iterable[str] = ()
 
     def robot_file(self) -> Path:
         """The robot's URDF. Raises UserError when it is not there."""
@@ -37,3 +53,4 @@ class HabitatData:
                             "ReplicaCAD's, or one made by rearrange scenes export.")
         if not path.name.endswith(".scene_dataset_config.json"):
             raise UserError(f"sim.scene_dataset={self.scene_dataset} should end in .scene_dataset_config.json.")
+        need_json(path, "sim.scene_dataset:")

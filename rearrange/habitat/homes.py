@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,20 @@ def is_ours(scene: str) -> bool:
     return re.fullmatch(r"(train|val|test)/\d+", scene) is not None
 
 
+def _in_data_set(scene: str) -> str:
+    """How a data set calls the scene of an episode."""
+    return scene_name(scene) if is_ours(scene) else Path(scene).name.removesuffix(_FILE)
+
+
+def _advice(scene: str, there: int) -> str:
+    """What to do when a scene is missing, of which so many others before it are not."""
+    if not is_ours(scene):
+        return "sim.episodes should be made for the data set of sim.scene_dataset"
+    split = scene.partition("/")[0]
+    fewer = f", or ask for fewer homes with sim.num_layouts={there}" if scene == f"{split}/{there}" and there else ""
+    return f"export more with rearrange scenes export split={split} count=...{fewer}"
+
+
 class Homes:
     """The homes of a data set. found: those that have been looked at, which simulators of a process share."""
 
@@ -35,7 +50,7 @@ class Homes:
         before. Raises UserError when the data set has no such scene.
         """
         world, ours = self._world, is_ours(episode.scene)
-        name = scene_name(episode.scene) if ours else Path(episode.scene).name.removesuffix(_FILE)
+        name = _in_data_set(episode.scene)
         if name != world.scene and not world.knows(name):
             asked = ("export it with rearrange scenes export, ask for fewer homes with sim.num_layouts, or give the data set's own "
                      "episodes with sim.episodes" if ours else "sim.episodes should be made for the data set of sim.scene_dataset")
@@ -52,6 +67,15 @@ class Homes:
             self.found[key] = find_home(world, self._name(name), episode.markers)
             world.robot.transformation = magnum.Matrix4.identity_init()
         return self.found[key], loaded
+
+    def need(self, scenes: Iterable[str]) -> None:
+        """Raises UserError when the data set lacks one of these scenes of episodes."""
+        names: set[str] | None = None
+        for there, scene in enumerate(scenes):
+            names = self._world.scene_names() if names is None else names
+            name = _in_data_set(scene)
+            if name not in names and not self._world.knows(name):
+                raise UserError(f"the data set has no scene {name}, which episodes take place in: {_advice(scene, there)}.")
 
     def is_converted(self, episode: Episode) -> bool:
         """Whether an episode is in our terms."""

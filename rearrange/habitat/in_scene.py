@@ -26,6 +26,7 @@ class InScene(RobotInHome):
         super().__init__(config)
         self.world = World(data, nvidia)
         self._homes = Homes(self.world, {} if found is None else found)
+        self._homes.need(data.scenes)
         self.home: CompiledHome | SceneHome | None = None
 
     def _enter(self, episode: Episode) -> bool:

@@ -14,7 +14,10 @@ MISSING = ("sim=habitat needs habitat-sim with Bullet, which is not installed he
 
 def is_installed() -> bool:
     """Whether `import habitat_sim` can work."""
-    return importlib.util.find_spec("habitat_sim") is not None
+    try:
+        return importlib.util.find_spec("habitat_sim") is not None
+    except (ImportError, ValueError):  # half installed
+        return False
 
 
 def need_habitat() -> ModuleType:
@@ -26,16 +29,23 @@ def need_habitat() -> ModuleType:
     os.environ.setdefault("LP_NUM_THREADS", "0")  # of Mesa's software renderer: with more it is slower
     try:
         import habitat_sim
-    except ImportError as error:
-        raise UserError(f"habitat-sim is installed but does not load ({error}): install the one that docs/habitat.md names for "
+    except Exception as error:  # noqa: BLE001 built for another numpy or Python, it raises whatever it likes
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UserError(f"habitat-sim is installed but does not load ({said}): install the one that docs/habitat.md names for "
                         "this version of Python.") from None
-    if not habitat_sim.built_with_bullet:
+    if not hasattr(habitat_sim, "Simulator"):
+        raise UserError("habitat-sim is installed only in part, it has no Simulator: install the one that docs/habitat.md names "
+                        "for this version of Python.")
+    if not getattr(habitat_sim, "built_with_bullet", False):
         raise UserError("this habitat-sim was built without Bullet: install the one with physics, see docs/habitat.md.")
     return habitat_sim
 
 
 def device(asked: int | None, nvidia: bool) -> int:
-    """Number of the GPU to draw with, -1 for the CPU. Habitat's own default, 0, ends the process where there is none."""
-    if asked is not None:
-        return asked
-    return 0 if nvidia else -1
+    """Number of the GPU to draw with, -1 for the CPU. Habitat ends the process where that GPU is not. Raises UserError."""
+    if asked is None:
+        return 0 if nvidia else -1
+    if asked >= 0 and not nvidia:
+        raise UserError(f"sim.gpu_device={asked}: there is no NVIDIA device here; write sim.gpu_device=-1 to draw on the CPU, or "
+                        "leave it out.")
+    return asked

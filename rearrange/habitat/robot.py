@@ -48,10 +48,15 @@ class Fetch:
         names = {body.get_link_joint_name(link): link for link in body.get_link_ids()}
         self._base = [names[name] for name, _, _ in BASE_JOINTS]
         self._arm = [link + SHIFT for link in ARM_LINKS]
+        joint_of = {link: name for name, link in names.items()}
         for link, name in zip(self._arm, fetch.JOINT_NAMES):
-            if not body.get_link_joint_name(link).startswith(name):
-                raise UserError(f"the robot's URDF is not a Fetch as habitat-lab knows it: its joint {link - SHIFT} should be "
-                                f"{name}, not {body.get_link_joint_name(link)}.")
+            there = joint_of.get(link, "missing")
+            if not there.startswith(name):
+                raise UserError(f"sim.robot: the URDF is not a Fetch as habitat-lab knows it: its joint {link - SHIFT} should be "
+                                f"{name}, not {there}; take robots/fetch.urdf of rearrange scenes export.")
+        if CUP_LINK + SHIFT not in joint_of:
+            raise UserError(f"sim.robot: the URDF is not a Fetch with a suction cup: it has no link {CUP_LINK}; take "
+                            "robots/fetch.urdf of rearrange scenes export.")
         self.cup = CUP_LINK + SHIFT
         self.parts = RobotParts(self.id, frozenset(range(-1, _FIRST_ARM_LINK + SHIFT)), self.cup)
         self._node = body.get_link_scene_node(self.cup)

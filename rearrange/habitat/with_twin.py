@@ -80,5 +80,5 @@ class WithTwin(InScene):
         ours = self._is_ours
         if ours not in self._shadows:
             self._shadows[ours] = Simulator(self.config) if ours else type(self)(
-                self.config, replace(self._data, pictures=False), self._nvidia, self._homes.found)
+                self.config, replace(self._data, pictures=False, scenes=()), self._nvidia, self._homes.found)
         return self._shadows[ours]

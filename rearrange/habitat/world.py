@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import tempfile
 import weakref
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,14 @@ from rearrange.errors import UserError
 from rearrange.habitat.camera import HeadCamera
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import with_driving_base
+from rearrange.habitat.files import files_called, need_json, need_template, need_urdf, templates_of
 from rearrange.habitat.need import device, need_habitat
+from rearrange.habitat.own_folder import own_folder
 from rearrange.habitat.spectator import specification
 from rearrange.home import TIMESTEP_S
 
 SUBSTEPS = 4  # of physics in 1/30 s
+SCENE_FILE = ".scene_instance.json"
 
 _PARKING_M = (-20.0, 1.0, 20.0)  # y up; object i waits 0.5 m * i further
 _APART_SUBSTEPS = 60
@@ -27,7 +29,7 @@ _PHYSICS = {
 
 # With Habitat's default shader, of which a file alone can say that it is not wanted, light maps are computed first: ten
 # seconds on a CPU.
-_ROBOT = {"urdf_filepath": "fetch.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong"}
+_ROBOT = {"base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong"}
 
 
 class World:
@@ -37,23 +39,31 @@ class World:
         self.habitat = need_habitat()
         data.check()
         self._robot_file, self._data = data.robot_file(), data
-        self._files = tempfile.TemporaryDirectory(prefix="rearrange-habitat-")
-        folder = Path(self._files.name)
+        self._device = device(data.gpu_device, nvidia)
+        need_urdf(self._robot_file, f"sim.robot={data.robot or 'null'}:")
+        self._files = own_folder()
+        folder = Path(self._files.name).resolve()
         self._physics = folder / "physics_config.json"
         self._physics.write_text(json.dumps(_PHYSICS), encoding="utf-8")
         text = self._robot_file.read_text(encoding="utf-8")
-        (folder / "fetch.urdf").write_text(with_driving_base(text, self._robot_file.parent.resolve()), encoding="utf-8")
+        urdf = folder / "fetch.urdf"
+        urdf.write_text(with_driving_base(text, self._robot_file.parent.resolve()), encoding="utf-8")
         self._robot = folder / "driving_fetch.ao_config.json"
-        self._robot.write_text(json.dumps(_ROBOT), encoding="utf-8")
-        self._device = device(data.gpu_device, nvidia)
+        # Whole, because Habitat would first look for a relative path where the user stands.
+        self._robot.write_text(json.dumps({"urdf_filepath": str(urdf)} | _ROBOT), encoding="utf-8")
         self.camera = HeadCamera(self.habitat)
         self.simulator: Any = None
+        self._first_metadata: Any = None
         self.scene: str | None = None
 
     @property
     def data_set_name(self) -> str:
         """From the file's name: replicaCAD of replicaCAD.scene_dataset_config.json."""
         return Path(self._data.scene_dataset).name.removesuffix(".scene_dataset_config.json")
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self._data.scene_dataset).resolve().parent
 
     # ------------------------------------------------------------------ scenes
 
@@ -64,13 +74,20 @@ class World:
         if scene == self.scene:
             return False
         backend = self._backend()  # a new one: Habitat does nothing when it gets the one it has
-        backend.scene_id = self._handle(scene) or scene
+        handle = self._handle(scene)
+        if handle is not None:
+            self._check_files(scene, Path(handle))
+        backend.scene_id = handle or scene
         others = [] if ours or not self._data.pictures else [specification(self.habitat)]
         configuration = self.habitat.Configuration(backend, [self.camera.agent(*others)])
-        if self.simulator is None:
-            self.simulator = _kept(self.habitat.Simulator(configuration))
-        else:
-            self.simulator.reconfigure(configuration)
+        try:
+            if self.simulator is None:
+                self.simulator = _kept(self.habitat.Simulator(configuration))
+            else:
+                self.simulator.reconfigure(configuration)
+        except (AssertionError, RuntimeError, OSError) as error:
+            raise UserError(f"Habitat cannot load scene {scene} of sim.scene_dataset={self._data.scene_dataset} "
+                            f"({_one_line(error)}): export or download the data set again.") from None
         self.scene = scene
         self.camera.loaded(self.simulator)
         self._pool: dict[str, list[Any]] = {}
@@ -79,9 +96,34 @@ class World:
         self._furniture = [rigid.get_object_by_handle(handle) for handle in rigid.get_object_handles()]
         articulated = self.simulator.get_articulated_object_manager()
         self.bodies = {handle: articulated.get_object_by_handle(handle) for handle in articulated.get_object_handles()}
-        self.simulator.metadata_mediator.ao_template_manager.load_configs(str(self._robot))
-        self.robot = articulated.add_articulated_object_by_template_handle(str(self._robot))
+        self.robot = self._add_robot(articulated)
         return True
+
+    def _add_robot(self, articulated: Any) -> Any:
+        """The robot as an articulated object. Raises UserError when Habitat does not take its file."""
+        reason = "it gives no reason"
+        try:
+            self.simulator.metadata_mediator.ao_template_manager.load_configs(str(self._robot))
+            body = articulated.add_articulated_object_by_template_handle(str(self._robot))
+        except (AssertionError, RuntimeError, OSError) as error:
+            body, reason = None, _one_line(error)
+        if body is None:
+            raise UserError(f"Habitat cannot load the robot {self._robot_file} ({reason}): sim.robot= should be the URDF of a "
+                            "Fetch.")
+        return body
+
+    def _check_files(self, scene: str, handle: Path) -> None:
+        """Raises UserError when a file of a scene is missing or damaged; Habitat itself would end the process."""
+        metadata = self._metadata()
+        managers = {"stage": metadata.stage_template_manager, "ao": metadata.ao_template_manager}
+        for kind, name in templates_of(need_json(handle)):
+            known = managers[kind].get_template_handles(name)
+            for path in known[:1] or files_called(self._folder, name, f".{kind}_config.json"):
+                need_template(Path(path))
+            if not known:
+                what = "stage" if kind == "stage" else "articulated object"
+                raise UserError(f"scene {scene} needs the {what} {name!r}, which sim.scene_dataset={self._data.scene_dataset} does "
+                                "not have: export or download the data set again.")
 
     def _backend(self) -> Any:
         backend = self.habitat.SimulatorConfiguration()
@@ -90,17 +132,35 @@ class World:
         backend.enable_physics = True
         return backend
 
+    def scene_names(self) -> set[str]:
+        """Of all scenes that the data set has."""
+        return {Path(handle).name.removesuffix(SCENE_FILE) for handle in self._metadata().get_scene_handles()}
+
     def knows(self, scene: str) -> bool:
-        """Whether the data set has such a scene."""
-        return self._handle(scene) is not None
+        """Whether the data set has such a scene. Raises UserError when its file is damaged."""
+        if self._handle(scene) is not None:
+            return True
+        for path in files_called(self._folder, f"{scene}{SCENE_FILE}", SCENE_FILE):
+            if path.name == f"{scene}{SCENE_FILE}":
+                need_json(path)
+        return False
 
     def _handle(self, scene: str) -> str | None:
         """How the data set calls a scene: the path of its file."""
+        handles = self._metadata().get_scene_handles()
+        return next((handle for handle in handles if Path(handle).name.removesuffix(SCENE_FILE) == scene), None)
+
+    def _metadata(self) -> Any:
+        """What Habitat has read of the data set. Raises UserError when it does not take it."""
         if self.simulator is not None:
-            handles = self.simulator.metadata_mediator.get_scene_handles()
-        else:
-            handles = self.habitat.metadata.MetadataMediator(self._backend()).get_scene_handles()
-        return next((handle for handle in handles if Path(handle).name.removesuffix(".scene_instance.json") == scene), None)
+            return self.simulator.metadata_mediator
+        if self._first_metadata is None:
+            try:
+                self._first_metadata = self.habitat.metadata.MetadataMediator(self._backend())
+            except (AssertionError, RuntimeError, OSError) as error:
+                raise UserError(f"Habitat does not take sim.scene_dataset={self._data.scene_dataset} ({_one_line(error)}): export "
+                                "or download the data set again.") from None
+        return self._first_metadata
 
     def furniture(self) -> list[Any]:
         """The rigid objects that belong to the loaded scene, not to an episode."""
@@ -160,8 +220,12 @@ class World:
                     self.simulator.get_object_template_manager().load_configs(str(path))
                 handles = self._templates(name)
             if not handles:
+                for path in files_called(self._folder, f"{name}.object_config.json", ".object_config.json"):
+                    need_template(path)
                 searched = f", nor is it in {', '.join(paths)}" if paths else ""
                 raise UserError(f"sim.scene_dataset={self._data.scene_dataset} has no object called {name!r}{searched}.")
+            if Path(handles[0]).is_file():
+                need_template(Path(handles[0]))
             thing = rigid.add_object_by_template_handle(handles[0])
             self._pool.setdefault(name, []).append(thing)
             self._places[thing.object_id] = len(self._places)
@@ -203,6 +267,10 @@ class World:
         import magnum
 
         return magnum.Vector3(x, y, z)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
 
 
 _OPEN: list[weakref.ref] = []  # simulators of this process, in the order in which they were made

@@ -111,8 +111,10 @@ def _write_navmeshes(folder: Path, homes: list[HomeFiles]) -> str:
     """Habitat alone can compute them: in a process of its own, which it ends when it finds no device to draw on."""
     if find_spec("habitat_sim") is None:
         return f"no navmeshes: habitat_sim is not installed here; {_LATER}"
-    command = [sys.executable, "-m", "rearrange.to_habitat.navmeshes", str(folder), *(home.name for home in homes)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    # -P: a file queue.py in the folder where the user stands is not Python's. Ours need not be installed.
+    command = [sys.executable, "-P", "-m", "rearrange.to_habitat.navmeshes", str(folder), *(home.name for home in homes)]
+    paths = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)})
     if done.returncode:
         shutil.rmtree(folder / "navmeshes", ignore_errors=True)
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]

@@ -101,6 +101,25 @@ def test_probes_survive_what_they_import():
     assert not answers["crashes"].good and "signal 6" in answers["crashes"].text
 
 
+def test_probes_say_why_on_one_line(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "queue.py").write_text("raise SystemExit('of the user')")
+    answers = doctor.probe({
+        "silent": "import os; os._exit(3)", "two": "raise ImportError('Numba needs NumPy 2.3 or less.\\nGot NumPy 2.4.')",
+        "chained": "try:\n  1 / 0\nexcept Exception as e:\n  raise OSError('late') from e", "queue": "import queue; print('ours')"})
+    assert answers["silent"] == doctor.Answer(False, "it ended Python with status 3 and said nothing")
+    assert answers["two"].text == "ImportError: Numba needs NumPy 2.3 or less. Got NumPy 2.4."
+    assert answers["chained"].text == "OSError: late" and answers["queue"] == doctor.Answer(True, "ours")
+
+
+def test_what_is_said_of_ffmpeg_habitat_lab_and_data(monkeypatch):
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/nonexistent")
+    found = doctor._ffmpeg(doctor.Answer(False, "FileNotFoundError"))
+    assert "IMAGEIO_FFMPEG_EXE=/nonexistent" in found.text and found.mend == "unset IMAGEIO_FFMPEG_EXE"
+    assert "no sim=habitat" not in doctor._habitat_lab(None).text
+    assert doctor._data(Path("my data;rm"))[0].mend.endswith(" 'my data;rm'")
+
+
 def run_bare(tmp_path, *words, path=()):
     """In an interpreter without any package."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([*map(str, path), str(HOME)])}

@@ -4,12 +4,14 @@ import gzip
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
 
+from planner.scenarios import load_scenario
 from rearrange.cli import main
 from rearrange.compiled_home import scene_layout
 from rearrange.episode_generator import generate_episode
@@ -17,6 +19,7 @@ from rearrange.episodes import read_episodes
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_START_RAD, JOINT_NAMES, TORSO_START_M
 from rearrange.geometry import from_frame
+from rearrange.hab_episodes import target_label
 from rearrange.home import compile_home
 from rearrange.objects import OBJECTS
 from rearrange.raster import DepthCamera
@@ -285,3 +288,25 @@ def test_a_habitat_that_cannot_compute_navmeshes_does_not_stop_the_export(tmp_pa
     assert main(["scenes", "export", f"out={tmp_path / 'homes'}", "count=1", "episodes_of=[]"]) == 0
     assert "could not compute them (ImportError: libEGL.so.1: cannot open)" in capsys.readouterr().out
     assert not (tmp_path / "homes" / "navmeshes").exists()
+
+
+def test_the_process_of_the_navmeshes_takes_no_module_from_where_the_user_stands(tmp_path, monkeypatch):
+    """And finds ours where they are not installed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "queue.py").write_text("raise SystemExit('of the user')")
+    habitat = tmp_path / "path"
+    habitat.mkdir()
+    (habitat / "habitat_sim.py").write_text("import queue, rearrange; raise SystemExit('it began in ' + rearrange.__path__[0])")
+    monkeypatch.setenv("PYTHONPATH", str(habitat))
+    monkeypatch.setattr(export, "find_spec", lambda name: True)
+    assert f"it began in {Path(export.__file__).resolve().parents[1]}" in export._write_navmeshes(tmp_path, [])
+
+
+@pytest.mark.parametrize(("name", "labels"), [
+    ("set_table", ["bowl_target|0", "fruit_target|1"]), ("prepare_groceries", ["obj0_target|0", "obj1_target|1", "obj2_target|2"]),
+    ("tidy_house", [f"any_targets|{i}" for i in range(5)])])
+def test_what_a_scenario_moves_is_called_as_habitat_lab_calls_it(name, labels):
+    scenario = load_scenario(name).scenario
+    assert [target_label(scenario, i) for i in range(len(scenario.objects))] == labels
+    other = replace(scenario, objects=("any",), starts=("table",), goals=("table",))
+    assert target_label(other, 0) == "any_targets|0"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +23,7 @@ pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
 from tests.rearrange.test_to_habitat_in_habitat import Habitat, entries, folder, generate_episode, habitat, matrix  # noqa: E402, F401
 
 HOMES = 3
+STOCK_TASK = Path(__file__).resolve().parents[1] / "habitat" / "stock_task.py"
 
 
 @pytest.fixture
@@ -88,3 +93,26 @@ def test_it_reads_the_episodes(habitat, kind):  # noqa: F811
     assert len(data_set.episodes) == HOMES and all(isinstance(episode, RearrangeEpisode) for episode in data_set.episodes)
     for episode in data_set.episodes:
         assert set(episode.targets) <= set(episode.info["object_labels"])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with an empty data/ and homes/ with one home and its episodes of the scenarios."""
+    from rearrange.cli import main
+
+    folder = tmp_path_factory.mktemp("lab")
+    (folder / "data").mkdir()
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        assert main(["scenes", "export", "out=homes", "count=1", "episodes_of=[tidy_house,prepare_groceries,set_table]"]) == 0
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.mark.parametrize("task", ["tidy_house", "prepare_groceries", "set_table"])
+def test_its_own_tasks_run(place, task):
+    done = subprocess.run([sys.executable, "-P", str(STOCK_TASK), task, "homes"], cwd=place, capture_output=True, text=True,
+                          timeout=300)
+    assert done.returncode == 0 and "ok" in done.stdout.split(), done.stderr[-2000:]

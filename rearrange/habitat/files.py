@@ -1,0 +1,87 @@
+"""Whether files that Habitat will open are there and whole; needs no Habitat.
+
+Habitat answers a damaged file with a failed assertion, an exception, or the end of the process.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+from rearrange.errors import UserError
+
+_ASSETS = ("render_asset", "collision_asset")  # of a stage's or an object's configuration
+_PLACEHOLDER = "%%"  # Habitat puts the configuration's own name there
+_AGAIN = "export or download the data set again"
+
+
+def need_json(path: Path, what: str = "the data set's file") -> dict:
+    """The object that a JSON file holds. Raises UserError."""
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{what} {path} cannot be read ({error.strerror or error}): {_AGAIN}.") from None
+    except ValueError as error:
+        raise UserError(f"{what} {path} is damaged, it should be JSON ({error}): {_AGAIN}.") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{what} {path} should hold a JSON object, not {type(content).__name__}: {_AGAIN}.")
+    return content
+
+
+def need_mesh(path: Path, of: Path) -> None:
+    """Raises UserError unless a mesh, named by the file `of`, is there and, if it is a GLB, as long as it says."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(12)
+        size = path.stat().st_size
+    except OSError as error:
+        raise UserError(f"{path}, which {of} names, cannot be read ({error.strerror or error}): {_AGAIN}.") from None
+    if path.suffix.lower() == ".glb" and (len(head) < 12 or head[:4] != b"glTF" or struct.unpack("<I", head[8:])[0] != size):
+        raise UserError(f"{path}, which {of} names, is a damaged GLB file ({size} bytes are there): {_AGAIN}.")
+
+
+def need_urdf(path: Path, what: str = "the data set's URDF") -> ElementTree.Element:
+    """The root of a URDF document whose meshes are all there. Raises UserError."""
+    try:
+        robot = ElementTree.fromstring(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise UserError(f"{what} {path} cannot be read ({error.strerror or error}): {_AGAIN}.") from None
+    except (ElementTree.ParseError, ValueError) as error:
+        raise UserError(f"{what} {path} is not a URDF document ({error}): it should be XML, one <robot>.") from None
+    if robot.tag != "robot" or robot.find("link") is None:
+        raise UserError(f"{what} {path} is not a URDF document: it should be XML, one <robot> with links.")
+    for mesh in robot.iter("mesh"):
+        need_mesh(path.parent / mesh.get("filename", ""), path)
+    return robot
+
+
+def need_template(path: Path) -> None:
+    """Raises UserError unless the configuration of a stage, an object or an articulated object, and what it names, is whole."""
+    if path.suffix == ".urdf":
+        need_urdf(path)
+    elif path.suffix == ".json":
+        content = need_json(path)
+        named = {key: value for key, value in content.items() if isinstance(value, str) and _PLACEHOLDER not in value}
+        for key in _ASSETS:
+            if Path(named.get(key, "")).suffix:  # others are Habitat's own shapes, as cubeSolid
+                need_mesh(path.parent / named[key], path)
+        if "urdf_filepath" in named:
+            need_urdf(path.parent / named["urdf_filepath"])
+
+
+def templates_of(scene: dict) -> Iterator[tuple[str, str]]:
+    """(kind, name) of the stage and the articulated objects of a scene's file, without which Habitat ends the process."""
+    entries = [("stage", scene.get("stage_instance"))]
+    entries += [("ao", entry) for entry in scene.get("articulated_object_instances") or ()]
+    for kind, entry in entries:
+        name = entry.get("template_name") if isinstance(entry, dict) else None
+        if isinstance(name, str) and name not in ("", "NONE"):
+            yield kind, name
+
+
+def files_called(folder: Path, name: str, ending: str) -> list[Path]:
+    """The files below a folder of which `name` is a part, as Habitat looks for them."""
+    return sorted(path for path in folder.rglob(f"*{ending}") if name in str(path.relative_to(folder)))
