@@ -84,8 +84,9 @@ class EpisodeResult:
     metrics: Mapping[str, float]
     plan: tuple[StepResult, ...] = field(default=())
 
-    def stages(self, count: int) -> list[bool]:
-        """Which interactions succeeded, for `count` objects."""
+    def stages(self) -> list[bool]:
+        """Which interactions succeeded, two for each object that the goal is about."""
+        count = sum(name.startswith("stage_") for name in self.metrics) // 2
         return [bool(self.metrics[name]) for name in stage_names(count)]
 
 
@@ -193,7 +194,10 @@ def why_ended(report: Report, holding: bool) -> tuple[str, str]:
     last = report.records[-1] if report.records else None
     if report.end == "bad_stop":
         missed = next((record for record in report.records if record.effects_hold is False), None)
-        return (missed.skill, "bad stop: its effects did not hold") if missed else ("stop", "bad stop: undone later")
+        if missed:
+            return missed.skill, "bad stop: its effects did not hold"
+        never = " ".join(f"({' '.join(atom)})" for atom in report.never_held)
+        return "stop", f"bad stop: {never} never held" if never else "bad stop: undone later"
     if last is None or report.end in ("time_limit", "unstable"):
         return last.skill if last else "stop", {"time_limit": "time limit of the episode"}.get(report.end, str(report.end))
     return last.skill, "time limit: " + _unfinished(last, holding)
@@ -202,7 +206,7 @@ def why_ended(report: Report, holding: bool) -> tuple[str, str]:
 def _unfinished(record: Record, holding: bool) -> str:
     """What a manipulation skill had not done at its time limit."""
     if record.effects_hold:
-        return "hand not at rest"
+        return "start zone not left" if record.in_start_zone else "hand not at rest"
     return {
         "pick": "wrong object" if holding else "nothing picked",
         "place": "not released" if holding else "released elsewhere",

@@ -14,6 +14,7 @@ from planner.deploy import Rules, steps_of
 from planner.scenario import plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import ScenarioConfig, make_scenario
+from rearrange.episodes import read_episodes
 from rearrange.errors import UserError
 from rearrange.tasks import sim_settings
 
@@ -29,6 +30,8 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     job = make_job(plain, run)
     run.create()
     run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}   {spoken_sources(job.skills)}")
+    if job.episodes < plain["episodes"]:
+        run.say(f"{job.env['episodes']} has {job.episodes} episodes: each is run once, instead of episodes={plain['episodes']}")
     from trainer.progress import counting
 
     with counting(job.episodes, f"eval {job.scenario.name}") as progress:
@@ -64,7 +67,9 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     sim = plain["sim"]
     env = _homes(sim) | {"split": plain["split"]}
     env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})
-    return hab.Job(scenario, agent, env, found, rules, plain["episodes"], plain["seed"], plain["deterministic"],
+    # An episode of a file that is run twice is no second sample.
+    count = plain["episodes"] if env.get("episodes") is None else min(plain["episodes"], len(read_episodes(env["episodes"])))
+    return hab.Job(scenario, agent, env, found, rules, count, plain["seed"], plain["deterministic"],
                    str(run.videos), plain["video_speed"])
 
 

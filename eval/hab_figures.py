@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 
 from eval.hab import EpisodeResult, Job, StepResult
 from eval.intervals import wilson
+from rearrange.run_directory import write_whole
 from rearrange.simulator import STEP_S
 from skills import SKILLS
 
@@ -24,8 +26,7 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
     """Success of the whole task and after each interaction, where and why episodes ended, handoffs, steps."""
     n = len(results)
     wins, near = (sum(bool(r.metrics[key]) for r in results) for key in ("success", "success_15cm"))
-    count = len(job.scenario.scenario.objects)
-    stages = np.array([result.stages(count) for result in results])
+    stages = np.array([result.stages() for result in results])
     ends = Counter(f"{r.ended_in}: {r.reason}" for r in results if not r.success)
     steps = [result.steps for result in results]
     return {
@@ -70,27 +71,25 @@ def _means(pairs: Any) -> dict[str, float]:
 def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequence[EpisodeResult],
           videos: Mapping[int, str]) -> None:
     """metrics.json, episodes.csv and plan.txt."""
-    partial = directory / "metrics.json.partial"
-    partial.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    partial.replace(directory / "metrics.json")
-    (directory / "plan.txt").write_text("\n\n".join(plan_text(result) for result in results) + "\n", encoding="utf-8")
-    count = len(job.scenario.scenario.objects)
-    with open(directory / "episodes.csv", "w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["index", "episode_id", "scene", "success", "success_015", "stage", "ended_in", "reason", "steps",
-                        "simulated_s", "video", "objects_at_goal", "recoveries", "handoff_m", "handoff_rad", "arm_force_n",
-                        *(row["name"].replace(" ", "_") for row in figures["interactions"])])
-        for result in results:
-            stages, metrics = result.stages(count), result.metrics
-            far, turned = ([getattr(step, name) for step in result.plan if getattr(step, name) is not None]
-                           for name in ("distance_m", "angle_rad"))
-            table.writerow([
-                result.index, result.episode_id, result.scene, int(result.success), int(metrics["success_15cm"]), sum(stages),
-                result.ended_in or "", result.reason or "", result.steps, f"{result.steps * STEP_S:.2f}",
-                videos.get(result.index, ""), int(metrics["objects_at_goal"]), result.recoveries,
-                f"{np.mean(far):.4f}" if far else "", f"{np.mean(turned):.4f}" if turned else "",
-                f"{metrics['arm_force_n']:.5g}", *map(int, stages),
-            ])
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["index", "episode_id", "scene", "success", "success_015", "stage", "ended_in", "reason", "steps",
+                    "simulated_s", "video", "objects_at_goal", "recoveries", "handoff_m", "handoff_rad", "arm_force_n",
+                    *(row["name"].replace(" ", "_") for row in figures["interactions"])])
+    for result in results:
+        stages, metrics = result.stages(), result.metrics
+        far, turned = ([getattr(step, name) for step in result.plan if getattr(step, name) is not None]
+                       for name in ("distance_m", "angle_rad"))
+        table.writerow([
+            result.index, result.episode_id, result.scene, int(result.success), int(metrics["success_15cm"]), sum(stages),
+            result.ended_in or "", result.reason or "", result.steps, f"{result.steps * STEP_S:.2f}",
+            videos.get(result.index, ""), int(metrics["objects_at_goal"]), result.recoveries,
+            f"{np.mean(far):.4f}" if far else "", f"{np.mean(turned):.4f}" if turned else "",
+            f"{metrics['arm_force_n']:.5g}", *map(int, stages),
+        ])
+    write_whole(directory / "plan.txt", "\n\n".join(plan_text(result) for result in results) + "\n")
+    write_whole(directory / "episodes.csv", text.getvalue())
+    write_whole(directory / "metrics.json", json.dumps(figures, indent=2) + "\n")  # last: with it, the directory is whole
 
 
 def plan_text(result: EpisodeResult) -> str:

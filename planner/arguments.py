@@ -1,7 +1,7 @@
 """What a step of a plan tells its skill: which object, which goal, which handle, where to drive.
 
 As in TP-SRL, skills get the coordinates at which objects stood when the episode began, and the goals; navigating to a
-drawer or fridge means navigating to the object in it.
+drawer or fridge means navigating to the object in it, which stood there or was placed there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.deploy import Rules, Step
 from planner.predicates import Symbols, in_
-from rearrange.containers import inside_at
+from rearrange.containers import inside, inside_at
 from rearrange.episodes import Episode, NoStartPose
 from rearrange.scene_check import receptacle_under
 from rearrange.simulator import Simulator
@@ -68,10 +68,10 @@ class Arguments:
             target = symbols.objects[thing]
             point = self.start_of(target)
         else:
-            inside = self._inside(thing)
-            point = tuple(sim.handle_position(symbols.joints[thing])) if inside is None else self.start_of(inside)
-            target = some if inside is None else inside
-            skill.point = point if inside is None else None  # what is elsewhere need not be faced
+            content = self._inside(thing)
+            point = self._point_at(thing, content)
+            target = some if content is None else content
+            skill.point = point if content is None else None  # what is elsewhere need not be faced
         skill.aim(step.next_kind or "pick", target)
         known = self._find_goal_pose(skill, thing)
         skill.point = point
@@ -86,6 +86,19 @@ class Arguments:
         if not self.rules.follow_drawer:
             return tuple(self._starts[target])
         return moved_with_drawer(self.sim, self.episode, self._starts[target])
+
+    def _point_at(self, container: str, content: int | None) -> tuple[float, ...]:
+        """The coordinates that Navigate is given for a drawer or fridge: those of the object in it, if it stood there or
+        its goal is there; else the handle's.
+        """
+        sim, joint = self.sim, self.symbols.joints[container]
+        if content is not None:
+            if inside_at(sim.home.layout, self._starts[content], joint, self.episode.articulated.get(joint, 0.0)):
+                return self.start_of(content)
+            goal = self.episode.targets[content][:3]
+            if inside(sim, goal, joint) or inside(sim, goal, joint, opened=True):
+                return goal
+        return tuple(sim.handle_position(joint))
 
     def _set_goal(self, target: int, goal: str) -> None:
         """Make this goal the object's in the episode that skills see."""

@@ -28,7 +28,7 @@ class Rules:
     mask_stop_beyond_m: float | None = 2.0  # of navigate, while its target is farther away; None believes every stop
     tell_next_skill: bool = True  # False leaves `nav_to_skill` all zeros, as habitat-lab's deployment does
     rest_radius_m: float = 0.15  # of the hand, for a manipulation skill to count as over
-    start_zone_m: float = 0.30  # an open or close skill is not over before the hand was this far from its start
+    start_zone_m: float = 0.30  # an open or close skill is not over before the hand was this far from its start, or it is shut
     wait_steps: int = 30  # after the last skill, before the stop
     reset_arm_steps: int = 50
     reset_arm_rad: float = 0.05
@@ -96,7 +96,7 @@ def steps_of(plan: Sequence[Operator], rules: Rules) -> list[Step]:
 def is_over(skill: str, rules: Rules, *, holding: bool, rest_distance_m: float, left_start: bool,
             stopped: bool) -> bool:
     """Whether a skill says that it is done. `holding`: anything at all, so a wrong object passes, as in TP-SRL;
-    `left_start`: an open or close skill's hand was out of its start zone.
+    `left_start`: an open or close skill's hand was out of its start zone, or what it closes is shut.
     """
     if skill == "navigate":
         return stopped

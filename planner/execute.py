@@ -23,7 +23,8 @@ from planner.search import Outcome
 from rearrange.env import Observation, action_slices
 from rearrange.episodes import Episode
 from rearrange.errors import UserError
-from rearrange.fetch import ARM_DELTA_RAD, ARM_START_RAD, REST_POSITION_M
+from rearrange.fetch import ARM_DELTA_RAD, ARM_START_RAD
+from skills.skill import distance_to_rest
 
 if TYPE_CHECKING:
     from skills.skill import Skill
@@ -51,6 +52,7 @@ class Record:
     effects_hold: bool | None = None  # measured when it ended
     goal_distance_m: float | None = None  # of navigate: where it handed over, relative to the start of the next skill
     goal_angle_rad: float | None = None
+    in_start_zone: bool = False  # of open and close: at rest, with an empty hand that never left where it began
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Report:
     records: list[Record] = field(default_factory=list)
     end: str | None = None  # success, bad_stop, time_limit, unstable, or "<skill>: <why>"
     recoveries: int = 0
+    never_held: tuple[Atom, ...] = ()  # of the goal, at any step
     metrics: dict[str, float] = field(default_factory=dict)
 
 
@@ -159,9 +162,8 @@ class Executor:
         grip = skill.grip_command(sim, parts["grip"][0]) if "grip" in parts else None
         if skill.name == "navigate":
             grip = kept_grip(sim.is_holding)
-            x, y, _ = skill.nav_point(sim)
-            away_m = math.hypot(x - sim.base_pose[0], y - sim.base_pose[1])
-            self._stopped = believed_stop(parts["stop"][0], away_m, rules)
+            # Without a stop of its own it drives until its time limit.
+            self._stopped = "stop" in parts and believed_stop(parts["stop"][0], self._away_m(), rules)
         record = self.report.records[-1]
         record.steps += 1
         self._count += 1
@@ -169,15 +171,29 @@ class Executor:
             record.ended = self.report.end
             return
         self._left_start = self._left_start or math.dist(sim.ee_in_base, self._start_ee) > rules.start_zone_m
-        to_rest_m = math.dist(sim.ee_in_base, REST_POSITION_M)
+        to_rest_m = distance_to_rest(sim, skill.rest_position_m)
+        # A door is pushed shut without reaching out: the way from the start posture to rest alone stays in the zone.
+        begun = self._left_start or (skill.closes and skill.at_target(sim))
         limit = self._count >= rules.max_steps[skill.name]
         over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m,
-                       left_start=self._left_start, stopped=self._stopped)
+                       left_start=begun, stopped=self._stopped)
+        record.in_start_zone = (not begun and skill.name not in ("navigate", "pick", "place") and not sim.is_holding
+                                and to_rest_m < rules.rest_radius_m)
         # An expert whose hand passes its resting place on the way out of somewhere is not over yet.
         if limit or (over and not getattr(self._expert, "busy", False)):
             self._end_skill(record, "done" if over else "time_limit")
         else:
             self._ask(first=False)
+
+    def _away_m(self) -> float:
+        """From the base to what navigate leads to. Rules that plan again see where an object is now, too: it need not be
+        where it stood, which is what the skill is told.
+        """
+        sim, thing = self.sim, self.steps[self.at].operator.args[0]
+        points = [self._skill.nav_point(sim)]
+        if self.rules.recovery in ("retry", "replan") and thing in self.symbols.objects:
+            points.append(self.symbols.position(sim, thing))
+        return min(math.hypot(x - sim.base_pose[0], y - sim.base_pose[1]) for x, y, _ in points)
 
     def _advance_reset_arm(self, action: None) -> None:
         sim, rules = self.sim, self.rules
@@ -266,7 +282,8 @@ class Executor:
         self._finish(why)
 
     def _finish(self, end: str) -> None:
-        self.report.end, self.done, self.request = end, True, None
+        self.report.end, self.report.never_held = end, self.env.never_held
+        self.done, self.request = True, None
 
 
 def run_episode(executor: Executor, episode: int | Episode, policies: Mapping[str, Any] | None = None,

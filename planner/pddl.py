@@ -6,6 +6,7 @@ unbound when no object has its type. The last two are mended here; what it would
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -49,13 +50,15 @@ class Task:
     operators: tuple[Operator, ...]  # in the order of the domain, and of the objects in the problem
 
 
-def ground(problem: str, problem_path: str | Path, domain_path: Path = DOMAIN_FILE) -> Task:
+def ground(problem: str, problem_path: str | Path, domain_path: Path = DOMAIN_FILE,
+           known: Mapping[str, str] | None = None) -> Task:
     """The task of a problem text; a text that cannot be understood raises UserError with file, line and what was
-    expected. `problem_path` is the file that the text comes from, for messages.
+    expected. `problem_path` is the file that the text comes from, for messages; `known`: name -> type of all the objects
+    that there are.
     """
     declared, listener = _domain(domain_path)
     text = problem.lower()
-    Checker(str(problem_path)).problem(text, declared)
+    Checker(str(problem_path)).problem(text, declared, known)
     both = _Parsed(listener, _walk(text, str(problem_path), "problem", ProblemListener()))
     objects = {**listener.objects, **both.problem.objects}
     place = {name: i for i, name in enumerate(objects)}
@@ -69,10 +72,15 @@ def ground(problem: str, problem_path: str | Path, domain_path: Path = DOMAIN_FI
                 _atoms(both.goals()), tuple(operators))
 
 
+def goal_atoms(problem: str, problem_path: str | Path, known: Mapping[str, str]) -> tuple[Atom, ...]:
+    """What a problem text asks for; a text that cannot be understood is refused as in `ground`."""
+    return Checker(str(problem_path)).problem(problem.lower(), _domain(DOMAIN_FILE)[0], known)
+
+
 def read_text(path: Path) -> str:
-    """The text of a PDDL file."""
+    """The text of a PDDL file, which some editors begin with a byte order mark."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise UserError(f"cannot read the PDDL file {path}: {reason}.") from None

@@ -7,7 +7,7 @@ that refers to something undeclared, is refused with file, line and what was exp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rearrange.errors import UserError
@@ -15,6 +15,7 @@ from rearrange.errors import UserError
 _TOKEN = re.compile(r";[^\n]*|[()]|[^\s();]+|\n")
 _NO_STRIPS = ("or", "not", "imply", "forall", "exists", "when", "=")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*$")
+_DEEPEST = 50  # lists inside one another; reading goes as deep
 
 
 @dataclass
@@ -63,6 +64,8 @@ class Checker:
             if token == "\n":
                 line += 1
             elif token == "(":
+                if len(stack) >= _DEEPEST:
+                    self.fail(line, f"at most {_DEEPEST} lists inside one another", "one more")
                 node = Node(line)
                 (stack[-1] if stack else root).items.append(node)
                 stack.append(node)
@@ -111,20 +114,29 @@ class Checker:
         for required in (":types", ":predicates", ":action"):
             if required not in sections:
                 self.fail(1, f"a section ({required} ...)", "none")
-        types = frozenset(item for item in self._words(sections[":types"][0].items[1:], "a type without a parent"))
+        types = frozenset(self._words(sections[":types"][0].items[1:], "a type without a parent"))
         constants = self._typed_names(sections[":constants"][0].items[1:], types) if ":constants" in sections else {}
         predicates = {}
         for node in sections[":predicates"][0].items[1:]:
             if not node.head:
                 self.fail(node.line, "(predicate ?argument - type ...)", node)
-            predicates[node.head] = tuple(kinds for _, kinds in self._typed(node.items[1:], types, "?"))
+            if node.head in predicates:
+                self.fail(node.line, "every predicate once", f"a second {node.head}")
+            predicates[node.head] = tuple(self._parameters(node.items[1:], types).values())
         declared = Declared(name, types, predicates, constants)
+        actions: set[str] = set()
         for action in sections[":action"]:
             self._action(action, declared)
+            action_name = action.items[1].word
+            if action_name in actions:
+                self.fail(action.line, "every action once", f"a second {action_name}")
+            actions.add(action_name)
         return declared
 
-    def problem(self, text: str, domain: Declared) -> None:
-        """Check a problem of a domain."""
+    def problem(self, text: str, domain: Declared, known: Mapping[str, str] | None = None) -> tuple[tuple[str, ...], ...]:
+        """Check a problem of a domain, whose objects have to be among `known` (name -> type) if it is given; return the
+        facts of its goal.
+        """
         _, sections = self.sections(text, "problem", (":domain", ":requirements", ":objects", ":init", ":goal"))
         for required in (":domain", ":objects", ":init", ":goal"):
             if required not in sections:
@@ -132,7 +144,7 @@ class Checker:
         named = sections[":domain"][0]
         if len(named.items) != 2 or named.items[1].word != domain.name:
             self.fail(named.line, f"(:domain {domain.name})", named)
-        objects = domain.constants | self._typed_names(sections[":objects"][0].items[1:], domain.types)
+        objects = domain.constants | self._typed_names(sections[":objects"][0].items[1:], domain.types, known)
         scope = {name: frozenset([kind]) for name, kind in objects.items()}
         for node in sections[":init"][0].items[1:]:
             self._atom(node, domain, scope, "a fact (predicate object ...)")
@@ -144,6 +156,7 @@ class Checker:
             self.fail(goal.line, "at least one fact in the goal", goal)
         for node in atoms:
             self._atom(node, domain, scope, "a fact (predicate object ...), neither negated nor quantified")
+        return tuple(tuple(item.word for item in node.items) for node in atoms)
 
     # ------------------------------------------------------------------ parts
 
@@ -155,11 +168,13 @@ class Checker:
         for key, value in zip(items[1::2], items[2::2]):
             if key.word not in (":parameters", ":precondition", ":effect"):
                 self.fail(key.line, ":parameters, :precondition or :effect", key)
+            if key.word in parts:
+                self.fail(key.line, f"{key.word} once in action {items[0].word}", "a second one")
             parts[key.word] = value
         for required in (":parameters", ":precondition", ":effect"):
             if required not in parts or parts[required].word is not None:
                 self.fail(node.line, f"{required} (...) in action {items[0].word}", parts.get(required, "none"))
-        scope = dict(self._typed(parts[":parameters"].items, domain.types, "?"))
+        scope = self._parameters(parts[":parameters"].items, domain.types)
         scope |= {name: frozenset([kind]) for name, kind in domain.constants.items()}
         for atom in self._conjunction(parts[":precondition"]):
             self._atom(atom, domain, scope, "an atom (predicate ?argument ...) or (and ...) of atoms")
@@ -192,21 +207,38 @@ class Checker:
                 self.fail(item.line, f"a {what} in {node}", f"{item}, a {' or '.join(sorted(scope[item.word]))}")
 
     def _words(self, nodes: list[Node], expected: str) -> Iterator[str]:
+        seen: set[str] = set()
         for node in nodes:
             if node.word is None or not _NAME.match(node.word):
                 self.fail(node.line, expected, node)
+            if node.word in seen:
+                self.fail(node.line, "every type once", f"a second {node.word}")
+            seen.add(node.word)
             yield node.word
 
-    def _typed_names(self, nodes: list[Node], types: frozenset[str]) -> dict[str, str]:
+    def _typed_names(self, nodes: list[Node], types: frozenset[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
         named = {}
-        for (name, kinds), node in zip(self._typed(nodes, types, ""), nodes):
+        for node, kinds in self._typed(nodes, types, ""):
+            name = node.word
             if len(kinds) != 1 or name in named:
                 self.fail(node.line, "every object once, with one type", name)
-            named[name] = next(iter(kinds))
+            (kind,) = kinds
+            if known is not None and known.get(name) != kind:
+                there = ", ".join(f"{each} - {of}" for each, of in known.items())
+                self.fail(node.line, f"only objects that the episode has ({there})", f"{name} - {kind}")
+            named[name] = kind
         return named
 
-    def _typed(self, nodes: list[Node], types: frozenset[str], mark: str) -> list[tuple[str, frozenset[str]]]:
-        """`a b - t c - (either t u)` as (name, types); names begin with `mark`."""
+    def _parameters(self, nodes: list[Node], types: frozenset[str]) -> dict[str, frozenset[str]]:
+        named = {}
+        for node, kinds in self._typed(nodes, types, "?"):
+            if node.word in named:
+                self.fail(node.line, "every parameter once", node.word)
+            named[node.word] = kinds
+        return named
+
+    def _typed(self, nodes: list[Node], types: frozenset[str], mark: str) -> list[tuple[Node, frozenset[str]]]:
+        """`a b - t c - (either t u)` as (the word of a name, types); names begin with `mark`."""
         result, waiting, i = [], [], 0
         while i < len(nodes):
             node = nodes[i]
@@ -215,14 +247,14 @@ class Checker:
                 names = [item.word for item in kind.items[1:]] if kind.head == "either" else [kind.word]
                 if not waiting or not set(names) <= types:
                     self.fail(kind.line, f"name - type, of the types {', '.join(sorted(types))}", kind)
-                result += [(name, frozenset(names)) for name in waiting]
+                result += [(word, frozenset(names)) for word in waiting]
                 waiting = []
                 i += 2
                 continue
             if node.word is None or not node.word.startswith(mark) or not _NAME.match(node.word.removeprefix(mark)):
                 self.fail(node.line, f"{mark}name - type", node)
-            waiting.append(node.word)
+            waiting.append(node)
             i += 1
         if waiting:
-            self.fail(nodes[-1].line, f"a type after {waiting[-1]}: name - type, of {', '.join(sorted(types))}", "none")
+            self.fail(nodes[-1].line, f"a type after {waiting[-1].word}: name - type, of {', '.join(sorted(types))}", "none")
         return result

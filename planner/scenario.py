@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from planner.pddl import Atom, Operator, ground, read_text
+from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
 from planner.predicates import PREDICATES, Symbols, holds
 from planner.search import Outcome, Result, search
 from rearrange.containers import inside_at, kind_of
@@ -44,8 +44,15 @@ def plan(sim: Simulator, problem_path: Path | str) -> Plan:
     path = problem_file(problem_path)
     symbols = name_things(sim.episode, sim.home.layout)
     text = fill_in(read_text(path), path, symbols, observe(sim, symbols))
-    task = ground(text, path)
+    task = ground(text, path, known=symbols.types)
     return Plan(search(task), text, symbols, task.goal)
+
+
+def goal_of(episode: Episode, layout: Layout, problem_path: Path | str) -> tuple[Symbols, tuple[Atom, ...]]:
+    """What a problem asks for in an episode, and what its names stand for."""
+    path = problem_file(problem_path)
+    symbols = name_things(episode, layout)
+    return symbols, goal_atoms(fill_in(read_text(path), path, symbols, frozenset()), path, symbols.types)
 
 
 def require_solved(found: Plan, scene: str) -> None:
@@ -57,12 +64,16 @@ def require_solved(found: Plan, scene: str) -> None:
         wanted = " ".join(f"({' '.join(atom)})" for atom in result.unreachable)
         raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted}; check the "
                         "goal of the problem and what the episode contains.")
+    if result.exclusive:
+        wanted = " ".join(f"({' '.join(atom)})" for atom in result.exclusive)
+        raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted} together; check the "
+                        "goal of the problem.")
     wanted = " ".join(f"({' '.join(atom)})" for atom in sorted(found.goal))
     if result.outcome is Outcome.UNSOLVABLE:
         raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted} together, as a search of "
                         f"all {result.expanded} states proved; check the goal of the problem.")
-    raise UserError(f"no plan in scene {scene}: the search ended with {result.outcome.value!r} after {result.expanded} states "
-                    f"in {result.seconds:.1f} s; the goal is {wanted}.")
+    raise UserError(f"no plan in scene {scene}: the search ended with {result.outcome.value!r} after {result.expanded} states; "
+                    f"the goal is {wanted}.")
 
 
 def problem_file(problem: Path | str) -> Path:
@@ -115,11 +126,13 @@ def observe(sim: Simulator, symbols: Symbols, robot: bool = False) -> frozenset[
 def fill_in(template: str, path: Path, symbols: Symbols, facts: frozenset[Atom]) -> str:
     """The problem of an episode. Every placeholder is replaced within its line, so that lines keep their numbers."""
     code = re.sub(r";[^\n]*", "", template)
-    for match in re.finditer(r"\$\{?(\w*)", code):
-        if match[1] not in _PLACEHOLDERS:
+    used = set()
+    for match in re.finditer(r"\$(\{?)(\w*)(\}?)", code):
+        used.add(match[2])
+        if match[2] not in _PLACEHOLDERS or (match[1] and not match[3]):
             line = code[:match.start()].count("\n") + 1
-            raise UserError(f"{path}, line {line}: expected one of ${', $'.join(_PLACEHOLDERS)}, found ${match[1]}.")
-    if "$init" not in code:
+            raise UserError(f"{path}, line {line}: expected one of ${', $'.join(_PLACEHOLDERS)}, found ${match[1]}{match[2]}.")
+    if "init" not in used:
         line = next((i for i, text in enumerate(code.splitlines(), 1) if "(:init" in text), 1)
         raise UserError(f"{path}, line {line}: expected (:init $init), as the initial state of a plan is what is "
                         "observed.")

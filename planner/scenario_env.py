@@ -7,7 +7,8 @@ and the lag of the image are as in `rearrange.env`.
 Observation: see `OBSERVATION_KEYS`; `all_obj_start` and `all_obj_goal` are the coordinates of every object to be moved,
 in the end-effector frame, one after another. Action: arm joint deltas, grip, base, stop (11). Reward: HAB's for
 rearrangement, see `REWARD_SCALES`.
-Success: when stop is called every object is at its goal and the hand is empty. Stop ends the episode.
+Success: when stop is called the goal of the problem holds, which is that every object is at its goal unless a scenario of
+one's own says otherwise, and the hand is empty, unless the goal holds something. Stop ends the episode.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
-from planner.predicates import AT_M
+from planner.pddl import Atom
+from planner.predicates import AT_M, at, holds
+from planner.scenario import goal_of
 from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
-from rearrange.env import ACTION_SIZES, OBSERVATIONS, Observation, action_slices
+from rearrange.env import ACTION_SIZES, OBSERVATIONS, Observation, action_slices, asked_episode, check_depth_size
 from rearrange.episodes import Episode, read_episodes
 from rearrange.errors import UserError
 from rearrange.hab_episodes import scenario_episode
-from rearrange.habitat.data import HabitatData
 from rearrange.scene_check import check_episode, random_start
 from rearrange.robot_in_home import RobotInHome, SimulatorConfig
-from rearrange.simulators import make_simulator
+from rearrange.simulators import SIMULATORS, make_simulator, scene_data
 
 if TYPE_CHECKING:
     from skills.skill import Skill
@@ -59,23 +61,26 @@ class ScenarioEnv(gymnasium.Env):
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    skill = None  # no single one
 
     def __init__(self, config: ScenarioConfig, split: str = "val", depth_size: int = 128, image_lag: bool = True,
                  base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5, suction_max_angle_rad: float | None = None,
                  num_layouts: int = 96, episodes: str | Path | None = None, render_mode: str | None = None,
-                 reward_scales: Mapping[str, float] = REWARD_SCALES, sim: str = "mujoco", scene_dataset: str | None = None,
+                 reward_scales: Mapping[str, float] = REWARD_SCALES, sim: str = SIMULATORS[0], scene_dataset: str | None = None,
                  robot: str | None = None, gpu_device: int | None = None) -> None:
+        check_depth_size(depth_size)
         self.config, self.split, self.num_layouts = config, split, num_layouts
         limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
                                  suction_max_angle_rad=suction_max_angle_rad)
-        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device, pictures=render_mode is not None))
+        self._listed = None if episodes is None else read_episodes(episodes)
+        if self._listed == []:
+            raise UserError(f"the episode file {episodes} has no episodes.")
+        data = scene_data(scene_dataset, robot, gpu_device, render_mode is not None, split, num_layouts, self._listed)
+        self.sim = make_simulator(sim, limits, data)
         self.episode: Episode | None = None
         self.depth_size = depth_size
         self.render_mode = render_mode
         self.max_steps = config.max_steps
-        self._listed = None if episodes is None else read_episodes(episodes)
-        if self._listed == []:
-            raise UserError(f"the episode file {episodes} has no episodes.")
         self._image_lag = image_lag
         self._scales = dict(reward_scales)
         self._view: tuple[np.ndarray, np.ndarray] | None = None
@@ -109,7 +114,7 @@ class ScenarioEnv(gymnasium.Env):
         solved in its scene raises UserError.
         """
         super().reset(seed=seed)
-        asked = (options or {}).get("episode")
+        asked = asked_episode(options)
         self.episode = self._episode(asked)
         if len(self.episode.targets) != len(self.config.scenario.objects):
             raise UserError(f"episode {self.episode.id!r} moves {len(self.episode.targets)} objects; scenario "
@@ -119,7 +124,13 @@ class ScenarioEnv(gymnasium.Env):
         sim.place_robot(*self.episode.robot_start)
         self.steps = 0
         self._targets = list(self.episode.targets.items())
-        self.stages = [False] * (2 * len(self._targets))
+        self.symbols, self._goal = goal_of(self.episode, sim.home.layout, self.config.problem)
+        # Of each object that the goal is about, in order: its place among the targets, and what is wanted of it.
+        wanted = {name: [atom for atom in self._goal if name in atom and atom[0] != "robot_at"] for name in self.symbols.objects}
+        self._wanted = [(k, atoms) for k, atoms in enumerate(wanted.values()) if atoms]
+        self._once: set[Atom] = set()
+        self._goal_now()
+        self.stages = [False] * (2 * len(self._wanted))
         self._picked, self._placed = set(), set()
         self._sums = dict.fromkeys(self._scales, 0.0)
         self._view = None
@@ -145,9 +156,10 @@ class ScenarioEnv(gymnasium.Env):
     # ------------------------------------------------------------------ step
 
     def step(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        values = np.clip(np.asarray(action, float), -1.0, 1.0).tolist()
+        values = np.asarray(action, float).tolist()
         if len(values) != self.action_space.shape[0] or not all(map(math.isfinite, values)):
             raise ValueError(f"an action of a scenario has {self.action_space.shape[0]} finite numbers, not {values}.")
+        values = np.clip(values, -1.0, 1.0).tolist()
         parts = {name: values[part] for name, part in self._slices.items()}
         command = parts["arm"], parts["grip"][0], parts["base"], parts["stop"][0] > 0.0
         reward, terminated, truncated, info = self.advance(*command)
@@ -167,8 +179,12 @@ class ScenarioEnv(gymnasium.Env):
             return 0.0, False, True, {"success": False, "metrics": self._metrics(False, "unstable")}
         at_goal = [self.at_goal(k) for k in range(len(self._targets))]
         held = next((k for k, (index, _) in enumerate(self._targets) if sim.held == index), None)
-        self.stages = latch(self.stages, stages_now(at_goal, held, not sim.is_holding))
-        success = stop and all(at_goal) and not sim.is_holding
+        true = self._goal_now()
+        done = [all(atom in true for atom in atoms) for _, atoms in self._wanted]
+        order = next((i for i, (k, _) in enumerate(self._wanted) if k == held), None)
+        self.stages = latch(self.stages, stages_now(done, order, not sim.is_holding))
+        keeps = any(atom[0] == "holding" for atom in self._goal)
+        success = stop and len(true) == len(set(self._goal)) and (keeps or not sim.is_holding)
         reward = self._reward(at_goal, held, success)
         truncated = not stop and self.steps >= self.max_steps
         info: dict[str, Any] = {"success": success}
@@ -180,6 +196,17 @@ class ScenarioEnv(gymnasium.Env):
         """Object k of those to be moved lies within `within_m` of its goal and is not in the hand."""
         index, goal = self._targets[k]
         return self.sim.held != index and math.dist(self.sim.object_position(index), goal[:3]) < within_m
+
+    def _goal_now(self) -> set[Atom]:
+        """What of the goal holds now; remembered."""
+        true = {atom for atom in self._goal if holds(self.sim, self.symbols, atom)}
+        self._once |= true
+        return true
+
+    @property
+    def never_held(self) -> tuple[Atom, ...]:
+        """What of the goal has not held at any step of the episode."""
+        return tuple(atom for atom in self._goal if atom not in self._once)
 
     def _distance(self) -> float:
         """From the object in the hand to its goal, else from the hand to the first one that is not at its goal (m)."""
@@ -213,13 +240,13 @@ class ScenarioEnv(gymnasium.Env):
 
     def _metrics(self, success: bool, failure: str | None) -> dict[str, float]:
         count = len(self._targets)
-        strict = not self.sim.is_holding and all(self.at_goal(k, AT_ALSO_M) for k in range(count))
+        strict = all(at(self.sim, self.symbols, *atom[1:], AT_ALSO_M) for atom in self._goal if atom[0] == "at")
         return {
             "success": float(success),
             "success_15cm": float(success and strict),
             "episode_steps": float(self.steps),
             "objects_at_goal": float(sum(self.at_goal(k) for k in range(count))),
-            **{name: float(value) for name, value in zip(stage_names(count), self.stages)},
+            **{name: float(value) for name, value in zip(stage_names(len(self._wanted)), self.stages)},
             **{f"failure/{name}": float(name == failure) for name in ENDS},
             **{f"reward/{name}": value for name, value in self._sums.items()},
             "arm_force_n": self.sim.accumulated_arm_force_n,

@@ -10,11 +10,11 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 from numba import njit
 
 from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.geometry import quat_matrix
 from skills.experts.motion import Pose2, arm_model
 
 if TYPE_CHECKING:
@@ -115,11 +115,10 @@ def _balls() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if name not in ("arm_shoulder", "arm_upperarm", "arm_forearm", "arm_wrist"):
             continue
         radius, half = model.geom_size[geom, :2]
-        axis = np.zeros(9)
-        mujoco.mju_quat2Mat(axis, model.geom_quat[geom])
+        axis = quat_matrix(model.geom_quat[geom])[:, 2]
         for share in np.linspace(-1.0, 1.0, max(2, math.ceil(2 * half / radius))):
             bodies.append(int(model.geom_bodyid[geom]))
-            places.append(model.geom_pos[geom] + share * half * axis.reshape(3, 3)[:, 2])
+            places.append(model.geom_pos[geom] + share * half * axis)
             radii.append(radius)
     for along, radius in ((-0.07, 0.05), (-0.03, 0.05), (0.03, 0.025)):  # palm and cup
         bodies.append(int(model.body("gripper").id))

@@ -21,10 +21,10 @@ from rearrange.episodes import Episode, NoStartPose, read_episodes
 from rearrange.errors import UserError
 from rearrange.fetch import REST_POSITION_M
 from rearrange.geometry import wrap_angle
-from rearrange.habitat.data import HabitatData
 from rearrange.layouts import SPLIT_FAMILIES
 from rearrange.robot_in_home import SimulatorConfig
-from rearrange.simulators import SIMULATORS, make_simulator
+from rearrange.scene_check import check_joints
+from rearrange.simulators import SIMULATORS, make_simulator, scene_data
 
 if TYPE_CHECKING:
     from skills.skill import Skill
@@ -55,15 +55,16 @@ class RearrangeEnv(gymnasium.Env):
                  suction_max_angle_rad: float | None = None, num_layouts: int = 96, episodes: str | Path | None = None,
                  render_mode: str | None = None, scene_dataset: str | None = None, robot: str | None = None,
                  gpu_device: int | None = None) -> None:
-        _check(split, depth_size, sim, num_layouts, render_mode, skill.observation_keys)
+        _check(split, depth_size, sim, num_layouts, render_mode, skill)
         self.skill = skill
         self.split, self.num_layouts = split, num_layouts
         self.render_mode = render_mode
         limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
                                  suction_max_angle_rad=suction_max_angle_rad)
-        self.sim = make_simulator(sim, limits, HabitatData(scene_dataset, robot, gpu_device, pictures=render_mode is not None))
-        self.episode: Episode | None = None
         self._listed = None if episodes is None else _not_empty(episodes, read_episodes(episodes))
+        data = scene_data(scene_dataset, robot, gpu_device, render_mode is not None, split, num_layouts, self._listed)
+        self.sim = make_simulator(sim, limits, data)
+        self.episode: Episode | None = None
         self._image_lag = image_lag
         self._depth_size = depth_size if "depth" in skill.observation_keys else 0
         self._view: tuple[np.ndarray, np.ndarray] | None = None
@@ -75,6 +76,11 @@ class RearrangeEnv(gymnasium.Env):
         if self._depth_size:
             boxes = {"depth": gymnasium.spaces.Box(0.0, 1.0, (depth_size, depth_size, 1), np.float32), **boxes}
         self.observation_space = gymnasium.spaces.Dict(boxes)
+
+    @property
+    def listed(self) -> int:
+        """How many episodes the episode file has; 0 without one."""
+        return len(self._listed or ())
 
     @property
     def action_parts(self) -> list[tuple[str, slice]]:
@@ -90,7 +96,7 @@ class RearrangeEnv(gymnasium.Env):
         A number always gives the same episode with the same start of the robot, unless a seed is given beside it.
         """
         super().reset(seed=seed)
-        asked = (options or {}).get("episode")
+        asked = asked_episode(options)
         skipped = self._start_episode(asked, fixed_rng=asked is not None and seed is None)
         self.steps = 0
         self._view = None
@@ -107,6 +113,8 @@ class RearrangeEnv(gymnasium.Env):
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
             self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped)
+            if self._listed is not None or isinstance(asked, Episode):
+                check_joints(self.sim.layout_of(self.episode), self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
             if self._listed is None and not isinstance(asked, Episode) and self.sim.settle_distance_m > _MAX_SETTLE_M:
@@ -164,12 +172,14 @@ class RearrangeEnv(gymnasium.Env):
 
     def _command(self, action: np.ndarray) -> dict[str, list[float]]:
         """The parts of an action, limited to [-1, 1]."""
-        values = np.asarray(action).tolist()
-        if len(values) != self.action_space.shape[0]:
-            size = self.action_space.shape[0]
-            raise ValueError(f"an action of skill {self.skill.name} has {size} numbers, not {len(values)}.")
-        total = sum(values)
-        if total != total:
+        if self.episode is None:
+            raise RuntimeError("step before reset: an episode has to be started first.")
+        given = np.asarray(action)
+        if given.shape != self.action_space.shape or given.dtype.kind not in "fiub":
+            size, what = self.action_space.shape[0], f"shape {given.shape}" if given.dtype.kind in "fiub" else repr(action)
+            raise ValueError(f"an action of skill {self.skill.name} has {size} numbers, shape ({size},), not {what}.")
+        values = given.tolist()
+        if not math.isfinite(sum(values)):
             raise ValueError(f"the action contains a number that is not finite: {values}.")
         values = [-1.0 if v < -1.0 else 1.0 if v > 1.0 else v for v in values]
         return {name: values[part] for name, part in self._slices.items()}
@@ -241,8 +251,8 @@ def _goal(env: RearrangeEnv) -> Sequence[float]:
 
 
 def _to_rest(env: RearrangeEnv) -> tuple[float, float, float]:
-    x, y, z = env.sim.ee_in_base
-    return REST_POSITION_M[0] - x, REST_POSITION_M[1] - y, REST_POSITION_M[2] - z
+    (x, y, z), rest = env.sim.ee_in_base, REST_POSITION_M if env.skill is None else env.skill.rest_position_m
+    return rest[0] - x, rest[1] - y, rest[2] - z
 
 
 def _gps(env: RearrangeEnv) -> tuple[float, float]:
@@ -299,6 +309,11 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
 }
 
 
+# Of those, what only a skill about an object sees, and what only one about the handle of a drawer or door does.
+_OF = {**dict.fromkeys(("obj_start", "obj_goal", "obj_start_gps_compass", "obj_goal_gps_compass", "object_to_agent_gps_compass"),
+                       "object"), **dict.fromkeys(("marker_rel_pos", "marker_state"), "handle")}
+
+
 def action_slices(parts: Sequence[str]) -> dict[str, slice]:
     """Where each part stands in the action of a skill that commands these parts."""
     unknown = [part for part in parts if part not in ACTION_SIZES]
@@ -318,21 +333,39 @@ def _not_empty(path: str | Path, episodes: list[Episode]) -> list[Episode]:
     return episodes
 
 
+def asked_episode(options: dict[str, Any] | None) -> int | Episode | None:
+    """The episode that `reset` is asked for; None for a random one. UserError for other options."""
+    if options is None:
+        return None
+    asked = options.get("episode") if isinstance(options, dict) and not set(options) - {"episode"} else "other"
+    number = isinstance(asked, (int, np.integer)) and not isinstance(asked, bool) and asked >= 0
+    if asked is None or number or isinstance(asked, Episode):
+        return asked
+    raise UserError(f"reset takes options={{'episode': ...}} with a number from 0 on or an Episode, not {options!r}.")
+
+
 def _check(split: str, depth_size: int, sim: str, num_layouts: int, render_mode: str | None,
-           keys: Sequence[str]) -> None:
+           skill: Skill) -> None:
     """Raise UserError for the first setting that cannot be."""
     if split not in SPLIT_FAMILIES:
         raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
     if sim not in SIMULATORS:
         raise UserError(f"sim={sim} is not one of: {', '.join(SIMULATORS)}.")
-    if not 0 <= depth_size <= 1024:
-        raise UserError(f"depth_size={depth_size} should be 0 (no image) to 1024 pixels.")
+    check_depth_size(depth_size)
     if num_layouts < 1:
         raise UserError(f"num_layouts={num_layouts} should be at least 1.")
     if render_mode not in (None, "rgb_array"):
         raise UserError(f"render_mode={render_mode} should be rgb_array or None.")
+    keys, there = skill.observation_keys, ("depth", *(key for key in OBSERVATIONS if _OF.get(key, skill.about) == skill.about))
     if not keys:
-        raise UserError(f"observation_keys=[] leaves the policy nothing to see; there are depth, {', '.join(OBSERVATIONS)}.")
-    unknown = [key for key in keys if key != "depth" and key not in OBSERVATIONS]
-    if unknown:
-        raise UserError(f"there is no observation called {unknown[0]!r}; there are depth, {', '.join(OBSERVATIONS)}.")
+        raise UserError(f"observation_keys=[] leaves the policy nothing to see; there are {', '.join(there)}.")
+    wrong = [key for key in keys if key not in there]
+    if wrong:
+        of = f"skill {skill.name} has no observation" if wrong[0] in OBSERVATIONS else "there is no observation called"
+        raise UserError(f"{of} {wrong[0]!r}; there are {', '.join(there)}.")
+
+
+def check_depth_size(pixels: int) -> None:
+    """Raise UserError for an image that the camera does not take."""
+    if pixels and not 2 <= pixels <= 1024:
+        raise UserError(f"depth_size={pixels} (policy.image_size) should be 0 (no image) or 2 to 1024 pixels.")

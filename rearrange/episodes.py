@@ -22,6 +22,7 @@ OUR_FIELDS = "rearrange"
 _OBJECT_FILE = ".object_config.json"
 _OBJECT_PATHS = ("data/objects/ycb/configs/",)
 _DATASET = "rearrange"
+_MOST = 1e9  # of a number in a file; a greater one, or an infinite one, is not meant
 # First word of the name of our joint -> Habitat's body.
 _ARTICULATED_HANDLES = {"drawer": "kitchen_counter_:0000", "fridge": "fridge_:0000"}
 
@@ -81,7 +82,7 @@ def _parse(path: Path, raw: bytes) -> tuple[Episode, ...]:
     try:
         text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         content = json.loads(text)
-    except (OSError, EOFError, ValueError, gzip.zlib.error):
+    except (OSError, EOFError, ValueError, RecursionError, gzip.zlib.error):
         raise UserError(f"{path} is not an episode file: expected JSON, or JSON compressed by gzip.") from None
     if not isinstance(content, dict) or not isinstance(content.get("episodes"), list):
         raise UserError(f'{path} is not an episode file: expected an object with a list under "episodes".')
@@ -202,17 +203,16 @@ class _Reader:
 
     def _numbers(self, name: str, value: object, count: int) -> list[float]:
         good = isinstance(value, (list, tuple)) and len(value) == count and all(
-            isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x) for x in value)
+            isinstance(x, (int, float)) and not isinstance(x, bool) and abs(x) <= _MOST for x in value)
         if not good:
-            self._fail(name, f"a list of {count} finite numbers", value)
+            self._fail(name, f"a list of {count} finite numbers of at most {_MOST:g}", value)
         return [float(x) for x in value]
 
     def _pose(self, name: str, value: object) -> Pose:
         if not isinstance(value, (list, tuple)) or len(value) != 4:
             self._fail(name, "a 4x4 matrix given as four rows of four numbers", value)
         rows = [self._numbers(f"{name} row {i}", row, 4) for i, row in enumerate(value)]
-        lengths = [math.sqrt(sum(rows[i][j] ** 2 for i in range(3))) for j in range(3)]
-        if max(abs(length - 1.0) for length in lengths) > 1e-2 or rows[3] != [0.0, 0.0, 0.0, 1.0]:
+        if not _is_rotation([row[:3] for row in rows[:3]]) or rows[3] != [0.0, 0.0, 0.0, 1.0]:
             self._fail(name, "a rigid transform (rotation and translation, last row 0 0 0 1)", value)
         return matrix_to_pose(rows)
 
@@ -253,6 +253,14 @@ class _Reader:
         if (x, y, z) == (0.0, 0.0, 0.0) and (qx, qy, qz) == (0.0, 0.0, 0.0):
             return None
         return (x, -z, 2.0 * math.atan2(qy, qw))
+
+
+def _is_rotation(rows: list[list[float]]) -> bool:
+    """Columns have length 1 and are square to one another, and it is no mirror."""
+    x, y, z = zip(*rows)
+    square = max(abs(sum(a * b for a, b in zip(one, other))) for one, other in ((x, y), (y, z), (z, x)))
+    volume = sum(x[i] * (y[i - 2] * z[i - 1] - y[i - 1] * z[i - 2]) for i in range(3))
+    return max(abs(math.hypot(*axis) - 1.0) for axis in (x, y, z)) <= 1e-2 and square <= 1e-2 and volume > 0.0
 
 
 def _split_receptacle(name: str) -> list:

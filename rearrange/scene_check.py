@@ -45,13 +45,7 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
     if not layout.is_ours:  # the episodes of others count as they are: what they ask for in vain is failed
         sim.reset(episode)
         return
-    ranges = {body.name: body.range_m_or_rad for body in layout.bodies}
-    for joint, value in episode.articulated.items():
-        if joint not in ranges:
-            raise Unsolvable(f"{where}: scene {episode.scene} has no joint {joint!r}; it has {', '.join(ranges)}.")
-        if not ranges[joint][0] - 1e-6 <= value <= ranges[joint][1] + 1e-6:
-            raise Unsolvable(f"{where}: joint {joint} cannot stand at {value:g}; it moves from {ranges[joint][0]:g} to "
-                             f"{ranges[joint][1]:g}.")
+    check_joints(layout, episode)
     sim.reset(episode)
     moved = [math.dist(now, pose[:3]) for now, pose in zip(sim.start_positions, episode.start_poses)]
     worst = int(np.argmax(moved))
@@ -73,6 +67,21 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
         x, y, yaw = episode.robot_start
         raise Unsolvable(f"{where}: the robot cannot start at ({x:.2f}, {y:.2f}), {yaw:.2f} rad: it would touch "
                          "something or stand off the floor that it can drive on.")
+
+
+def check_joints(layout: Layout, episode: Episode) -> None:
+    """Raise Unsolvable for a drawer or door that a home of ours does not have, or that cannot stand where the episode
+    puts it.
+    """
+    if not layout.is_ours:
+        return
+    where, ranges = f"episode {episode.id!r}", {body.name: body.range_m_or_rad for body in layout.bodies}
+    for joint, value in episode.articulated.items():
+        if joint not in ranges:
+            raise Unsolvable(f"{where}: scene {episode.scene} has no joint {joint!r}; it has {', '.join(ranges)}.")
+        if not ranges[joint][0] - 1e-6 <= value <= ranges[joint][1] + 1e-6:
+            raise Unsolvable(f"{where}: joint {joint} cannot stand at {value:g}; it moves from {ranges[joint][0]:g} to "
+                             f"{ranges[joint][1]:g}.")
 
 
 def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> PlanePose:

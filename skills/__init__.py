@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
+import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from rearrange import keys
 from rearrange.errors import UserError
 from skills.close_cabinet import CloseCabinet, CloseCabinetConfig
 from skills.close_fridge import CloseFridge, CloseFridgeConfig
@@ -19,6 +25,7 @@ from skills.skill import Skill
 
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
+    from rearrange.keys import Rule
 
 SKILLS: dict[str, type[Skill]] = {
     "navigate": Navigate,
@@ -41,7 +48,9 @@ SKILL_CONFIGS: dict[str, type] = {
 
 
 def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
-    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or arguments of RearrangeEnv."""
+    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or arguments of RearrangeEnv, and may be what
+    they may be on the command line: UserError else.
+    """
     from rearrange.env import RearrangeEnv  # imports the simulator
 
     if skill not in SKILLS:
@@ -54,8 +63,46 @@ def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
             known = [*of_skill, *of_env]
             near = _suggestion(name, known)
             raise UserError(f"skill {skill} has no setting {name!r}{near}; settings are {', '.join(known)}.")
+    settings = _checked(skill, settings)
     config = SKILL_CONFIGS[skill](**{k: _as_tuple(v) for k, v in settings.items() if k in of_skill})
     return RearrangeEnv(SKILLS[skill](config), **{k: v for k, v in settings.items() if k in of_env})
+
+
+@functools.cache
+def _rules(skill: str) -> dict[str, Rule]:
+    """What the settings of an environment may be: the rules of configs/, by their last word, and those of the others."""
+    files = [keys.choice_file("sim", sim) for sim in keys.choices("sim")] + [keys.choice_file("skill", skill)]
+    ruled = {key.name.partition(".")[2]: key.rule for file in files for key in file.keys if key.rule and not key.rule.is_fixed}
+    return ruled | {"depth_size": keys.Rule.parse("int 0..1024"), "split": keys.Rule.parse("train | val | test")}
+
+
+def _checked(skill: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings in the type of their rules; UserError for the first that its rule refuses."""
+    rules, checked = _rules(skill), {}
+    for name, given in settings.items():
+        checked[name] = _checked_scales(rules, given) if name == "reward_scales" else _converted(rules.get(name), name, given)
+    return checked
+
+
+def _checked_scales(rules: dict[str, Rule], given: Any) -> Mapping[str, float]:
+    if not isinstance(given, Mapping):
+        raise UserError(f"reward_scales={given!r} is not allowed: it must be a mapping from names of reward terms to numbers.")
+    return {name: _converted(rules.get(f"reward_scales.{name}"), f"reward_scales.{name}", value) for name, value in given.items()}
+
+
+def _converted(rule: Rule | None, name: str, given: Any) -> Any:
+    """A setting of Python as its rule wants it: a number of numpy is a number, a tuple a list, a path a text."""
+    if rule is None:
+        return given
+    value = given.item() if isinstance(given, np.generic) else given.tolist() if isinstance(given, np.ndarray) else given
+    value = list(value) if isinstance(value, tuple) else os.fspath(value) if isinstance(value, os.PathLike) else value
+    if isinstance(value, list):
+        value = [item.item() if isinstance(item, np.generic) else item for item in value]
+    try:
+        return rule.convert(value)
+    except keys.NotAllowed:
+        shown = repr(given) if isinstance(given, str) and not rule.words() else value  # "4" is not 4
+        raise UserError(keys.not_allowed(name, shown, rule)) from None
 
 
 def _as_tuple(value: Any) -> Any:

@@ -66,7 +66,7 @@ class Articulated(Skill):
 
     failures = ("wrong_grasp", "hold_broken", "force_limit")
     joint_prefix: ClassVar[str]  # of the joints that it may be about: "drawer" or "fridge"
-    closes: ClassVar[bool] = False
+    about = "handle"
     config: ArticulatedConfig
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:

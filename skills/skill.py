@@ -16,6 +16,7 @@ import numpy as np
 
 from rearrange.episodes import NoStartPose
 from rearrange.errors import UserError
+from rearrange.fetch import REST_POSITION_M
 
 if TYPE_CHECKING:
     from rearrange.episodes import Episode
@@ -47,6 +48,8 @@ class Skill(ABC):
     target: int | None = None  # index of the object that this episode is about
     target_handle: str | None = None  # joint of the drawer or door that this episode is about
     next_skill: str | None = None  # one of NEXT_SKILLS, for a skill that leads to another
+    about: ClassVar[str] = "object"  # or "handle": of a drawer or door; says which observations there are
+    closes: ClassVar[bool] = False  # a drawer or door
 
     @property
     def action_parts(self) -> tuple[str, ...]:
@@ -60,6 +63,11 @@ class Skill(ABC):
     @property
     def max_steps(self) -> int:
         return self.config.max_steps
+
+    @property
+    def rest_position_m(self) -> tuple[float, float, float]:
+        """Where the end-effector rests, in the base frame."""
+        return getattr(self.config, "rest_position_m", REST_POSITION_M)
 
     @property
     def action_repeat(self) -> int:

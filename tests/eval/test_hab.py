@@ -119,11 +119,19 @@ def test_which_episodes_are_shown():
     ("open_fridge: time limit", [("open_fridge", False)], False, ("open_fridge", "time limit: not opened")),
     ("bad_stop", [("pick", True), ("place", False), ("pick", True)], False, ("place", "bad stop: its effects did not hold")),
     ("bad_stop", [("pick", True), ("place", True)], False, ("stop", "bad stop: undone later")),
+    ("close_fridge: time limit", [("close_fridge", True)], False, ("close_fridge", "time limit: hand not at rest")),
     ("time_limit", [("pick", True), ("navigate", None)], False, ("navigate", "time limit of the episode")),
 ])
 def test_where_and_why(end, records, holding, expected):
     made = [Record(skill, skill, ended="done", effects_hold=hold) for skill, hold in records]
-    assert hab.why_ended(SimpleNamespace(end=end, records=made), holding) == expected
+    assert hab.why_ended(SimpleNamespace(end=end, records=made, never_held=()), holding) == expected
+
+
+@pytest.mark.parametrize("hold, reason", [(True, "start zone not left"), (False, "not opened")])
+def test_a_hand_that_never_left_its_start_zone_is_said_so(hold, reason):
+    made = [Record("open_fridge", "open_fridge", effects_hold=hold, in_start_zone=True)]
+    report = SimpleNamespace(end="open_fridge: time limit", records=made)
+    assert hab.why_ended(report, False) == ("open_fridge", f"time limit: {reason}")
 
 
 def test_a_video_shows_the_object_its_goal_where_to_drive_and_the_step(tmp_path):

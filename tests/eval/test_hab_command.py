@@ -81,6 +81,8 @@ def test_every_scenario_in_turn(tmp_path, capsys):
     ("hab=tidy_house", ("needs skill navigate", "rearrange train skill=navigate", "skills.navigate=expert")),
     ("hab=tidy_house agent=expert skills.place=gone.pt", ("skills.place: no checkpoint at gone.pt", "skills.place=expert")),
     ("hab=tidy_house agent=expert hab.problem=gone", ("no planning problem 'gone'",)),
+    ("hab=tidy_house agent=expert hab.clutter_on=[]", ("clutter_on=[] leaves no place",)),
+    ("hab=tidy_house agent=expert hab.clutter_on=[top_drawer]", ("clutter_on=[top_drawer] is shut",)),
     ("hab=tidy_house agent=expert sim.episodes=gone.json", ("gone.json",)),
     ("hab=all hab=tidy_house agent=expert", ("hab=all and hab=tidy_house are both given",)),
     ("hab=all agent=tp_srl", ("needs skill navigate", "skills.navigate=expert")),
@@ -104,6 +106,18 @@ def test_every_episode_of_a_file_is_tried_before_the_first(tmp_path, monkeypatch
     error = capsys.readouterr().err.strip()
     assert "episode 'set_table/val/1': the robot cannot reach the goal of 024_bowl" in error and "\n" not in error
     assert [path.name for path in tmp_path.iterdir()] == ["two.json.gz"]
+
+
+def test_no_episode_of_a_file_counts_twice(tmp_path, monkeypatch, capsys):
+    write_episodes(tmp_path / "two.json", list(scenario_episodes(load_scenario("tidy_house").scenario, 2)))
+    monkeypatch.chdir(tmp_path)
+    words = ["eval", "hab=tidy_house", "agent=random", "sim.episodes=two.json", "episodes=7", "seed=1", "workers=1", "video=0",
+             "name=x", *SHORT]
+    assert main(words) == 0
+    assert "two.json has 2 episodes: each is run once, instead of episodes=7" in capsys.readouterr().out
+    with open("outputs/eval/tidy_house/x/episodes.csv", newline="") as file:
+        assert {row["episode_id"] for row in csv.DictReader(file)} == {"tidy_house/val/0", "tidy_house/val/1"}
+    assert json.loads(Path("outputs/eval/tidy_house/x/metrics.json").read_text())["episodes"] == 2
 
 
 def test_all_scenarios_are_checked_before_the_first(tmp_path, monkeypatch, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -59,6 +60,40 @@ def test_a_navigation_that_never_stops_hands_over_all_the_same(envs):
     first = report.records[0]
     assert first.ended == "time_limit" and first.steps == 7 and first.goal_distance_m > 1.0
     assert len(report.records) == 20, "the plan goes on"
+
+
+def test_a_navigation_without_a_stop_runs_to_its_limit(envs):
+    run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 4, "pick": 3}), puppets=False)
+    run.skills["navigate"] = SKILLS["navigate"](SKILL_CONFIGS["navigate"](action_parts=("base",)))
+    report = run_episode(run, 0, {"navigate": lambda *_: np.zeros(2), "pick": lambda *_: np.zeros(10)})
+    assert [(record.steps, record.ended) for record in report.records] == [(4, "time_limit"), (3, "time_limit")]
+
+
+@pytest.mark.parametrize("recovery, believed", [("none", False), ("replan", True)])
+def test_a_rule_that_plans_again_sees_where_an_object_is_now(envs, recovery, believed):
+    run = executor(envs["tidy_house"], Rules(recovery=recovery), puppets=False)
+    run.reset(0)
+    sim, skill = run.sim, run.skills["navigate"]
+    x, y, _ = sim.base_pose
+    assert math.dist(skill.nav_point(sim)[:2], (x, y)) > 2.0
+    sim._set_object(skill.target, (x + 1.0, y, 1.5, 1.0, 0.0, 0.0, 0.0))
+    mujoco.mj_forward(sim.model, sim.data)
+    run.advance(np.array([0.0, 0.0, 1.0]))
+    assert (run.report.records[0].ended == "done") == believed
+
+
+def test_the_hand_rests_where_the_skill_says(envs):
+    run = executor(envs["tidy_house"], Rules(navigate=False), puppets=False)
+    run.skills["pick"] = SKILLS["pick"](SKILL_CONFIGS["pick"](rest_position_m=(0.7, 0.2, 1.0)))
+    run.reset(0)
+    sim = run.sim
+    shown = run.request.observation["relative_resting_position"]
+    np.testing.assert_allclose(shown, np.subtract((0.7, 0.2, 1.0), sim.ee_in_base), atol=1e-6)
+    run.skills["pick"] = run._skill = SKILLS["pick"](SKILL_CONFIGS["pick"](rest_position_m=sim.ee_in_base))
+    run._skill.begin(sim, run.symbols.objects["object_0"])
+    sim.put_in_hand(run.symbols.objects["object_0"])
+    run.advance(np.array([*np.zeros(7), 1.0, 0.0, 0.0]))
+    assert run.report.records[0].ended == "done", "there it is at rest"
 
 
 def test_hab_s_own_plan_picks_straight_after_open_cabinet(envs):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 from pathlib import Path
 
 import pytest
 
+from eval.hab import why_ended
 from planner.deploy import Rules
 from planner.execute import Executor, run_episode
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
 from rearrange.errors import UserError
 from skills import SKILL_CONFIGS, SKILLS
-from tests.planner.puppet import Puppet
+from tests.planner.puppet import AWAY_RAD, REST_RAD, Puppet
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "planner.md").read_text()
 
@@ -55,6 +57,67 @@ def test_it_can_be_run(folder):
     assert report.metrics["stage_1"] == 1.0
 
 
+def own(folder, goal: str, **rules) -> Executor:
+    """An executor of the scenario with another goal, whose skills are puppets."""
+    path = folder / "put_away.pddl"
+    path.write_text(path.read_text().replace("$at_goals (closed fridge)", goal).replace("$init", "${init}"))
+    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}
+    Puppet.fails, Puppet.begun = {}, 0
+    return Executor(ScenarioEnv(load_scenario(folder / "put_away.yaml"), depth_size=0), skills, dict.fromkeys(skills, Puppet),
+                    Rules(**rules))
+
+
+@pytest.mark.parametrize("goal, steps, stages", [
+    ("(opened fridge)", 2, 0), ("(in object_0 fridge)", 6, 2), ("$at_goals (holding object_0)", 8, 2),
+    ("(robot_at object_0)", 1, 0),
+])
+def test_success_is_the_goal_of_the_problem(folder, goal, steps, stages):
+    report = run_episode(own(folder, goal), 0)
+    assert len(report.records) == steps
+    assert (report.end == "success") == (goal != "$at_goals (holding object_0)"), "what is held is nowhere"
+    assert sum(name.startswith("stage_") for name in report.metrics) == stages
+
+
+def test_a_goal_that_is_undone_or_never_held_is_no_success(folder):
+    run = own(folder, "$at_goals (closed fridge)")
+    run.reset(0)
+    while not run.done:
+        if run.step is None and run.at == 8:
+            run.sim.set_joint("fridge_door", 0.5)  # it swings open again
+        run.advance()
+    assert run.report.end == "bad_stop" and run.report.metrics["stage_1"] == 1.0 and run.report.never_held == ()
+    assert why_ended(run.report, False) == ("stop", "bad stop: undone later")
+
+
+def test_what_never_held_is_named(folder):
+    run = own(folder, "(robot_at object_0)", navigate=False)
+    report = run_episode(run, 0)
+    assert report.end == "bad_stop" and report.records == []
+    assert why_ended(report, False) == ("stop", "bad stop: (robot_at object_0) never held")
+
+
+def test_the_way_to_a_container_leads_to_what_was_placed_there(folder):
+    run = own(folder, "$at_goals (closed fridge)")
+    run.reset(0)
+    while run.at < 6 or run.step is None:
+        run.advance()
+    assert run.step.operator.name == "navigate_to_fridge"
+    goal, start = run.episode.targets[0][:3], run.sim.start_positions[0]
+    assert run.skills["navigate"].nav_point(run.sim) == goal and math.dist(goal, start) > 1.0
+
+
+def test_a_door_may_be_closed_without_leaving_the_start_zone(folder):
+    class Still(Puppet):
+        def _open(self, sim, skill, opening):
+            sim.set_joint(skill.target_handle, opening)
+            sim.place_robot(*sim.episode.robot_start, REST_RAD if opening == 0.0 or self.count > 1 else AWAY_RAD)
+
+    run = own(folder, "$at_goals (closed fridge)")
+    run.experts = dict.fromkeys(run.experts, Still)
+    report = run_episode(run, 0)
+    assert report.end == "success" and report.records[-1].steps < 5
+
+
 def test_the_mistake_of_the_page(folder):
     path = folder / "put_away.pddl"
     path.write_text(path.read_text().replace("(closed fridge)", "(shut fridge)"))
@@ -69,7 +132,11 @@ def test_the_mistake_of_the_page(folder):
     ("$objects", "$things", r"put_away.pddl, line 3: expected one of \$objects, \$init, \$at_goals, found \$things"),
     ("(closed fridge)", "(holding object_7)", "put_away.pddl, line 5: expected something declared .*found object_7"),
     ("(closed fridge)", "(closed fridge)(opened fridge)", 
-     r"no plan in scene val/0: no .* brings about \(at object_0 goal_0\) \(closed fridge\) \(opened fridge\) together"),
+     r"no plan in scene val/0: no sequence of skills brings about \(closed fridge\) \(opened fridge\) together"),
+    ("$objects", "$objects drawer_0 - cabinet", r"put_away.pddl, line 3: expected only objects that the episode has \(object_0 - "
+     r"movable, goal_0 - goal, fridge - fridge\), found drawer_0 - cabinet"),
+    ("$objects", "object_0 - movable goal_0 - goal\n fridge - cabinet", "line 4: expected only objects .* found fridge - cabinet"),
+    ("$objects", "${objects", r"put_away.pddl, line 3: expected one of \$objects, .*found \${objects"),
     ("(closed fridge)", "(in goal_0 fridge)(in_the_open goal_0)",
      r"no sequence of skills brings about \(in_the_open goal_0\)"),
 ])

@@ -39,6 +39,9 @@ BROKEN_PROBLEMS = [
     (GOOD[:GOOD.index("  (:init")] + GOOD[GOOD.index("  (:goal"):], 1, "(:init ...)"),
     ("", 1, "(define ...)"),
     (GOOD.replace("apple bowl -", "apple b%wl -"), 3, "name - type"),
+    (GOOD.replace("- movable apple_goal", "- movable\n apple_goal\n - goal\n apple_goal"), 6, "every object once"),
+    (GOOD.replace("(at apple apple_goal)", "(and " * 2000 + "(at apple apple_goal)" + ")" * 2000), 6, "at most 50 lists inside"),
+    ("(" * 5000 + GOOD, 1, "at most 50 lists inside"),
 ]
 
 
@@ -65,6 +68,11 @@ def test_the_unbroken_one_is_understood():
     ("(robot_at ?o) (in_the_open ?o)", "(not (robot_at ?o)) (in_the_open ?o)", "an atom"),
     ("(:parameters (?o - movable)", "(:parameters (?o)", "a type after"),
     ("(and (holding ?o) (robot_free)", "(and (forall (?x - goal) (not (robot_at ?x)))", "an atom"),
+    ("(:types movable goal cabinet fridge)", "(:types movable goal cabinet fridge goal)", "every type once, found a second goal"),
+    ("    (hand_empty)\n", "    (hand_empty) (holding ?g - goal)\n", "every predicate once, found a second holding"),
+    ("(:action place\n", "(:action pick\n", "every action once, found a second pick"),
+    ("    :parameters (?o - movable ?g - goal)\n", "    :parameters (?o - movable ?o - goal)\n", "every parameter once, found ?o"),
+    ("(:action pick\n", "(:action pick :parameters ()\n", ":parameters once in action pick"),
 ])
 def test_broken_domains(old, new, expected, tmp_path, capfd):
     text = DOMAIN_FILE.read_text()
@@ -80,6 +88,11 @@ def test_broken_domains(old, new, expected, tmp_path, capfd):
     assert message.startswith(f"{path}, line ") and expected in message
     assert abs(int(message.split("line ")[1].split(":")[0]) - line) <= 2
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    (tmp_path / "domain.pddl").write_text(DOMAIN_FILE.read_text(), encoding="utf-8-sig")
+    assert ground(GOOD, "p", tmp_path / "domain.pddl").operators == ground(GOOD, "p").operators
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -84,16 +84,30 @@ def test_what_cannot_be_reached_is_proved_and_named():
     assert result.outcome is Outcome.UNSOLVABLE and result.plan is None
     assert result.unreachable == (("at", "object_0", "goal_0"),)
     text = problem("(in_the_open object_0) (in_the_open object_1)", "(holding object_0) (holding object_1)", 2)
-    result = search(ground(text, "p"))  # each alone can be had, so that everything has to be seen
-    assert result.outcome is Outcome.UNSOLVABLE and result.unreachable == () and result.expanded > 1
+    result = search(ground(text, "p"))  # each alone can be had
+    assert result.outcome is Outcome.UNSOLVABLE and result.unreachable == ()
+    assert result.exclusive == (("holding", "object_0"), ("holding", "object_1"))
 
 
-def test_limits_of_time_and_of_states():
-    task = ground(PROBLEMS["tidy_house"], "p")
-    assert search(task, max_nodes=3).outcome is Outcome.NODE_LIMIT
-    hard = problem(" ".join(f"(in_the_open object_{k}) (in_the_open goal_{k})" for k in range(4)),
-                   "(holding object_0) (holding object_1) " + moves(4), 4)
-    assert search(ground(hard, "p"), timeout_s=0.0).outcome is Outcome.TIMEOUT
+@pytest.mark.parametrize("both", [
+    "(opened fridge) (closed fridge)", "(holding object_0) (holding object_1)", "(holding object_4) (hand_empty)",
+    "(robot_at goal_0) (robot_at object_0)"])
+def test_what_is_never_true_together_is_proved_without_a_search(both):
+    init = "(closed fridge) " + " ".join(f"(in_the_open object_{k}) (in_the_open goal_{k})" for k in range(5))
+    result = search(ground(problem(init, moves(5) + both, 5), "p"))
+    assert result.outcome is Outcome.UNSOLVABLE and result.expanded == 0
+    assert {f"({' '.join(atom)})" for atom in result.exclusive} == set(both.replace(") (", ")|(").split("|"))
+
+
+def test_a_door_that_is_neither_open_nor_closed_can_be_either_but_not_both():
+    for goal in ("(opened fridge)", "(closed fridge)"):
+        assert search(ground(problem("", goal, 1), "p")).outcome is Outcome.SOLVED
+    assert search(ground(problem("", "(opened fridge) (closed fridge)", 1), "p")).outcome is Outcome.UNSOLVABLE
+
+
+def test_the_limit_is_a_number_of_states():
+    result = search(ground(PROBLEMS["tidy_house"], "p"), max_nodes=3)
+    assert result.outcome is Outcome.NODE_LIMIT and result.expanded == 3
 
 
 def shortest(task: Task) -> int | None:

@@ -221,6 +221,9 @@ def test_a_scenario_that_a_home_does_not_allow(sim):
     ({"starts": ["open", "open"]}, "lists of one length"),
     ({"objects": ["banana"]}, "no object called 'banana'"),
     ({"opened": ["oven"]}, "opened=oven should be some of drawer, fridge"),
+    ({"clutter_on": []}, r"clutter_on=\[\] leaves no place for the other objects of clutter=13; name a place, or set clutter=0"),
+    (dict.fromkeys(("starts", "goals"), ["open"] * 20) | {"objects": ["024_bowl"] + ["any"] * 19},
+     "objects has 19 times any; a home has 17 objects"),
     ({"problem": "nothing"}, "no planning problem 'nothing': it should be one of prepare_groceries, set_table, tidy"),
 ])
 def test_mistakes_in_a_scenario_file(values, message):
@@ -228,6 +231,14 @@ def test_mistakes_in_a_scenario_file(values, message):
     settings = values if "is missing" in message else right | values
     with pytest.raises(UserError, match=message):
         make_scenario(settings, "mine.yaml")
+
+
+def test_clutter_that_has_no_place_because_all_is_shut():
+    scenario = Scenario("shut", ("any",), ("open",), ("sofa",), clutter=3, clutter_on=("top_drawer",))
+    with pytest.raises(UserError, match=r"scenario shut: in home val/0 all of clutter_on=\[top_drawer\] is shut; name a place"):
+        scenario_episode(scenario, "val", 0)
+    for given in ({"opened": ("drawer",)}, {"clutter": 0}):
+        scenario_episode(replace(scenario, **given), "val", 0)
 
 
 def test_a_scenario_that_does_not_exist():

@@ -31,12 +31,20 @@ def test_names_and_config(env):
         skill.config.max_steps = 1
 
 
+def test_it_sees_every_observation_that_it_is_said_to_have(env):
+    with pytest.raises(UserError, match="; there are ") as caught:
+        make_env(env.skill.name, observation_keys=("smell",))
+    keys = tuple(str(caught.value).partition("there are ")[2].rstrip(".").split(", "))
+    assert set(env.skill.observation_keys) <= set(keys)
+    assert set(make_env(env.skill.name, depth_size=16, observation_keys=keys).reset(seed=0)[0]) == set(keys)
+
+
 def test_it_is_made_by_its_gymnasium_name(env):
     import gymnasium
 
     from rearrange.registration import ENVIRONMENTS
 
-    (name,) = [name for name, chosen in ENVIRONMENTS.items() if chosen == {"skill": env.skill.name}]
+    (name,) = [name for name, chosen in ENVIRONMENTS.items() if chosen == env.skill.name]
     assert gymnasium.make(f"rearrange/{name}", depth_size=16).unwrapped.skill.name == env.skill.name
     assert name == env.skill.name.title().replace("_", "") + "-v0"
 
