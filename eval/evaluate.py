@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 from eval.agents import make_agent
 from eval.intervals import wilson
 from eval.share_out import share_out
+from rearrange.run_directory import write_whole
 
 SLOTS = 8  # environments per process, stepped together; fixed, because a batch of another size may round differently
 CHUNK = 16  # episodes handed to a process at a time
@@ -49,6 +51,7 @@ class EpisodeResult:
     reward: float
     measures: dict[str, float] = field(default_factory=dict)
     video: str | None = None
+    video_problem: str | None = None  # why there is none
 
 
 def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None) -> list[EpisodeResult]:
@@ -118,6 +121,7 @@ class _Slot:
         self.index: int | None = None
         self.observation = {k: np.zeros(s.shape, np.float32) for k, s in env.observation_space.items()}
         self.recorder = None
+        self.video_problem: str | None = None
 
     def next(self, waiting: Iterator[int]) -> None:
         self.index = next(waiting, None)
@@ -131,15 +135,14 @@ class _Slot:
         if self.index < self.job.videos:
             from eval.recorder import EpisodeRecorder
 
-            self.recorder = EpisodeRecorder(self.env, Path(self.job.video_dir), self.index)
+            self.recorder, self.video_problem = EpisodeRecorder(self.env, Path(self.job.video_dir), self.index), None
 
     def step(self, action: np.ndarray) -> EpisodeResult | None:
         try:
             self.observation, reward, terminated, truncated, info = self.env.step(action)
             self.reward += reward
             over = terminated or truncated
-            if self.recorder:
-                self.recorder.frame(self.observation, reward, self.reward, info, over)
+            video = self._record(reward, info, over)
         except BaseException:
             self._drop_recorder()
             raise
@@ -147,10 +150,26 @@ class _Slot:
             return None
         metrics = info["metrics"]
         failure = next((k.removeprefix("failure/") for k, v in metrics.items() if k.startswith("failure/") and v), None)
-        video = self.recorder.close(bool(metrics["success"])) if self.recorder else None
-        self.recorder = None
+        problem, self.video_problem = self.video_problem, None
         return EpisodeResult(self.index, self.info["episode_id"], self.info["scene"], bool(metrics["success"]), failure,
-                             int(metrics["episode_steps"]), self.reward, metrics, video)
+                             int(metrics["episode_steps"]), self.reward, metrics, video, problem)
+
+    def _record(self, reward: float, info: dict[str, Any], over: bool) -> str | None:
+        """Film this step; at the end of an episode its file. A video that cannot be written is given up, the figures are not."""
+        if not self.recorder:
+            return None
+        from eval.video import VideoError
+
+        try:
+            self.recorder.frame(self.observation, reward, self.reward, info, over)
+            if not over:
+                return None
+            video, self.recorder = self.recorder.close(bool(info["metrics"]["success"])), None
+            return video
+        except VideoError as error:
+            self.video_problem = str(error)
+            self._drop_recorder()
+            return None
 
     def _drop_recorder(self) -> None:
         if self.recorder:
@@ -178,13 +197,12 @@ def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
 
 def write(directory: Path, figures: dict[str, Any], results: list[EpisodeResult]) -> None:
     """metrics.json and episodes.csv."""
-    partial = directory / "metrics.json.partial"
-    partial.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    partial.replace(directory / "metrics.json")
     measures = sorted({k for r in results for k in r.measures} - {"success", "episode_steps"})
-    with open(directory / "episodes.csv", "w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["index", "episode_id", "scene", "success", "failure", "steps", "reward", "video", *measures])
-        for r in results:
-            table.writerow([r.index, r.episode_id, r.scene, int(r.success), r.failure or "", r.steps, f"{r.reward:.4f}",
-                            r.video or "", *(f"{r.measures.get(k, float('nan')):.5g}" for k in measures)])
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["index", "episode_id", "scene", "success", "failure", "steps", "reward", "video", *measures])
+    for r in results:
+        table.writerow([r.index, r.episode_id, r.scene, int(r.success), r.failure or "", r.steps, f"{r.reward:.4f}",
+                        r.video or "", *(f"{r.measures.get(k, float('nan')):.5g}" for k in measures)])
+    write_whole(directory / "episodes.csv", text.getvalue())
+    write_whole(directory / "metrics.json", json.dumps(figures, indent=2) + "\n")  # last: a directory with it is a whole evaluation

@@ -7,6 +7,7 @@ security policy forbids it to load anything.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from eval import report_page_episodes as episode_parts
 from eval import report_page_sections as sections
 from eval.report_page_names import labels
 from eval.report_page_paper import paper
-from eval.report_page_runs import Evaluation, Found, Training, newest, read, read_all
+from eval.report_page_runs import Evaluation, Found, Training, newest, read_all, read_some
 from rearrange.errors import UserError
 
 MARK = '<meta name="generator" content="rearrange report">'  # of a report; other files are not overwritten
@@ -49,7 +50,12 @@ def make(
     absent.
     """
     check_place(out)
-    found = read_all(runs) if runs else [read(path) for path in newest(output)]
+    problems: list[str] = []
+    found = read_all(runs, problems) if runs else read_some(newest(output, problems), problems)
+    for problem in problems:
+        print(f"left out: {problem}", file=sys.stderr)
+    if not found:
+        raise UserError(problems[0])
     evaluations = [run for run in found if isinstance(run, Evaluation)]
     trainings = [run for run in found if isinstance(run, Training)]
     episodes = episode_parts.collect(evaluations, _names(evaluations), video_mb * 1e6)
@@ -156,6 +162,8 @@ def _count(n: int, word: str) -> str:
 
 def report(plain: dict[str, Any]) -> Made:
     """The report that the settings of `rearrange report` describe."""
+    if plain["runs"] == []:
+        raise UserError("runs=[] names no run: leave it out for the newest ones, or name directories.")
     output = Path(plain["output"])
     out = Path(plain["out"]) if plain["out"] else output / "report.html"
     return make(plain["runs"], out, output, plain["title"], plain["video_mb"])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rearrange.errors import UserError
+from rearrange.run_directory import read_status
 
 OWN_KEYS = {"name", "output", "resume", "seed", "logger"}  # settings that do not make two runs different experiments
 
@@ -66,20 +67,36 @@ class Training:
 Found = Evaluation | Training
 
 
-def read_all(paths: list[str]) -> list[Found]:
-    """The runs at `paths`: each a run directory, or a directory with runs below it. Every path must give something."""
+def read_all(paths: list[str], problems: list[str] | None = None) -> list[Found]:
+    """The runs at `paths`: each a run directory, or a directory with runs below it. Every path must give something. What is
+    wrong with a run that stands below one is added to `problems`.
+    """
+    problems = [] if problems is None else problems
     found: dict[Path, Found] = {}  # by their real place, so that a run that is named twice counts once
     for text in paths:
         path = Path(text)
         if not path.is_dir():
             problem = "is not a directory" if path.exists() else "does not exist"
             raise UserError(f"{path} {problem}; name a directory that rearrange train or rearrange eval wrote.")
-        below = [path] if _kind(path) else runs_below(path)
-        if not below:
+        if _kind(path):
+            found.setdefault(path.resolve(), read(path))
+            continue
+        if not (below := runs_below(path)):
             raise UserError(_nothing_in(path))
-        for directory in below:
-            found.setdefault(directory.resolve(), read(directory))
+        for run in read_some(below, problems):
+            found.setdefault(run.about.path.resolve(), run)
     return list(found.values())
+
+
+def read_some(paths: list[Path], problems: list[str]) -> list[Found]:
+    """Those of the runs that can be read; what is wrong with the others is added to `problems`."""
+    found = []
+    for path in paths:
+        try:
+            found.append(read(path))
+        except UserError as error:
+            problems.append(str(error))
+    return found
 
 
 def runs_below(path: Path) -> list[Path]:
@@ -88,11 +105,15 @@ def runs_below(path: Path) -> list[Path]:
     return sorted({f.parent for f in files if not f.parent.is_symlink() and _kind(f.parent)}, key=_age)
 
 
-def newest(output: Path) -> list[Path]:
-    """Of each skill or scenario and agent the newest evaluation, of each skill the newest training with its seeds."""
+def newest(output: Path, problems: list[str] | None = None) -> list[Path]:
+    """Of each skill or scenario and agent the newest evaluation, of each skill the newest training with its seeds. An evaluation
+    that cannot be read is added to `problems`, and an older one counts.
+    """
+    problems = [] if problems is None else problems
     chosen: dict[tuple[str, str], Path] = {}
-    for path in (path for path in runs_below(output / "eval") if _kind(path) == "eval"):
-        chosen[path.parent.name, str(_json(path / "metrics.json").get("agent"))] = path  # oldest first: newer wins
+    for run in read_some([path for path in runs_below(output / "eval") if _kind(path) == "eval"], problems):
+        path = run.about.path
+        chosen[path.parent.name, str(run.figures.get("agent"))] = path  # oldest first: newer wins
     trained = [path for path in runs_below(output / "train") if _kind(path) == "train"]
     of_skill = {path.parent.name: _experiment(path) for path in trained}  # again the newest wins
     siblings = [path for path in trained if _experiment(path) == of_skill[path.parent.name]]
@@ -143,9 +164,32 @@ def _evaluation(path: Path) -> Evaluation:
             f"{path / 'metrics.json'} is not that of an evaluation: it must hold skill or scenario, "
             f"episodes (at least 1) and success (0 to 1). Repeat rearrange eval."
         )
+    if wrong := _odd_figure(figures):
+        raise UserError(f"{path / 'metrics.json'} is not that of an evaluation: {wrong} is {str(figures[wrong])[:80]!r}. Repeat "
+                        "rearrange eval.")
     columns, episodes = _episodes(path / "episodes.csv")
     videos = {file.name: file for file in sorted((path / "videos").glob("*.mp4")) if not file.name.startswith(".")}
     return Evaluation(_about(path, "eval"), str(what), scenario is not None, figures, columns, episodes, videos)
+
+
+def _odd_figure(figures: dict[str, Any]) -> str | None:
+    """A figure that is of another kind than evaluations write; others may be missing."""
+    rows = figures.get("interactions") or []
+    right = {
+        "success_interval_95": _is_interval(figures.get("success_interval_95")),
+        "mean_steps": figures.get("mean_steps") is None or _is_number(figures["mean_steps"]),
+        "interactions": isinstance(rows, list) and all(
+            isinstance(row, dict) and "name" in row and (row.get("success") is None or _is_share(row["success"]))
+            and _is_interval(row.get("interval_95")) for row in rows),
+    }
+    for name in ("failures", "ends"):
+        shares = figures.get(name) or {}
+        right[name] = isinstance(shares, dict) and all(map(_is_share, shares.values()))
+    return next((name for name, fine in right.items() if not fine), None)
+
+
+def _is_interval(value: Any) -> bool:
+    return value is None or isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
 
 
 def _episodes(file: Path) -> tuple[tuple[str, ...], tuple[dict[str, str], ...]]:
@@ -197,9 +241,9 @@ def _about(path: Path, command: str) -> About:
     typed = parsed(_text(path / "overrides.yaml"))
     words = [str(word) for word in typed] if isinstance(typed, list) else []
     git = _text(path / "git.txt").split()
-    status = _json(path / "status.json") if (path / "status.json").exists() else {}
+    status = read_status(path)
     when = status.get("time")
-    ended = time.strftime("%Y-%m-%d %H:%M", time.localtime(when)) if isinstance(when, int | float) else ""
+    ended = time.strftime("%Y-%m-%d %H:%M", time.localtime(when)) if _is_number(when) and 0 < when < 1e11 else ""
     return About(
         path=path,
         name=path.resolve().name,
@@ -207,7 +251,7 @@ def _about(path: Path, command: str) -> About:
         typed=tuple((word.partition("=")[0], word.partition("=")[2]) for word in words),
         commit=git[0] if git else "",
         changed=bool(_text(path / "git.diff").strip()),
-        status=str(status.get("status", "unknown")),
+        status=status["status"],
         ended=ended,
         settings=_text(path / "config.yaml"),
         plan=_text(path / "plan.txt"),
@@ -234,15 +278,19 @@ def parsed(text: str) -> Any:
 def _json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{file} cannot be read: {str(error).splitlines()[0]}.") from error
     if not isinstance(content, dict):
         raise UserError(f"{file} cannot be read: it holds no mapping of names to figures.")
     return content
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return _is_number(value) and 0 <= value <= 1
 
 
 def leaves(config: Any, prefix: str = "") -> list[tuple[str, str]]:

@@ -6,6 +6,8 @@ Frames are uint8 (H, W, 3) with even sides, as H.264 with yuv420p, which every b
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,10 @@ PANEL_RGB, TEXT_RGB, FAINT_RGB = (24, 27, 33), (232, 234, 238), (150, 156, 166)
 SUCCESS_RGB, FAILURE_RGB = (46, 160, 87), (201, 65, 55)
 TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 20, 16, 13
 HOLD_S = 0.7  # how long the last frame stays, so that the outcome can be read
+
+
+class VideoError(Exception):
+    """A video could not be written."""
 
 
 def compose(
@@ -77,7 +83,8 @@ def fit(text: str, size: int, width: int = PANEL_WIDTH - 2 * MARGIN) -> str:
 class VideoWriter:
     """Writes frames to an mp4 file: `with VideoWriter(path) as video: video.add(frame)`.
 
-    The file gets its name only when it is complete; after an error nothing stays. The last frame is held for `hold_s`
+    The file gets its name only when it is complete; after an error nothing stays. VideoError if it cannot be written, as on a full
+    disk. The last frame is held for `hold_s`
     seconds.
     """
 
@@ -113,37 +120,45 @@ class VideoWriter:
         if self._encoder is None:
             self._encoder = self._start(frame.shape[1], frame.shape[0])
         self._last = np.ascontiguousarray(frame)
-        self._encoder.send(self._last)
+        self._send()
         self.frames += 1
 
-    def _start(self, width: int, height: int):
-        import imageio_ffmpeg
+    def _start(self, width: int, height: int) -> subprocess.Popen:
+        """ffmpeg, which reads frames and writes the file. Of its own session: Ctrl-C is for us, who then end it."""
+        from imageio_ffmpeg import get_ffmpeg_exe
 
-        encoder = imageio_ffmpeg.write_frames(
-            str(self._partial),
-            (width, height),
-            fps=self.fps,
-            codec="libx264",
-            pix_fmt_in="rgb24",
-            pix_fmt_out="yuv420p",
-            macro_block_size=2,
-            quality=None,
-            ffmpeg_log_level="error",
-            output_params=["-crf", "20", "-preset", "veryfast", "-movflags", "+faststart"],
-        )
-        encoder.send(None)
-        return encoder
+        source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(self.fps), "-i", "-"]
+        target = ["-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-preset", "veryfast", "-movflags", "+faststart"]
+        return subprocess.Popen([get_ffmpeg_exe(), "-y", "-v", "error", *source, *target, str(self._partial)],
+                                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+
+    def _send(self) -> None:
+        """The last frame, once more."""
+        try:
+            self._encoder.stdin.write(self._last)
+        except OSError:  # it has ended
+            self._finish()
+
+    def _finish(self) -> None:
+        """Wait until ffmpeg has written everything; VideoError if it has not."""
+        said = self._encoder.communicate()[1].decode(errors="replace").strip().splitlines()
+        code = self._encoder.returncode
+        whole = code == 0 and self._partial.is_file() and self._partial.stat().st_size > 0
+        if not whole:
+            how = f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"it ended with status {code}"
+            raise VideoError(f"ffmpeg could not write {self.path}: {said[-1] if said else how}. Is there room on the disk?")
 
     def __exit__(self, error_type, error, traceback) -> None:
         try:
-            if self._encoder is not None:
-                if error_type is None:
-                    for _ in range(self._hold):
-                        self._encoder.send(self._last)
-                self._encoder.close()  # waits for ffmpeg
             if error_type is None:
                 if self._encoder is None:
                     raise ValueError(f"no frame was added to {self.path}")
+                for _ in range(self._hold):
+                    self._send()
+                self._finish()
                 os.replace(self._partial, self.path)
         finally:
+            if self._encoder is not None and self._encoder.returncode is None:
+                self._encoder.kill()
+                self._encoder.communicate()
             self._partial.unlink(missing_ok=True)

@@ -10,7 +10,9 @@ imported once everything that was typed has been checked. Exit status: 0 done, 2
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import errno
 import os
 import signal
 import sys
@@ -33,6 +35,7 @@ COMMANDS = {
 }
 RUNLESS = ("list", "report", "reproduce", "scenes")  # commands without a run directory of their own
 BARE_WORDS = {"bench": "bench", "scenes": "action"}  # command -> key of a first word that is not key=value
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FLAGS = ("--help", "--cfg", "--multirun")
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
@@ -65,7 +68,8 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         if _speaks():
-            print(f"rearrange{' ' + command if command else ''}: stopped.", file=sys.stderr)
+            with contextlib.suppress(OSError):  # the terminal may have been closed
+                print(f"rearrange{' ' + command if command else ''}: stopped.", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `rearrange train --help | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -135,7 +139,9 @@ def _command(command: str, words: list[str]) -> int:
         from rearrange import every_skill
 
         return every_skill.run(command, overrides, group=every.partition("=")[0])
-    if "--multirun" in flags and command not in RUNLESS and not flags & {"--help", "--cfg"}:
+    if "--multirun" in flags and command in RUNLESS:
+        raise UserError(f"{command} has no sweeps: leave -m out, and give every setting one value.")
+    if "--multirun" in flags and not flags & {"--help", "--cfg"}:
         from rearrange import sweep
 
         return sweep.run(command, overrides)
@@ -181,6 +187,17 @@ def _work(command: str, overrides: list[str], settings) -> int:
     except KeyboardInterrupt:
         run.finish("stopped")
         raise
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            if run.created:
+                run.log(traceback.format_exc())
+            run.finish("failed")
+            raise
+        how = "continue with resume=true" if command == "train" else "run it again under another name="
+        sentence = f"{error.filename or run.path} cannot be written: {error.strerror}. Make room, and {how}."
+        run.finish("failed")
+        print(f"rearrange {command}: {sentence}", file=sys.stderr)
+        return 1
     except BaseException:
         if run.created:
             run.log(traceback.format_exc())
@@ -193,11 +210,13 @@ def _work(command: str, overrides: list[str], settings) -> int:
 def _end_like_ctrl_c() -> None:
     """Let SIGTERM end a command as Ctrl-C does: tidily. Training replaces this by a handler that saves first.
 
-    SIGINT too, since a shell starts its background jobs with that signal ignored.
+    SIGINT too, since a shell starts its background jobs with that signal ignored; and SIGHUP, which comes when the terminal is
+    closed, unless nohup has it ignored.
     """
     if threading.current_thread() is threading.main_thread():
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(signum, signal.default_int_handler)
+        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN:
+                signal.signal(signum, signal.default_int_handler)
 
 
 def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:

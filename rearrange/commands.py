@@ -58,9 +58,14 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
         start = _step_of(resume_from) if run.resumed else None
         with MetricsLogger(run.path, plain["logger"]["wandb"], resume_step=start, config=plain) as logger, \
                 Progress(engine.steps, f"train {task.name}", start or 0, plain["logger"]["progress"], log=run.log) as progress:
-            if run.resumed and (logged := run.path / "metrics.jsonl").exists():
+            if run.resumed and (logged := run.path / "metrics.jsonl").is_file():
                 progress.remember(read_jsonl(logged))
             result = run_engine(task.make, engine, run.path, resume_from, (logger.log, progress.update), meta, start_from)
+    except KeyboardInterrupt:
+        if not run.silent:
+            print(f"rearrange train: stopped before anything could be saved. Continue with: {again}" if not _kept(run) else
+                  f"rearrange train: stopped at once; the last checkpoint is intact. Continue with: {again}", file=sys.stderr)
+        raise
     except CheckpointError as error:
         raise UserError(str(error)) from error
     except (WorkerError, NonFinite, RankError) as error:
@@ -72,8 +77,16 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
         raise SystemExit(1) from None
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
     if result.reason != "complete":
-        run.say(f"stopped by {result.reason} after {result.steps:,} steps; saved {result.checkpoint}. Continue with: {again}")
+        kept = f"saved {result.checkpoint}" if result.checkpoint else "no checkpoint could be written"
+        run.say(f"stopped by {result.reason} after {result.steps:,} steps; {kept}. Continue with: {again}")
         raise KeyboardInterrupt
+    if result.checkpoint is None or _step_of(result.checkpoint) != result.steps:
+        kept = f"the last one is {result.checkpoint}" if result.checkpoint else "there is none"
+        sentence = f"the checkpoint of step {result.steps:,} could not be written; {kept}. Make room, and continue with: {again}"
+        run.log(sentence)
+        print(f"rearrange train: {sentence}", file=sys.stderr)
+        run.finish("failed")
+        raise SystemExit(1)
     for line in progress.curve():
         run.say(line)
     run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
@@ -110,6 +123,7 @@ def _kept(run: Run) -> bool:
 def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange eval`: success over many episodes, metrics.json, episodes.csv and videos."""
     from eval.share_out import ProcessDied
+    from eval.video import VideoError
 
     plain = OmegaConf.to_container(config, resolve=True)
     try:
@@ -118,7 +132,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
 
             return hab_command.evaluate(plain, run)
         return _evaluate_skill(plain, run)
-    except ProcessDied as error:
+    except (ProcessDied, VideoError) as error:
         run.log(str(error))
         print(f"rearrange eval: {error}", file=sys.stderr)
         run.finish("failed")
@@ -130,12 +144,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     from eval.report import print_table
 
     plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
-    if plain["agent"] in ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa"):
-        raise UserError(f"agent={plain['agent']} is for hab=, which is a whole scenario; skill={plain['skill']['name']} takes "
-                        "policy, pretrained, expert, random or zero.")
     if plain["agent"] == "pretrained":
-        if plain["checkpoint"] not in (None, "pretrained"):
-            raise UserError(f"agent=pretrained takes no checkpoint={plain['checkpoint']}: leave one of them out.")
         plain |= {"agent": "policy", "checkpoint": "pretrained"}
     task = skill_task(plain, plain["split"], 0)
     skill, env = task.name, task.env
@@ -143,17 +152,33 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     recorded = env | {"depth_size": env["depth_size"] or 128, "render_mode": "rgb_array"}  # videos show depth to us, if not to a blind policy
     _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint)
     run.create()
-    job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), plain["episodes"], plain["seed"],
+    count = _episodes(plain["episodes"], env.get("episodes"))
+    job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
                          plain["deterministic"], plain["video"], str(run.videos), recorded)
     run.say(f"eval {run.path}   skill {skill}   agent {plain['agent']}" + (f" {checkpoint}" if checkpoint else ""))
+    if count < plain["episodes"]:
+        run.say(f"{env['episodes']} has {count} episodes: each is run once, instead of episodes={plain['episodes']}")
     from trainer.progress import counting
 
-    with counting(plain["episodes"], f"eval {skill}") as progress:
+    with counting(count, f"eval {skill}") as progress:
         results = evaluation.evaluate(job, plain["workers"], progress)
     figures = evaluation.summary(job, results)
     evaluation.write(run.path, figures, results)
     print_table(figures, run)
+    if problem := next((result.video_problem for result in results if result.video_problem), None):
+        lost = sum(result.video_problem is not None for result in results)
+        run.log(f"warning: {lost} videos are missing: {problem}")
+        print(f"warning: {lost} of {min(plain['video'], plain['episodes'])} videos are missing: {problem}", file=sys.stderr)
     return {"success": figures["success"], "mean_steps": figures["mean_steps"]}
+
+
+def _episodes(asked: int, file: str | None) -> int:
+    """How many episodes to evaluate: of a file none twice."""
+    if file is None:
+        return asked
+    from rearrange.episodes import read_episodes
+
+    return min(asked, len(read_episodes(file)))
 
 
 def bench(config: DictConfig, run: Run) -> dict[str, float]:
@@ -253,10 +278,19 @@ def per_action(engine, task: Task, env):
     return dataclasses.replace(engine, policy=dataclasses.replace(policy, **changes))
 
 
-def _check_network(engine, env, checkpoint: Path | None) -> None:
-    """Refuse a device that is not there, and a network that does not fit the environment or the checkpoint to go on from."""
+def check_device(engine) -> None:
+    """Refuse a device that is not there, or that holds no numbers."""
     import torch
 
+    try:
+        if engine.device != "auto":
+            torch.zeros(1, device=engine.device).item()
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"device={engine.device} cannot be used here: {str(error).splitlines()[0].rstrip('.')}. Choose auto or cpu.") from None
+
+
+def _check_network(engine, env, checkpoint: Path | None) -> None:
+    """Refuse a device that is not there, and a network that does not fit the environment or the checkpoint to go on from."""
     from trainer.checkpoint import CheckpointError, load_checkpoint
     from trainer.policy import Policy
 
@@ -265,11 +299,7 @@ def _check_network(engine, env, checkpoint: Path | None) -> None:
         value = getattr(engine.policy, name)
         if isinstance(value, tuple) and len(value) != actions:
             raise UserError(f"policy.{name} has {len(value)} numbers; it must be one number, or one for each of the {actions} actions.")
-    try:
-        if engine.device != "auto":
-            torch.zeros(1, device=engine.device)
-    except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device={engine.device} cannot be used here: {str(error).splitlines()[0].rstrip('.')}. Choose auto or cpu.") from None
+    check_device(engine)
     try:
         policy = Policy(env.observation_space, env.action_space, engine.policy)
     except (RuntimeError, ValueError) as error:

@@ -49,9 +49,9 @@ def complete(words: list[str]) -> int:
     if shell == "bash":  # bash gives the line in the environment
         line = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT", "10000"))]
         typed = line.split(" ")[1:]
-    typed = [word for word in typed[:-1] if word] + typed[-1:]
+    typed = [word for word in typed[:-1] if word] + (typed[-1:] or [""])
     try:
-        found = candidates(typed or [""])
+        found = candidates(typed)
     except UserError:
         return 0
     if shell == "bash":

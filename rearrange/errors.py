@@ -1,7 +1,7 @@
 """The one exception for a user's mistake."""
 
 
-class UserError(Exception):
+class UserError(ValueError):
     """A mistake of the user, told in one sentence: what is wrong, the value, what is allowed, what to do.
 
     The command line prints the message without a traceback and exits with status 2.

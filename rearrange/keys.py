@@ -5,11 +5,13 @@ A key is one line, so that number, rule and explanation stand in one place:
     clip: 0.2  # [float > 0] clipping of the policy ratio
 
 The rule is a list of alternatives separated by `|`: a type (`int`, `float`, `bool`, `str`, `path`, `words`, `numbers`),
-optionally with a range (`> 0`, `>= 1`, `0..1`), or a word that stands for itself (`cosine`, `null`).
+optionally with a range (`> 0`, `>= 1`, `> 0 <= 100`, `0..1`), a number of items (`2 numbers`) or what they may be (`words of arm
+grip`), or a word that stands for itself (`cosine`, `null`). Numbers are finite.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 _LINE = re.compile(
     r"^(?P<indent> *)(?P<key>[A-Za-z_]\w*):(?P<value>[^#]*)(?:#\s*(?:\[(?P<rule>[^\]]*)\])?\s*(?P<text>.*))?$"
 )
-_ALTERNATIVE = re.compile(r"^(int|float|bool|str|path|words|numbers)(?: *(>=|>) *(\S+)| +(\S+)\.\.(\S+))?$")
+_ALTERNATIVE = re.compile(r"^(int|float|bool|str|path|words|numbers)(?: *(>=|>) *(\S+)(?: *<= *(\S+))?| +(\S+)\.\.(\S+))?$")
+_WORDS_OF = re.compile(r"^words of (.+)$")
+_SO_MANY_NUMBERS = re.compile(r"^(\d+) numbers$")
 _SPOKEN = {
     "int": "an integer",
     "float": "a number",
@@ -33,7 +37,13 @@ _SPOKEN = {
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether a value is a number that something can be computed with: not infinite, and not nan."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _spoken(number: float) -> str:
+    """A bound, without an exponent if it is an integer."""
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else f"{number:g}"
 
 
 class NotAllowed(ValueError):
@@ -49,15 +59,21 @@ class Alternative:
     low: float = -math.inf
     high: float = math.inf
     open_low: bool = False  # the lower bound itself is not allowed
+    count: int | None = None  # of a list of numbers
+    items: tuple[str, ...] = ()  # of a list of words: what they may be, each once
 
     @staticmethod
     def parse(text: str) -> Alternative:
+        if match := _WORDS_OF.match(text):
+            return Alternative("words", items=tuple(match[1].split()))
+        if match := _SO_MANY_NUMBERS.match(text):
+            return Alternative("numbers", count=int(match[1]))
         match = _ALTERNATIVE.match(text)
         if not match:
             return Alternative(word=text)
-        kind, sign, bound, low, high = match.groups()
+        kind, sign, bound, most, low, high = match.groups()
         if sign:
-            return Alternative(kind, low=float(bound), open_low=sign == ">")
+            return Alternative(kind, low=float(bound), high=float(most or math.inf), open_low=sign == ">")
         return Alternative(kind, low=float(low or -math.inf), high=float(high or math.inf))
 
     def convert(self, value: Any) -> Any:
@@ -74,12 +90,16 @@ class Alternative:
         if self.type == "bool" and isinstance(value, bool):
             return value
         if self.type == "words" and isinstance(value, list) and all(isinstance(item, str) for item in value):
+            if self.items and not (value and set(value) <= set(self.items) and len(set(value)) == len(value)):
+                raise NotAllowed
             return value
         if self.type == "numbers" and isinstance(value, list) and value and all(map(_is_number, value)):
+            if self.count not in (None, len(value)):
+                raise NotAllowed
             return [float(item) for item in value]
-        if self.type == "int" and number and math.isfinite(value) and value == int(value):
+        if self.type == "int" and number and value == int(value):
             return int(value)  # 1e6 is an integer to a person
-        if self.type == "float" and number and not math.isnan(value):
+        if self.type == "float" and number:
             return float(value)
         if self.type in ("str", "path") and value != "" and (isinstance(value, str) or number):
             return str(value)
@@ -95,11 +115,16 @@ class Alternative:
     def __str__(self) -> str:
         if self.word is not None:
             return self.word
+        if self.items:
+            return f"a list of some of {', '.join(self.items)}, each once"
+        if self.count:
+            return f"a list of {self.count} numbers"
         spoken = _SPOKEN[self.type]
-        if math.isfinite(self.high):
-            return f"{spoken} from {self.low:g} to {self.high:g}"
+        if math.isfinite(self.high) and not self.open_low:
+            return f"{spoken} from {_spoken(self.low)} to {_spoken(self.high)}"
         if math.isfinite(self.low):
-            return f"{spoken} {'greater than' if self.open_low else 'of at least'} {self.low:g}"
+            most = f" and at most {_spoken(self.high)}" if math.isfinite(self.high) else ""
+            return f"{spoken} {'greater than' if self.open_low else 'of at least'} {_spoken(self.low)}{most}"
         return spoken
 
 
@@ -140,12 +165,23 @@ class Rule:
     def words(self) -> list[str]:
         """The values that can be listed, for completion."""
         listed = [a.word for a in self.alternatives if a.word]
+        listed += [item for a in self.alternatives for item in a.items]
         return listed + (["true", "false"] if any(a.type == "bool" for a in self.alternatives) else [])
 
     def __str__(self) -> str:
         spoken = ["true", "false"] if any(a.type == "bool" for a in self.alternatives) else []
         spoken += [str(a) for a in self.alternatives if a.type != "bool"]
         return spoken[0] if len(spoken) == 1 else f"{', '.join(spoken[:-1])} or {spoken[-1]}"
+
+
+def not_allowed(name: str, value: Any, rule: Rule) -> str:
+    """The sentence for a value that a rule refuses."""
+    shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else value
+    wrong = next((item for item in value if item not in rule.words()), value) if isinstance(value, list) else value
+    near = difflib.get_close_matches(str(wrong), rule.words(), 1, cutoff=0.5)
+    finite = all(math.isfinite(item) for item in (value if isinstance(value, list) else [value]) if isinstance(item, float))
+    hint = f" Did you mean {near[0]}?" if near and near[0] != wrong else ""
+    return f"{name}={shown} is not allowed: it must be {rule}{'' if finite else ', and finite'}.{hint}"
 
 
 @dataclass(frozen=True)

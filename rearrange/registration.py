@@ -6,15 +6,22 @@ Gymnasium 1.0 and newer have no plug-in discovery, so `rearrange/__init__.py` ca
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from rearrange.errors import UserError
+
+if TYPE_CHECKING:
+    from rearrange.env import RearrangeEnv
+
 NAMESPACE = "rearrange"
-ENVIRONMENTS = {  # id -> settings of skills.make_env
-    "Navigate-v0": {"skill": "navigate"},
-    "Pick-v0": {"skill": "pick"},
-    "Place-v0": {"skill": "place"},
-    "OpenCabinet-v0": {"skill": "open_cabinet"},
-    "CloseCabinet-v0": {"skill": "close_cabinet"},
-    "OpenFridge-v0": {"skill": "open_fridge"},
-    "CloseFridge-v0": {"skill": "close_fridge"},
+ENVIRONMENTS = {  # id -> skill
+    "Navigate-v0": "navigate",
+    "Pick-v0": "pick",
+    "Place-v0": "place",
+    "OpenCabinet-v0": "open_cabinet",
+    "CloseCabinet-v0": "close_cabinet",
+    "OpenFridge-v0": "open_fridge",
+    "CloseFridge-v0": "close_fridge",
 }
 
 
@@ -24,6 +31,16 @@ def register_envs() -> None:
     """
     from gymnasium.envs.registration import register, registry
 
-    for name, settings in ENVIRONMENTS.items():
+    for name, skill in ENVIRONMENTS.items():
         if f"{NAMESPACE}/{name}" not in registry:
-            register(id=f"{NAMESPACE}/{name}", entry_point="skills:make_env", kwargs=dict(settings))
+            register(id=f"{NAMESPACE}/{name}", entry_point="rearrange.registration:make", kwargs={"skill_of_id": skill})
+
+
+def make(skill_of_id: str, **settings: Any) -> RearrangeEnv:
+    """The environment of an id, which says which skill it is."""
+    from skills import make_env
+
+    if (skill := settings.pop("skill", skill_of_id)) != skill_of_id:
+        raise UserError(f"skill={skill!r} cannot be given here: this id is of skill {skill_of_id!r}. Choose the id of the other "
+                        "skill.")
+    return make_env(skill_of_id, **settings)

@@ -10,10 +10,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from rearrange import keys
 from rearrange.errors import UserError
@@ -57,20 +59,23 @@ class Run:
         """Write the directory: settings, code version, status. One sentence if that is not permitted."""
         if self.silent:
             return
+        made = False
         try:
             self.path.mkdir(parents=True, exist_ok=self.resumed)
+            made = not self.resumed
             for folder in (self.checkpoints, self.videos):
                 folder.mkdir(exist_ok=True)
-            (self.path / "config.yaml").write_text(_yaml(self.settings.config), encoding="utf-8")
-            (self.path / "overrides.yaml").write_text(
-                OmegaConf.to_yaml(list(self.settings.overrides)), encoding="utf-8"
-            )
+            write_whole(self.path / "config.yaml", _yaml(self.settings.config))
+            write_whole(self.path / "overrides.yaml", OmegaConf.to_yaml(list(self.settings.overrides)))
             _write_git_state(self.path)
             self._created = True
             self._write_status("running")
         except FileExistsError:
             raise UserError(_exists(self.path, self.settings.command)) from None
         except OSError as error:
+            if made:  # what has only just begun shall not keep its name
+                self._created = False
+                shutil.rmtree(self.path, ignore_errors=True)
             raise UserError(
                 f"cannot write to {self.path}: {error.strerror}. Choose another place with output=."
             ) from error
@@ -81,15 +86,19 @@ class Run:
         """Print a line, and keep it in log.txt."""
         if self.silent:
             return
-        print(text, flush=True)
         self.log(text)
+        try:
+            print(text, flush=True)
+        except OSError as error:  # the terminal has been closed, which is no reason to lose what is being done
+            if error.errno != errno.EIO:
+                raise
 
     def log(self, text: str) -> None:
         """Keep a line in log.txt. A full disk does not end a run."""
         if self.silent:
             return
         try:
-            with open(self.path / "log.txt", "a", encoding="utf-8") as file:
+            with open(self.path / "log.txt", "a", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         except OSError:
             pass
@@ -103,11 +112,24 @@ class Run:
                 print(f"warning: cannot write {self.path / 'status.json'}: {error.strerror}", file=sys.stderr)
 
     def _write_status(self, status: str, result: dict[str, float] | None = None) -> None:
-        temporary = self.path / "status.json.part"
-        temporary.write_text(
-            json.dumps({"status": status, "result": result or {}, "time": time.time()}), encoding="utf-8"
-        )
-        temporary.replace(self.path / "status.json")
+        text, file = json.dumps({"status": status, "result": result or {}, "time": time.time()}), self.path / "status.json"
+        try:
+            write_whole(file, text)
+        except OSError:  # on a full disk there is still room for what takes the place of something as long
+            if not file.exists() or len(text) > (size := file.stat().st_size):
+                raise
+            with open(file, "r+b") as opened:
+                opened.write(text.ljust(size).encode())
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is complete or as it was before. Names that are no UTF-8 keep their bytes."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _yaml(config: DictConfig) -> str:
@@ -151,8 +173,8 @@ def checked_name(name: str) -> str:
     """`name` if it can be a directory's."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,=+ -]{0,199}", name) or name == LATEST:
         raise UserError(
-            f"name={name} is not allowed: use letters, digits, '-', '_' and '.', not starting with '-' or '.', and not "
-            f"'{LATEST}', which is the link to the newest run."
+            f"name={name} is not allowed: use at most 200 letters a to z, digits, spaces and - _ . , = +, beginning with a letter, a digit "
+            f"or _, and not '{LATEST}', which is the link to the newest run."
         )
     return name
 
@@ -165,12 +187,14 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
     if what is None and (experiment := _typed(words, "experiment")):
         what = compose(command, [f"experiment={experiment}"]).choices.get("skill")
     path = find_run(Path(output), command, what, name)
-    saved = list(OmegaConf.load(path / "overrides.yaml"))
+    saved = _saved_words(path)
     typed = {word.lstrip("+").split("=")[0]: word for word in words}
     kept = [word for word in saved if word.lstrip("+").split("=")[0] not in typed]
     now = compose(command, kept + list(typed.values()))
-    config = _saved_config(path)
+    config = saved_config(path)
     before = compose(command, saved).config
+    if not (config.get("skill") or config.get("hab")):
+        raise UserError(_damaged(path / "config.yaml", "it names neither a skill nor a scenario"))
     for key, (_, new) in difference(before, now.config).items():
         OmegaConf.update(config, key, new, force_add=True)
     config.name, config.output, config.resume = path.name, output, now.config.resume
@@ -181,7 +205,7 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
 
 def _plan_resumed(settings: Settings, force: bool) -> Run:
     path = folder_of(settings.config, settings.command) / settings.config.name
-    changed = difference(_saved_config(path), settings.config)
+    changed = difference(saved_config(path), settings.config)
     if force and "checkpoint" in changed:
         raise UserError(f"{path} has checkpoints of its own and goes on from the newest: leave checkpoint= out, or begin a new run "
                         "with it under another name=.")
@@ -191,7 +215,7 @@ def _plan_resumed(settings: Settings, force: bool) -> Run:
             f"{path} was started with other settings ({lines}). Leave them out to continue it as it was, or write "
             f"resume=force to change them."
         )
-    if read_status(path)["status"] == "finished" and not changed:
+    if read_status(path)["status"] == "finished" and not changed and has_checkpoints(path):
         raise UserError(f"{path} is finished. To train further, raise steps= and write resume=force.")
     _check_writable(path)
     return Run(path, settings, resumed=True)
@@ -222,19 +246,53 @@ def find_run(output: Path, command: str, what: str | None = None, name: str | No
     return found[-1]
 
 
+def has_checkpoints(path: Path) -> bool:
+    """Whether a training run has saved something to go on from."""
+    return any((path / "checkpoints").glob("step_*.pt"))
+
+
 def read_status(path: Path) -> dict[str, Any]:
     """How a run ended; `unknown` if it does not say."""
+    unknown = {"status": "unknown", "result": {}}
     try:
-        return json.loads((path / "status.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {"status": "unknown", "result": {}}
+        found = json.loads((path / "status.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return unknown
+    if not isinstance(found, dict) or not isinstance(found.get("status"), str) or not isinstance(found.get("result"), dict):
+        return unknown
+    if not all(isinstance(value, int | float) for value in found["result"].values()):
+        return unknown | {"status": found["status"]}
+    return found
 
 
-def _saved_config(path: Path) -> DictConfig:
+def saved_config(path: Path) -> DictConfig:
+    """The settings that a run was started with."""
+    return _saved_yaml(path / "config.yaml", DictConfig, "a mapping of settings")
+
+
+def _saved_words(path: Path) -> list[str]:
+    """The settings that were typed when a run was started."""
+    words = list(_saved_yaml(path / "overrides.yaml", ListConfig, "a list of settings"))
+    if not all(isinstance(word, str) for word in words):
+        raise UserError(_damaged(path / "overrides.yaml", "it holds something else than settings"))
+    return words
+
+
+def _saved_yaml(file: Path, kind: type, spoken: str) -> Any:
     try:
-        return OmegaConf.load(path / "config.yaml")
+        content = OmegaConf.load(file)
+    except OSError as error:
+        raise UserError(_damaged(file, error.strerror or "no such file")) from error
     except Exception as error:  # YAML has many ways to fail
-        raise UserError(f"{path / 'config.yaml'} cannot be read: {str(error).splitlines()[0]}.") from error
+        raise UserError(_damaged(file, (str(error).splitlines() or [type(error).__name__])[0])) from error
+    if not isinstance(content, kind) or (kind is DictConfig and not content):
+        raise UserError(_damaged(file, f"it does not hold {spoken}"))
+    return content
+
+
+def _damaged(file: Path, why: str) -> str:
+    return (f"{file} cannot be read: {why.rstrip('.')}. Put it back, or begin a new run under another name=, with checkpoint= if it "
+            "shall begin with what this one has learned.")
 
 
 def _typed(words: list[str], key: str) -> str | None:
@@ -286,8 +344,8 @@ def _write_git_state(path: Path) -> None:
         _git(home, *words)
         for words in (("log", "-1", "--format=%H %cI%n%s"), ("status", "--short", "--branch"), ("diff", "HEAD"))
     )
-    (path / "git.txt").write_text(f"{commit}{status}", encoding="utf-8")
-    (path / "git.diff").write_text(diff, encoding="utf-8")
+    write_whole(path / "git.txt", f"{commit}{status}")
+    write_whole(path / "git.diff", diff)
 
 
 def _git(home: Path, *words: str) -> str:

@@ -12,6 +12,7 @@ import difflib
 import functools
 import itertools
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,8 @@ from rearrange import keys
 from rearrange.errors import UserError
 
 REQUIRED = {"train": "skill", "eval": "skill", "bench": "bench"}
+SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
+BASELINES = ("random", "zero", "expert")  # agents that learned nothing
 SCENARIO_KEYS = ("skills.", "planner.", "video_speed", "whole_task.")  # settings that only a scenario has
 
 
@@ -61,7 +64,10 @@ def compose(command: str, words: list[str]) -> Settings:
     for override in overrides:
         check_shape(override)
         if override.is_sweep_override():
-            raise UserError(f"'{override.input_line}' names several values: add -m to run them one after another.")
+            from rearrange.cli import RUNLESS
+
+            how = f"{command} has no sweeps: give one value." if command in RUNLESS else "add -m to run them one after another."
+            raise UserError(f"'{override.input_line}' names several values" + (", and " if command in RUNLESS else ": ") + how)
         if override.key_or_group in groups:
             if not _is_own_scenario(override):
                 check_choice(override.key_or_group, override.value())
@@ -78,6 +84,7 @@ def compose(command: str, words: list[str]) -> Settings:
     if own:
         lines["hab.name"] = dataclasses.replace(lines["hab.name"], rule=keys.Rule.parse("str"))
     _check_values(config, lines)
+    _check_together(config)
     return Settings(command, tuple(words), choices, config, lines)
 
 
@@ -107,7 +114,8 @@ def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -
 
 
 def require(settings: Settings) -> None:
-    """Raise UserError if the group that a command cannot do without is not chosen."""
+    """Raise UserError if the group that a command cannot do without is not chosen, or a choice has no meaning beside another."""
+    _check_agent(settings)
     group = REQUIRED.get(settings.command)
     if settings.command in ("eval", "train") and _is_scenario(settings):
         return
@@ -119,6 +127,19 @@ def require(settings: Settings) -> None:
             f"{word}. Choices: {', '.join(options)}."
             + ("" if group == "bench" else f" Or a scenario, hab=: {', '.join(keys.choices('hab'))}.")
         )
+
+
+def _check_agent(settings: Settings) -> None:
+    """Refuse an agent that skills do not have, a checkpoint that nobody would read, and one that is not there."""
+    config, skill = settings.config, settings.choices.get("skill")
+    agent, checkpoint = config.get("agent"), config.get("checkpoint")
+    if agent in SCENARIO_AGENTS and skill:
+        raise UserError(f"agent={agent} is for hab=, which is a whole scenario; skill={skill} takes policy, pretrained, expert, random "
+                        "or zero.")
+    if skill and checkpoint is not None and (agent in BASELINES or agent == "pretrained" and checkpoint != "pretrained"):
+        raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
+    if skill and checkpoint not in (None, "pretrained") and not config.get("resume") and not os.path.exists(checkpoint):
+        raise UserError(f"no checkpoint at {checkpoint}: give a .pt file or the directory of a training run.")
 
 
 def _is_scenario(settings: Settings) -> bool:
@@ -147,8 +168,16 @@ def expand(command: str, words: list[str]) -> list[dict[str, str]]:
                 raise UserError(
                     f"'{word}' is a continuous interval; list its values instead, as {override.key_or_group}=1,2,3."
                 )
-            swept[override.key_or_group] = [str(value) for value in override.sweep_string_iterator()]
+            texts = _text_rules(command).get(override.key_or_group)
+            swept[override.key_or_group] = (_as_typed(override.value().list) if texts
+                                            else [str(value) for value in override.sweep_string_iterator()])
     return [dict(zip(swept, values, strict=True)) for values in itertools.product(*swept.values())]
+
+
+def _as_typed(values: list[Any]) -> list[str]:
+    """The values of a swept text, without the escapes that Hydra would need."""
+    texts = ["null" if value is None else str(getattr(value, "text", value)) for value in values]
+    return ["'" + text.replace("'", "\\'") + "'" if "," in text else text for text in texts]
 
 
 def is_swept(command: str, word: str) -> bool:
@@ -172,10 +201,19 @@ def parse(command: str, word: str, parser: OverridesParser | None = None) -> Ove
     try:
         return (parser or OverridesParser.create()).parse_overrides([word])[0]
     except (OverrideParseException, HydraException) as error:
-        raise UserError(
-            f"cannot read '{word}': brackets and quotes must be balanced, and a value with spaces, commas, "
-            f"= or braces needs quotes that reach the program, as in \"{key or 'name'}='a=b'\"."
-        ) from error
+        raise UserError(_unreadable(word, key, value)) from error
+
+
+def _unreadable(word: str, key: str, value: str) -> str:
+    """Why Hydra cannot read a `key=value`."""
+    if not re.fullmatch(r"\+{0,2}[A-Za-z_][\w./@:-]*", key, re.ASCII):
+        return f"'{key}' cannot be a key: keys are made of the letters a to z, digits, '_' and '.'."
+    if value.strip(" ").startswith(",") or value.strip(" ").endswith(",") or ",," in value:
+        return f"cannot read '{word}': a value is missing beside a comma; several values are written {key}=1,2,3."
+    if "()" in value:
+        return f"cannot read '{word}': no value stands in the parentheses; several values are written {key}=1,2,3."
+    return (f"cannot read '{word}': brackets and quotes must be balanced, and a value with spaces, commas, "
+            f"= or braces needs quotes that reach the program, as in \"{key or 'name'}='a=b'\".")
 
 
 def _is_special(value: str) -> bool:
@@ -328,12 +366,18 @@ def _check_values(config: DictConfig, lines: dict[str, keys.Key]) -> None:
         try:
             right = rule.convert(value)
         except keys.NotAllowed:
-            raise UserError(_not_allowed(name, value, rule)) from None
+            raise UserError(keys.not_allowed(name, value, rule)) from None
         if type(right) is not type(value):
             OmegaConf.update(config, name, right)
 
 
-def _not_allowed(name: str, value: Any, rule: keys.Rule) -> str:
-    shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else value
-    near = difflib.get_close_matches(str(value), rule.words(), 1, cutoff=0.5)
-    return f"{name}={shown} is not allowed: it must be {rule}.{f' Did you mean {near[0]}?' if near else ''}"
+def _check_together(config: DictConfig) -> None:
+    """Refuse settings of which each is right, and which cannot be together."""
+    for low, high in (("policy.log_std_min", "policy.log_std_max"), ("trainer.min_batch", "trainer.max_batch")):
+        least, most = OmegaConf.select(config, low), OmegaConf.select(config, high)
+        if least is not None and most is not None and least > most:
+            raise UserError(f"{low}={least} is greater than {high}={most}: raise {high}= or lower {low}=.")
+    policy, skill = config.get("policy"), config.get("skill")
+    if policy and skill and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
+        raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, or add "
+                        "other observations.")

@@ -19,7 +19,7 @@ from pathlib import Path
 from rearrange import keys
 from rearrange import settings as front
 from rearrange.errors import UserError
-from rearrange.run_directory import checked_name, difference, folder_of, read_status
+from rearrange.run_directory import checked_name, difference, folder_of, has_checkpoints, read_status, saved_config
 
 _SHOWN = ("step", "success", "return", "mean_steps")  # of a run's results, in the table
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
@@ -86,16 +86,20 @@ def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
         return Job((command, *words), swept, path, done=False)
     if not (path / "config.yaml").exists():
         raise UserError(f"{path} exists already and is not a run. Choose another name=.")
-    changed = difference(front.OmegaConf.load(path / "config.yaml"), typed.config)
+    changed = difference(saved_config(path), typed.config)
     if changed:
         shown = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
         raise UserError(f"{path} exists already with other settings ({shown}). Give this sweep a name= of its own.")
-    done = read_status(path)["status"] == "finished"
+    done = read_status(path)["status"] == "finished" and _has_result(command, path)
     if not done and not typed.config.get("resume"):
-        raise UserError(
-            f"{path} exists already and is not finished. Continue the sweep with resume=true, or choose another name=."
-        )
+        on = "Continue the sweep with resume=true" if "resume" in typed.config else "Remove it, to repeat this job"
+        raise UserError(f"{path} exists already and is not finished. {on}, or choose another name=.")
     return Job((command, *words) + (() if done else ("resume=true",)), swept, path, done)
+
+
+def _has_result(command: str, path: Path) -> bool:
+    """Whether what a finished job leaves is still there."""
+    return {"train": has_checkpoints(path), "eval": (path / "metrics.json").is_file()}.get(command, True)
 
 
 def _name(base: str | None, swept: dict[str, str]) -> str:
@@ -108,7 +112,7 @@ def _name(base: str | None, swept: dict[str, str]) -> str:
 
 
 def launch_process(words: list[str], keep_open: tuple[int, ...] = ()) -> int:
-    """`rearrange <words>` in a process of its own, on this terminal. Ctrl-C reaches it too, SIGTERM is passed on: wait
+    """`rearrange <words>` in a process of its own, on this terminal. Ctrl-C reaches it too, SIGTERM and SIGHUP are passed on: wait
     until it has saved. keep_open: file descriptors that it shall hold as long as it lives.
     """
     home = str(Path(__file__).resolve().parents[1])
@@ -124,7 +128,8 @@ def launch_process(words: list[str], keep_open: tuple[int, ...] = ()) -> int:
             process.terminate()
 
     main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, pass_on) if main else None
+    passed = [s for s in (signal.SIGTERM, signal.SIGHUP) if main and (s == signal.SIGTERM or signal.getsignal(s) != signal.SIG_IGN)]
+    before = {s: signal.signal(s, pass_on) for s in passed}
     try:
         process = subprocess.Popen(command, env=environment, pass_fds=keep_open)
         if stopped:
@@ -136,8 +141,8 @@ def launch_process(words: list[str], keep_open: tuple[int, ...] = ()) -> int:
             except KeyboardInterrupt:
                 stopped = True
     finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def table(jobs: list[Job], codes: dict[Path, int]) -> str:

@@ -57,6 +57,13 @@ def test_bash_gets_what_follows_the_last_equals_sign(monkeypatch, capsys):
         assert capsys.readouterr().out == expected
 
 
+@pytest.mark.parametrize("words", [[], ["bash"]])
+def test_without_a_line_every_command_is_a_candidate(words, monkeypatch, capsys):
+    monkeypatch.delenv("COMP_LINE", raising=False)
+    assert main(["--complete", *words]) == 0
+    assert "train \n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_line_to_install_is_understood_by_its_shell(shell, capsys):
     assert main(["--install-completion", shell]) == 0

@@ -120,6 +120,10 @@ def test_a_setting_typed_wins_over_the_preset_that_a_choice_brings():
         ("cosine | linear", ["cosine"], ["cos", None, 1]),
         ("path | null", ["a/b", 12, None], ["", True, ["a"]]),
         ("words", [["a", "b"], []], ["a", [1], None]),
+        ("float", [1, -0.5], [float("inf"), float("nan"), True]),
+        ("float > 0 <= 100", [0.1, 100], [0, 100.1]),
+        ("2 numbers", [[1, 2]], [[1], [1, 2, 3], [1, float("nan")]]),
+        ("words of arm grip", [["grip", "arm"], ["arm"]], [[], ["arm", "arm"], ["leg"]]),
         ("float | numbers", [0.5, [1, 2]], [["a"], [], [True]]),
     ],
 )

@@ -59,6 +59,7 @@ def test_one_that_fails_does_not_stop_the_others_and_ctrl_c_does(tmp_path, capsy
 @pytest.mark.parametrize("command, words, message", [
     ("train", ["skill=all"], "train takes one skill"),
     ("eval", ["skill=all", "agent=expret"], "Did you mean expert"),
+    ("eval", ["skill=all", "agent=tp_srl"], "agent=tp_srl is for hab="),
     ("eval", ["skill=all", "name=-"], "name=-"),
 ])
 def test_mistakes_are_told_before_anything_starts(tmp_path, command, words, message):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from rearrange import __version__
+from rearrange import __version__, sweep
 from rearrange.settings import compose
 
 HOME = Path(__file__).resolve().parents[2]
@@ -63,7 +65,7 @@ MISTAKES = {
     "train skill=pick ppo.discount=1.5": "from 0 to 1",
     "train skill=pick ppo.clip=nan": "a number",
     "train skill=pick ppo.schedule=cosin": "cosine",
-    "train skill=pick ppo.entropy_bounds=3": "a list of numbers",
+    "train skill=pick ppo.entropy_bounds=3": "a list of 2 numbers",
     "train skill=pick policy.skip=maybe": "true",
     "train skill=pick trainer=[ver]": "Choices:",
     "train skill=pick skill.reward_scales=3": "skill.reward_scales.distance",
@@ -87,6 +89,33 @@ MISTAKES = {
     "eval skill=pick ppo.clip=1": "unknown key",
     "bench": "Choices: engine, habitat, modes, pendulum, scaling, sim, transfer, update",
     "bench smi": "bench=sim",
+    "train skill=pick skill.rest_position_m=[nan,0,1]": "and finite",
+    "train skill=pick skill.reward_scales.success=inf": "and finite",
+    "train skill=pick ppo.learning_rate=inf": "and finite",
+    "train skill=pick sim.base_speed_m_s=1e30": "at most 100",
+    "train skill=pick ppo.entropy_bounds=[1]": "a list of 2 numbers",
+    "train skill=pick episode_window=1e30": "at most 1000000",
+    "train skill=pick torch_threads=1e10": "at most 1024",
+    "train skill=pick seed=1e30": "from 0 to 4294967295",
+    "train skill=pick policy.log_std_min=3 policy.log_std_max=2": "policy.log_std_max=2.0",
+    "train skill=pick trainer.max_batch=1 trainer.min_batch=2": "trainer.min_batch=2 is greater",
+    "train skill=pick skill.action_parts=[arm,arm]": "each once",
+    "train skill=pick skill.action_parts=[arm,gripp]": "Did you mean grip?",
+    "train skill=pick policy=blind skill.observation_keys=[depth]": "nothing to see",
+    "train skill=pick naïve=1": "'naïve' cannot be a key",
+    "train skill=pick seed=0,": "beside a comma",
+    "train skill=pick seed=choice()": "in the parentheses",
+    "train -m skill=pick name=a:b,c": "name=a:b is not allowed: use at most 200 letters a to z, digits, spaces and - _ . , = +",
+    "train skill=pick checkpoint=nowhere": "no checkpoint at nowhere",
+    "train -m skill=pick checkpoint=a,b": "no checkpoint at a",
+    "eval skill=pick agent=random checkpoint=nope": "agent=random takes no checkpoint=nope",
+    "eval skill=pick agent=zero checkpoint=nope": "agent=zero takes no checkpoint=nope",
+    "eval skill=pick agent=expert checkpoint=pretrained": "agent=expert takes no checkpoint=pretrained",
+    "eval skill=pick agent=pretrained checkpoint=nope": "agent=pretrained takes no checkpoint=nope",
+    "eval skill=all agent=tp_srl episodes=1": "agent=tp_srl is for hab=",
+    "reproduce seed=0,1": "reproduce has no sweeps",
+    "reproduce -m seed=0,1": "reproduce has no sweeps: leave -m out",
+    "list -m output=a,b": "list has no sweeps: leave -m out",
     "list x=1": "unknown key",
     "report x=1": "unknown key",
     "--install-completion tcsh": "bash",
@@ -183,16 +212,55 @@ def test_ctrl_c_is_exit_status_130(front_door, work):
     assert '"stopped"' in Path("outputs/train/pick/stopped/status.json").read_text()
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no terminal to close")
+def test_a_closed_terminal_ends_a_command_tidily(front_door, work, monkeypatch):
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    work.behave = lambda config, run: os.kill(os.getpid(), signal.SIGHUP)
+    try:
+        assert front_door("train skill=pick name=closed")[0] == 130
+        assert '"stopped"' in Path("outputs/train/pick/closed/status.json").read_text()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nohup
+        assert front_door("train skill=pick name=nohup")[0] == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_nobody_to_print_to_does_not_end_a_run(front_door, work, monkeypatch):
+    def closed(*words, **settings):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("builtins.print", closed)
+    assert front_door("train skill=pick name=a")[0] == 0
+    assert "working" in Path("outputs/train/pick/a/log.txt").read_text()
+
+
+def test_a_full_disk_is_one_sentence(front_door, work):
+    def full(config, run):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    work.behave = full
+    status, _, err = front_door("train skill=pick name=a")
+    assert status == 1 and len(err.splitlines()) == 1 and "outputs/train/pick/a cannot be written: No space left on device" in err
+    assert '"failed"' in Path("outputs/train/pick/a/status.json").read_text()
+
+
 def test_a_mistake_found_by_the_work_is_one_line_too(front_door, tmp_path):
     status, _, err = front_door("train skill=pick seed=13")
     assert status == 2 and err == "rearrange train: nothing works with seed 13.\n" and not list(tmp_path.iterdir())
 
 
-def test_paths_and_names_may_hold_any_character(front_door, work):
-    front_door(["eval", "skill=pick", "checkpoint=my run (2)/seed=0's/a.pt", "agent=random"])
+def test_paths_and_names_may_hold_any_character(front_door, work, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "my run (2)" / "seed=0's"
+    folder.mkdir(parents=True)
+    for file in (folder / "a.pt", tmp_path / "a.pt", tmp_path / "a,b c.pt"):
+        file.touch()
+    front_door(["eval", "skill=pick", "checkpoint=my run (2)/seed=0's/a.pt"])
     assert work.calls[0][1].checkpoint == "my run (2)/seed=0's/a.pt"
-    front_door(["eval", "skill=pick", "checkpoint=~/a.pt", "agent=random", "name=second"])
+    front_door(["eval", "skill=pick", "checkpoint=~/a.pt", "name=second"])
     assert work.calls[1][1].checkpoint == os.path.expanduser("~/a.pt")
+    jobs = sweep.plan("eval", ["skill=pick", "checkpoint='a,b c.pt',a.pt"])
+    assert [front_door(list(job.words))[0] for job in jobs] == [0, 0] and work.calls[2][1].checkpoint == "a,b c.pt"
 
 
 @pytest.mark.parametrize(

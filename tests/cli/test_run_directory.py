@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
+
+from rearrange import run_directory
 
 PICK = Path("outputs/train/pick")
 
@@ -109,6 +112,68 @@ def test_a_place_that_turns_out_unwritable_is_one_sentence(front_door):
         pytest.skip("needs /proc")
     status, _, err = front_door("train skill=pick output=/proc/x")
     assert status == 2 and "cannot write to /proc/x" in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("file, content", [
+    ("overrides.yaml", None), ("overrides.yaml", "a: ["), ("overrides.yaml", "a: 1"), ("overrides.yaml", "- [1]"),
+    ("config.yaml", ""), ("config.yaml", "- a"), ("config.yaml", "a: 1"), ("config.yaml", "\x00"),
+])
+@pytest.mark.parametrize("resume", ["true", "force"])
+def test_damage_is_one_sentence_that_says_what_to_do(front_door, work, file, content, resume):
+    work.behave = stop
+    front_door("train skill=pick name=a")
+    path = PICK / "a" / file
+    path.unlink() if content is None else path.write_text(content)
+    status, _, err = front_door(f"train skill=pick name=a resume={resume} steps=1024")
+    assert status == 2 and len(err.splitlines()) == 1 and file in err and "under another name=" in err
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "{}", "{", '{"status": "finished"}', '{"status": 3, "result": {}}',
+                                  '{"status": "finished", "result": null}', '{"status": "finished", "result": {"success": "high"}}'])
+def test_an_odd_status_is_unknown_and_breaks_nothing(front_door, work, text):
+    work.behave = stop
+    front_door("train skill=pick name=a")
+    (PICK / "a" / "status.json").write_text(text)
+    status, out, _ = front_door("list")
+    assert status == 0 and "train/pick/a" in out
+    assert front_door("train skill=pick name=a resume=true")[0] == 130
+
+
+def test_a_run_that_saved_nothing_is_not_finished(front_door, work):
+    front_door("train skill=pick name=a steps=100")
+    (checkpoint,) = (PICK / "a" / "checkpoints").iterdir()
+    checkpoint.unlink()
+    assert front_door("train name=a resume=true")[0] == 0
+
+
+def test_the_status_is_written_where_only_what_is_there_can_be_replaced(front_door, work, monkeypatch):
+    """A full disk takes no new file."""
+    def full(config, run):
+        def refuse(path, text):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(run_directory, "write_whole", refuse)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    work.behave = full
+    assert front_door("train skill=pick name=a")[0] == 1
+    assert run_directory.read_status(PICK / "a")["status"] == "failed"
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    file = tmp_path / "a.json"
+    file.write_text("before")
+    def half(path, text, **_):
+        path.write_bytes(text[:2].encode())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", half)
+        with pytest.raises(OSError):
+            run_directory.write_whole(file, "after")
+    assert file.read_text() == "before" and list(tmp_path.iterdir()) == [file]
+    run_directory.write_whole(file, os.fsdecode(b"\xc3\xbc \xff"))
+    assert file.read_bytes() == b"\xc3\xbc \xff"
 
 
 def test_a_damaged_run_is_told_by_name(front_door, work):

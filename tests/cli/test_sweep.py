@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,18 @@ def test_a_stopped_sweep_is_continued_with_resume(front_door, launched, work):
     launched.clear()
     assert front_door("train -m skill=pick seed=0,1 resume=true")[0] == 0
     assert ["resume=true" in words for words in launched] == [True, False]
+
+
+def test_a_sweep_of_evaluations_says_what_it_can_do(front_door, launched):
+    """There is no resume= to advise, and an evaluation without its figures is none."""
+    line = "eval -m skill=pick agent=random,zero name=a"
+    assert front_door(line)[0] == 0
+    Path("outputs/eval/pick/a_agent-random/metrics.json").unlink()
+    launched.clear()
+    status, _, err = front_door(line)
+    assert status == 2 and not launched and "resume" not in err and "Remove it" in err and "name=" in err
+    shutil.rmtree("outputs/eval/pick/a_agent-random")
+    assert front_door(line)[0] == 0 and len(launched) == 1 and "resume=true" not in launched[0]
 
 
 def test_nothing_starts_if_any_job_is_wrong(front_door, launched):

@@ -21,6 +21,7 @@ from eval.report_page_runs import newest, read, read_all
 from eval.report_page_sections import mean_curve
 from eval.report_page_svg import Shares, curves, intervals, nice_ticks, short_number, thinned
 from rearrange.cli import main
+from rearrange.errors import UserError
 from tests.eval.report_directories import add_video, scenario_evaluation, skill_evaluation, training
 
 SHARES = {"tp_srl": [0.9, 0.7, 0.42, 0.32], "tp_srl_nonav": [0.5, 0.2, 0.0, 0.0]}
@@ -383,3 +384,33 @@ def test_curves_of_a_flat_line_and_of_one_point():
 
     for points in (((0.0, 0.0), (10.0, 0.0)), ((5.0, 3.0),), ((0.0, -2.0), (1.0, -2.0))):
         ElementTree.fromstring(curves([Curve("x", 0, points)], "return"))
+
+
+@pytest.mark.parametrize("name, text", [
+    ("metrics.json", "{"), ("metrics.json", "[]"), ("failures", [1]), ("failures", {"late": "often"}), ("success_interval_95", [0, "x"]),
+    ("success_interval_95", 0.5), ("interactions", [3]), ("mean_steps", "many"), ("ends", "pick"),
+])
+def test_a_run_that_cannot_be_read_is_left_out_by_name(tmp_path, capsys, name, text):
+    outputs = tmp_path / "outputs"
+    skill_evaluation(outputs / "eval/pick/whole", "random")
+    broken = skill_evaluation(outputs / "eval/pick/broken") / "metrics.json"
+    broken.write_text(text if name == "metrics.json" else json.dumps(json.loads(broken.read_text()) | {name: text}))
+    for runs in (None, [str(outputs)]):
+        made = report_page.make(runs, tmp_path / "report.html", outputs, None, 0)
+        assert [path.name for path in made.runs] == ["whole"]
+        said = capsys.readouterr().err.strip().splitlines()
+        assert len(said) == 1 and said[0].startswith("left out: ") and str(broken) in said[0]
+    with pytest.raises(UserError, match="metrics.json"):
+        report_page.make([str(broken.parent)], tmp_path / "report.html", outputs, None, 0)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '{"status": "finished", "result": {}, "time": 1e300}'])
+def test_an_odd_status_leaves_the_run_in_the_page(tmp_path, text):
+    run = skill_evaluation(tmp_path / "outputs/eval/pick/odd")
+    (run / "status.json").write_text(text)
+    assert len(report_page.make(None, tmp_path / "report.html", tmp_path / "outputs", None, 0).runs) == 1
+
+
+def test_an_empty_list_of_runs_is_a_mistake(tmp_path, capsys):
+    assert main(["report", "runs=[]", f"output={tmp_path}"]) == 2
+    assert "runs=[] names no run" in capsys.readouterr().err and not list(tmp_path.iterdir())

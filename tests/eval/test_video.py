@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+
 import imageio.v3 as iio
 import imageio_ffmpeg
 import numpy as np
 import pytest
 
-from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoWriter, compose, fit
+from eval.evaluate import EpisodeResult, Job, run_chunk, write
+from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoError, VideoWriter, compose, fit
 from rearrange.overlay import text_width
+from rearrange.run_directory import write_whole
 
 
 def frames(count=6, shape=(64, 96, 3)):
@@ -55,6 +59,63 @@ def test_an_error_leaves_no_file_and_keeps_the_old_one(tmp_path):
         raise RuntimeError("the policy broke")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.mp4"]
     assert path.read_text() == "the old video"
+
+
+@pytest.mark.parametrize("script, said", [
+    ("cat > /dev/null; echo No space left on device >&2; exit 1", "No space left on device"),  # at the end
+    ("exit 3", "status 3"),  # at once
+    ("kill -9 $$", "SIGKILL"),
+    ("cat > /dev/null", "status 0"),  # without a file
+])
+def test_a_video_that_ffmpeg_could_not_write_is_an_error_without_a_file(tmp_path, monkeypatch, script, said):
+    encoder = tmp_path / "ffmpeg"
+    encoder.write_text(f"#!/bin/sh\n{script}\n")
+    encoder.chmod(0o755)
+    monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", lambda: str(encoder))
+    with pytest.raises(VideoError, match=said), VideoWriter(tmp_path / "made" / "a.mp4") as video:
+        for _ in range(40):  # more than a pipe holds
+            video.add(np.zeros((256, 256, 3), np.uint8))
+    assert list((tmp_path / "made").iterdir()) == []
+
+
+def test_an_evaluation_goes_on_without_a_video_that_cannot_be_written(tmp_path, monkeypatch):
+    class Recorder:
+        def __init__(self, env, directory, index):
+            self.index, self.frames = index, 0
+
+        def frame(self, *_):
+            self.frames += 1
+            if self.index == 0 and self.frames == 3:
+                raise VideoError("no room")
+
+        def close(self, success):
+            if self.index == 1:
+                raise VideoError("no room")
+            return "a.mp4"
+
+        def discard(self):
+            discarded.append(self.index)
+
+    discarded = []
+    monkeypatch.setattr("eval.recorder.EpisodeRecorder", Recorder)
+    monkeypatch.setattr("eval.evaluate._KEPT", {})
+    job = Job("pick", {"depth_size": 0, "max_steps": 5, "num_layouts": 4}, "zero", None, 4, videos=3, video_dir=str(tmp_path))
+    results = run_chunk(job, [0, 1, 2, 3])
+    assert sorted(discarded) == [0, 1] and [r.steps for r in results] == [5] * 4
+    found = {result.index: (result.video, result.video_problem) for result in results}
+    assert found == {0: (None, "no room"), 1: (None, "no room"), 2: ("a.mp4", None), 3: (None, None)}
+
+
+def test_figures_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    def full(path, text):
+        if path.name == "metrics.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_whole(path, text)
+
+    monkeypatch.setattr("eval.evaluate.write_whole", full)
+    with pytest.raises(OSError):
+        write(tmp_path, {}, [EpisodeResult(0, "a", "val/0", True, None, 3, 1.0)])
+    assert [path.name for path in tmp_path.iterdir()] == ["episodes.csv"]
 
 
 def test_no_frames_and_bad_frames_are_errors_without_a_file(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import subprocess
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rearrange.env import OBSERVATIONS
+from rearrange.env import OBSERVATIONS, asked_episode
 from rearrange.episode_generator import generate_episode
 from rearrange.episodes import write_episodes
 from rearrange.errors import UserError
@@ -160,7 +161,17 @@ def test_episodes_from_a_file(tmp_path):
     env = make_env(depth_size=0, episodes=str(path), split="val")
     infos = [env.reset(options={"episode": k})[1]["episode_id"] for k in range(3)]
     assert infos == ["pick/val/3", "pick/val/8", "pick/val/3"]
-    assert env.reset(seed=0)[1]["episode_id"] in infos
+    assert env.reset(seed=0)[1]["episode_id"] in infos and env.listed == 2
+
+
+@pytest.mark.parametrize("joints, message", [
+    ({"fridge_door": -9.0}, "joint fridge_door cannot stand at -9; it moves from 0 to 2.4"), ({"oven": 1.0}, "has no joint 'oven")])
+def test_a_door_that_cannot_stand_as_a_file_says(joints, message, tmp_path):
+    episode = dataclasses.replace(generate_episode("pick", "val", 3, 4), articulated=joints)
+    write_episodes(tmp_path / "one.json", [episode])
+    for env, which in ((make_env(depth_size=0), episode), (make_env(depth_size=0, episodes=str(tmp_path / "one.json")), 0)):
+        with pytest.raises(UserError, match=message):
+            env.reset(options={"episode": which})
 
 
 def test_a_picture_of_the_scene():
@@ -183,10 +194,20 @@ def test_the_limited_action_space_leaves_the_base_out():
 @pytest.mark.parametrize("settings, named", [
     ({"split": "training"}, "split=training"), ({"depth_size": -1}, "depth_size=-1"), ({"sim": "gazebo"}, "sim=gazebo"),
     ({"num_layouts": 0}, "num_layouts=0"), ({"render_mode": "human"}, "render_mode=human"),
-    ({"observation_keys": ["smell"]}, "smell"),
+    ({"observation_keys": ["smell"]}, "smell"), ({"depth_size": 1}, "depth_size=1 (policy.image_size) should be 0 (no image) or 2 to"),
+    ({"observation_keys": ["joint", "marker_state"]}, "skill pick has no observation 'marker_state'; there are depth, joint"),
+    ({"skill": "open_fridge", "observation_keys": ["obj_goal"]}, "skill open_fridge has no observation 'obj_goal'; there are"),
     ({"action_parts": ("arm", "leg")}, "leg"), ({"max_step": 3}, "max_steps"),
     ({"reward_scales": {"pick": 1}}, "picked"),
     ({"episodes": "nowhere.json"}, "nowhere.json"), ({"skill": "pik"}, "'pick'"),
+    *(({"max_steps": value}, "max_steps=") for value in (0, -1, "x", 5.5)),
+    *(({"base_speed_m_s": value}, "base_speed_m_s=") for value in (-1, float("nan"), "x", 1e30)),
+    *(({"depth_size": value}, "depth_size=") for value in (64.5, "64", None)),
+    *(({"num_layouts": value}, "num_layouts=") for value in ("4", None, 2.5)),
+    *(({"episodes": value}, "episodes=") for value in ([], {})),
+    *(({"reward_scales": value}, "reward_scales") for value in (None, [], {"success": "x"}, {"success": float("inf")})),
+    *(({name: -1}, f"{name}=-1") for name in ("rest_radius_m", "suction_max_angle_rad", "start_position_noise_m")),
+    ({"split": ["val"]}, "split="), ({"rest_position_m": (1, 2)}, "3 numbers"), ({"action_parts": ("arm", "arm")}, "each once"),
 ])
 def test_a_wrong_setting_is_named(settings, named):
     with pytest.raises(UserError) as error:
@@ -199,8 +220,9 @@ def test_a_wrong_action_is_refused():
     env.reset(seed=0)
     with pytest.raises(ValueError, match="10 numbers"):
         env.step(np.zeros(3, np.float32))
-    with pytest.raises(ValueError, match="not finite"):
-        env.step(np.full(10, np.nan, np.float32))
+    for value in (np.nan, np.inf, -np.inf):
+        with pytest.raises(ValueError, match="not finite"):
+            env.step(np.array([value, *np.zeros(9)], np.float32))
 
 
 def test_broken_physics_ends_the_episode_and_the_next_one_is_sound(tmp_path, monkeypatch):
@@ -214,3 +236,40 @@ def test_broken_physics_ends_the_episode_and_the_next_one_is_sound(tmp_path, mon
     assert truncated and not terminated and reward == 0.0 and info["metrics"]["failure/unstable"] == 1.0
     assert all(np.isfinite(value).all() for value in observation.values())
     assert same(trajectory(env, options={"episode": 7}), trajectory(make_env(depth_size=0), options={"episode": 7}))
+
+
+def test_settings_may_be_what_python_has():
+    env = make_env(depth_size=0, max_steps=np.int64(7), rest_position_m=np.array([0.5, 0.0, 1.0]), num_layouts=4.0)
+    assert env.skill.max_steps == 7 and env.num_layouts == 4 and env.skill.config.rest_position_m == (0.5, 0.0, 1.0)
+
+
+def test_the_rules_of_settings_are_read_once():
+    import skills
+
+    assert skills._rules("pick") is skills._rules("pick")
+
+
+def test_an_id_is_of_one_skill():
+    assert gymnasium.make("rearrange/Pick-v0", depth_size=0, skill="pick").unwrapped.skill.name == "pick"
+    with pytest.raises(UserError, match="skill='place' cannot be given here"):
+        gymnasium.make("rearrange/Pick-v0", skill="place")
+
+
+@pytest.mark.parametrize("options", [{"episode": "x"}, {"episode": 1.5}, {"episode": -1}, {"episode": True}, {"epsiode": 1}, [], 5])
+def test_an_episode_that_cannot_be_asked_for_is_told(options):
+    with pytest.raises(UserError, match="reset takes options="):
+        asked_episode(options)
+
+
+def test_an_episode_is_asked_for_by_number_or_left_to_chance():
+    assert [asked_episode(options) for options in (None, {}, {"episode": None}, {"episode": 3})] == [None, None, None, 3]
+
+
+@pytest.mark.parametrize("action", [None, 0, np.zeros((10, 1)), np.zeros(3), ["a"] * 10])
+def test_an_action_of_another_shape_is_told(action):
+    env = make_env("pick", split="train", num_layouts=1, depth_size=0)
+    with pytest.raises(RuntimeError, match="step before reset"):
+        env.step(np.zeros(10))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="an action of skill pick has 10 numbers, shape"):
+        env.step(action)

@@ -82,6 +82,10 @@ def test_a_file_of_another_scene_keeps_its_links(tmp_path, episode):
     ("rigid_objs", None), ("rigid_objs", [["apple"]]), ("rigid_objs", [["a", [[1, 2], [3, 4]]]]),
     ("targets", {"nothing_:0000": []}), ("scene_id", 3), ("ao_states", {"fridge": 2}), ("markers", [{"name": "x"}]),
     ("start_position", [0, "a", 0]),
+    ("rigid_objs", [["a", [[-1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]]]),  # a mirror
+    ("rigid_objs", [["a", [[1, 0.6, 0, 0], [0, 0.8, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]]]),  # sheared
+    ("rigid_objs", [["a", [[1, 0, 0, 10**400], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]]]),
+    ("start_position", [0, 10**400, 0]), ("ao_states", {"fridge_:0000": {"fridge_door": 10**400}}),
     ("goal_receptacles", ["table"]), ("rigid_objs", [["a", [[2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0], [0, 0, 0, 1]]]]),
 ])
 def test_a_wrong_field_is_named(tmp_path, episode, field, value):
@@ -96,7 +100,8 @@ def test_a_wrong_field_is_named(tmp_path, episode, field, value):
 
 
 @pytest.mark.parametrize("content", [
-    b"", b"not json", b"[]", b'{"episodes": 3}', gzip.compress(b"{")[:-4], b"\x00\xff\x1f"])
+    b"", b"not json", b"[]", b'{"episodes": 3}', gzip.compress(b"{")[:-4], b"\x00\xff\x1f",
+    b"[" * 100_000, b'{"episodes": ' + b"9" * 5000 + b"}"], ids=range(8))
 def test_what_is_not_an_episode_file_is_refused(tmp_path, content):
     path = tmp_path / "bad.json"
     path.write_bytes(content)
