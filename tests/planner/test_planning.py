@@ -105,9 +105,11 @@ def test_a_door_that_is_neither_open_nor_closed_can_be_either_but_not_both():
     assert search(ground(problem("", "(opened fridge) (closed fridge)", 1), "p")).outcome is Outcome.UNSOLVABLE
 
 
-def test_the_limit_is_a_number_of_states():
-    result = search(ground(PROBLEMS["tidy_house"], "p"), max_nodes=3)
+def test_limits_of_states_and_of_time():
+    task = ground(PROBLEMS["tidy_house"], "p")
+    result = search(task, max_nodes=3)
     assert result.outcome is Outcome.NODE_LIMIT and result.expanded == 3
+    assert search(task, timeout_s=0.0).outcome is Outcome.TIMEOUT
 
 
 def shortest(task: Task) -> int | None:
