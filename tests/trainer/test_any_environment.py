@@ -213,9 +213,10 @@ class Slow(Pointer):
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, monkeypatch, deterministic):
     monkeypatch.setattr(loop, "STOP_WITHIN_S", 0.5)
+    before = signal.getsignal(signal.SIGTERM)
 
     def stop():
-        while signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # training has not begun
+        while signal.getsignal(signal.SIGTERM) == before:  # training has not begun
             time.sleep(0.05)
         time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGTERM)
