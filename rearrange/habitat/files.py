@@ -39,7 +39,7 @@ def need_mesh(path: Path, of: Path) -> None:
         size = path.stat().st_size
     except OSError as error:
         raise UserError(f"{path}, which {of} names, cannot be read ({error.strerror or error}): {_AGAIN}.") from None
-    if path.suffix.lower() == ".glb" and (len(head) < 12 or head[:4] != b"glTF" or struct.unpack("<I", head[8:])[0] != size):
+    if path.suffix.lower() == ".glb" and (len(head) < 12 or head[:4] != b"glTF" or struct.unpack("<I", head[8:])[0] > size):
         raise UserError(f"{path}, which {of} names, is a damaged GLB file ({size} bytes are there): {_AGAIN}.")
 
 
@@ -54,7 +54,8 @@ def need_urdf(path: Path, what: str = "the data set's URDF") -> ElementTree.Elem
     if robot.tag != "robot" or robot.find("link") is None:
         raise UserError(f"{what} {path} is not a URDF document: it should be XML, one <robot> with links.")
     for mesh in robot.iter("mesh"):
-        need_mesh(path.parent / mesh.get("filename", ""), path)
+        if "://" not in (name := mesh.get("filename", "")):
+            need_mesh(path.parent / name, path)
     return robot
 
 
