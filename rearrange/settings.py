@@ -31,6 +31,7 @@ from rearrange.errors import UserError
 
 REQUIRED = {"train": "skill", "eval": "skill", "bench": "bench"}
 SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
+SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
 BASELINES = ("random", "zero", "expert")  # agents that learned nothing
 SCENARIO_KEYS = ("skills.", "planner.", "video_speed", "whole_task.")  # settings that only a scenario has
 
@@ -378,6 +379,9 @@ def _check_together(config: DictConfig) -> None:
         if least is not None and most is not None and least > most:
             raise UserError(f"{low}={least} is greater than {high}={most}: raise {high}= or lower {low}=.")
     policy, skill = config.get("policy"), config.get("skill")
+    if policy and policy.encoder and 0 < policy.image_size < SMALLEST_IMAGE:
+        raise UserError(f"policy.image_size={policy.image_size} is too small for policy.encoder={policy.encoder}: take {SMALLEST_IMAGE} or "
+                        "more, or policy=blind, which has no image.")
     if policy and skill and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
         raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, or add "
                         "other observations.")

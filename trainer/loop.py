@@ -46,8 +46,8 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     """Train a policy with VER and PPO on any Gymnasium environment.
 
     make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
-    may have. run_dir: checkpoints go to `run_dir/checkpoints`; without it nothing is written. resume_from: a checkpoint to continue. observers: called with (step, metrics) about every
-    `config.log_every_s`. meta: plain values kept in the checkpoints. start_from: a checkpoint whose policy a new run begins
+    may have. run_dir: checkpoints go to `run_dir/checkpoints`; without it nothing is written. resume_from: a checkpoint to
+    continue. observers: called with (step, metrics) about every `config.log_every_s`. meta: plain values kept in the checkpoints. start_from: a checkpoint whose policy a new run begins
     with; the steps, the optimiser and the schedule begin anew.
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks.py).
@@ -102,24 +102,24 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
                         content.get("window", ()) if content else ())
         ended, broken_off, learned_from = None, False, 0
         try:
-            while learner.steps < config.steps and not ended:
-                try:
+            try:
+                while learner.steps < config.steps and not ended:
                     collected = experience.next(learner.policy, learner.updates, config.steps - learner.steps)
-                except Cancelled:
-                    if not stop.signal or ranks.size > 1:
-                        raise
-                    ended, broken_off = stop.signal, True
-                    break
-                with threads.learning():
-                    learned = learner.update(rollout, collected)
-                learned_from += collected.steps
-                everyone = ranks.gather(Report.of(collected, learner.learn_s, stop.signal, record.save_is_due()))
-                if collector.preemption:
-                    collector.preemption.prepare(everyone)
-                record.after_update(everyone, learned)
-                ended = next((report.signal for report in everyone if report.signal), None)
-            if not (broken_off and config.deterministic):  # its checkpoints are of between two rollouts
+                    with threads.learning():
+                        learned = learner.update(rollout, collected)
+                    learned_from += collected.steps
+                    everyone = ranks.gather(Report.of(collected, learner.learn_s, stop.signal, record.save_is_due()))
+                    if collector.preemption:
+                        collector.preemption.prepare(everyone)
+                    record.after_update(everyone, learned)
+                    ended = next((report.signal for report in everyone if report.signal), None)
                 record.save()
+            except Cancelled:
+                if not stop.signal or ranks.size > 1:
+                    raise
+                ended, broken_off = stop.signal, True
+                if not config.deterministic:  # whose checkpoints are of between two rollouts
+                    record.save()
             if ended and (broken_off or not config.deterministic):  # else what was collected meanwhile is in the checkpoint
                 experience.close()
                 record.tell_lost(rollout.total - learned_from)

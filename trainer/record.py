@@ -113,7 +113,7 @@ class Record:
             self.saved = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, content)
             self._saved_steps = self._kept_steps = self.learner.steps
         except OSError as error:
-            before = f"the one of step {self._kept_steps:,} is intact" if self.saved else "there is none yet"
+            before = f"the one of step {self._kept_steps:,} is intact" if self.saved or self._kept_steps else "there is none yet"
             logging.getLogger(__name__).warning("checkpoint not written (%s); %s, training goes on.", error, before)
 
     def tell_lost(self, lost: int) -> None:

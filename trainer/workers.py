@@ -142,7 +142,7 @@ def end_child(process: subprocess.Popen, grace_s: float = 0.0) -> bool:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """SIGINT and SIGTERM wait until the end; children that start meanwhile hold them too."""
+    """SIGINT, SIGTERM and SIGHUP wait until the end; children that start meanwhile hold them too."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield

@@ -47,7 +47,7 @@ def test_settings(tmp_path, line, words):
 @pytest.mark.parametrize("line, words", [
     ("train skill=pick device=warp", ("device=warp",)),
     ("train skill=pick device=meta", ("device=meta",)),
-    ("train skill=pick policy=light policy.image_size=1", ("=1",)),
+    ("train skill=pick policy=light policy.image_size=3", ("policy.image_size=3 is too small", "policy=blind")),
     ("train skill=pick policy.log_std_init=[1,2]", ("policy.log_std_init", "10 actions")),
     ("train skill=pick policy.mean_init=[1,2]", ("policy.mean_init", "10 actions")),
     ("train skill=pick skill.action_parts=[leg]", ("leg", "arm, grip, base")),

@@ -210,8 +210,8 @@ class Slow(Pointer):
         return super().step(action)
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
-def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, monkeypatch, deterministic):
+@pytest.mark.parametrize("deterministic, overlap", [(False, False), (True, False), (True, True)])
+def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, monkeypatch, deterministic, overlap):
     monkeypatch.setattr(loop, "STOP_WITHIN_S", 0.5)
     before = signal.getsignal(signal.SIGTERM)
 
@@ -223,7 +223,7 @@ def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, monkeypatch, determ
 
     threading.Thread(target=stop, daemon=True).start()
     begin = time.monotonic()
-    result = train(Slow, config(10**6, deterministic=deterministic, collect={"rollout_steps": 2048}), tmp_path)
+    result = train(Slow, config(10**6, deterministic=deterministic, collect={"rollout_steps": 2048, "overlap": overlap}), tmp_path)
     assert result.reason == "SIGTERM" and time.monotonic() - begin < 100  # a rollout takes 200 s
     assert deterministic or result.checkpoint.exists()
 
