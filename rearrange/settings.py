@@ -379,7 +379,7 @@ def _check_together(config: DictConfig) -> None:
         if least is not None and most is not None and least > most:
             raise UserError(f"{low}={least} is greater than {high}={most}: raise {high}= or lower {low}=.")
     policy, skill = config.get("policy"), config.get("skill")
-    if policy and policy.encoder and 0 < policy.image_size < SMALLEST_IMAGE:
+    if isinstance(policy, DictConfig) and policy.get("encoder") and 0 < policy.get("image_size", 0) < SMALLEST_IMAGE:
         raise UserError(f"policy.image_size={policy.image_size} is too small for policy.encoder={policy.encoder}: take {SMALLEST_IMAGE} or "
                         "more, or policy=blind, which has no image.")
     if policy and skill and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
