@@ -1,13 +1,14 @@
 """What a step of a plan tells its skill: which object, which goal, which handle, where to drive.
 
 As in TP-SRL, skills get the coordinates at which objects stood when the episode began, and the goals; navigating to a
-drawer or fridge means navigating to the object in it, which stood there or was placed there.
+drawer or fridge means navigating to the object in it, which stood there or was placed there. Who plans again has looked
+again: from then on the coordinates are those of that moment (`Arguments.look_again`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ import numpy as np
 from planner.deploy import Rules, Step
 from planner.predicates import Symbols, in_
 from rearrange.containers import inside, inside_at
-from rearrange.episodes import Episode, NoStartPose
+from rearrange.episodes import NoStartPose
 from rearrange.scene_check import receptacle_under
 from rearrange.simulator import Simulator
 from skills.skill import can_start
@@ -36,7 +37,14 @@ class Arguments:
                  rng: np.random.Generator) -> None:
         self.sim, self.shadow, self.symbols, self.rules, self._rng = sim, shadow, symbols, rules, rng
         self.episode = sim.episode
-        self._starts = list(sim.start_positions)
+        self._starts: list[Sequence[float]] = list(sim.start_positions)
+        self._openings = dict(sim.episode.articulated)  # of drawers and doors when the objects stood there
+
+    def look_again(self) -> None:
+        """From now on objects have the coordinates at which they are now."""
+        sim = self.sim
+        self._starts = [sim.object_position(index) for index in range(len(self._starts))]
+        self._openings = {joint: sim.joint_position(joint) for joint in sim.home.handles}
 
     def give(self, skill: Skill, step: Step) -> bool:
         """Start `skill` on what `step` is about; True for navigate when it is known where the next one would start."""
@@ -80,12 +88,12 @@ class Arguments:
         return known
 
     def start_of(self, target: int) -> tuple[float, float, float]:
-        """The coordinates that skills are given for an object: where it stood when the episode began; with
-        `follow_drawer` as far out as the drawer is in which it lay.
+        """The coordinates that skills are given for an object: where it stood when the episode began, or when it was
+        looked for again; with `follow_drawer` as far out as the drawer is in which it lay.
         """
         if not self.rules.follow_drawer:
             return tuple(self._starts[target])
-        return moved_with_drawer(self.sim, self.episode, self._starts[target])
+        return moved_with_drawer(self.sim, self._openings, self._starts[target])
 
     def _point_at(self, container: str, content: int | None) -> tuple[float, ...]:
         """The coordinates that Navigate is given for a drawer or fridge: those of the object in it, if it stood there or
@@ -93,7 +101,7 @@ class Arguments:
         """
         sim, joint = self.sim, self.symbols.joints[container]
         if content is not None:
-            if inside_at(sim.home.layout, self._starts[content], joint, self.episode.articulated.get(joint, 0.0)):
+            if inside_at(sim.home.layout, self._starts[content], joint, self._openings.get(joint, 0.0)):
                 return self.start_of(content)
             goal = self.episode.targets[content][:3]
             if inside(sim, goal, joint) or inside(sim, goal, joint, opened=True):
@@ -148,10 +156,10 @@ class Arguments:
                 return skill.begin(self.sim)
 
 
-def moved_with_drawer(sim: Simulator, episode: Episode, point: tuple[float, ...]) -> tuple[float, float, float]:
-    """Where a point that was in a drawer at the beginning of the episode is now."""
+def moved_with_drawer(sim: Simulator, openings: Mapping[str, float], point: Sequence[float]) -> tuple[float, ...]:
+    """Where a point is now that was in a drawer when drawers and doors stood at these openings (m, rad)."""
     for body in sim.home.layout.bodies:
-        then = episode.articulated.get(body.name, 0.0)
+        then = openings.get(body.name, 0.0)
         if body.joint == "slide" and inside_at(sim.home.layout, point, body.name, then):
             (x0, y0, _), (x1, y1, _) = body.pose(then), body.pose(sim.joint_position(body.name))
             return point[0] + x1 - x0, point[1] + y1 - y0, point[2]

@@ -163,7 +163,8 @@ class Executor:
         if skill.name == "navigate":
             grip = kept_grip(sim.is_holding)
             # Without a stop of its own it drives until its time limit.
-            self._stopped = "stop" in parts and believed_stop(parts["stop"][0], self._away_m(), rules)
+            away_m = math.dist(sim.base_pose[:2], skill.nav_point(sim)[:2])
+            self._stopped = "stop" in parts and believed_stop(parts["stop"][0], away_m, rules)
         record = self.report.records[-1]
         record.steps += 1
         self._count += 1
@@ -184,16 +185,6 @@ class Executor:
             self._end_skill(record, "done" if over else "time_limit")
         else:
             self._ask(first=False)
-
-    def _away_m(self) -> float:
-        """From the base to what navigate leads to. Rules that plan again see where an object is now, too: it need not be
-        where it stood, which is what the skill is told.
-        """
-        sim, thing = self.sim, self.steps[self.at].operator.args[0]
-        points = [self._skill.nav_point(sim)]
-        if self.rules.recovery in ("retry", "replan") and thing in self.symbols.objects:
-            points.append(self.symbols.position(sim, thing))
-        return min(math.hypot(x - sim.base_pose[0], y - sim.base_pose[1]) for x, y, _ in points)
 
     def _advance_reset_arm(self, action: None) -> None:
         sim, rules = self.sim, self.rules
@@ -260,13 +251,15 @@ class Executor:
         return self.sim.held in held if held else ("hand_empty",) not in needed or self.sim.held is None
 
     def _recover(self) -> bool:
-        """Do the step again, or plan again from what is observed, when the rules say so and it was not too often. A place
-        that let go elsewhere, or a pick with another object in the hand, is not done again: it would end at once.
+        """Do the step again, or plan again from what is observed, when the rules say so and it was not too often; objects
+        are then where they are seen. A place that let go elsewhere, or a pick with another object in the hand, is not done
+        again: it would end at once.
         """
         again = self.rules.recovery in ("retry", "replan") and self.report.recoveries < self.rules.max_recoveries
         if not again or (self.rules.recovery == "retry" and not self._possible(self.steps[self.at])):
             return False
         self.report.recoveries += 1
+        self._arguments.look_again()
         if self.rules.recovery == "replan":
             self.sim.episode = self.episode
             found = plan(self.sim, self.env.config.problem)
