@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +14,12 @@ from planner.scenario_env import ScenarioEnv
 from planner.scenarios import ScenarioConfig, make_scenario
 from rearrange.episodes import read_episodes
 from rearrange.errors import UserError
-from rearrange.tasks import sim_settings
+from rearrange.tasks import load_listed, sim_settings
 
 if TYPE_CHECKING:
     from rearrange.run_directory import Run
 
 VIDEOS = 3  # first success, first failure, longest
-MANY = 50  # episodes of a file, from which on reading them shows its progress
 
 
 def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
@@ -85,7 +82,7 @@ def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, So
         raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, or choose another "
                         "agent.")
     env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
-    for _ in _first_episodes(env, plain):
+    for _ in load_listed(env, plain["episodes"], hab.SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
         pass
     return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]))}
 
@@ -94,24 +91,11 @@ def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any])
     """The skills that plans need. Raises UserError for an episode that cannot be solved or has no plan."""
     env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
     needed: dict[str, None] = {}
-    for _ in _first_episodes(env, plain):
+    for _ in load_listed(env, plain["episodes"], hab.SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
         found = plan(env.sim, scenario.problem)
         require_solved(found, env.episode.scene)
         needed |= dict.fromkeys(step.skill for step in steps_of(found.steps, rules))
     return list(needed)
-
-
-def _first_episodes(env: ScenarioEnv, plain: dict[str, Any]) -> Iterator[None]:
-    """Load the first episode; of a file every one that will be evaluated, as those were not tried by us."""
-    from trainer.progress import Progress
-
-    count = min(plain["episodes"], env.listed) if env.listed else 1
-    with Progress(count, "reading episodes", unit="episodes") if count >= MANY else nullcontext() as progress:
-        for index in range(count):
-            env.reset(seed=0, options={"episode": index + hab.SEED_STRIDE * plain["seed"]})
-            if progress:
-                progress.update(index + 1, {})
-            yield
 
 
 def spoken_sources(found: dict[str, Source]) -> str:

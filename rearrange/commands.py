@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf
 
 from rearrange.errors import UserError
-from rearrange.tasks import Task, skill_task, training_task
+from rearrange.tasks import Task, load_listed, skill_task, training_task
 
 if TYPE_CHECKING:
     from rearrange.run_directory import Run
@@ -150,7 +150,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     skill, env = task.name, task.env
     checkpoint, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
     recorded = env | {"depth_size": env["depth_size"] or 128, "render_mode": "rgb_array"}  # videos show depth to us, if not to a blind policy
-    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint)
+    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["episodes"])
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
@@ -238,8 +238,9 @@ def engine_config(plain: dict[str, Any]):
                        collect=CollectConfig(**plain["trainer"]))
 
 
-def _probe(task: Task):
-    """Build an environment here and step it once, before anything is written or started.
+def _probe(task: Task, episodes: int = 500):
+    """Build an environment here and step it once, before anything is written or started; of an episode file, load the first
+    `episodes`.
 
     A setting that cannot work is told at once, and what has to be compiled is compiled once, not in every process.
     """
@@ -255,6 +256,10 @@ def _probe(task: Task):
         probe.render()
     finally:
         hint.cancel()
+    if probe.listed:
+        for _ in load_listed(probe, episodes):
+            if not probe.sim.home.layout.is_ours:
+                break  # what those of others ask for in vain is failed
     return probe
 
 
@@ -355,9 +360,9 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     return path, env | trained | {"depth_size": meta.get("image_size", 0)}
 
 
-def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None) -> None:
+def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, episodes: int) -> None:
     """Refuse a checkpoint whose spaces are not those of the environment."""
-    probe = _probe(Task(skill, env, 0))
+    probe = _probe(Task(skill, env, 0), episodes)
     if checkpoint is None:
         return
     from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy, space_from_plain

@@ -113,11 +113,11 @@ class RearrangeEnv(gymnasium.Env):
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
             self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped)
-            if self._listed is not None or isinstance(asked, Episode):
-                check_joints(self.sim.layout_of(self.episode), self.episode)
+            layout = self.sim.layout_of(self.episode)
+            check_joints(layout, self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
-            if self._listed is None and not isinstance(asked, Episode) and self.sim.settle_distance_m > _MAX_SETTLE_M:
+            if layout.is_ours and self.sim.settle_distance_m > _MAX_SETTLE_M:  # those of others count as they are
                 continue
             try:
                 self.skill.start(self.sim, self.episode, rng)

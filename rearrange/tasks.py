@@ -5,6 +5,8 @@ environments, and knows neither.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from planner.scenarios import ScenarioConfig
 
 NOT_OF_SKILLS = ("name", "initial_std", "initial_mean")  # keys of configs/skill that are not fields of a skill's config
+
+
+_MANY = 50  # episodes of a file, from which on loading them shows its progress
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,21 @@ class Task:
         """What a checkpoint says about how its policy was trained."""
         of = {"skill": self.name} if self.scenario is None else {"scenario": self.name}
         return of | {"env": _json_safe(self.env), "image_size": self.image_size}
+
+
+def load_listed(env: gymnasium.Env, count: int, first: int = 0) -> Iterator[None]:
+    """Load `count` episodes of an environment's episode file one after another, at least one: what is wrong with one of them
+    is told before anything starts. UserError.
+    """
+    from trainer.progress import Progress
+
+    count = max(1, min(count, env.listed))
+    with Progress(count, "reading episodes", unit="episodes") if count >= _MANY else nullcontext() as progress:
+        for index in range(count):
+            env.reset(seed=0, options={"episode": first + index})
+            if progress:
+                progress.update(index + 1, {})
+            yield
 
 
 def sim_settings(sim: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from rearrange.episode_generator import generate_episode
+from rearrange.episodes import write_episodes
 from tests.e2e.front_door import listing, rearrange
 
 
@@ -128,6 +130,14 @@ def test_checkpoints_to_begin_with(spoiled, file, words):
 ])
 def test_episode_files(spoiled, file, words):
     refused(spoiled, ["eval", "skill=pick", "agent=zero", f"sim.episodes={file}", "episodes=2"], *words)
+
+
+@pytest.mark.parametrize("command", ["train skill=pick experiment=debug", "eval skill=pick agent=zero episodes=3"])
+def test_the_last_episode_of_a_file_is_tried_before_anything_starts(spoiled, command):
+    episodes = [generate_episode("pick", "train", index) for index in range(3)]
+    episodes[2] = replace(episodes[2], articulated={"drawer_99": 0.1})
+    write_episodes(spoiled / "third.json", episodes)
+    refused(spoiled, [*command.split(), "sim.episodes=third.json"], "'pick/train/2'", "no joint 'drawer_99'")
 
 
 def test_an_existing_run_is_never_overwritten(trained):

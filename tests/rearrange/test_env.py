@@ -174,6 +174,18 @@ def test_a_door_that_cannot_stand_as_a_file_says(joints, message, tmp_path):
             env.reset(options={"episode": which})
 
 
+def test_objects_in_the_air_are_no_episode(tmp_path):
+    good, bad = generate_episode("pick", "val", 3, 4), generate_episode("pick", "val", 8, 4)
+    x, y, z, *turned = bad.start_poses[0]
+    bad = dataclasses.replace(bad, start_poses=((x, y, z + 1.0, *turned), *bad.start_poses[1:]))
+    write_episodes(tmp_path / "two.json", [bad, good])
+    env = make_env(depth_size=0, episodes=str(tmp_path / "two.json"))
+    info = env.reset(options={"episode": 0})[1]
+    assert (info["episode_id"], info["skipped_episodes"]) == (good.id, 1)
+    with pytest.raises(UserError, match="cannot be started: its objects do not rest where it puts them"):
+        env.reset(options={"episode": bad})
+
+
 def test_a_picture_of_the_scene():
     env = make_env(depth_size=0, render_mode="rgb_array")
     env.reset(options={"episode": 0})
