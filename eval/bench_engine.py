@@ -69,7 +69,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     systems = systems_of(settings)
     rng = np.random.default_rng(settings["seed"])
     if PEER not in systems:
-        run.say("without Sample Factory: sample_factory=<python of an environment with sample-factory> adds it (docs/benchmarks.md).")
+        run.say("without Sample Factory: sample_factory=<python of an environment with sample-factory> adds it "
+                "(docs/benchmarks.md).")
     repeats = []
     for repeat in range(settings["repeats"]):
         order = ["unhindered", *rng.permutation(systems).tolist()]

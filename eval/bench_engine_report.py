@@ -29,7 +29,8 @@ def table(result: dict[str, Any]) -> list[str]:
             f"{NAMES[name]:<17}{_number(row['steps_per_s'], 0):>8}{_range(row['steps_per_s'], 0):>18}"
             f"{_number(row['fastest_steps_per_s'], 0):>9}{_number(ratio, 2):>10}{_range(ratio, 2):>15}"
             f"{_number(row['collection_steps_per_s'], 0):>12}{_percent(row['of_no_wait']):>9}{_percent(row['of_trace']):>7}"
-            f"{_percent(row['of_latency']):>9}{_percent(row['of_system']):>8}{_number(row['batch'], 1):>7}{_number(row['reward'], 3):>8}")
+            f"{_percent(row['of_latency']):>9}{_percent(row['of_system']):>8}{_number(row['batch'], 1):>7}"
+            f"{_number(row['reward'], 3):>8}")
     lines += ["", *_ratios(result), *_load(result), "", *choice_file("bench", "engine").notes, *_lost(result)]
     return lines
 

@@ -153,8 +153,8 @@ def _episode(env: Any, clock: _Clock, number: int, rng: np.random.Generator) -> 
         _, _, terminated, truncated, _ = env.step(action)
         total += 1e3 * (time.thread_time() - start)
         steps, over = steps + 1, terminated or truncated
-    return clock.ms | {"total": total - clock.cost_ms(), "clock": clock.cost_ms("physics", "render"), "steps": steps, "reset": reset_ms,
-                       "objects": len(env.episode.objects)}
+    return clock.ms | {"total": total - clock.cost_ms(), "clock": clock.cost_ms("physics", "render"), "steps": steps,
+                       "reset": reset_ms, "objects": len(env.episode.objects)}
 
 
 def _mean(rows: list[dict[str, float]]) -> dict[str, float]:

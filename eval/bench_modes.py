@@ -39,13 +39,14 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
             if result.reason != "complete":  # Ctrl-C or SIGTERM, which ends a training in good order
                 raise KeyboardInterrupt
             curves[mode].append([(row["step"], row[f"episode/{measure}"]) for row in result.history if f"episode/{measure}" in row])
-            run.say(f"{mode:12} seed {seed}   {measure} per fifth: " + "  ".join(f"{v:8.2f}" for v in fifths(curves[mode][-1], settings["steps"])))
+            run.say(f"{mode:12} seed {seed}   {measure} per fifth: "
+                    + "  ".join(f"{v:8.2f}" for v in fifths(curves[mode][-1], settings["steps"])))
             (run.path / "curves.json").write_text(json.dumps(curves), encoding="utf-8")
     rows = table(curves, settings["steps"])
     for line in rows_as_text(rows, measure):
         run.say(line)
-    draw(curves, settings["steps"], f"{ENV if measure == 'return' else settings['env']}, {settings['seeds']} seeds (mean, range)", measure,
-         run.path / "curves.png")
+    draw(curves, settings["steps"], f"{ENV if measure == 'return' else settings['env']}, {settings['seeds']} seeds (mean, range)",
+         measure, run.path / "curves.png")
     run.say(f"curves: {run.path / 'curves.json'}")
     return {f"{mode}/{name}": value for mode, row in rows.items() for name, value in row.items() if name != "seeds"}
 
@@ -61,7 +62,8 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
         config = TrainConfig(
             steps=settings["steps"], log_every_s=1e-6, episode_window=20, torch_threads=1,
             policy=PolicyConfig(encoder=None, lstm_layers=0, body_size=64, log_std_init=0.0),
-            ppo=PPOConfig(discount=0.9, epochs=10, mini_batches=ENVS * STEPS_PER_ENV // 64, learning_rate=1e-3, schedule="constant"),
+            ppo=PPOConfig(discount=0.9, epochs=10, mini_batches=ENVS * STEPS_PER_ENV // 64, learning_rate=1e-3,
+                          schedule="constant"),
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
     from rearrange import commands, keys
@@ -123,7 +125,8 @@ def rows_as_text(rows: dict[str, dict[str, Any]], measure: str) -> list[str]:
     """The table, as Markdown."""
     lines = [f"| mode | {measure}, whole run | last fifth | seeds |", "|---|---|---|---|"]
     digits = 0 if measure == "return" else 3
-    return lines + [f"| {mode} | {row['whole']:.{digits}f} | {row['last_fifth']:.{digits}f} | {', '.join(f'{v:.{digits}f}' for v in row['seeds'])} |"
+    return lines + [f"| {mode} | {row['whole']:.{digits}f} | {row['last_fifth']:.{digits}f} | "
+                    f"{', '.join(f'{v:.{digits}f}' for v in row['seeds'])} |"
                     for mode, row in rows.items()]
 
 

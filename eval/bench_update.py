@@ -237,8 +237,10 @@ def table(result: dict[str, Any]) -> list[str]:
     """The result as lines to print."""
     s, m = result["settings"], result["memory"]
     lines = [f"update of {m['steps']:,} steps in {result['sequences']} sequences: {1e3 * result['update_s']:.0f} ms  "
-             f"(policy={s['policy']} ppo={s['ppo']}: {s['epochs']} epochs x {s['mini_batches']} mini-batches, {s['device']}, {s['torch_threads']} threads)"]
-    lines += [f"  {name:<10}{1e3 * part['seconds']:9.2f} ms  {100 * part['share']:6.2f} %" for name, part in result["parts"].items()]
+             f"(policy={s['policy']} ppo={s['ppo']}: {s['epochs']} epochs x {s['mini_batches']} mini-batches, "
+             f"{s['device']}, {s['torch_threads']} threads)"]
+    lines += [f"  {name:<10}{1e3 * part['seconds']:9.2f} ms  {100 * part['share']:6.2f} %"
+              for name, part in result["parts"].items()]
     over = 100 * (m["stored_bytes"] / m["theory_bytes"] - 1)
     lines += [f"rollout storage {m['stored_bytes'] / 2**20:.1f} MiB, in theory {m['theory_bytes'] / 2**20:.1f} MiB ({over:+.1f} %)"
               + (f", resident {m['resident_bytes'] / 2**20:.1f} MiB" if m["resident_bytes"] else "")]

@@ -79,8 +79,8 @@ def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, So
     """The one policy of agent=monolithic, by the name that it has in place of a skill's."""
     chosen = next((skill for skill, source in plain["skills"].items() if source is not None), None)
     if chosen:
-        raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, or choose another "
-                        "agent.")
+        raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, "
+                        "or choose another agent.")
     env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
     for _ in load_listed(env, plain["episodes"], hab.SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
         pass

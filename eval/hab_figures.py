@@ -98,7 +98,8 @@ def plan_text(result: EpisodeResult) -> str:
     lines = [f"episode {result.index}   {result.episode_id}   {result.scene}   {outcome} after {result.steps} steps"]
     width = max((len(step.words) for step in result.plan), default=0)
     for number, step in enumerate(result.plan, 1):
-        went = step.ended.replace("_", " ") if step.ended in ("not begun",) else f"{step.steps} steps, {step.ended.replace('_', ' ')}"
+        went = (step.ended.replace("_", " ") if step.ended in ("not begun",)
+                else f"{step.steps} steps, {step.ended.replace('_', ' ')}")
         if step.distance_m is not None:
             went += f", {step.distance_m:.2f} m and {step.angle_rad:.2f} rad from the start of the next skill"
         if step.effects_hold is False:

@@ -46,8 +46,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     meta = task.meta() | ({"started_from": begun_with} if begun_with else {})
     _check_network(engine, probe, resume_from or start_from)
     run.create()
-    run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   policy {plain['policy']['encoder'] or 'blind'}   "
-            f"{engine.collect.num_envs} environments   {engine.steps:,} steps")
+    run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
+            f"policy {plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
     where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
     name = "" if run.silent and plain["name"] is None else f" name={shlex.quote(run.path.name)}"
     again = f"rearrange train {task.word}{name}{where} resume=true"
@@ -149,7 +149,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     task = skill_task(plain, plain["split"], 0)
     skill, env = task.name, task.env
     checkpoint, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
-    recorded = env | {"depth_size": env["depth_size"] or 128, "render_mode": "rgb_array"}  # videos show depth to us, if not to a blind policy
+    recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
+                      "render_mode": "rgb_array"}
     _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["episodes"])
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
@@ -246,7 +247,8 @@ def _probe(task: Task, episodes: int = 500):
     """
     import threading
 
-    hint = threading.Timer(2.0, print, ["preparing the simulator (the first time on a machine it is compiled, which takes some ten seconds) ..."], {"flush": True})
+    hint = threading.Timer(2.0, print, ["preparing the simulator (the first time on a machine it is compiled, "
+                                        "which takes some ten seconds) ..."], {"flush": True})
     hint.daemon = True
     hint.start()
     try:
@@ -291,7 +293,8 @@ def check_device(engine) -> None:
         if engine.device != "auto":
             torch.zeros(1, device=engine.device).item()
     except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device={engine.device} cannot be used here: {str(error).splitlines()[0].rstrip('.')}. Choose auto or cpu.") from None
+        raise UserError(f"device={engine.device} cannot be used here: {str(error).splitlines()[0].rstrip('.')}. "
+                        "Choose auto or cpu.") from None
 
 
 def _check_network(engine, env, checkpoint: Path | None) -> None:
@@ -303,7 +306,8 @@ def _check_network(engine, env, checkpoint: Path | None) -> None:
     for name in ("mean_init", "log_std_init"):
         value = getattr(engine.policy, name)
         if isinstance(value, tuple) and len(value) != actions:
-            raise UserError(f"policy.{name} has {len(value)} numbers; it must be one number, or one for each of the {actions} actions.")
+            raise UserError(f"policy.{name} has {len(value)} numbers; it must be one number, "
+                            f"or one for each of the {actions} actions.")
     check_device(engine)
     try:
         policy = Policy(env.observation_space, env.action_space, engine.policy)
@@ -315,8 +319,8 @@ def _check_network(engine, env, checkpoint: Path | None) -> None:
         except CheckpointError as error:
             raise UserError(str(error)) from error
         except RuntimeError as error:
-            raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. Choose the "
-                            "policy=, observations and actions that it was trained with.") from error
+            raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. "
+                            "Choose the policy=, observations and actions that it was trained with.") from error
 
 
 def _stop() -> dict[str, float]:

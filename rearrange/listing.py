@@ -40,8 +40,10 @@ def text(output: Path) -> str:
 def _pretrained_line(skill: str) -> str:
     """One line for a published policy: steps of training, and success where it was measured."""
     card = pretrained.card(skill)
-    measured = [f"{row['success']:.0%} on {row['split']}{', mean actions' if row['deterministic'] else ''}" for row in card["evaluations"]]
-    return f"  {skill:<16}{pretrained.steps(card) / 1e6:.1f} M steps   " + ("success " + "; ".join(measured) if measured else "not evaluated")
+    measured = [f"{row['success']:.0%} on {row['split']}{', mean actions' if row['deterministic'] else ''}"
+                for row in card["evaluations"]]
+    return (f"  {skill:<16}{pretrained.steps(card) / 1e6:.1f} M steps   "
+            + ("success " + "; ".join(measured) if measured else "not evaluated"))
 
 
 def _run_line(path: Path, output: Path) -> str:

@@ -173,8 +173,8 @@ def checked_name(name: str) -> str:
     """`name` if it can be a directory's."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,=+ -]{0,199}", name) or name == LATEST:
         raise UserError(
-            f"name={name} is not allowed: use at most 200 letters a to z, digits, spaces and - _ . , = +, beginning with a letter, a digit "
-            f"or _, and not '{LATEST}', which is the link to the newest run."
+            f"name={name} is not allowed: use at most 200 letters a to z, digits, spaces and - _ . , = +, beginning with a letter, "
+            f"a digit or _, and not '{LATEST}', which is the link to the newest run."
         )
     return name
 
@@ -291,8 +291,8 @@ def _saved_yaml(file: Path, kind: type, spoken: str) -> Any:
 
 
 def _damaged(file: Path, why: str) -> str:
-    return (f"{file} cannot be read: {why.rstrip('.')}. Put it back, or begin a new run under another name=, with checkpoint= if it "
-            "shall begin with what this one has learned.")
+    return (f"{file} cannot be read: {why.rstrip('.')}. Put it back, or begin a new run under another name=, with checkpoint= "
+            "if it shall begin with what this one has learned.")
 
 
 def _typed(words: list[str], key: str) -> str | None:

@@ -135,8 +135,8 @@ def _check_agent(settings: Settings) -> None:
     config, skill = settings.config, settings.choices.get("skill")
     agent, checkpoint = config.get("agent"), config.get("checkpoint")
     if agent in SCENARIO_AGENTS and skill:
-        raise UserError(f"agent={agent} is for hab=, which is a whole scenario; skill={skill} takes policy, pretrained, expert, random "
-                        "or zero.")
+        raise UserError(f"agent={agent} is for hab=, which is a whole scenario; skill={skill} takes policy, pretrained, expert, "
+                        "random or zero.")
     if skill and checkpoint is not None and (agent in BASELINES or agent == "pretrained" and checkpoint != "pretrained"):
         raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
     if skill and checkpoint not in (None, "pretrained") and not config.get("resume") and not os.path.exists(checkpoint):
@@ -380,8 +380,8 @@ def _check_together(config: DictConfig) -> None:
             raise UserError(f"{low}={least} is greater than {high}={most}: raise {high}= or lower {low}=.")
     policy, skill = config.get("policy"), config.get("skill")
     if isinstance(policy, DictConfig) and policy.get("encoder") and 0 < policy.get("image_size", 0) < SMALLEST_IMAGE:
-        raise UserError(f"policy.image_size={policy.image_size} is too small for policy.encoder={policy.encoder}: take {SMALLEST_IMAGE} or "
-                        "more, or policy=blind, which has no image.")
+        raise UserError(f"policy.image_size={policy.image_size} is too small for policy.encoder={policy.encoder}: "
+                        f"take {SMALLEST_IMAGE} or more, or policy=blind, which has no image.")
     if policy and skill and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
-        raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, or add "
-                        "other observations.")
+        raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, "
+                        "or add other observations.")

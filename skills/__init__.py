@@ -48,8 +48,8 @@ SKILL_CONFIGS: dict[str, type] = {
 
 
 def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
-    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or arguments of RearrangeEnv, and may be what
-    they may be on the command line: UserError else.
+    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or arguments of RearrangeEnv, and may be
+    what they may be on the command line: UserError else.
     """
     from rearrange.env import RearrangeEnv  # imports the simulator
 

@@ -6,8 +6,8 @@ Action: arm joint deltas, grip, base speed and turn; without the base for the li
 (2021). What has been let go cannot be taken again. Reward: HAB's, see `PlaceConfig.reward_scales`.
 Success: the hand empty, the object within 0.15 m of its goal, and the end-effector within 0.15 m of its resting place.
 Failure: too much force on the arm. An object let go elsewhere does not end the episode unless `end_on_drop` says so.
-Start: the object in the hand, held by its top; close to the receptacle on which the goal is, facing it, with noise. With `any_start`,
-anywhere around it from where the goal is in reach.
+Start: the object in the hand, held by its top; close to the receptacle on which the goal is, facing it, with noise. With
+`any_start`, anywhere around it from where the goal is in reach.
 
 Source: Habitat 2.0's Place (habitat-lab v0.2.2) with the mobile action space of VER (Wijmans et al. 2022, section 4).
 """

@@ -90,7 +90,8 @@ def load_policy(content: dict[str, Any]) -> Policy:
     try:
         policy.load_state_dict(content["policy"])
     except RuntimeError as error:
-        raise CheckpointError(f"the weights do not fit the network they are stored with: {str(error).splitlines()[-1].strip()}") from error
+        raise CheckpointError("the weights do not fit the network they are stored with: "
+                              f"{str(error).splitlines()[-1].strip()}") from error
     return policy.eval()
 
 

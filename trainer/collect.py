@@ -101,7 +101,8 @@ class Collector:
             self.generator.set_state(saved["generator"])
 
     def content(self) -> dict[str, Any]:
-        """Between two rollouts: all that the next one depends on, but for the open rows and the policy. Tensors and plain values."""
+        """Between two rollouts: all that the next one depends on, but for the open rows and the policy.
+        Tensors and plain values."""
         return self.order.content() | {
             "state": self._state.cpu(), "previous": self._previous.cpu(), "starts": torch.from_numpy(self._starts.copy()),
             "waiting": list(self._waiting), "generator": self.generator.get_state()}
@@ -236,7 +237,8 @@ class Collector:
         if not len(envs):
             return np.empty(0, np.float32)
         at = torch.from_numpy(cut).to(self.device)
-        return policy.act(self._gather(self.environments.final_obs, envs), state[at], previous[at], deterministic=True).value.cpu().numpy()
+        return policy.act(self._gather(self.environments.final_obs, envs), state[at], previous[at],
+                          deterministic=True).value.cpu().numpy()
 
     def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: Policy, state: Tensor, previous: Tensor,
               starts: np.ndarray) -> None:

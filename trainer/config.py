@@ -122,7 +122,8 @@ class TrainConfig:
             "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
             "ppo.clip": p.clip, "trainer.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
             "policy.hidden_size": self.policy.hidden_size, "policy.embedding_size": self.policy.embedding_size,
-            "checkpoint_every_s": self.checkpoint_every_s, "episode_window": self.episode_window, "ppo.reward_scale": p.reward_scale,
+            "checkpoint_every_s": self.checkpoint_every_s, "episode_window": self.episode_window,
+            "ppo.reward_scale": p.reward_scale,
         }
         optional = {
             "trainer.num_workers": c.num_workers, "trainer.min_batch": c.min_batch, "trainer.max_batch": c.max_batch,

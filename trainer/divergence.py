@@ -95,8 +95,8 @@ def reproduce(path: str | os.PathLike) -> str:
         from trainer.learner import rng_from_plain
 
         try:
-            ppo.update(policy, optimizer, coef, rollout, config, rng_from_plain(dump["numpy_rng"]), batch, here, here.evaluator(policy),
-                       dump["late"])
+            ppo.update(policy, optimizer, coef, rollout, config, rng_from_plain(dump["numpy_rng"]), batch, here,
+                       here.evaluator(policy), dump["late"])
             check_finite(policy)
         except NonFinite as error:
             return str(error)

@@ -71,7 +71,8 @@ class Environments:
         shares = np.array_split(np.arange(self.config.num_envs), count)
         for i, share in enumerate(shares):
             mine = replay[share[0] : share[-1] + 1]
-            worker = WorkerProcess(i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path], seed_episodes, mine, offset))
+            worker = WorkerProcess(
+                i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path], seed_episodes, mine, offset))
             self.workers.append(worker)
             self._selector.register(worker.channel, selectors.EVENT_READ, worker)
         self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])

@@ -41,12 +41,14 @@ def place(environment: Mapping[str, str] = os.environ) -> Place:
     def number(name: str, default: int) -> int:
         value = get(name) or str(default)
         if not value.isdigit():
-            raise ValueError(f"the environment variable {name}={value} is not a whole number; torchrun and srun set it, else unset it.")
+            raise ValueError(f"the environment variable {name}={value} is not a whole number; "
+                             "torchrun and srun set it, else unset it.")
         return int(value)
 
     if {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(environment):
         rank, size = number("RANK", 0), number("WORLD_SIZE", 1)
-        found = Place(rank, size, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", size), get("MASTER_ADDR"), number("MASTER_PORT", 0))
+        found = Place(rank, size, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", size),
+                      get("MASTER_ADDR"), number("MASTER_PORT", 0))
     elif number("SLURM_STEP_NUM_TASKS", 1) > 1:  # set within srun only: a bare command in an allocation is alone
         job, step = number("SLURM_JOB_ID", 0), get("SLURM_STEP_ID", "0")
         local_size = int(re.match(r"\d+", get("SLURM_STEP_TASKS_PER_NODE", "1"))[0])

@@ -40,7 +40,8 @@ class Learner:
         self.batch: np.ndarray | None = None  # the rows it learned from
 
     def update(self, rollout: Rollout, collected: CollectStats) -> dict[str, float]:
-        """Learn from a batch; if that fails, this learner is as it was before. The steps are counted by the loop, which knows those of all ranks."""
+        """Learn from a batch; if that fails, this learner is as it was before. The steps are counted by the loop, which knows
+        those of all ranks."""
         started = time.perf_counter()
         good, self.batch = GoodState(self), collected.rows
         self.late = bool(rollout.version[collected.rows].max() < self.updates)
@@ -74,7 +75,8 @@ class Learner:
         """Begin with the policy of a checkpoint. Raises CheckpointError if it is of another network or sees something else."""
         ours, theirs = self.policy.seen, checkpoint.seen(content)
         if list(ours.items()) != list(theirs.items()):
-            raise checkpoint.CheckpointError(f"the checkpoint is of a policy that sees {theirs}; this run's environments show {ours}.")
+            raise checkpoint.CheckpointError(f"the checkpoint is of a policy that sees {theirs}; "
+                                             f"this run's environments show {ours}.")
         try:
             self.policy.load_state_dict(content["policy"])
         except RuntimeError as error:

@@ -47,13 +47,13 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
 
     make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
     may have. run_dir: checkpoints go to `run_dir/checkpoints`; without it nothing is written. resume_from: a checkpoint to
-    continue. observers: called with (step, metrics) about every `config.log_every_s`. meta: plain values kept in the checkpoints. start_from: a checkpoint whose policy a new run begins
-    with; the steps, the optimiser and the schedule begin anew.
+    continue. observers: called with (step, metrics) about every `config.log_every_s`. meta: plain values kept in the
+    checkpoints. start_from: a checkpoint whose policy a new run begins with; the steps, the optimiser and the schedule begin anew.
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks.py).
 
-    SIGINT, SIGTERM and SIGHUP finish the update under way, save and return; where that takes longer than ten seconds, the rollout under
-    way is lost. A second one stops at once.
+    SIGINT, SIGTERM and SIGHUP finish the update under way, save and return; where that takes longer than ten seconds, the
+    rollout under way is lost. A second one stops at once.
     Raises ValueError for a setting that cannot work, WorkerError when an environment worker fails, NonFiniteLoss when the
     policy diverges, RankError when another rank died or failed; the last good checkpoint is on disk in each case.
     """
@@ -139,8 +139,8 @@ def _check_run_dir(run_dir: Path, resume_from: str | os.PathLike | None) -> None
     resumed = None if resume_from is None else checkpoint.newest(Path(resume_from)).resolve()
     there = checkpoint.list_checkpoints(folder)
     if there and (resumed is None or resumed.parent != folder.resolve()):
-        raise ValueError(f"{run_dir} has checkpoints of another run: continue it with resume_from={str(run_dir)!r}, or choose another "
-                         "run_dir.")
+        raise ValueError(f"{run_dir} has checkpoints of another run: continue it with resume_from={str(run_dir)!r}, "
+                         "or choose another run_dir.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -160,8 +160,9 @@ def _saved_by(ranks: Ranks, content: dict[str, Any] | None, num_envs: int) -> di
             f"{'with' if saved and 'collector' in saved[0] else 'without'} deterministic=true, this run has {ranks.size}.")
     mine = saved[ranks.rank]
     if len(mine["collector"]["starts"]) != num_envs:
-        raise checkpoint.CheckpointError(f"this checkpoint cannot be continued with deterministic=true and {num_envs} environments: it has "
-                                         f"{len(mine['collector']['starts'])} of them (trainer.num_envs).")
+        raise checkpoint.CheckpointError(
+            f"this checkpoint cannot be continued with deterministic=true and {num_envs} environments: "
+            f"it has {len(mine['collector']['starts'])} of them (trainer.num_envs).")
     return mine
 
 
@@ -200,8 +201,8 @@ class _Stop:
 
 @contextmanager
 def _stop_on_signal(late: Callable[[], None] | None) -> Iterator[_Stop]:
-    """Turn the first SIGINT, SIGTERM or SIGHUP into a request to stop after the update; the second acts at once. `late` is called when
-    the update is still not there after a while."""
+    """Turn the first SIGINT, SIGTERM or SIGHUP into a request to stop after the update; the second acts at once. `late` is called
+    when the update is still not there after a while."""
     stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop

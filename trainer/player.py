@@ -28,8 +28,8 @@ class Player:
         size = sum(choices(env.action_space)) or int(np.prod(env.action_space.shape))
         if any(shapes.get(key) != shape for key, shape in theirs.items()) or (choices(env.action_space), size) != (
                 self.policy.choices, self.policy.action_size):
-            raise CheckpointError(f"{checkpoint} was trained with observations {theirs} and {self.policy.action_size} action values; "
-                                  f"this environment has {shapes} and {size}.")
+            raise CheckpointError(f"{checkpoint} was trained with observations {theirs} and {self.policy.action_size} action "
+                                  f"values; this environment has {shapes} and {size}.")
         self.reset()
 
     def reset(self) -> None:

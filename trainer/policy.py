@@ -206,8 +206,8 @@ def is_image(shape: tuple[int, ...]) -> bool:
     if len(shape) != 3:
         return False
     if shape[0] <= 4 and min(shape[1:]) >= SMALLEST_IMAGE:
-        raise ValueError(f"an observation of shape {shape} looks like an image with its channels in front; the engine takes (height, "
-                         "width, channels): gymnasium.wrappers.TransformObservation can turn it.")
+        raise ValueError(f"an observation of shape {shape} looks like an image with its channels in front; the engine takes "
+                         "(height, width, channels): gymnasium.wrappers.TransformObservation can turn it.")
     return min(shape[:2]) >= SMALLEST_IMAGE
 
 

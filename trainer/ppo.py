@@ -107,7 +107,8 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
     `late`: the policy has been updated since it acted, because collection overlaps learning. Then ratios are taken to the policy
     as it is now, and each step is weighted by how much likelier its action has become, at most `max_importance_weight`
     (decoupled objective, Hilton et al. 2021): with ratios to the policy that acted, the last update would already have used up
-    the clipping range of this one. On several ranks, `evaluate` is `policy.evaluate` with gradients that are averaged over `ranks` (Ranks.evaluator).
+    the clipping range of this one. On several ranks, `evaluate` is `policy.evaluate` with gradients that are averaged over
+    `ranks` (Ranks.evaluator).
     """
     ranks = ranks or Ranks(Place())
     evaluate = evaluate or policy.evaluate

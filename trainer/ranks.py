@@ -50,8 +50,8 @@ class Ranks:
         c = config.collect
         if self.size == 1 or c.preempted_by == "none" or config.deterministic:
             return None
-        return Preemption(c.preempted_by, config.steps_per_rollout, c.preemption_fraction, c.preemption_min_share, self.size, self.store,
-                          c.overlap, config.ppo.mini_batches)
+        return Preemption(c.preempted_by, config.steps_per_rollout, c.preemption_fraction, c.preemption_min_share, self.size,
+                          self.store, c.overlap, config.ppo.mini_batches)
 
     def gather(self, value: Value) -> list[Value]:
         """Everyone's `value`, in the order of ranks, on every rank."""
@@ -99,8 +99,8 @@ def join(device: str) -> Iterator[Ranks]:
     cuda = torch.cuda.is_available() and device != "cpu"
     if cuda:
         torch.cuda.set_device(here.local_rank % torch.cuda.device_count())
-    dist.init_process_group("nccl" if cuda else "gloo", store=dist.PrefixStore("group", store), rank=here.rank, world_size=here.size,
-                            timeout=COLLECTIVE_TIMEOUT)
+    dist.init_process_group("nccl" if cuda else "gloo", store=dist.PrefixStore("group", store), rank=here.rank,
+                            world_size=here.size, timeout=COLLECTIVE_TIMEOUT)
     watch = Watch(here.rank, here.size, here.address, store) if here.size > 1 else None
     try:
         yield Ranks(here, store, watch)

@@ -127,8 +127,9 @@ class Record:
         speak. A deterministic run keeps nothing now: it goes on exactly from the last checkpoint that knows of the environments."""
         self.tell_lost(lost)
         if self.config.deterministic and self.run_dir is not None and self.learner.steps > self._kept_steps:
-            logging.getLogger(__name__).warning("%d steps learned from since the checkpoint of step %d are lost: deterministic=true goes "
-                                                "on exactly from there.", self.learner.steps - self._kept_steps, self._kept_steps)
+            logging.getLogger(__name__).warning(
+                "%d steps learned from since the checkpoint of step %d are lost: deterministic=true goes on exactly from there.",
+                self.learner.steps - self._kept_steps, self._kept_steps)
         try:
             if self.learner.updates and not self.config.deterministic:
                 self._write([])

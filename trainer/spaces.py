@@ -14,7 +14,8 @@ def flat_space(space: spaces.Space) -> spaces.Space:
     """The observation space that the policy sees. Boxes stay as they are, in a Dict too; whatever else there is, alone or under a
     key, becomes a vector: a Discrete a one-hot, a Tuple or inner Dict its parts one after another. ValueError if it cannot."""
     if isinstance(space, spaces.Dict):
-        return spaces.Dict({key: part if _is_array(part) else _vector(part, f"observation key '{key}'") for key, part in space.items()})
+        return spaces.Dict({key: part if _is_array(part) else _vector(part, f"observation key '{key}'")
+                            for key, part in space.items()})
     return space if _is_array(space) else _vector(space, "the observation")
 
 

@@ -1,8 +1,8 @@
 """Notices when a rank dies, within a second, and sees to it that all others end, with one message.
 
 Every rank holds a socket to rank 0; when a process ends, however, the kernel closes its socket. Rank 0 tells the rest. A
-machine that vanishes is noticed by TCP's keep-alive (25 s), a process that is stopped by its silence (two minutes). If a rank cannot leave by itself because it is stuck in a
-collective operation, it is ended from here.
+machine that vanishes is noticed by TCP's keep-alive (25 s), a process that is stopped by its silence (two minutes). If a rank
+cannot leave by itself because it is stuck in a collective operation, it is ended from here.
 """
 
 from __future__ import annotations

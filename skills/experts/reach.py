@@ -74,7 +74,8 @@ class _Candidate:
 
 
 def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, *, tool: Tool = CUP,
-               touching: int = NO_OWNER, may_drive: bool = True, standoff_m: Sequence[float] = STANDOFF_M, room: float = 1.0) -> Reach | None:
+               touching: int = NO_OWNER, may_drive: bool = True, standoff_m: Sequence[float] = STANDOFF_M,
+               room: float = 1.0) -> Reach | None:
     """The quickest way found to bring a tool to one of the targets around `middle` (x, y); None when there is none.
 
     `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the target's way, or

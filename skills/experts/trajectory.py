@@ -226,7 +226,8 @@ class Follower:
         turn = reference[2] - before[2]
         # What the plan moves in this step, and a share of what is missing from before it.
         speed = (forward + 0.25 * (ahead - forward)) / STEP_S
-        swing = (turn + 0.3 * (wrap_angle(reference[2] - yaw) - turn)) / STEP_S + 4.0 * left * np.sign(forward) * min(1.0, abs(forward) / 0.01)
+        swing = ((turn + 0.3 * (wrap_angle(reference[2] - yaw) - turn)) / STEP_S
+                 + 4.0 * left * np.sign(forward) * min(1.0, abs(forward) / 0.01))
         return arm, (_unit(speed / sim.config.base_speed_m_s), _unit(swing / sim.config.base_turn_rad_s))
 
 

@@ -129,7 +129,8 @@ def test_damage_is_one_sentence_that_says_what_to_do(front_door, work, file, con
 
 
 @pytest.mark.parametrize("text", ["[]", "null", "{}", "{", '{"status": "finished"}', '{"status": 3, "result": {}}',
-                                  '{"status": "finished", "result": null}', '{"status": "finished", "result": {"success": "high"}}'])
+                                  '{"status": "finished", "result": null}',
+                                  '{"status": "finished", "result": {"success": "high"}}'])
 def test_an_odd_status_is_unknown_and_breaks_nothing(front_door, work, text):
     work.behave = stop
     front_door("train skill=pick name=a")

@@ -106,7 +106,8 @@ def test_skill_all_trains_every_skill_and_goes_on_where_it_stopped(front_door, l
     from skills import SKILLS
 
     status, out, _ = front_door("train skill=all policy=blind")
-    assert status == 0 and [next(w for w in words if w.startswith("skill=")) for words in launched] == [f"skill={name}" for name in sorted(SKILLS)]
+    assert status == 0 and [next(w for w in words if w.startswith("skill=")) for words in launched] == [
+        f"skill={name}" for name in sorted(SKILLS)]
     assert all(Path(f"outputs/train/{name}/all/status.json").exists() for name in SKILLS)
     assert out.count("skill=navigate  ") >= len(SKILLS)  # the table is shown after every skill
     launched.clear()

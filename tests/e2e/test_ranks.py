@@ -20,7 +20,8 @@ def port() -> int:
 
 
 def torchrun(directory, *words: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port()}", "-m", "rearrange", *words]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port()}",
+               "-m", "rearrange", *words]
     process = subprocess.Popen(command, cwd=directory, env=environment(directory), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, start_new_session=True)
     return finish(process, 300.0)
@@ -50,7 +51,8 @@ def test_slurms_ranks_end_together_when_one_is_killed(tmp_path):
              "SLURM_STEP_NODELIST": "localhost", "MASTER_PORT": str(port())}
     command = [sys.executable, "-m", "rearrange", "train", *TWO, "steps=1000000", "name=slurm"]
     first, second = (subprocess.Popen(command, cwd=tmp_path, env=shared | slurm | {"SLURM_PROCID": str(r), "SLURM_LOCALID": str(r)},
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) for r in (0, 1))
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+                     for r in (0, 1))
     wait_until(lambda: bool(steps_logged(run)), first, 240.0)
     second.send_signal(signal.SIGKILL)
     began = time.monotonic()

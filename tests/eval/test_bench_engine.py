@@ -43,8 +43,8 @@ def test_system_bound_by_hand():
 def test_a_run_is_measured_between_its_updates():
     """Two environments with a step every 0.1 s each while collecting; every second update second is learning."""
     ends = [t for second in range(4) for t in second + np.arange(1, 6) / 10]
-    updates = [{"end_s": s + 1.0, "collect_s": 0.5, "wait_s": 0.25, "learn_s": 0.5, "batch": 2.0, "stale": 0.1, "steps": 10 * (s + 1)}
-               for s in range(4)]
+    updates = [{"end_s": s + 1.0, "collect_s": 0.5, "wait_s": 0.25, "learn_s": 0.5, "batch": 2.0, "stale": 0.1,
+                "steps": 10 * (s + 1)} for s in range(4)]
     traces = [trace(ends, 0.08), trace(ends, 0.05)]
     m = measure(traces, {"updates": updates}, 1, overlapping=False, latency_s={2: 0.02})
     assert (m.steps, m.steps_told, m.updates, m.seconds) == (30, 30, 3, 3.0)
@@ -64,7 +64,8 @@ def test_bootstrap_interval():
 
 def test_refused_settings_write_nothing(tmp_path, capsys):
     wrong = {"sample_factory=/nowhere/python": "not a file", "network=blind": "homes only", "num_workers=17": "num_workers=17",
-             "env=pick network=linear": "synthetic only", "ddppo=false nover=false ver=false hts=false ver_overlap=false": "no system"}
+             "env=pick network=linear": "synthetic only",
+             "ddppo=false nover=false ver=false hts=false ver_overlap=false": "no system"}
     for words, complaint in wrong.items():
         assert main(["bench", "engine", f"output={tmp_path / 'out'}", *words.split()]) == 2
         assert complaint in capsys.readouterr().err
@@ -92,9 +93,11 @@ def test_the_command_end_to_end(tmp_path, capsys):
     assert not list(tmp_path.rglob("*.trace"))
 
 
-@pytest.mark.skipif("SAMPLE_FACTORY_PYTHON" not in os.environ, reason="SAMPLE_FACTORY_PYTHON names no interpreter with Sample Factory")
+@pytest.mark.skipif("SAMPLE_FACTORY_PYTHON" not in os.environ,
+                    reason="SAMPLE_FACTORY_PYTHON names no interpreter with Sample Factory")
 def test_sample_factory_beside_ver(tmp_path):
-    words = ["bench", "engine", f"output={tmp_path}", "name=b", "repeats=1", "nover=false", "hts=false", "ddppo=false", "ver_overlap=false"]
+    words = ["bench", "engine", f"output={tmp_path}", "name=b", "repeats=1",
+             "nover=false", "hts=false", "ddppo=false", "ver_overlap=false"]
     assert main([*words, f"sample_factory={os.environ['SAMPLE_FACTORY_PYTHON']}", *TINY]) == 0
     rows = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())["systems"]
     assert rows["sample_factory"]["steps_per_s"]["mean"] > 0
@@ -118,7 +121,8 @@ def test_ratios_pair_runs_of_the_same_repeat():
         results = {}
         for name, every_s in {"unhindered": 0.1, "ddppo": 0.4, "ver": 0.2}.items():
             ends = np.arange(1, 41) * every_s / speed
-            updates = [{"end_s": t, "collect_s": t / 2, "learn_s": 0.1 / speed, "steps": 0} for t in (ends[9] + 1e-9, ends[39] + 1e-9)]
+            updates = [{"end_s": t, "collect_s": t / 2, "learn_s": 0.1 / speed, "steps": 0}
+                       for t in (ends[9] + 1e-9, ends[39] + 1e-9)]
             results[name] = {"updates": updates, "latency_s": {1: 0.01}, "parameters": 1, "peak_mib": 1.0, "processes": 1,
                              "cores_busy": 1.0, "load": 1.0}
             results[name]["measured"] = measure([trace(ends, 0.1 / speed)], results[name], 1, name == "unhindered", {1: 0.01})

@@ -20,13 +20,16 @@ from trainer.policy import Policy
 @pytest.fixture
 def run(tmp_path):
     """A training run as `rearrange train` leaves it, with a policy that was not trained."""
-    spaces = (gymnasium.spaces.Dict({"joint": gymnasium.spaces.Box(-1, 1, (7,), np.float32)}), gymnasium.spaces.Box(-1, 1, (3,), np.float32))
+    spaces = (gymnasium.spaces.Dict({"joint": gymnasium.spaces.Box(-1, 1, (7,), np.float32)}),
+              gymnasium.spaces.Box(-1, 1, (3,), np.float32))
     policy = Policy(*spaces, PolicyConfig(encoder=None, body_size=16))
     path = tmp_path / "run"
-    save(path / "checkpoints", 5000, {**policy_content(policy, *spaces), "optimizer": {"big": torch.zeros(1000)}, "meta": {"skill": "pick", "env": {}}})
+    save(path / "checkpoints", 5000, {**policy_content(policy, *spaces), "optimizer": {"big": torch.zeros(1000)},
+                                      "meta": {"skill": "pick", "env": {}}})
     (path / "overrides.yaml").write_text("- skill=pick\n- policy=blind\n- name=x\n- output=/somewhere\n")
     (path / "git.txt").write_text("0123abc 2026-01-01\n## main\n")
-    (path / "metrics.jsonl").write_text("".join(json.dumps({"step": s, "wall_s": w}) + "\n" for s, w in ((1, 1800), (2, 3600), (3, 900))))
+    (path / "metrics.jsonl").write_text(
+        "".join(json.dumps({"step": s, "wall_s": w}) + "\n" for s, w in ((1, 1800), (2, 3600), (3, 900))))
     return path
 
 

@@ -387,8 +387,9 @@ def test_curves_of_a_flat_line_and_of_one_point():
 
 
 @pytest.mark.parametrize("name, text", [
-    ("metrics.json", "{"), ("metrics.json", "[]"), ("failures", [1]), ("failures", {"late": "often"}), ("success_interval_95", [0, "x"]),
-    ("success_interval_95", 0.5), ("interactions", [3]), ("mean_steps", "many"), ("ends", "pick"),
+    ("metrics.json", "{"), ("metrics.json", "[]"), ("failures", [1]), ("failures", {"late": "often"}),
+    ("success_interval_95", [0, "x"]), ("success_interval_95", 0.5),
+    ("interactions", [3]), ("mean_steps", "many"), ("ends", "pick"),
 ])
 def test_a_run_that_cannot_be_read_is_left_out_by_name(tmp_path, capsys, name, text):
     outputs = tmp_path / "outputs"

@@ -64,7 +64,8 @@ def test_every_chunk_is_answered_once(workers):
     assert children() == before
 
 
-@pytest.mark.parametrize("work, error, words", [(refuse, UserError, "no threes."), (awkward, RuntimeError, "Awkward: quite awkward")])
+@pytest.mark.parametrize("work, error, words", [(refuse, UserError, "no threes."),
+                                                (awkward, RuntimeError, "Awkward: quite awkward")])
 def test_what_is_raised_there_is_raised_here_and_says_where(work, error, words):
     before = children()
     with pytest.raises(error, match=words) as caught:

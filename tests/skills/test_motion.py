@@ -124,7 +124,8 @@ def test_motions_keep_the_limits_and_arrive(env):
             arm = np.diff(np.vstack([start[1], motion.arm]), axis=0)
             base = np.diff(np.vstack([start[0], motion.base]), axis=0)
             assert np.abs(arm).max() <= config.max_joint_delta_rad + 1e-9
-            assert np.hypot(base[:, 0], base[:, 1]).max() <= config.base_speed_m_s / 30 and np.abs(base[:, 2]).max() <= config.base_turn_rad_s / 30
+            assert (np.hypot(base[:, 0], base[:, 1]).max() <= config.base_speed_m_s / 30
+                    and np.abs(base[:, 2]).max() <= config.base_turn_rad_s / 30)
 
 
 def test_the_arm_is_where_a_plan_expects_it_while_it_moves(env):

@@ -51,7 +51,8 @@ def recording() -> list[dict]:
 def config(mode: str, steps: int, **collect) -> TrainConfig:
     overlap = mode in ("hts", "ver+overlap")
     settings = dict(mode=mode.split("+")[0], overlap=overlap, num_envs=4, num_workers=1, rollout_steps=16)
-    return TrainConfig(steps=steps, log_every_s=1e-6, torch_threads=1, policy=POLICY, ppo=LEARN, collect=CollectConfig(**settings | collect))
+    return TrainConfig(steps=steps, log_every_s=1e-6, torch_threads=1, policy=POLICY, ppo=LEARN,
+                       collect=CollectConfig(**settings | collect))
 
 
 def identical(out: Path, *modes: str) -> None:
@@ -82,7 +83,8 @@ def filled(envs: range, policy: Policy) -> Rollout:
     for t in range(17):
         if t:
             rollout.close(np.arange(n), draw(()).numpy(), draw(()).numpy())
-        rollout.open(np.arange(n), {"obs": draw(3)}, draw(2), draw(policy.state_size), draw(2), draw(()) - 2, draw(()).numpy(), np.full(n, t % 5 == 0), 0)
+        rollout.open(np.arange(n), {"obs": draw(3)}, draw(2), draw(policy.state_size), draw(2), draw(()) - 2, draw(()).numpy(),
+                     np.full(n, t % 5 == 0), 0)
     return rollout
 
 
@@ -102,7 +104,8 @@ def fixed(out: Path) -> None:
         evaluate = all_ranks.evaluator(policy)
         for _ in range(2):
             ppo.update(policy, optimizer, coef, rollout, learn, np.random.default_rng(0), None, all_ranks, evaluate)
-        torch.save({"policy": policy.state_dict(), "alpha": coef.log_alpha.detach()}, out / f"fixed_{all_ranks.size}_{all_ranks.rank}.pt")
+        torch.save({"policy": policy.state_dict(), "alpha": coef.log_alpha.detach()},
+                   out / f"fixed_{all_ranks.size}_{all_ranks.rank}.pt")
 
 
 def forever(out: Path) -> None:
@@ -113,7 +116,8 @@ def forever(out: Path) -> None:
     (out / f"pid_{here.rank}").write_text(str(os.getpid()))
     try:
         long = config("ver", 10**9)
-        train(Pointer, TrainConfig(**{**vars(long), "checkpoint_every_s": 0.2}), out, observers=(lambda step, _: (out / "step").write_text(str(step)),))
+        train(Pointer, TrainConfig(**{**vars(long), "checkpoint_every_s": 0.2}), out,
+              observers=(lambda step, _: (out / "step").write_text(str(step)),))
     except RankError as error:
         if not error.told_elsewhere:
             print(error, file=sys.stderr)
@@ -162,7 +166,8 @@ def failing(out: Path, fault: str) -> None:
     if here.rank == 1 and fault == "overflow":
         Policy.act = overflowing
     try:
-        train(functools.partial(Faulty, fault, at=100) if here.rank == 1 and fault == "raise" else Pointer, config("ver", 10**9), out)
+        train(functools.partial(Faulty, fault, at=100) if here.rank == 1 and fault == "raise" else Pointer,
+              config("ver", 10**9), out)
     except Exception as error:
         if not getattr(error, "told_elsewhere", False):
             print(error, file=sys.stderr)

@@ -191,7 +191,8 @@ def test_numbers_of_numpy_and_paths_are_kept_as_plain_values(tmp_path):
 def test_a_policy_that_sees_something_else_is_refused(tmp_path):
     class Other(gym.wrappers.TransformObservation):
         def __init__(self):
-            super().__init__(Pointer(), lambda obs: {"target": obs["goal"]}, spaces.Dict(target=spaces.Box(-1, 1, (2,), np.float32)))
+            super().__init__(Pointer(), lambda obs: {"target": obs["goal"]},
+                             spaces.Dict(target=spaces.Box(-1, 1, (2,), np.float32)))
 
     train(Pointer, config(), tmp_path)
     with pytest.raises(CheckpointError, match=re.escape("sees {'goal': (2,)}; this run's environments show {'target': (2,)}")):

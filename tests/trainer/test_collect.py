@@ -78,7 +78,8 @@ def test_values_that_follow_a_step():
                 values["end"] += 1
                 continue
             obs = {"obs": torch.tensor([[who, episode, t + 1]])}  # the state the time limit cut off
-            act = policy.act({"obs": rollout.obs["obs"][row : row + 1]}, rollout.state[row : row + 1], rollout.previous[row : row + 1])
+            act = policy.act({"obs": rollout.obs["obs"][row : row + 1]}, rollout.state[row : row + 1],
+                             rollout.previous[row : row + 1])
             cut = policy.act(obs, act.state, policy.action_features(rollout.action[row : row + 1]))
             assert rollout.next_value[row] == pytest.approx(cut.value.item(), abs=1e-4)
             values["limit"] += 1
@@ -101,7 +102,8 @@ def test_same_seed_same_rollout_when_the_order_is_fixed():
     for _ in range(2):
         got = []
         collect(CollectConfig(num_envs=3, num_workers=1, rollout_steps=16, min_batch=3, max_wait_s=60), Counter, 2,
-                check=lambda rollout, rows, *_: got.append((rollout.obs["obs"][rows].clone(), rollout.action[rows].clone(), rollout.reward[rows].copy())))
+                check=lambda rollout, rows, *_: got.append((
+                    rollout.obs["obs"][rows].clone(), rollout.action[rows].clone(), rollout.reward[rows].copy())))
         runs.append(got)
     for a, b in zip(*runs):
         assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1]) and (a[2] == b[2]).all()
@@ -149,7 +151,8 @@ def test_ddppo_answers_all_environments_together():
     def check(rollout, rows, stats, policy):
         assert stats.batches == 16 + 1  # the last one closes the T-th steps, without an action
 
-    collect(CollectConfig(mode="ddppo", num_envs=4, num_workers=2, rollout_steps=16), functools.partial(Counter, delay_s=0.001), 3, check=check)
+    collect(CollectConfig(mode="ddppo", num_envs=4, num_workers=2, rollout_steps=16), functools.partial(Counter, delay_s=0.001), 3,
+            check=check)
 
 
 def test_without_uneven_speeds_nover_is_ddppo():
@@ -159,7 +162,8 @@ def test_without_uneven_speeds_nover_is_ddppo():
         got = []
         collect(CollectConfig(mode=mode, num_envs=3, num_workers=1, rollout_steps=16, min_batch=3, max_wait_s=60), Counter, 3,
                 check=lambda rollout, rows, *_: got.append([x.copy() for x in (
-                    rollout.obs["obs"][rows].numpy(), rollout.action[rows].numpy(), rollout.state[rows].numpy(), rollout.next_value[rows])]))
+                    rollout.obs["obs"][rows].numpy(), rollout.action[rows].numpy(), rollout.state[rows].numpy(),
+                    rollout.next_value[rows])]))
         runs.append(got)
     assert all((x == y).all() for a, b in zip(*runs) for x, y in zip(a, b))
 
@@ -180,4 +184,5 @@ def test_an_environment_that_waits_continues_where_it_stopped():
             last[e] = act.state[0].clone(), policy.action_features(rollout.action[final : final + 1])[0].clone()
 
     # batches of one: an LSTM gives the same bits for one environment only in batches of one size
-    collect(CollectConfig(mode="nover", num_envs=3, num_workers=3, rollout_steps=5, min_batch=1, max_batch=1), Counter, 6, check=check)
+    collect(CollectConfig(mode="nover", num_envs=3, num_workers=3, rollout_steps=5, min_batch=1, max_batch=1), Counter, 6,
+            check=check)

@@ -12,7 +12,8 @@ from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, p
 from trainer.divergence import NonFinite, reproduce
 
 ROOT = Path(__file__).parents[2]
-SMALL = dict(torch_threads=1, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16), collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=16))
+SMALL = dict(torch_threads=1, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16),
+             collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=16))
 
 
 class Treacherous(Pointer):
@@ -35,7 +36,8 @@ def test_a_loss_that_is_not_finite(tmp_path):
     dump = torch.load(tmp_path / "diverged_rank0.pt", weights_only=True)
     assert all(torch.equal(dump["policy"][k], v) for k, v in content["policy"].items()), "the state before that update"
     assert reproduce(tmp_path) in str(error.value)
-    out = subprocess.run([sys.executable, "-m", "trainer.divergence", str(tmp_path / "diverged_rank0.pt")], cwd=ROOT, capture_output=True, text=True)
+    out = subprocess.run([sys.executable, "-m", "trainer.divergence", str(tmp_path / "diverged_rank0.pt")], cwd=ROOT,
+                         capture_output=True, text=True)
     assert out.returncode == 0 and out.stdout.strip() in str(error.value), out.stderr
 
 
@@ -85,8 +87,8 @@ def test_a_dump_that_does_not_fail_says_so(tmp_path):
         reproduce(file)
 
 
-@pytest.mark.parametrize("content, words", [(None, "cannot be read: No such file"), (b"", "is no dump"), (b"PK nonsense", "is no dump"),
-                                            ("checkpoint", "is no dump")])
+@pytest.mark.parametrize("content, words", [(None, "cannot be read: No such file"), (b"", "is no dump"),
+                                            (b"PK nonsense", "is no dump"), ("checkpoint", "is no dump")])
 def test_what_is_no_dump_is_one_sentence(tmp_path, content, words):
     file = tmp_path / "diverged_rank0.pt"
     if isinstance(content, bytes):

@@ -27,8 +27,10 @@ def test_experience_is_of_the_policy_before_the_last_update(mode, lstm_layers):
     story: dict[int, int] = {}
     with Collector(functools.partial(Counter, delay_s=0.001), config, 3, CPU) as collector:
         torch.manual_seed(0)
-        policy = Policy(collector.observation_space, collector.action_space, PolicyConfig(hidden_size=8, body_size=16, lstm_layers=lstm_layers))
-        rollout = Rollout(4, 32, observation_shapes(collector.observation_space), policy.action_size, False, policy.state_size, CPU, batches=2)
+        policy = Policy(collector.observation_space, collector.action_space,
+                        PolicyConfig(hidden_size=8, body_size=16, lstm_layers=lstm_layers))
+        rollout = Rollout(4, 32, observation_shapes(collector.observation_space), policy.action_size, False, policy.state_size,
+                          CPU, batches=2)
         collector.begin_states(policy)
         experience = Overlapping(collector, rollout, policy)
         versions = []
@@ -71,7 +73,8 @@ def _reproduces(policy, versions, rollout, rows):
 ], ids=lambda c: c["mode"] + "+overlap" * c.get("overlap", False))
 @pytest.mark.parametrize("lstm_layers", [0, 1])
 def test_every_mode_learns(collect, lstm_layers):
-    config = TrainConfig(steps=8192, log_every_s=1e-6, torch_threads=1, ppo=PPOConfig(learning_rate=3e-3, discount=0.5), policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32, lstm_layers=lstm_layers),
+    config = TrainConfig(steps=8192, log_every_s=1e-6, torch_threads=1, ppo=PPOConfig(learning_rate=3e-3, discount=0.5),
+                         policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32, lstm_layers=lstm_layers),
                          collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32, **collect))
     result = train(Pointer, config)
     assert result.steps == 8192

@@ -1,4 +1,5 @@
-"""Workers that are killed and stopped, environments that misbehave, in every mode: one message, a quick end, nothing lost or leaked."""
+"""Workers that are killed and stopped, environments that misbehave, in every mode: one message, a quick end,
+nothing lost or leaked."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def test_a_killed_worker_ends_the_run_and_it_can_be_continued(tmp_path, mode, ca
             when.append(time.monotonic())
 
         thread = when_saved(tmp_path, harm)
-        with pytest.raises(WorkerError, match=r"environment worker 1 \(environments 4-7, pid \d+\) was killed by signal SIGKILL") as error:
+        with pytest.raises(WorkerError, match=r"environment worker 1 \(environments 4-7, pid \d+\) "
+                                              r"was killed by signal SIGKILL") as error:
             train(Pointer, config(mode), tmp_path, resume_from=tmp_path)
         assert time.monotonic() - when[0] < 10 and "\n" not in str(error.value)
         thread.join()
@@ -94,7 +96,8 @@ def test_a_bad_environment_in_every_mode(tmp_path, mode, fault, words):
 def test_lost_steps_are_told(tmp_path, caplog):
     """The 20th step of the first environment is in the second rollout: what was collected of it is counted."""
     with pytest.raises(WorkerError):
-        train(functools.partial(Faulty, "raise", at=20), config("nover", num_envs=2, num_workers=1, min_batch=2, max_wait_s=60.0), tmp_path)
+        train(functools.partial(Faulty, "raise", at=20), config("nover", num_envs=2, num_workers=1, min_batch=2, max_wait_s=60.0),
+              tmp_path)
     assert "6 steps collected since update 1 (step 32 of the run) were not learned from and are lost." in caplog.text
 
 
@@ -155,7 +158,8 @@ def test_a_worker_that_is_stopped_for_a_while_costs_time_only(tmp_path, mode):
 def test_a_worker_that_stays_stopped_is_named(tmp_path, mode):
     """Even though the others alone could go on for ever."""
     thread = when_saved(tmp_path, lambda: os.kill(workers()[1], signal.SIGSTOP))
-    with pytest.raises(WorkerError, match=r"environment worker 1 \(.*\) hangs: it was stopped by a signal, and environment [4-7] has not"):
+    with pytest.raises(WorkerError, match=r"environment worker 1 \(.*\) hangs: it was stopped by a signal, "
+                                          r"and environment [4-7] has not"):
         train(Pointer, config(mode, step_timeout_s=1.5), tmp_path)
     thread.join()
     assert not workers() and load_checkpoint(tmp_path)["counters"]["updates"] >= 2

@@ -44,7 +44,8 @@ def test_a_stopped_rank(tmp_path, victim):
         until(lambda: other.poll() is not None, [], 30.0)
         assert time.monotonic() - began > 2.0 and other.returncode == 1
         message = other.communicate()[1]
-        assert len(re.findall(rf"rank {victim} \(\S+, pid {processes[victim].pid}\) has been silent for 3 s", message)) == 1, message
+        assert len(re.findall(rf"rank {victim} \(\S+, pid {processes[victim].pid}\) has been silent for 3 s",
+                              message)) == 1, message
         assert all(torch.isfinite(v).all() for v in load_checkpoint(tmp_path)["policy"].values())
         processes[victim].send_signal(signal.SIGCONT)  # it finds the others gone, and goes too
         ended = finish([processes[victim]], 60.0)

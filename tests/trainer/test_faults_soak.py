@@ -91,7 +91,8 @@ def harm_a_run(kind: str, rng: random.Random, over: threading.Event) -> None:
 def replayed(run: Path) -> int:
     """Steps that environments repeat when a deterministic run is continued."""
     saved = load_checkpoint(run)["ranks"] if run.exists() else []
-    return sum(len(a) for rank in saved for a in rank["collector"]["actions"] if "collector" in rank) if saved and "collector" in saved[0] else 0
+    return (sum(len(a) for rank in saved for a in rank["collector"]["actions"] if "collector" in rank)
+            if saved and "collector" in saved[0] else 0)
 
 
 def lost_steps(text: str) -> int:
@@ -142,7 +143,8 @@ def test_many_runs(tmp_path, caplog, monkeypatch):
         assert learned >= 0 and (-again if told else 0) <= under_way - again <= 8, (what, learned, taken, called_lost, again)
         now = Held()
         memory.append(now.memory_mib)
-        print(f"{what}; {taken} steps, {called_lost} lost, {now.memory_mib:.1f} MiB, {now.files} files, {now.shared} shared", flush=True)
+        print(f"{what}; {taken} steps, {called_lost} lost, {now.memory_mib:.1f} MiB, {now.files} files, {now.shared} shared",
+              flush=True)
         if before:
             now.none_more(before, memory_mib=30)
         assert not workers()

@@ -21,7 +21,8 @@ from trainer.collect import CollectStats, WorkerError
 from trainer.ppo import NonFiniteLoss
 
 ROOT = Path(__file__).parents[2]
-SMALL = dict(torch_threads=1, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32), collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32))
+SMALL = dict(torch_threads=1, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
+             collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32))
 ORDERED = CollectConfig(num_envs=4, num_workers=1, rollout_steps=32, min_batch=4, max_wait_s=60.0)
 
 
@@ -35,7 +36,8 @@ def children() -> list[str]:
 
 def test_learns_to_point(tmp_path):
     """Mean reward per step rises from that of random actions to near 1."""
-    result = train(Pointer, TrainConfig(steps=40_000, log_every_s=0.5, ppo=PPOConfig(learning_rate=3e-3, discount=0.5), **SMALL), tmp_path)
+    result = train(Pointer, TrainConfig(steps=40_000, log_every_s=0.5, ppo=PPOConfig(learning_rate=3e-3, discount=0.5), **SMALL),
+                   tmp_path)
     assert result.reason == "complete" and result.steps >= 40_000
     assert result.history[0]["episode/return"] < 5
     assert result.history[-1]["episode/return"] > 8.5
@@ -51,12 +53,14 @@ def test_any_gymnasium_environment_trains_in_five_lines(tmp_path):
         result = train(lambda: gym.make("CartPole-v1"), TrainConfig(steps=4096))
         print("steps", result.steps)
     """))
-    out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120,
+                         env=os.environ | {"PYTHONPATH": str(ROOT)})
     assert "steps 4096" in out.stdout, out.stderr
 
 
 def test_images_train(tmp_path):
-    config = TrainConfig(steps=512, policy=PolicyConfig(hidden_size=8, body_size=16), collect=CollectConfig(num_envs=4, rollout_steps=32))
+    config = TrainConfig(steps=512, policy=PolicyConfig(hidden_size=8, body_size=16),
+                         collect=CollectConfig(num_envs=4, rollout_steps=32))
     assert train(functools.partial(Pointer, image=True), config).steps == 512
 
 
@@ -81,7 +85,8 @@ def test_a_resumed_run_learns_exactly_as_an_uninterrupted_one(tmp_path):
     from trainer.loop import Learner
     from tests.trainer.test_ppo import filled
 
-    config = TrainConfig(steps=4096, seed=5, policy=SMALL["policy"], collect=ORDERED, ppo=PPOConfig(entropy_coef=1e-3, entropy_target=0.0))
+    config = TrainConfig(steps=4096, seed=5, policy=SMALL["policy"], collect=ORDERED,
+                         ppo=PPOConfig(entropy_coef=1e-3, entropy_target=0.0))
     env = functools.partial(gym.make, "Pendulum-v1")
     with Collector(env, config.collect, 0, torch.device("cpu")) as collector:
         one = Learner(config, collector, torch.device("cpu"))
@@ -121,9 +126,11 @@ def _fill_like(learner, seed):
     for t in range(33):
         if t:
             rollout.close(np.arange(n), rng.normal(size=n), rng.normal(size=n))
-        state = torch.zeros(n, learner.policy.state_size) if t == 0 else torch.rand(n, learner.policy.state_size, generator=generator)
+        state = (torch.zeros(n, learner.policy.state_size) if t == 0
+                 else torch.rand(n, learner.policy.state_size, generator=generator))
         rollout.open(np.arange(n), {"obs": torch.rand(n, 3, generator=generator)}, torch.rand(n, 1, generator=generator), state,
-                     torch.rand(n, 1, generator=generator), torch.rand(n, generator=generator), rng.normal(size=n), np.full(n, t == 0), 0)
+                     torch.rand(n, 1, generator=generator), torch.rand(n, generator=generator), rng.normal(size=n),
+                     np.full(n, t == 0), 0)
     return rollout, CollectStats(rows=rollout.finish(), steps=rollout.num_closed)
 
 
@@ -142,7 +149,8 @@ def test_a_run_that_begins_with_the_policy_of_another_counts_from_zero(tmp_path)
     for name, value in second.policy.state_dict().items():
         assert torch.allclose(value, first.policy.state_dict()[name], atol=1e-6), name
     third = train(Pointer, TrainConfig(steps=256, **still), tmp_path / "third")
-    assert any(not torch.allclose(value, first.policy.state_dict()[name], atol=1e-3) for name, value in third.policy.state_dict().items())
+    assert any(not torch.allclose(value, first.policy.state_dict()[name], atol=1e-3)
+               for name, value in third.policy.state_dict().items())
 
 
 def test_resume_with_another_network_is_refused(tmp_path):
@@ -229,7 +237,8 @@ def test_an_environment_that_cannot_start_fails_fast():
 
 
 def test_a_diverging_policy_stops_the_run_with_the_last_good_checkpoint(tmp_path):
-    config = TrainConfig(steps=10**6, checkpoint_every_s=1e-6, ppo=PPOConfig(learning_rate=1e30, schedule="constant", max_grad_norm=None), **SMALL)
+    config = TrainConfig(steps=10**6, checkpoint_every_s=1e-6,
+                         ppo=PPOConfig(learning_rate=1e30, schedule="constant", max_grad_norm=None), **SMALL)
     with pytest.raises((NonFiniteLoss, ValueError)):
         train(Pointer, config, tmp_path)
     if list_checkpoints(tmp_path / "checkpoints"):

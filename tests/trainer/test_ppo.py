@@ -29,7 +29,8 @@ def filled(policy: Policy, envs: int = 4, steps: int = 32, seed: int = 0) -> Rol
         obs = {"obs": torch.randn(envs, 3)}
         act = policy.act(obs, state, previous)
         if t:
-            rollout.close(everyone, np.random.default_rng(t).normal(size=envs).astype(np.float32), act.value.numpy() * (not starts[0]))
+            rollout.close(everyone, np.random.default_rng(t).normal(size=envs).astype(np.float32),
+                          act.value.numpy() * (not starts[0]))
         rollout.open(everyone, obs, previous, state, act.action, act.log_prob, act.value.numpy(), starts, 0)
         state, previous = act.state, policy.action_features(act.action)
         t += 1
@@ -65,7 +66,8 @@ def test_an_update_raises_the_probability_of_good_actions(policy):
 
 def test_policy_loss_clips_only_what_would_gain():
     one = torch.ones(1)
-    loss = lambda ratio, advantage: ppo.policy_loss(torch.tensor([math.log(ratio)]), torch.zeros(1), advantage * one, one, 0.2)[0].item()
+    loss = lambda ratio, advantage: ppo.policy_loss(
+        torch.tensor([math.log(ratio)]), torch.zeros(1), advantage * one, one, 0.2)[0].item()
     assert loss(1.5, 1.0) == pytest.approx(-1.2)  # gain beyond 1 + clip is not counted
     assert loss(0.5, 1.0) == pytest.approx(-0.5)  # loss is
     assert loss(1.5, -1.0) == pytest.approx(1.5)
@@ -137,7 +139,8 @@ def test_a_late_update_is_clipped_around_the_policy_of_today(policy):
     clipped = {}
     for late in (False, True):
         coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
-        stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0), late=late)
+        stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0),
+                           late=late)
         clipped[late] = stats["clip_fraction"], stats["kl"]
     assert clipped[False][0] > 0.5 and clipped[True] == pytest.approx((0, 0), abs=1e-6)
 

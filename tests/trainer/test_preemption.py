@@ -29,7 +29,8 @@ def test_completion_times_are_those_of_stepping_clocks(step_s, quota):
     assert np.allclose(completion_times(np.array(step_s), quota), simulated(step_s, quota))
 
 
-@given(st.lists(st.tuples(*[st.floats(0.01, 3.0)] * 3), min_size=1, max_size=4), st.integers(1, 20), st.floats(0, 10), st.booleans())
+@given(st.lists(st.tuples(*[st.floats(0.01, 3.0)] * 3), min_size=1, max_size=4),
+       st.integers(1, 20), st.floats(0, 10), st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_no_other_number_of_steps_is_better(step_s, quota, learning_s, overlap):
     times = sorted(t for rank in step_s for t in simulated(rank, quota))

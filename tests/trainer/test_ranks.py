@@ -28,10 +28,10 @@ def start(size: int, job: str, out: Path, *words: str) -> list[subprocess.Popen]
         port = probe.getsockname()[1]
     base = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")} | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.trainer.rank_jobs", job, str(out), *words]
-    ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1",
-              "MASTER_PORT": str(port)} for r in range(size)]
-    return [subprocess.Popen(command, env=base | rank, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-            for rank in ranks]
+    ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size),
+              "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} for r in range(size)]
+    return [subprocess.Popen(command, env=base | rank, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             start_new_session=True) for rank in ranks]
 
 
 def finish(processes: list[subprocess.Popen], timeout_s: float = 300.0) -> list[tuple[int, str]]:
@@ -102,7 +102,8 @@ def test_a_rank_that_dies_ends_all_with_one_message(tmp_path, size, victim):
     assert not list(tmp_path.rglob("*.partial"))
 
 
-@pytest.mark.parametrize("fault, words", [("raise", "rank 1 failed: environment worker"), ("bug", "rank 1 failed: shapes do not fit"),
+@pytest.mark.parametrize("fault, words", [("raise", "rank 1 failed: environment worker"),
+                                          ("bug", "rank 1 failed: shapes do not fit"),
                                           ("overflow", "rank 1 failed: the policy's output became NaN or infinite while it acted")])
 def test_a_rank_that_fails_is_named_by_the_first(tmp_path, fault, words):
     ended = finish(start(2, "failing", tmp_path, fault), 60.0)
@@ -128,7 +129,8 @@ def test_stragglers_are_preempted(tmp_path):
 
 
 def test_torchruns_variables():
-    torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": "gpu1", "MASTER_PORT": "29500"}
+    torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4",
+                "MASTER_ADDR": "gpu1", "MASTER_PORT": "29500"}
     assert place(torchrun) == Place(5, 8, 1, 4, "gpu1", 29500)
     assert place({}) == Place() and not place({}).launched
     with pytest.raises(ValueError, match="rank 8 of 8"):
@@ -137,8 +139,8 @@ def test_torchruns_variables():
 
 def test_submitits_variables():
     """Of its local executor: several processes on this machine."""
-    local = {"SUBMITIT_EXECUTOR": "local", "SUBMITIT_LOCAL_JOB_ID": "41234", "SUBMITIT_LOCAL_NTASKS": "2", "SUBMITIT_LOCAL_GLOBALID": "1",
-             "SUBMITIT_LOCAL_LOCALID": "1"}
+    local = {"SUBMITIT_EXECUTOR": "local", "SUBMITIT_LOCAL_JOB_ID": "41234", "SUBMITIT_LOCAL_NTASKS": "2",
+             "SUBMITIT_LOCAL_GLOBALID": "1", "SUBMITIT_LOCAL_LOCALID": "1"}
     assert place(local) == Place(1, 2, 1, 2, "127.0.0.1", 21234)
     assert place(local | {"SUBMITIT_LOCAL_NTASKS": "1"}) == Place()
 
@@ -156,6 +158,8 @@ def test_slurms_variables():
 @pytest.mark.parametrize("variable, value", [("RANK", "-1"), ("WORLD_SIZE", "two"), ("MASTER_PORT", "port")])
 def test_a_launchers_variable_that_makes_no_sense_is_one_sentence(variable, value):
     said = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", variable: value}
-    out = subprocess.run([sys.executable, "-m", "rearrange", "train", "skill=pick"], cwd=ROOT, env=os.environ | said, capture_output=True, text=True)
+    out = subprocess.run([sys.executable, "-m", "rearrange", "train", "skill=pick"], cwd=ROOT, env=os.environ | said,
+                         capture_output=True, text=True)
     assert out.returncode == 2 and out.stderr == (
-        f"rearrange train: the environment variable {variable}={value} is not a whole number; torchrun and srun set it, else unset it.\n")
+        f"rearrange train: the environment variable {variable}={value} is not a whole number; "
+        "torchrun and srun set it, else unset it.\n")

@@ -12,8 +12,8 @@ CPU = torch.device("cpu")
 def act(rollout: Rollout, env: int, version: int = 0) -> None:
     """Open a step of one environment."""
     one = torch.zeros(1)
-    rollout.open(np.array([env]), {"obs": torch.full((1, 1), float(rollout.env_steps[env]))}, one[:, None], one[:, None], one[:, None], one,
-                 np.zeros(1, np.float32), np.array([False]), version)
+    rollout.open(np.array([env]), {"obs": torch.full((1, 1), float(rollout.env_steps[env]))}, one[:, None], one[:, None],
+                 one[:, None], one, np.zeros(1, np.float32), np.array([False]), version)
 
 
 def answer(rollout: Rollout, env: int) -> None:

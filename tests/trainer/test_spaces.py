@@ -19,7 +19,8 @@ OBSERVATIONS = {
     "multi-discrete": spaces.MultiDiscrete([[3, 4], [2, 2]]),
     "multi-binary": spaces.MultiBinary(4),
     "tuple": spaces.Tuple((spaces.Discrete(3), spaces.Box(-1, 1, (2,)))),
-    "dict": spaces.Dict(image=spaces.Box(0, 255, (16, 16, 3), np.uint8), inner=spaces.Dict(a=spaces.Discrete(2), b=spaces.Box(0, 1, (2,)))),
+    "dict": spaces.Dict(image=spaces.Box(0, 255, (16, 16, 3), np.uint8),
+                        inner=spaces.Dict(a=spaces.Discrete(2), b=spaces.Box(0, 1, (2,)))),
 }
 ACTIONS = {
     "box": spaces.Box(-2, 3, (2, 3), np.float64),
@@ -122,8 +123,10 @@ def test_playing_again_gives_the_same_actions(tmp_path):
     assert np.array_equal(episode(deterministic=True), episode(deterministic=True, seed=1))
 
 
-@pytest.mark.parametrize("space, words", [(spaces.Sequence(spaces.Discrete(2)), "the observation is of the space Sequence"),
-                                          (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), "observation key 'a' is of the space")])
+@pytest.mark.parametrize("space, words", [
+    (spaces.Sequence(spaces.Discrete(2)), "the observation is of the space Sequence"),
+    (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), "observation key 'a' is of the space"),
+])
 def test_observations_of_no_fixed_size_are_refused(space, words):
     with pytest.raises(ValueError, match=words):
         flat_space(space)
