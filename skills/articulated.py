@@ -184,6 +184,24 @@ def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np
     raise NoStartPose(f"no collision-free pose before {handle} in scene {sim.episode.scene}")
 
 
+def starts_around_handle(sim: Simulator, handle: str) -> list[PlanePose]:
+    """Poses from which a drawer or door can be opened or closed, in a wider region than HAB's start: those of a grid at which
+    the robot touches nothing and could have driven to. None may be there. It leaves the robot at any of them.
+    """
+    target, frame = sim.handle_position(handle), front_frame(sim, handle)
+    poses = []
+    for forward in _AROUND_M["fridge" if handle.startswith("fridge") else "drawer"]:
+        for aside in _ASIDE_M:
+            x, y = from_frame(forward, aside, frame)
+            facing = math.atan2(target[1] - y, target[0] - x)
+            if can_start(sim, x, y, facing, (target[0], target[1])) and _driven_there(sim, x, y, facing):
+                poses.append((x, y, facing))
+    return poses
+
+
+# Out of the front and to the sides (m). Trained policies succeed from 0.3 m around each of these places (docs/results.md).
+_AROUND_M = {"drawer": (0.8, 0.9, 1.0), "fridge": (0.95, 1.05, 1.15)}
+_ASIDE_M = (-0.15, 0.0, 0.15)
 _BACK_M, _BACK_STEPS, _TRIES_PER_STEP = 0.05, 16, 6
 _DRIVEN_M = (0.1, 0.2, 0.3, 0.4)  # straight behind the start pose, where the robot touches nothing either
 

@@ -11,8 +11,8 @@ Start: anywhere in the home where the robot touches nothing, facing anywhere. Wh
 episode allows: to pick the object, from an open receptacle or from inside an opened drawer or fridge; to open the
 drawer or fridge that it is shut in, or to close an open one; and, in the one episode of six that starts with the object
 in the hand, to place it on an open receptacle or inside. The pose to reach is where that skill would start, without
-noise. With `any_start`, every place counts from which that skill's object is in reach, and the robot has to face the
-object, or the handle if there is one, from where it stands.
+noise. With `any_start`, every place counts from which that skill's object or handle is in reach, and the robot has to face
+the object, or the handle if there is one, from where it stands.
 
 Sources: Habitat 2.0's Navigate (habitat-lab v0.2.2); VER (Wijmans et al. 2022), appendix B: a stop action of its own, a
 force penalty in training, stop masked while the target is more than 2 m away in evaluation (`stop_within_m`).
@@ -32,7 +32,7 @@ from rearrange.episodes import NoStartPose
 from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
 from rearrange.navigation import CELL_M, floor_grid
-from skills.articulated import start_before
+from skills.articulated import start_before, starts_around_handle
 from skills.close_cabinet import CloseCabinetConfig
 from skills.close_fridge import CloseFridgeConfig
 from skills.marks import goal_ball, held_name, object_box, object_ghost, spoken_name
@@ -154,6 +154,7 @@ class Navigate(Skill):
         others, any_start = [], self.config.any_start
         if next_skill in _ARTICULATED:
             self.target_handle = receptacle.link
+            others = starts_around_handle(sim, receptacle.link) if any_start else []
             start_before(sim, receptacle.link, _without_noise(_ARTICULATED[next_skill]), rng)
         else:
             point = self.nav_point(sim)

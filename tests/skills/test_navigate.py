@@ -163,14 +163,14 @@ def test_success_needs_place_heading_and_stop(turn, success):
     assert reward == pytest.approx(10.0 if success else -2.0, abs=0.2)
 
 
-def test_with_any_start_every_place_counts_from_which_the_object_is_in_reach():
-    several = 0
+def test_with_any_start_every_place_counts_from_which_the_object_or_handle_is_in_reach():
+    several = {False: 0, True: 0}
     for episode in range(12):
         env, nearest = started(episode, any_start=True), started(episode)
         sim, skill = env.sim, env.skill
         assert skill.goal_pose == nearest.skill.goal_pose == skill.goal_poses[0]
         assert nearest.skill.goal_poses == [nearest.skill.goal_pose]
-        several += len(skill.goal_poses) > 2
+        several[skill.target_handle is not None] += len(skill.goal_poses) > 2
         held, faced = skill._held, [skill.nav_point(sim)]
         if skill.target_handle is not None:
             faced.append(sim.handle_position(skill.target_handle))
@@ -182,8 +182,8 @@ def test_with_any_start_every_place_counts_from_which_the_object_is_in_reach():
                 sim.place_robot(x, y, math.atan2(py - y, px - x))
                 assert skill.angle_rad(sim) < 0.01
         for x, y, _ in skill.goal_poses[1:]:
-            assert math.dist((x, y), faced[0][:2]) < 0.86
-    assert several > 3
+            assert math.dist((x, y), faced[-1][:2]) < (0.86 if skill.target_handle is None else 1.3)
+    assert min(several.values()) > 1
 
 
 def test_with_any_start_a_stop_at_any_of_the_places_is_a_success():
