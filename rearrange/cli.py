@@ -57,9 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     command = words[0] if words and words[0] in COMMANDS else ""
     try:
-        status = _dispatch(words)
-        sys.stdout.flush()  # here, not at the end of Python, is where a closed pipe may show
-        return status
+        return _dispatch(words)
     except UserError as error:
         if _speaks():
             print(f"rearrange{' ' + command if command else ''}: {error}", file=sys.stderr)
@@ -72,8 +70,14 @@ def main(argv: list[str] | None = None) -> int:
                 print(f"rearrange{' ' + command if command else ''}: stopped.", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `rearrange train --help | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError as error:  # a closed pipe or terminal shows here, and not at the end of Python
+            if error.errno not in (errno.EPIPE, errno.EIO):
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _speaks() -> bool:

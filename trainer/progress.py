@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import sys
@@ -57,10 +58,21 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._display:
-            self._refresh(self._times[-1][1])
-            self._display.stop()
-            self._display = None
+        with self._while_there_is_a_terminal():
+            if self._display:
+                self._refresh(self._times[-1][1])
+                self._display.stop()
+        self._display = None
+
+    @contextmanager
+    def _while_there_is_a_terminal(self) -> Iterator[None]:
+        """A terminal that has been closed is written to no more, and is no reason to end what is being done."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            self._display, self.live, self.out = None, False, open(os.devnull, "w", encoding="utf-8")
 
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Show the state at `step`. Success and return are read from "episode/success" and "episode/return"."""
@@ -79,19 +91,21 @@ class Progress:
             self._next_line_s = now + self.every_s
             self._log(self.line(step))
             if not self.live:
-                print(self.line(step), file=self.out, flush=True)
+                self.print(self.line(step))
         if self._display and (now >= self._next_live_s or done):
             self._next_live_s = now + _LIVE_INTERVAL_S
-            self._refresh(step)
+            with self._while_there_is_a_terminal():
+                self._refresh(step)
 
     __call__ = update
 
     def print(self, text: str) -> None:
         """Print a line above the live line."""
-        if self._display:
-            self._display.console.print(text, markup=False, highlight=False)
-        else:
-            print(text, file=self.out, flush=True)
+        with self._while_there_is_a_terminal():
+            if self._display:
+                self._display.console.print(text, markup=False, highlight=False)
+            else:
+                print(text, file=self.out, flush=True)
 
     def line(self, step: int) -> str:
         """`train pick  430k/1.20M 36%  3,412 steps/s  success 45%  return 61.2  left 4:17`."""

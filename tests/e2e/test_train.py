@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import fcntl
 import json
 import os
+import pty
 import signal
+import subprocess
 import sys
+import termios
+import threading
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import STEPS
-from tests.e2e.front_door import (TINY, checkpoint_steps, finish, session_members, start, status, steps_logged, succeed,
-                                  wait_until)
+from tests.e2e.front_door import (TINY, checkpoint_steps, environment, finish, session_members, start, status, steps_logged,
+                                  succeed, wait_until)
 
 
 @pytest.mark.parametrize("number, name", [(0, "SIGTERM"), (1, "SIGINT")])
@@ -24,6 +30,29 @@ def test_a_signal_saves_and_says_how_to_go_on(trained, number, name):
     assert f"stopped by {name}" in done.stdout
     assert "rearrange train skill=pick name=tiny resume=true" in done.stdout
     assert 0 < step < STEPS, "the signal came too late to test anything"
+
+
+def test_a_terminal_that_is_closed_saves_like_a_signal(tmp_path):
+    run = tmp_path / "outputs/train/pick/gone"
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-P", "-m", "rearrange", "train", *TINY, f"steps={STEPS}", "name=gone"]
+    process = subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path), stdin=theirs, stdout=theirs, stderr=theirs,
+                               start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(theirs)
+    threading.Thread(target=_read_all, args=(ours,), daemon=True).start()
+    wait_until(lambda: len(steps_logged(run)) > 0, process)
+    os.kill(process.pid, signal.SIGSTOP)  # so that the terminal is gone before anything is said of it
+    os.close(ours)
+    os.kill(process.pid, signal.SIGCONT)
+    assert process.wait(60) == 130 and status(run) == "stopped"
+    assert 0 < checkpoint_steps(run)[-1] < STEPS and "stopped by SIGHUP" in (run / "log.txt").read_text()
+    assert not session_members(process.pid)
+
+
+def _read_all(terminal: int) -> None:
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 4096):
+            pass
 
 
 def test_a_resumed_run_goes_on_where_it_stopped_and_finishes(trained):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 
 import pytest
@@ -69,6 +70,27 @@ def test_no_live_line_in_batch_jobs(clock, monkeypatch, name, value):
 
 def test_live_can_be_turned_off(clock):
     assert Progress(1, "t", out=Terminal()).live and not Progress(1, "t", out=Terminal(), live=False).live
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_closed_terminal_ends_nothing(clock, live):
+    class Closing(Terminal):
+        closed_now = False
+
+        def write(self, text):
+            if self.closed_now:
+                raise OSError(errno.EIO, "Input/output error")
+            return super().write(text)
+
+    out, log = Closing(), []
+    with Progress(100, "t", out=out, live=live, log=log.append) as shown:
+        shown.update(10, {})
+        out.closed_now = True
+        for step in (20, 100):
+            clock.now += 20
+            shown.update(step, {})
+        shown.print("a message")
+    assert len(log) == 3 and "100" not in out.getvalue().replace("/100", "")
 
 
 def test_counting_episodes(clock):
