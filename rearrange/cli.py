@@ -72,12 +72,13 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # `rearrange train --help | head`
         return 0
     finally:
-        try:
-            sys.stdout.flush()
-        except OSError as error:  # a closed pipe or terminal shows here, and not at the end of Python
-            if error.errno not in (errno.EPIPE, errno.EIO):
-                raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError as error:  # a closed pipe or terminal shows here, and not at the end of Python
+                if error.errno not in (errno.EPIPE, errno.EIO):
+                    raise
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _speaks() -> bool:
