@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections import deque
@@ -142,12 +143,26 @@ def end_child(process: subprocess.Popen, grace_s: float = 0.0) -> bool:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP wait until the end; children that start meanwhile hold them too."""
+    """SIGINT, SIGTERM and SIGHUP wait until the end; children that start meanwhile hold them too.
+
+    Their handlers wait as well: a thread that does not hold them, as numeric libraries have, may be given a signal, and Python
+    would call its handler here, in the middle. SIGINT, whose handler raises, gets its own back last.
+    """
+    came: list[int] = []
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    handlers: dict[int, Any] = {}
     try:
+        if threading.current_thread() is threading.main_thread():
+            for s in reversed(STOPPING):
+                if callable(signal.getsignal(s)):  # what is ignored stays ignored, by children too
+                    handlers[s] = signal.signal(s, lambda signum, _: came.append(signum))
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for s, handler in handlers.items():
+            signal.signal(s, handler)
+        for s in came:
+            signal.raise_signal(s)
 
 
 def begin_child(parent: int) -> None:
