@@ -35,7 +35,10 @@ def _advice(scene: str, there: int) -> str:
     if not is_ours(scene):
         return "sim.episodes should be made for the data set of sim.scene_dataset"
     split = scene.partition("/")[0]
-    fewer = f", or ask for fewer homes with sim.num_layouts={there}" if scene == f"{split}/{there}" and there else ""
+    if not there:  # it may be no data set of ours at all
+        return (f"export them with rearrange scenes export split={split} count=..., or name an episode file of this data set "
+                "with sim.episodes")
+    fewer = f", or ask for fewer homes with sim.num_layouts={there}" if scene == f"{split}/{there}" else ""
     return f"export more with rearrange scenes export split={split} count=...{fewer}"
 
 

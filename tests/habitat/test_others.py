@@ -179,6 +179,6 @@ def test_an_expert_says_that_it_does_not_know_the_scene(data):
 
 
 def test_generated_episodes_need_our_homes(data):
-    env = make_env("pick", depth_size=0, sim="habitat", scene_dataset=str(data[1]), split="val", num_layouts=9)
-    with pytest.raises(UserError, match="sim.episodes"):
-        env.reset(options={"episode": 5})
+    for split, words in (("val", "no scene val_0002, .* sim.num_layouts=2"), ("test", "no scene test_0000, .* sim.episodes")):
+        with pytest.raises(UserError, match=words):
+            make_env("pick", depth_size=0, sim="habitat", scene_dataset=str(data[1]), split=split, num_layouts=9)
