@@ -18,6 +18,7 @@ from eval.intervals import wilson
 from eval.share_out import share_out
 from rearrange.run_directory import write_whole
 
+SEED_STRIDE = 1_000_003  # episodes of another seed are other ones
 SLOTS = 8  # environments per process, stepped together; fixed, because a batch of another size may round differently
 CHUNK = 16  # episodes handed to a process at a time
 
@@ -129,7 +130,7 @@ class _Slot:
             self.agent.end(self.number)
             return
         seed = int(np.random.SeedSequence([self.job.seed, self.index]).generate_state(1)[0])
-        self.observation, self.info = self.env.reset(seed=seed, options={"episode": self.index + 1_000_003 * self.job.seed})
+        self.observation, self.info = self.env.reset(seed=seed, options={"episode": self.index + SEED_STRIDE * self.job.seed})
         self.agent.begin(self.number, seed)
         self.reward = 0.0
         if self.index < self.job.videos:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.evaluate import run_chunks
+from eval.evaluate import SEED_STRIDE, run_chunks
 from eval.hab_skills import Source
 from eval.share_out import share_out
 from planner.deploy import Rules
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 SLOTS = 4  # environments per process, stepped together; fixed, because a batch of another size may round differently
 CHUNK = 8  # episodes handed to a process at a time
-SEED_STRIDE = 1_000_003  # episodes of another seed are other ones
 
 
 @dataclass(frozen=True)

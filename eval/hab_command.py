@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval import hab, hab_figures
+from eval.evaluate import SEED_STRIDE
 from eval.hab_skills import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
 from planner import whole_task
 from planner.deploy import Rules, steps_of
@@ -82,7 +83,7 @@ def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, So
         raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, "
                         "or choose another agent.")
     env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
-    for _ in load_listed(env, plain["episodes"], hab.SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
+    for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
         pass
     return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]))}
 
@@ -91,7 +92,7 @@ def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any])
     """The skills that plans need. Raises UserError for an episode that cannot be solved or has no plan."""
     env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
     needed: dict[str, None] = {}
-    for _ in load_listed(env, plain["episodes"], hab.SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
+    for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
         found = plan(env.sim, scenario.problem)
         require_solved(found, env.episode.scene)
         needed |= dict.fromkeys(step.skill for step in steps_of(found.steps, rules))

@@ -38,7 +38,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
         engine.check()
     except ValueError as error:
         raise UserError(str(error)) from error
-    probe = _probe(task)
+    probe = _probe(task, silent=run.silent)
     engine = per_action(engine, task, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
     begun_with = plain.get("checkpoint")  # runs of before have no such setting
@@ -151,7 +151,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     checkpoint, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
-    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["episodes"])
+    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["episodes"],
+                   evaluation.SEED_STRIDE * plain["seed"])
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
@@ -239,9 +240,9 @@ def engine_config(plain: dict[str, Any]):
                        collect=CollectConfig(**plain["trainer"]))
 
 
-def _probe(task: Task, episodes: int = 500):
-    """Build an environment here and step it once, before anything is written or started; of an episode file, load the first
-    `episodes`.
+def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False):
+    """Build an environment here and step it once, before anything is written or started; of an episode file, load so many
+    `episodes` from the `first` on.
 
     A setting that cannot work is told at once, and what has to be compiled is compiled once, not in every process.
     """
@@ -259,9 +260,9 @@ def _probe(task: Task, episodes: int = 500):
     finally:
         hint.cancel()
     if probe.listed:
-        for _ in load_listed(probe, episodes):
-            if not probe.sim.home.layout.is_ours:
-                break  # what those of others ask for in vain is failed
+        ours = probe.sim.home.layout.is_ours  # what episodes of others ask for in vain is failed
+        for _ in load_listed(probe, episodes if ours else 1, first, silent):
+            pass
     return probe
 
 
@@ -364,9 +365,9 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     return path, env | trained | {"depth_size": meta.get("image_size", 0)}
 
 
-def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, episodes: int) -> None:
+def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, episodes: int, first: int) -> None:
     """Refuse a checkpoint whose spaces are not those of the environment."""
-    probe = _probe(Task(skill, env, 0), episodes)
+    probe = _probe(Task(skill, env, 0), episodes, first)
     if checkpoint is None:
         return
     from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy, space_from_plain

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from planner.scenarios import ScenarioConfig
 
 NOT_OF_SKILLS = ("name", "initial_std", "initial_mean")  # keys of configs/skill that are not fields of a skill's config
-
-
 _MANY = 50  # episodes of a file, from which on loading them shows its progress
 
 
@@ -48,14 +46,14 @@ class Task:
         return of | {"env": _json_safe(self.env), "image_size": self.image_size}
 
 
-def load_listed(env: gymnasium.Env, count: int, first: int = 0) -> Iterator[None]:
+def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = False) -> Iterator[None]:
     """Load `count` episodes of an environment's episode file one after another, at least one: what is wrong with one of them
-    is told before anything starts. UserError.
+    is told before anything starts. `silent`: without a progress line. UserError.
     """
     from trainer.progress import Progress
 
     count = max(1, min(count, env.listed))
-    with Progress(count, "reading episodes", unit="episodes") if count >= _MANY else nullcontext() as progress:
+    with Progress(count, "reading episodes", unit="episodes") if count >= _MANY and not silent else nullcontext() as progress:
         for index in range(count):
             env.reset(seed=0, options={"episode": first + index})
             if progress:

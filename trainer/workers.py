@@ -155,7 +155,8 @@ def signals_held() -> Iterator[None]:
         if threading.current_thread() is threading.main_thread():
             for s in reversed(STOPPING):
                 if callable(signal.getsignal(s)):  # what is ignored stays ignored, by children too
-                    handlers[s] = signal.signal(s, lambda signum, _: came.append(signum))
+                    handlers[s] = signal.getsignal(s)  # before it is replaced: here SIGINT may still raise
+                    signal.signal(s, lambda signum, _: came.append(signum))
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
