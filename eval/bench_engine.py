@@ -51,6 +51,8 @@ def check(settings: dict[str, Any]) -> None:
     workers, envs = settings["num_workers"], settings["num_envs"]
     if workers and workers > envs:
         raise UserError(f"num_workers={workers} exceeds num_envs={envs}.")
+    if inference_workers_of(settings) > envs:
+        raise UserError(f"inference_workers={settings['inference_workers']} exceeds num_envs={envs}.")
     peer = settings[PEER]
     if peer is None:
         return
@@ -105,13 +107,21 @@ def workers_of(settings: dict[str, Any]) -> int:
     return settings["num_workers"] or usual
 
 
+def inference_workers_of(settings: dict[str, Any]) -> int:
+    """Inference workers of the systems that can have several: two as in the public implementation of VER where inference waits
+    for a device, one where it needs a core."""
+    waits = network_of(settings) == "linear" and settings["pretend"] != "none"
+    return settings["inference_workers"] or (min(2, settings["num_envs"]) if waits else 1)
+
+
 def make_job(settings: dict[str, Any], system: str, repeat: int) -> dict[str, Any]:
     """What one run is told; the same for all systems, with a new draw of all times in each repeat."""
     same = ("env", "burn", "image_size", "time_scale", "num_envs", "rollout_steps", "epochs", "mini_batches",
             "learning_rate", "seconds", "warm_up_updates", "torch_threads")
     cost = PRESETS[settings["preset"]].scaled(settings["time_scale"])
     return {k: settings[k] for k in same} | {
-        "system": system, "seed": settings["seed"] + repeat, "num_workers": workers_of(settings), "cost": vars(cost),
+        "system": system, "seed": settings["seed"] + repeat, "num_workers": workers_of(settings),
+        "inference_workers": inference_workers_of(settings), "cost": vars(cost),
         "device_time": settings["pretend"], "network": network_of(settings),
         "sim": {("sim" if k == "name" else k): v for k, v in settings["sim"].items() if v is not None}}
 
@@ -183,7 +193,8 @@ def summarise(settings: dict[str, Any], systems: list[str], repeats: list[dict[s
         "settings": {k: v for k, v in settings.items() if not isinstance(v, dict)} | {"repeats": len(repeats)},
         "machine": {"processor": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0)),
                     "python": platform.python_version()},
-        "environment_processes": workers_of(settings), "network": network_of(settings),
+        "environment_processes": workers_of(settings), "inference_workers": inference_workers_of(settings),
+        "network": network_of(settings),
         "systems": {name: {key: interval(values) for key, values in row.items()} for name, row in figures.items()},
         "updates": [{name: result["updates"] for name, result in results.items()} for results in repeats],
     }

@@ -94,6 +94,7 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
         ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"], learning_rate=job["learning_rate"],
                       schedule="constant", reward_scale=1.0),
         collect=CollectConfig(num_envs=job["num_envs"], num_workers=job["num_workers"], rollout_steps=job["rollout_steps"],
+                              inference_workers=1 if job["system"] == "ddppo" else job["inference_workers"],
                               **({"preemption": job["preemption"]} if "preemption" in job else {}), **MODES[job["system"]]),
     )
     clock, processes = Clock(job), []

@@ -103,6 +103,7 @@ def arguments(job: dict, path: Path) -> list[str]:
         "env": "bench", "experiment": "run", "train_dir": path.parent / "sample_factory", "restart_behavior": "overwrite",
         "device": "cpu", "seed": job["seed"], "job": path, "algo": "APPO", "async_rl": True,
         "num_workers": job["num_workers"], "num_envs_per_worker": per_worker, "worker_num_splits": 2 if per_worker % 2 == 0 else 1,
+        "policy_workers_per_policy": job["inference_workers"],
         "rollout": job["rollout_steps"], "recurrence": job["rollout_steps"] if hidden else 1, "batch_size": batch,
         "num_batches_per_epoch": job["mini_batches"], "num_epochs": job["epochs"], "learning_rate": job["learning_rate"],
         "use_rnn": bool(hidden), "rnn_type": "lstm", "rnn_size": hidden or 1, "rnn_num_layers": 1,

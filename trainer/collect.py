@@ -1,7 +1,7 @@
 """How experience is collected: the one place where the modes differ.
 
-Environment workers step; this is the inference worker. It answers environments that are ready, writes their experience
-straight into the rollout, and stops when the rollout is full:
+Environment workers step; here are the inference workers. They answer environments that are ready, write their experience
+straight into the rollout, and stop when the rollout is full:
 
     mode     who is answered together            a rollout is                   who waits
     ver      whoever is ready (dynamic batches)  T x N steps from whomever      nobody
@@ -10,13 +10,19 @@ straight into the rollout, and stops when the rollout is full:
     hts      as nover, while the learner learns from the rollout before (trainer/experience.py)
 
 VER: variable experience rollout (VER paper 2.1, 2.2); NoVER: its ablation (5.1); DD-PPO: Wijmans et al. 2020.
+
+The thread that collects is the first inference worker; `inference_workers` - 1 threads more do the same (paper 2.1). One at a
+time chooses who is answered next (`_choosing`), and one at a time takes note of what was answered (`_noting`); the network
+runs outside of both, where torch lets other threads go on.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -40,7 +46,7 @@ class CollectStats:
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # the batch to learn from
     steps: int = 0  # of it, newly collected
     seconds: float = 0.0
-    wait_s: float = 0.0  # no environment was ready
+    wait_s: float = 0.0  # no environment was ready; of each inference worker, in the mean, like the two that follow
     inference_s: float = 0.0
     storage_s: float = 0.0
     batches: int = 0
@@ -71,13 +77,19 @@ class Collector:
         self.generator = torch.Generator(device).manual_seed(seed + rank)  # of sampled actions
         replay = self.order.restore(saved) if self.order and saved else ()
         self.environments = Environments(make_env, config, seed, rank * n, deterministic, replay)
-        # Observations on their way to the device; used again only after the actions they led to have come back.
-        self._staging = {k: torch.empty(v.shape, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
+        # Per inference worker: observations on their way to the device; used again only after the actions they led to have
+        # come back.
+        self._staging = [{k: torch.empty(v.shape, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
+                         for _ in range(config.inference_workers)]
+        self._others = ThreadPoolExecutor(max(1, config.inference_workers - 1), "inference")  # beside the thread that collects
+        self._choosing, self._noting = threading.Lock(), threading.Lock()
+        self._promised = 0  # steps of this rollout that are being closed
         self._waiting: list[int] = []  # environments that have given their share of this rollout
         self._given = np.zeros(n, np.int64)  # steps of this rollout per environment
         self._step_s = np.zeros(n)  # time they took together, of those that were begun in this rollout
         self._timed = np.zeros(n, np.int64)  # how many those are
-        self.cancelled = False
+        self.cancelled = False  # collection is to end
+        self._broken = False  # an inference worker failed
         self._starts = np.ones(n, bool)  # the observation that waits for an action begins an episode
 
     @property
@@ -107,7 +119,6 @@ class Collector:
             "state": self._state.cpu(), "previous": self._previous.cpu(), "starts": torch.from_numpy(self._starts.copy()),
             "waiting": list(self._waiting), "generator": self.generator.get_state()}
 
-    @torch.inference_mode()
     def collect(self, policy: Policy, rollout: Rollout, version: int) -> CollectStats:
         """Fill `rollout` with exactly its number of closed steps under `policy`, the `version`-th; with fewer, if the rollout
         of all ranks is over before."""
@@ -115,24 +126,12 @@ class Collector:
         started = time.perf_counter()
         rollout.begin()
         self._given[:] = self._step_s[:] = self._timed[:] = 0
+        self._promised, self._broken = 0, False
         self._began = time.monotonic()
         self.environments.ready[:0], self._waiting = self._waiting, []
         if self.preemption:
             self.preemption.begin()
-        together = self.config.mode == "ddppo"
-        over = False
-        while rollout.remaining and not over:
-            if self.cancelled:
-                raise Cancelled("collection was told to end.")
-            over = self.preemption is not None and self.preemption.over(rollout.num_closed)
-            if over and not together:
-                break
-            before = time.perf_counter()
-            envs = self._next_batch(rollout)
-            stats.wait_s += time.perf_counter() - before
-            if len(envs):
-                self._infer(policy, rollout, envs, version, stats, closing_only=over)
-                stats.batches += 1
+        self._all_work(policy, rollout, version, stats)
         if self.preemption:
             self.preemption.finish(rollout.num_closed)
         stats.rows, stats.steps = rollout.finish(fill=self.config.preempted_by == "optimal"), rollout.num_closed
@@ -140,6 +139,60 @@ class Collector:
         slow = time.monotonic() - self._began  # an environment that gave no whole step takes at least so long for one
         stats.step_s = np.where(self._timed > 0, self._step_s / np.maximum(self._timed, 1), slow)
         return stats
+
+    def _all_work(self, policy: Policy, rollout: Rollout, version: int, stats: CollectStats) -> None:
+        """Let every inference worker do its part of a rollout; the first that fails ends the work of all, and its error is
+        raised. All use one CUDA stream: what one of them wrote the others read in order."""
+        workers = self.config.inference_workers
+        stream = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
+        others = [self._others.submit(self._work, worker, policy, rollout, version, stats, stream) for worker in range(1, workers)]
+        try:
+            self._work(0, policy, rollout, version, stats, stream)
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
+        for part in ("wait_s", "inference_s", "storage_s"):
+            setattr(stats, part, getattr(stats, part) / workers)
+
+    @torch.inference_mode()
+    def _work(self, worker: int, policy: Policy, rollout: Rollout, version: int, stats: CollectStats, stream: Any) -> None:
+        """One inference worker: answer environments until the rollout is over."""
+        if worker:
+            torch.set_num_threads(1)  # threads of torch's own are counted per thread
+        over = False
+        try:
+            with torch.cuda.stream(stream):  # None: no CUDA, no effect
+                while not over:
+                    begin = time.perf_counter()
+                    with self._choosing:
+                        envs, over = self._choose(rollout)
+                    waited = time.perf_counter() - begin
+                    if len(envs):
+                        self._infer(worker, policy, rollout, envs, version, stats, closing_only=over)
+                    with self._noting:
+                        stats.wait_s += waited
+                        stats.batches += len(envs) > 0
+        except BaseException:
+            self._broken = True
+            raise
+
+    def _choose(self, rollout: Rollout) -> tuple[np.ndarray, bool]:
+        """The environments that are answered next, (B,), once there are enough, and whether the rollout is over after them."""
+        nobody = np.empty(0, np.int64)
+        if self.cancelled:
+            raise Cancelled("collection was told to end.")
+        if self._broken or not self._needed(rollout):
+            return nobody, True
+        over = self.preemption is not None and self.preemption.over(rollout.num_closed)
+        if over and self.config.mode != "ddppo":
+            return nobody, True
+        return self._next_batch(rollout), over
+
+    def _needed(self, rollout: Rollout) -> int:
+        """Steps that the rollout lacks and that nobody is closing."""
+        with self._noting:
+            return rollout.remaining - self._promised
 
     def _next_batch(self, rollout: Rollout) -> np.ndarray:
         """Wait for a batch: at least `min_batch` environments, or all there are, or what came within `max_wait_s`. Empty
@@ -161,15 +214,18 @@ class Collector:
                 if timeout <= 0:
                     break
             environments.read(timeout)
-            if self.cancelled or (
+            if self.cancelled or self._broken or (
                     self.preemption and self.config.mode != "ddppo" and self.preemption.over(rollout.num_closed)):
                 return np.empty(0, np.int64)
         environments.read(0.0)  # whatever else is there already
         # A closed step per environment, but only as many as the rollout still needs. Those left over stay ready, their
         # open rows stay open: they are the first of the next rollout.
         envs = np.array(environments.ready[: self.max_batch] if wanted is None else wanted)
-        closing = np.cumsum(rollout.open_row[envs] != NO_ROW)
-        envs = envs[closing <= rollout.remaining]
+        with self._noting:  # who is ready may have been answered only now
+            closing = np.cumsum(rollout.open_row[envs] != NO_ROW)
+            fit = closing <= rollout.remaining - self._promised
+            envs = envs[fit]
+            self._promised += int(closing[fit].max(initial=0))
         if self.order:
             self.order.answered(envs)
             environments.ready[:] = [e for e in environments.ready if e not in set(envs.tolist())]
@@ -177,7 +233,7 @@ class Collector:
             del environments.ready[: len(envs)]
         return envs
 
-    def _infer(self, policy: Policy, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats,
+    def _infer(self, worker: int, policy: Policy, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats,
                closing_only: bool = False) -> None:
         """Close the environments' open steps, choose their next actions, send them off, open the new steps."""
         begin = time.perf_counter()
@@ -189,39 +245,41 @@ class Collector:
         where = torch.from_numpy(envs).to(self.device)
         state, previous = self._state[where], self._previous[where]
         cut = np.flatnonzero(done & truncated & ~terminated)
-        cut_value = self._values_cut_off(policy, envs[cut], state, previous, cut)
+        cut_value = self._values_cut_off(worker, policy, envs[cut], state, previous, cut)
         if starts.any():
             keep = torch.from_numpy(~starts).to(self.device).unsqueeze(1)
             state, previous = state * keep, previous * keep
-        obs = self._gather(self.environments.obs, envs)
+        obs = self._gather(worker, self.environments.obs, envs)
         act = policy.act(obs, state, previous, generator=self.generator)
         value, action = _to_cpu(act)
         if not math.isfinite(value.sum() + action.sum()):
             check_acts(policy, obs, state, previous, act)
-        self._given[envs] += has_open
-        self._time(envs[has_open & (self.environments.asked_at[envs] >= self._began)])
-        goes = (self._given[envs] < self._share(rollout)) & (not closing_only)  # the others wait for the next rollout's policy
-        go = slice(None) if goes.all() else np.flatnonzero(goes)
-        if self.order:
-            self.order.ended(envs[done])
-        if goes.any():
-            self.environments.step(envs[go], action[go])
+        with self._noting:
+            self._given[envs] += has_open
+            self._time(envs[has_open & (self.environments.asked_at[envs] >= self._began)])
+            goes = (self._given[envs] < self._share(rollout)) & (not closing_only)  # the others wait for the next policy
+            go = slice(None) if goes.all() else np.flatnonzero(goes)
             if self.order:
-                self.order.acted(envs[go], self.environments.shared["action"])
-        inferred = time.perf_counter()
-        next_value = np.where(done, 0.0, value).astype(np.float32)
-        next_value[cut] = cut_value
-        rollout.close(envs[has_open], reward[has_open], next_value[has_open])
-        self._keep(where, envs, goes, act, policy, state, previous, starts)
-        if goes.any():
-            fields = obs, previous, state, act.action, act.log_prob
-            if not goes.all():
-                there = torch.from_numpy(go).to(self.device)
-                fields = {k: v[there] for k, v in obs.items()}, *(v[there] for v in fields[1:])
-            rollout.open(envs[go], *fields, value[go], starts[go], version)
-        stats.episodes += [self.environments.ended.pop(e) for e in envs[done].tolist()]
-        stats.inference_s += inferred - begin
-        stats.storage_s += time.perf_counter() - inferred
+                self.order.ended(envs[done])
+            stats.episodes += [self.environments.ended.pop(e) for e in envs[done].tolist()]
+            if goes.any():
+                self.environments.step(envs[go], action[go])  # from here on they may answer, and another worker hear it
+                if self.order:
+                    self.order.acted(envs[go], self.environments.shared["action"])
+            inferred = time.perf_counter()
+            next_value = np.where(done, 0.0, value).astype(np.float32)
+            next_value[cut] = cut_value
+            rollout.close(envs[has_open], reward[has_open], next_value[has_open])
+            self._promised -= int(has_open.sum())
+            self._keep(where, envs, goes, act, policy, state, previous, starts)
+            if goes.any():
+                fields = obs, previous, state, act.action, act.log_prob
+                if not goes.all():
+                    there = torch.from_numpy(go).to(self.device)
+                    fields = {k: v[there] for k, v in obs.items()}, *(v[there] for v in fields[1:])
+                rollout.open(envs[go], *fields, value[go], starts[go], version)
+            stats.inference_s += inferred - begin
+            stats.storage_s += time.perf_counter() - inferred
 
     def _time(self, envs: np.ndarray) -> None:
         """Note how long the steps took that are answered now, from asking for them to answering."""
@@ -232,12 +290,13 @@ class Collector:
         """Steps that one environment may give to a rollout."""
         return rollout.steps + 1 if self.config.mode == "ver" else self.config.rollout_steps
 
-    def _values_cut_off(self, policy: Policy, envs: np.ndarray, state: Tensor, previous: Tensor, cut: np.ndarray) -> np.ndarray:
+    def _values_cut_off(self, worker: int, policy: Policy, envs: np.ndarray, state: Tensor, previous: Tensor,
+                        cut: np.ndarray) -> np.ndarray:
         """A time limit is not an end: the value of the state it cut off, never of the next episode's first."""
         if not len(envs):
             return np.empty(0, np.float32)
         at = torch.from_numpy(cut).to(self.device)
-        return policy.act(self._gather(self.environments.final_obs, envs), state[at], previous[at],
+        return policy.act(self._gather(worker, self.environments.final_obs, envs), state[at], previous[at],
                           deterministic=True).value.cpu().numpy()
 
     def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: Policy, state: Tensor, previous: Tensor,
@@ -252,17 +311,17 @@ class Collector:
         self._starts[envs] = starts & ~goes
         self._waiting += envs[~goes].tolist()
 
-    def _gather(self, arrays: dict[str, np.ndarray], envs: np.ndarray) -> dict[str, Tensor]:
+    def _gather(self, worker: int, arrays: dict[str, np.ndarray], envs: np.ndarray) -> dict[str, Tensor]:
         """Observations of some environments on the device; WorkerError for one that is not finite."""
-        batch = {}
+        batch, staging = {}, self._staging[worker]
         for k, slots in arrays.items():
-            values = np.take(slots, envs, 0, self._staging[k][: len(envs)].numpy(), "clip")
+            values = np.take(slots, envs, 0, staging[k][: len(envs)].numpy(), "clip")
             if not math.isfinite(values.sum()):
                 bad = envs[[not np.isfinite(v).all() for v in values]]
                 if len(bad):  # else the sum alone overflowed
                     raise WorkerError(f"{self.environments.worker_name(bad[0])} failed: environment {bad[0]} returned an "
                                       f"observation '{k}' that is not finite.")
-            batch[k] = self._staging[k][: len(envs)].to(self.device, non_blocking=True)
+            batch[k] = staging[k][: len(envs)].to(self.device, non_blocking=True)
         return batch
 
     def cancel(self) -> None:
@@ -271,6 +330,7 @@ class Collector:
 
     def close(self) -> None:
         """Stop all workers; none outlives this call."""
+        self._others.shutdown()
         self.environments.close()
 
     def __enter__(self) -> Collector:

@@ -67,6 +67,7 @@ class CollectConfig:
     preemption_min_share: float = 0.25  # of its steps, that a rank collects in any case, for "fraction"
     num_envs: int = 32  # N
     num_workers: int | None = None  # environment processes; None = one per CPU core, at most num_envs
+    inference_workers: int = 1  # threads that answer environments
     rollout_steps: int = 128  # T: a rollout is T x N steps, whichever environments give them
     min_batch: int | None = None  # environments per inference call; None = as many as a worker has, at most N / 2
     max_batch: int | None = None  # None = N
@@ -118,7 +119,7 @@ class TrainConfig:
             for setting in fields(part):
                 _check_number(prefix + setting.name, getattr(part, setting.name), str(setting.type))
         positive = {
-            "steps": self.steps, "trainer.num_envs": c.num_envs, "trainer.rollout_steps": c.rollout_steps,
+            "steps": self.steps, "trainer.num_envs": c.num_envs, "trainer.inference_workers": c.inference_workers, "trainer.rollout_steps": c.rollout_steps,
             "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
             "ppo.clip": p.clip, "trainer.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
             "policy.hidden_size": self.policy.hidden_size, "policy.embedding_size": self.policy.embedding_size,
@@ -162,6 +163,12 @@ class TrainConfig:
             raise ValueError(f"trainer.overlap={str(c.overlap).lower()} is not possible with trainer={c.mode}: " + (
                 "hts overlaps by definition; without it, that is trainer=nover." if c.mode == "hts" else
                 "choose trainer=ver trainer.overlap=true, or trainer=hts, which is nover with overlap."))
+        if c.inference_workers > 1 and (c.mode == "ddppo" or self.deterministic):
+            raise ValueError(f"trainer.inference_workers={c.inference_workers} is not possible with "
+                             f"{'deterministic=true' if self.deterministic else 'trainer=ddppo'}, where environments are answered "
+                             "in one order; leave it at 1.")
+        if c.inference_workers > c.num_envs:
+            raise ValueError(f"trainer.inference_workers={c.inference_workers} exceeds trainer.num_envs={c.num_envs}.")
         if p.mini_batches > self.steps_per_rollout:
             raise ValueError(f"ppo.mini_batches={p.mini_batches} exceeds the {self.steps_per_rollout} steps of a rollout "
                              f"(trainer.num_envs={c.num_envs} x trainer.rollout_steps={c.rollout_steps}).")

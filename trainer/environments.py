@@ -7,6 +7,7 @@ import os
 import pickle
 import selectors
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any, Callable
@@ -52,6 +53,7 @@ class Environments:
         self.under_way = np.ones(n, bool)  # stepping, or at its first reset
         self.asked_at = np.full(n, time.monotonic())  # since when
         self.ended: dict[int, dict[str, float]] = {}  # environment -> figures of the episode its last step ended
+        self._lock = threading.Lock()  # one thread may read while others ask for steps
         self._owed = np.bincount(self.worker_of)  # steps that each worker has under way
         self._silent_s = np.zeros(len(self.workers))  # how long each had said nothing, while it owed a step, at ...
         self._looked_at = time.monotonic()
@@ -123,15 +125,16 @@ class Environments:
         space = self.action_space
         action = action.reshape(len(envs), *space.shape)
         self.shared["action"][envs] = np.clip(action, space.low, space.high) if isinstance(space, Box) else action
-        now = time.monotonic()
-        self.asked_at[envs] = now
-        self.under_way[envs] = True
         owner = self.worker_of[envs]
         order = owner.argsort(kind="stable")
         owner, local = owner[order], self._local[envs[order]]
         cuts = (np.flatnonzero(owner[1:] != owner[:-1]) + 1).tolist()
-        for begin, end in itertools.pairwise((0, *cuts, len(envs))):
-            self._ask(self.workers[owner[begin]], local[begin:end], now)
+        with self._lock:
+            now = time.monotonic()
+            self.asked_at[envs] = now
+            self.under_way[envs] = True
+            for begin, end in itertools.pairwise((0, *cuts, len(envs))):
+                self._ask(self.workers[owner[begin]], local[begin:end], now)
 
     def _ask(self, worker: WorkerProcess, local: np.ndarray, now: float) -> None:
         if not self._owed[worker.index]:
@@ -147,6 +150,10 @@ class Environments:
     def read(self, timeout_s: float) -> None:
         """Take in what workers say within `timeout_s`; raise WorkerError for one that failed, died or hangs."""
         heard = self._poll(timeout_s)
+        with self._lock:
+            self._take_in(heard)
+
+    def _take_in(self, heard: list[tuple[WorkerProcess, list[tuple[bytes, bytes]]]]) -> None:
         now = time.monotonic()
         for worker, messages in heard:
             self._silent_s[worker.index] = self._looked_at - now

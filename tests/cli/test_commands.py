@@ -18,7 +18,7 @@ TRAIN = ["train", "skill=pick", "policy=blind", "logger=tensorboard", "steps=100
 def ended(monkeypatch, tmp_path):
     """`ended(end)`: train in an empty directory with `end(run_dir)` in place of the engine; the exit status."""
     monkeypatch.chdir(tmp_path)
-    for name, stand_in in (("_probe", lambda task: None), ("per_action", lambda engine, task, env: engine),
+    for name, stand_in in (("_probe", lambda task, silent: None), ("per_action", lambda engine, task, env: engine),
                            ("_check_network", lambda engine, env, checkpoint: None)):
         monkeypatch.setattr(commands, name, stand_in)
 

@@ -28,11 +28,13 @@ def collect(config: CollectConfig, make_env, rollouts: int, seed: int = 3, check
             check(rollout, rollout.closed[: rollout.num_closed].copy(), stats, policy)
 
 
+@pytest.mark.parametrize("inference_workers", [1, 2, 3])
 @pytest.mark.parametrize("workers, min_batch, max_batch", [(1, 1, 2), (2, 2, None), (3, None, 3), (2, 7, None)])
-def test_no_step_is_lost_doubled_or_mixed_up(workers, min_batch, max_batch):
+def test_no_step_is_lost_doubled_or_mixed_up(workers, min_batch, max_batch, inference_workers):
     """Over many rollouts with random delays, each environment's closed steps are 0, 1, 2, ... without gap or repeat, and
     each carries the reward, the end and the next value that belong to its own observation."""
-    config = CollectConfig(num_envs=7, num_workers=workers, rollout_steps=9, min_batch=min_batch, max_batch=max_batch)
+    config = CollectConfig(num_envs=7, num_workers=workers, rollout_steps=9, min_batch=min_batch, max_batch=max_batch,
+                           inference_workers=inference_workers)
     seen: dict[int, list[int]] = {e: [] for e in range(7)}
     place: dict[int, tuple] = {}
     identity: dict[int, int] = {}
@@ -60,7 +62,8 @@ def test_no_step_is_lost_doubled_or_mixed_up(workers, min_batch, max_batch):
         assert np.ptp(np.sum(counts, 0)) > 0  # the experience really is variable
 
 
-def test_values_that_follow_a_step():
+@pytest.mark.parametrize("inference_workers", [1, 2])
+def test_values_that_follow_a_step(inference_workers):
     """`next_value` is the value of the next step, of the cut-off state at a time limit, and 0 at a true end."""
     values = {"limit": 0, "end": 0}
 
@@ -84,7 +87,7 @@ def test_values_that_follow_a_step():
             assert rollout.next_value[row] == pytest.approx(cut.value.item(), abs=1e-4)
             values["limit"] += 1
 
-    collect(CollectConfig(num_envs=4, num_workers=2, rollout_steps=32), Counter, 4, check=check)
+    collect(CollectConfig(num_envs=4, num_workers=2, rollout_steps=32, inference_workers=inference_workers), Counter, 4, check=check)
     assert min(values.values()) > 5
 
 
@@ -139,11 +142,11 @@ def exact(num_envs, rollout_steps):
     return check
 
 
-@pytest.mark.parametrize("mode", ["nover", "ddppo"])
+@pytest.mark.parametrize("mode, inference_workers", [("nover", 1), ("nover", 3), ("ddppo", 1)])
 @pytest.mark.parametrize("workers", [1, 3])
-def test_fixed_rollouts_have_t_steps_of_each_environment(mode, workers):
+def test_fixed_rollouts_have_t_steps_of_each_environment(mode, inference_workers, workers):
     """Whatever the timing, nothing lost between rollouts, and every step by the newest policy."""
-    config = CollectConfig(mode=mode, num_envs=6, num_workers=workers, rollout_steps=9)
+    config = CollectConfig(mode=mode, num_envs=6, num_workers=workers, rollout_steps=9, inference_workers=inference_workers)
     collect(config, functools.partial(Counter, delay_s=0.001), 6, check=exact(6, 9))
 
 

@@ -83,6 +83,7 @@ def test_a_killed_worker_ends_the_run_and_it_can_be_continued(tmp_path, mode, ca
     ("nover", "raise", "the drawer fell out"), ("ddppo", "nan_obs", "not finite"), ("hts", "shape", "has shape"),
     ("ver+overlap", "nan_reward", "reward is nan"), ("hts", "hang", "hangs: environment"), ("ddppo", "hang", "hangs: environment"),
     ("deterministic", "hang", "hangs: environment"), ("ver+overlap", "raise", "the drawer fell out"),
+    ("ver+two", "raise", "the drawer fell out"), ("ver+two", "hang", "hangs: environment"), ("ver+two", "nan_obs", "not finite"),
 ])
 def test_a_bad_environment_in_every_mode(tmp_path, mode, fault, words):
     before, began = Held(), time.monotonic()
@@ -101,7 +102,7 @@ def test_lost_steps_are_told(tmp_path, caplog):
     assert "6 steps collected since update 1 (step 32 of the run) were not learned from and are lost." in caplog.text
 
 
-@pytest.mark.parametrize("mode", ["ver", "ver+overlap"])
+@pytest.mark.parametrize("mode", ["ver", "ver+overlap", "ver+two"])
 def test_steps_that_a_stop_costs_are_told(tmp_path, mode, caplog):
     """What was collected while the last update was learned; and at most one step of each environment is under way."""
     def make():
