@@ -1,9 +1,10 @@
 # make quickstart   install into .venv, learn to pick (about five minutes), evaluate, write videos
-# make test         install into .venv, run the tests
+# make test         install into .venv, run the tests, two at a time (JOBS=8: eight)
 # Another Python:   make quickstart PYTHON=python3.12
 
 PYTHON ?= python3
 VENV ?= .venv
+JOBS ?= 2
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 TEST_STAMP := $(VENV)/installed-for-tests
@@ -25,7 +26,7 @@ quickstart: $(STAMP)
 	@echo "            rearrange train --help                  every setting"
 
 test: $(TEST_STAMP)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

@@ -32,7 +32,7 @@ def test_every_choice_composes_and_keeps_its_own_rules(command, group, choice):
         assert made.keys[name].text or made.keys[name].rule.is_fixed, f"{name} has no explanation"
 
 
-@pytest.mark.parametrize("group, choice", {(group, choice) for _, group, choice in GROUPED})
+@pytest.mark.parametrize("group, choice", sorted({(group, choice) for _, group, choice in GROUPED}))
 def test_every_choice_has_a_title(group, choice):
     assert keys.choice_file(group, choice).title.endswith(".")
 
