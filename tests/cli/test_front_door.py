@@ -145,7 +145,8 @@ def test_a_mistake_is_one_line_with_a_way_out(front_door, work, tmp_path, line):
         "help train",
     ],
 )
-def test_help_explains_every_key_and_hides_hydra(front_door, work, line):
+def test_help_explains_every_key_and_hides_hydra(front_door, work, line, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     status, out, err = front_door(line)
     assert status == 0 and not err and not work.calls
     assert out.startswith("usage: rearrange") and "hydra" not in out.lower()

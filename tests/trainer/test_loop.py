@@ -278,6 +278,10 @@ def test_workers_die_with_a_killed_learner(tmp_path):
     (dict(steps=0), "steps=0"), (dict(collect=CollectConfig(num_envs=-2)), "num_envs=-2"),
     (dict(ppo=PPOConfig(discount=1.5)), "discount=1.5"), (dict(ppo=PPOConfig(schedule="exponential")), "cosine, linear, constant"),
     (dict(ppo=PPOConfig(mini_batches=10**6)), "4096 steps of a rollout"),
+    (dict(collect=CollectConfig(inference_workers=0)), "inference_workers=0 must be greater than 0"),
+    (dict(collect=CollectConfig(inference_workers=33)), "inference_workers=33 exceeds trainer.num_envs=32"),
+    (dict(collect=CollectConfig(mode="ddppo", inference_workers=2)), "inference_workers=2 is not possible with trainer=ddppo"),
+    (dict(collect=CollectConfig(inference_workers=2), deterministic=True), "is not possible with deterministic=true"),
 ])
 def test_settings_that_cannot_work_are_refused_before_anything_starts(config, words):
     with pytest.raises(ValueError, match=words):
