@@ -150,8 +150,8 @@ class Collector:
             self._work(0, policy, rollout, version, stats, stream)
         finally:
             wait(others)
-        for other in others:
-            other.result()
+        while others:  # taken out one by one: an error that is raised here would hold itself through the list, and what it has seen
+            others.pop().result()
         for part in ("wait_s", "inference_s", "storage_s"):
             setattr(stats, part, getattr(stats, part) / workers)
 

@@ -59,7 +59,7 @@ def test_no_step_is_lost_doubled_or_mixed_up(workers, min_batch, max_batch, infe
     for e, steps in seen.items():
         assert steps == list(range(len(steps))), f"environment {e}"
     if workers > 1 and min_batch != 7:
-        assert np.ptp(np.sum(counts, 0)) > 0  # the experience really is variable
+        assert np.ptp(counts, 1).max() > 0  # the experience really is variable
 
 
 @pytest.mark.parametrize("inference_workers", [1, 2])
@@ -87,7 +87,8 @@ def test_values_that_follow_a_step(inference_workers):
             assert rollout.next_value[row] == pytest.approx(cut.value.item(), abs=1e-4)
             values["limit"] += 1
 
-    collect(CollectConfig(num_envs=4, num_workers=2, rollout_steps=32, inference_workers=inference_workers), Counter, 4, check=check)
+    config = CollectConfig(num_envs=4, num_workers=2, rollout_steps=32, inference_workers=inference_workers)
+    collect(config, Counter, 4, check=check)
     assert min(values.values()) > 5
 
 
