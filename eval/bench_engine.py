@@ -60,10 +60,22 @@ def check(settings: dict[str, Any]) -> None:
         raise UserError(f"{PEER}={peer} is not a file; it must be the Python interpreter of an environment with sample-factory.")
     if workers_of(settings) and envs % workers_of(settings):
         raise UserError(f"num_envs={envs} must be a multiple of the {workers_of(settings)} processes with {PEER}.")
-    done = subprocess.run([peer, "-c", "import sample_factory"], capture_output=True, text=True)
-    if done.returncode:
-        raise UserError(f"{PEER}={peer} cannot import sample_factory ({done.stderr.strip().splitlines()[-1]}): "
+    if problem := _problem(peer, "import sample_factory"):
+        raise UserError(f"{PEER}={peer} cannot import sample_factory ({problem}): "
                         f"install it there with pip install sample-factory 'numpy<2'.")
+    if settings["env"] == "synthetic":
+        return
+    # A worker of Sample Factory that cannot make its environment leaves the others waiting for ever.
+    home = f"import sys; sys.path.append({str(ROOT)!r}); from skills import make_env; make_env({settings['env']!r}, depth_size=0)"
+    if problem := _problem(peer, home):
+        raise UserError(f"{PEER}={peer} cannot make env={settings['env']} ({problem}): install what it lacks there, "
+                        "mujoco and numba as here (docs/benchmarks.md).")
+
+
+def _problem(python: str, code: str) -> str | None:
+    """The last line of what an interpreter complains of when it runs `code`; None if it does not."""
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1] if done.returncode else None
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:

@@ -97,8 +97,8 @@ def run_ranks(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, s
         "system": "ver", "env": "synthetic", "cost": vars(cost.scaled(scale)), "burn": "sleep", "image_size": 16,
         "network": "linear", "device_time": "v100", "time_scale": scale * settings["learn_s"] / 1.5 * 2048 / (envs * steps),
         "num_envs": envs, "num_workers": envs, "inference_workers": 1, "rollout_steps": steps, "epochs": 3, "mini_batches": 2,
-        "learning_rate": 2.5e-4, "torch_threads": 1, "warm_up_updates": 1, "seconds": 1e9, "seed": seed, "traces": str(folder / "traces"),
-        "preemption": MEASURED[rule], "updates": settings["updates"] + 1,
+        "learning_rate": 2.5e-4, "torch_threads": 1, "warm_up_updates": 1, "seconds": 1e9, "seed": seed,
+        "traces": str(folder / "traces"), "preemption": MEASURED[rule], "updates": settings["updates"] + 1,
     }
     for rank in range(ranks):
         (folder / "traces" / str(rank)).mkdir(parents=True)

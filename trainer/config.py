@@ -119,7 +119,8 @@ class TrainConfig:
             for setting in fields(part):
                 _check_number(prefix + setting.name, getattr(part, setting.name), str(setting.type))
         positive = {
-            "steps": self.steps, "trainer.num_envs": c.num_envs, "trainer.inference_workers": c.inference_workers, "trainer.rollout_steps": c.rollout_steps,
+            "steps": self.steps, "trainer.num_envs": c.num_envs, "trainer.inference_workers": c.inference_workers,
+            "trainer.rollout_steps": c.rollout_steps,
             "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
             "ppo.clip": p.clip, "trainer.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
             "policy.hidden_size": self.policy.hidden_size, "policy.embedding_size": self.policy.embedding_size,

@@ -73,6 +73,16 @@ def test_refused_settings_write_nothing(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_peer_that_cannot_make_the_home_is_told_at_once(tmp_path, capsys):
+    peer = tmp_path / "python"
+    peer.write_text("#!/bin/sh\ncase \"$2\" in *make_env*) echo 'ModuleNotFoundError: no mujoco here' >&2; exit 1;; esac\n")
+    peer.chmod(0o755)
+    assert main(["bench", "engine", f"output={tmp_path / 'out'}", "env=pick", f"sample_factory={peer}"]) == 2
+    error = capsys.readouterr().err
+    assert "cannot make env=pick (ModuleNotFoundError: no mujoco here)" in error and error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 TINY = ["num_envs=2", "rollout_steps=16", "time_scale=0.02", "seconds=0.2", "image_size=8", "seed=3"]
 
 
@@ -115,8 +125,8 @@ def test_a_failing_run_is_told_with_its_last_words(tmp_path):
 
 def test_ratios_pair_runs_of_the_same_repeat():
     """Two repeats, the second on a machine twice as fast: ratios are those within each repeat."""
-    settings = {"num_envs": 2, "rollout_steps": 4, "env": "synthetic", "num_workers": None, "inference_workers": None, "network": None,
-                "preset": "v100", "pretend": "v100", "time_scale": 1.0, "burn": "sleep", "repeats": 2, "seconds": 1.0}
+    settings = {"num_envs": 2, "rollout_steps": 4, "env": "synthetic", "num_workers": None, "inference_workers": None,
+                "network": None, "preset": "v100", "pretend": "v100", "time_scale": 1.0, "burn": "sleep", "repeats": 2, "seconds": 1.0}
     repeats = []
     for speed in (1, 2):
         results = {}

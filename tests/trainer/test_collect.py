@@ -59,7 +59,7 @@ def test_no_step_is_lost_doubled_or_mixed_up(workers, min_batch, max_batch, infe
     for e, steps in seen.items():
         assert steps == list(range(len(steps))), f"environment {e}"
     if workers > 1 and min_batch != 7:
-        assert np.ptp(counts, 1).max() > 0  # the experience really is variable
+        assert np.ptp(counts, 1).max() > 1  # the experience really is variable, beyond where a rollout ends
 
 
 @pytest.mark.parametrize("inference_workers", [1, 2])
