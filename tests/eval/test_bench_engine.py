@@ -126,7 +126,8 @@ def test_a_failing_run_is_told_with_its_last_words(tmp_path):
 def test_ratios_pair_runs_of_the_same_repeat():
     """Two repeats, the second on a machine twice as fast: ratios are those within each repeat."""
     settings = {"num_envs": 2, "rollout_steps": 4, "env": "synthetic", "num_workers": None, "inference_workers": None,
-                "network": None, "preset": "v100", "pretend": "v100", "time_scale": 1.0, "burn": "sleep", "repeats": 2, "seconds": 1.0}
+                "network": None, "preset": "v100", "pretend": "v100", "time_scale": 1.0, "burn": "sleep", "repeats": 2,
+                "seconds": 1.0}
     repeats = []
     for speed in (1, 2):
         results = {}
