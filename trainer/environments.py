@@ -250,4 +250,5 @@ class Environments:
 
 def _failure_text(worker: WorkerProcess, message: tuple) -> str:
     _, where, trace = message
-    return f"{worker.name} failed: {where}\n{trace.rstrip()}"
+    between = "\n" if "\n" in trace.rstrip() else ": "
+    return f"{worker.name} failed: {where}{between}{trace.rstrip()}"

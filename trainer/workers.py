@@ -195,12 +195,19 @@ def main() -> None:
         return
     except EnvironmentFailure as failure:
         _report(channel, str(failure), failure.trace)
-    except BaseException:
-        _report(channel, where, traceback.format_exc())
+    except BaseException as error:
+        _report(channel, where, _told(error))
     finally:
         if worker:
             worker.close()
     sys.exit(1)
+
+
+def _told(error: BaseException) -> str:
+    """The traceback of an error that is being handled; of one with a true `in_plain_words`, such as a mistake in a file that an
+    environment reads, its message.
+    """
+    return str(error) if getattr(error, "in_plain_words", False) else traceback.format_exc()
 
 
 class EnvironmentFailure(Exception):
@@ -247,8 +254,8 @@ class Worker:
             self._run()
         except (Closed, EnvironmentFailure):
             raise
-        except BaseException:
-            raise EnvironmentFailure(self._where(), traceback.format_exc()) from None
+        except BaseException as error:
+            raise EnvironmentFailure(self._where(), _told(error)) from None
 
     def close(self) -> None:
         """Let every environment close what it holds, whatever that raises."""

@@ -223,6 +223,12 @@ def test_a_failing_worker_is_named_within_seconds(tmp_path, fault, words):
     assert not children() and shared_memory_files() <= before
 
 
+def test_a_mistake_of_the_user_is_told_by_a_worker_in_one_sentence(tmp_path):
+    with pytest.raises(WorkerError) as error:
+        train(functools.partial(Faulty, "mistake", at=200), TrainConfig(steps=10**6, **SMALL), tmp_path)
+    assert str(error.value).endswith(": episode 'x' has no objects.") and "\n" not in str(error.value)
+
+
 def test_a_hanging_environment_is_reported(tmp_path):
     collect = CollectConfig(num_envs=2, num_workers=1, rollout_steps=32, step_timeout_s=1.0)
     with pytest.raises(WorkerError, match="hangs: environment"):

@@ -94,6 +94,10 @@ class Faulty(Pointer):
             return obs, reward, terminated, truncated, info
         if self.fault == "raise":
             raise ZeroDivisionError("the drawer fell out")
+        if self.fault == "mistake":
+            from rearrange.errors import UserError
+
+            raise UserError("episode 'x' has no objects.")
         if self.fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if self.fault == "hang":
