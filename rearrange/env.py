@@ -45,7 +45,8 @@ class RearrangeEnv(gymnasium.Env):
     scene_dataset, robot and gpu_device (`rearrange.habitat.data`).
     image_lag: see the top of this file. base_speed_m_s, base_turn_rad_s: of the base at full command (Habitat's: 2.5,
     2.5). suction_max_angle_rad: largest angle between cup and surface, None for any touch. episodes: an episode file
-    instead of generated episodes. render_mode: "rgb_array" or None.
+    instead of generated episodes. render_mode: "rgb_array" or None. expert_action: observations also say what an expert would
+    do, for learning from it: an action, and the weight of this advice (0: none).
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
@@ -54,7 +55,7 @@ class RearrangeEnv(gymnasium.Env):
                  image_lag: bool = True, base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5,
                  suction_max_angle_rad: float | None = None, num_layouts: int = 96, episodes: str | Path | None = None,
                  render_mode: str | None = None, scene_dataset: str | None = None, robot: str | None = None,
-                 gpu_device: int | None = None) -> None:
+                 gpu_device: int | None = None, expert_action: bool = False) -> None:
         _check(split, depth_size, sim, num_layouts, render_mode, skill)
         self.skill = skill
         self.split, self.num_layouts = split, num_layouts
@@ -75,6 +76,10 @@ class RearrangeEnv(gymnasium.Env):
         boxes = {key: OBSERVATIONS[key][0] for key in skill.observation_keys if key != "depth"}
         if self._depth_size:
             boxes = {"depth": gymnasium.spaces.Box(0.0, 1.0, (depth_size, depth_size, 1), np.float32), **boxes}
+        self._adviser: Any = None
+        self._make_adviser = _adviser_of(skill) if expert_action else None
+        if expert_action:
+            boxes["expert_action"] = gymnasium.spaces.Box(-1.0, 1.0, (width + 1,), np.float32)
         self.observation_space = gymnasium.spaces.Dict(boxes)
 
     @property
@@ -102,6 +107,7 @@ class RearrangeEnv(gymnasium.Env):
         self._view = None
         self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
         self._skipped = skipped
+        self._adviser = self._make_adviser and self._make_adviser(self.sim, self.skill)
         info = {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
         return self._observe(self._take_image()), info
 
@@ -212,6 +218,8 @@ class RearrangeEnv(gymnasium.Env):
         observation = {} if image is None else {"depth": image}
         for key, read in self._readers:
             observation[key] = np.array(read(self), np.float32)
+        if self._adviser:
+            observation["expert_action"] = self._adviser.advice()
         return observation
 
     def _take_image(self) -> np.ndarray | None:
@@ -363,6 +371,16 @@ def _check(split: str, depth_size: int, sim: str, num_layouts: int, render_mode:
     if wrong:
         of = f"skill {skill.name} has no observation" if wrong[0] in OBSERVATIONS else "there is no observation called"
         raise UserError(f"{of} {wrong[0]!r}; there are {', '.join(there)}.")
+
+
+def _adviser_of(skill: Skill) -> type:
+    """What makes the expert of a skill that can be asked anywhere. UserError where there is none."""
+    from skills.experts import ADVISERS
+
+    if skill.name not in ADVISERS:
+        raise UserError(f"skill {skill.name} has no expert that can be asked in every state (ppo.imitation_coef, expert_action); "
+                        f"there is one for {', '.join(ADVISERS)}.")
+    return ADVISERS[skill.name]
 
 
 def check_depth_size(pixels: int) -> None:

@@ -69,10 +69,14 @@ class FloorGrid:
         i, j = _nearest(self.reachable, x / CELL_M - 0.5, y / CELL_M - 0.5)
         return (i + 0.5) * CELL_M, (j + 0.5) * CELL_M
 
-    def distances_to(self, *goals_m: tuple[float, float]) -> DistanceField:
-        """Driving distances to the nearest of one or more goals, each the reachable cell nearest to a world point."""
+    def distances_to(self, *goals_m: tuple[float, float], weight: np.ndarray | None = None) -> DistanceField:
+        """Driving distances to the nearest of one or more goals, each the reachable cell nearest to a world point.
+
+        `weight` (cells in x, cells in y): by how much longer the way into a cell counts than it is.
+        """
         cells = [[int(v // CELL_M) for v in self.nearest(*goal)] for goal in goals_m]
-        return DistanceField(_dijkstra(self.blocked, np.array(cells), CELL_M))
+        weight = np.ones(self.blocked.shape, np.float32) if weight is None else weight.astype(np.float32)
+        return DistanceField(_dijkstra(self.blocked, np.array(cells), CELL_M, weight))
 
 
 def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}) -> FloorGrid:
@@ -160,7 +164,7 @@ def _nearest(free, fi, fj):
 
 
 @njit(cache=True, nogil=True)
-def _dijkstra(blocked, goals, cell):
+def _dijkstra(blocked, goals, cell, weight):
     """Shortest 16-neighbour paths to the nearest of some cells; no step may cut the corner of a blocked cell."""
     nx, ny = blocked.shape
     step_i = np.array([1, -1, 0, 0, 1, 1, -1, -1, 2, 2, -2, -2, 1, 1, -1, -1])
@@ -186,7 +190,7 @@ def _dijkstra(blocked, goals, cell):
                     continue
             elif q >= 4 and (blocked[i, b] or blocked[a, j]):
                 continue
-            longer = d + length[q]
+            longer = d + length[q] * weight[a, b]
             if longer < distance[a, b]:
                 distance[a, b] = longer
                 heapq.heappush(heap, (longer, np.int32(a * ny + b)))

@@ -33,6 +33,7 @@ REQUIRED = {"train": "skill", "eval": "skill", "bench": "bench"}
 SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
 SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
 BASELINES = ("random", "zero", "expert")  # agents that learned nothing
+ADVISED_SKILLS = ("navigate",)  # those of skills.experts.ADVISERS, which brings the simulator
 SCENARIO_KEYS = ("skills.", "planner.", "video_speed", "whole_task.")  # settings that only a scenario has
 
 
@@ -382,6 +383,12 @@ def _check_together(config: DictConfig) -> None:
     if isinstance(policy, DictConfig) and policy.get("encoder") and 0 < policy.get("image_size", 0) < SMALLEST_IMAGE:
         raise UserError(f"policy.image_size={policy.image_size} is too small for policy.encoder={policy.encoder}: "
                         f"take {SMALLEST_IMAGE} or more, or policy=blind, which has no image.")
+    imitation = OmegaConf.select(config, "ppo.imitation_coef")
+    if imitation and (skill or config.get("hab")):
+        what = f"scenario {config.hab.name}" if config.get("hab") else f"skill {skill.name}"
+        if what not in [f"skill {name}" for name in ADVISED_SKILLS]:
+            raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which {what} does "
+                            f"not have: set it to 0, or train skill={', '.join(ADVISED_SKILLS)}.")
     if policy and skill and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
         raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, "
                         "or add other observations.")

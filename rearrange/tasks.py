@@ -29,13 +29,14 @@ class Task:
     scenario: ScenarioConfig | None = None
     initial: dict[str, Any] | None = None  # initial_mean and initial_std by part of the action
     word: str = ""  # that chooses it on a command line
+    advised: bool = False  # observations also say what an expert would do
 
     def make(self) -> gymnasium.Env:
         """One environment; called in worker processes."""
         if self.scenario is None:
             from skills import make_env
 
-            return make_env(self.name, **self.env)
+            return make_env(self.name, **self.env, **({"expert_action": True} if self.advised else {}))
         from planner.scenario_env import ScenarioEnv
 
         return ScenarioEnv(self.scenario, **self.env)
@@ -77,9 +78,9 @@ def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
 
 def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
     """What the plain settings of `rearrange train` train; `typed`: its words."""
-    image_size = plain["policy"]["image_size"]
+    image_size, advised = plain["policy"]["image_size"], bool(plain["ppo"].get("imitation_coef"))
     if not plain.get("hab"):
-        return skill_task(plain, plain["split"], image_size)
+        return dataclasses.replace(skill_task(plain, plain["split"], image_size), advised=advised)
     from planner.scenarios import make_scenario
 
     scenario, whole = make_scenario(plain["hab"], "hab"), plain["whole_task"]

@@ -73,7 +73,8 @@ def _rules(skill: str) -> dict[str, Rule]:
     """What the settings of an environment may be: the rules of configs/, by their last word, and those of the others."""
     files = [keys.choice_file("sim", sim) for sim in keys.choices("sim")] + [keys.choice_file("skill", skill)]
     ruled = {key.name.partition(".")[2]: key.rule for file in files for key in file.keys if key.rule and not key.rule.is_fixed}
-    return ruled | {"depth_size": keys.Rule.parse("int 0..1024"), "split": keys.Rule.parse("train | val | test")}
+    return ruled | {"depth_size": keys.Rule.parse("int 0..1024"), "split": keys.Rule.parse("train | val | test"),
+                    "expert_action": keys.Rule.parse("bool")}
 
 
 def _checked(skill: str, settings: dict[str, Any]) -> dict[str, Any]:

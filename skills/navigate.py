@@ -170,7 +170,7 @@ class Navigate(Skill):
         self.goal_poses = [p for p in (pose, *others) if math.dist(grid.nearest(*p[:2]), p[:2]) <= _MAX_SNAP_M]
         if pose not in self.goal_poses:
             raise NoStartPose(f"nobody can drive to where {self.next_skill} starts, ({pose[0]:.2f}, {pose[1]:.2f})")
-        self._grid, self.field = grid, grid.distances_to(*(p[:2] for p in self.goal_poses))
+        self.grid, self.field = grid, grid.distances_to(*(p[:2] for p in self.goal_poses))
 
     def _faced_points(self, sim: Simulator) -> tuple[tuple[float, float], ...]:
         """What the next skill is about, on the floor plan: an object or its goal; also a handle, whose place is not shown."""
@@ -179,7 +179,7 @@ class Navigate(Skill):
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
-        points = self._grid.points_m
+        points = self.grid.points_m
         farthest = math.inf if self.config.max_path_m is None else self.config.max_path_m
         for _ in range(_START_TRIES):
             x, y = points[rng.integers(len(points))] + rng.uniform(-0.5, 0.5, 2) * CELL_M
@@ -203,7 +203,7 @@ class Navigate(Skill):
         distance = self.field.at(x, y)
         if math.isfinite(distance):
             return distance
-        cell = self._grid.nearest(x, y)
+        cell = self.grid.nearest(x, y)
         return self.field.at(*cell) + math.dist(cell, (x, y))
 
     def angle_rad(self, sim: Simulator) -> float:

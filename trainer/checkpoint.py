@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 
 from trainer.config import PolicyConfig, PPOConfig
-from trainer.policy import Policy, is_image, observation_shapes
+from trainer.policy import EXPERT_ACTION, Policy, is_image, observation_shapes
 from trainer.spaces import choices
 
 FORMAT = 1
@@ -113,7 +113,9 @@ def ppo_config(plain: dict[str, Any]) -> PPOConfig:
 
 
 def policy_content(policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> dict[str, Any]:
-    """What `load_policy` needs, as tensors and plain values."""
+    """What `load_policy` needs, as tensors and plain values. What only the policy's teacher sees is left out."""
+    if isinstance(observation_space, spaces.Dict):
+        observation_space = spaces.Dict({k: s for k, s in observation_space.items() if k != EXPERT_ACTION})
     return {
         "policy": {k: v.detach().cpu() for k, v in policy.state_dict().items()},
         "policy_config": asdict(policy.config),

@@ -52,6 +52,7 @@ class PPOConfig:
     entropy_target: float | None = None  # None: fixed coefficient; a number: coefficient learned to keep entropy >= target
     entropy_bounds: tuple[float, float] = (1e-4, 1.0)
     max_importance_weight: float | None = 1.0  # truncation of VER's importance weights; None = no weighting
+    imitation_coef: float = 0.0  # weight of the imitation of an expert; falls with the learning rate
     reward_scale: float = 0.1  # rewards are multiplied by this before learning (logged unscaled)
     target_kl: float | None = None  # stop the epochs of an update early above this approximate KL
 
@@ -139,6 +140,7 @@ class TrainConfig:
         least_zero = {
             "seed": self.seed, "policy.lstm_layers": self.policy.lstm_layers, "policy.body_size": self.policy.body_size,
             "policy.body_layers": self.policy.body_layers, "ppo.value_coef": p.value_coef, "ppo.entropy_coef": p.entropy_coef,
+            "ppo.imitation_coef": p.imitation_coef,
             "trainer.max_wait_s": c.max_wait_s,
         }
         for key, value in least_zero.items():

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium import spaces
 
 from trainer import checkpoint, ppo
 from trainer.collect import CollectStats, Collector
 from trainer.config import TrainConfig
 from trainer.divergence import GoodState, check_finite
 from trainer.launch import Place
-from trainer.policy import Policy
+from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
 from trainer.ranks import Ranks
 from trainer.rollout import Rollout
 
@@ -30,6 +31,8 @@ class Learner:
         torch.manual_seed(config.seed)
         self.policy = Policy(*self.spaces, config.policy).to(device)
         self.evaluate = self.ranks.evaluator(self.policy)
+        if config.ppo.imitation_coef:
+            check_advice(self.policy, *self.spaces)
         self.entropy_coef = ppo.EntropyCoefficient(config.ppo, device)
         self.optimizer = ppo.make_optimizer(self.policy, self.entropy_coef, config.ppo)
         self.rng = np.random.default_rng([config.seed, 1, self.ranks.rank])
@@ -43,11 +46,12 @@ class Learner:
         """Learn from a batch; if that fails, this learner is as it was before. The steps are counted by the loop, which knows
         those of all ranks."""
         started = time.perf_counter()
-        good, self.batch = GoodState(self), collected.rows
+        self.batch = collected.rows
         self.late = bool(rollout.version[collected.rows].max() < self.updates)
         rate = ppo.scheduled_rate(self.config.ppo, self.steps / self.config.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        good = GoodState(self)  # with this update's learning rate, which a dump needs
         try:
             stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng, collected.rows,
                                self.ranks, self.evaluate, late=self.late)
@@ -101,6 +105,15 @@ class Learner:
             self.rng = rng_from_plain(content["numpy_rng"])
             if self.ranks.rank:
                 self.rng = np.random.default_rng([self.config.seed, 1, self.ranks.rank, self.updates])
+
+
+def check_advice(policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> None:
+    """Raise ValueError unless the environments say what an expert would do."""
+    numbers = (len(policy.choices) or policy.action_size) + 1
+    given = observation_shapes(observation_space).get(EXPERT_ACTION)
+    if given != (numbers,):
+        raise ValueError(f"ppo.imitation_coef needs environments with an observation {EXPERT_ACTION!r} of {numbers} numbers, the "
+                         f"expert's action and its weight; these have {'none' if given is None else f'one of shape {given}'}.")
 
 
 def _another_network(error: Exception) -> checkpoint.CheckpointError:

@@ -22,6 +22,9 @@ from trainer.spaces import choices
 
 
 SMALLEST_IMAGE = 8  # pixels; what is smaller is a vector
+EXPERT_ACTION = "expert_action"
+"""The observation of this name is not for the policy but for its teacher: what an expert would do now, and, as a last number,
+the weight of that advice (0: none). `ppo.imitation_coef` says how much is learned from it."""
 
 
 @dataclass
@@ -52,7 +55,7 @@ class Policy(nn.Module):
         self.image_keys = [k for k, s in shapes.items() if is_image(s)] if config.encoder else []
         boxes = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {"obs": observation_space}
         self.image_scale = {k: image_scale(boxes[k]) for k in self.image_keys}
-        self.vector_keys = [k for k, s in shapes.items() if not is_image(s)]
+        self.vector_keys = [k for k, s in shapes.items() if not is_image(s) and k != EXPERT_ACTION]
         self.seen = {k: s for k, s in shapes.items() if k in self.image_keys or k in self.vector_keys}
         self.encoders = nn.ModuleDict(
             {_module_name(k): ENCODERS[config.encoder](shapes[k], config.embedding_size) for k in self.image_keys}
@@ -124,8 +127,9 @@ class Policy(nn.Module):
         return Act(action, log_prob, value, state)
 
     def evaluate(self, obs: dict[str, Tensor], previous: Tensor, action: Tensor, sequences: Sequences,
-                 state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-probability (M,), entropy (M,) and value (M,) of M steps stored sequence after sequence.
+                 state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Log-probability (M,), entropy (M,), value (M,) and mean action (M, A), or logits where it is discrete, of M steps
+        stored sequence after sequence.
 
         `sequences` says where each of the K sequences starts and how long it is; `state` (K, state_size) is the
         recurrent state that entered its first step.
@@ -138,9 +142,9 @@ class Policy(nn.Module):
         params, value, log_std = self._heads(out)
         if self.choices:
             parts = params.split(self.choices, -1)
-            return distributions.categorical_log_prob(action, parts), distributions.categorical_entropy(parts), value
+            return distributions.categorical_log_prob(action, parts), distributions.categorical_entropy(parts), value, params
         entropy = distributions.gaussian_entropy(log_std).expand(len(value))
-        return distributions.gaussian_log_prob(action, params, log_std), entropy, value
+        return distributions.gaussian_log_prob(action, params, log_std), entropy, value, params
 
     forward = evaluate  # what DistributedDataParallel calls
 

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trainer import distributions
 from trainer.config import PPOConfig
 from trainer.divergence import NonFinite
 from trainer.launch import Place
-from trainer.policy import Policy
+from trainer.policy import EXPERT_ACTION, Policy
 from trainer.ranks import Ranks
 from trainer.returns import gae, importance_weights
 from trainer.rollout import Batch, Rollout
@@ -34,6 +35,26 @@ def policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, weigh
 def value_loss(value: Tensor, target: Tensor, weight: Tensor) -> Tensor:
     """Mean of w (V - R)^2 / 2, not clipped (Table A1)."""
     return (0.5 * weight * (value - target).square()).mean()
+
+
+def imitation_loss(policy: Policy, mean: Tensor, advice: Tensor) -> Tensor:
+    """How far the policy is from what an expert would do in the states that the policy itself came to (DAgger, Ross et al. 2011),
+    times the weight of that advice, mean over steps.
+
+    mean (M, A): of the policy's actions, or logits. advice (M, A + 1): the expert's action and its weight. Continuous: squared
+    distance of what would be executed, so a mean beyond a bound is as good as at it. Discrete: cross-entropy.
+    """
+    action, weight = advice[:, :-1], advice[:, -1]
+    if policy.choices:
+        error = -distributions.categorical_log_prob(action.long(), mean.split(policy.choices, -1))
+    else:
+        error = (policy.action_features(mean) - action).square().sum(-1)
+    return (weight * error).mean()
+
+
+def imitation_weight(config: PPOConfig, optimizer: torch.optim.Optimizer) -> float:
+    """`imitation_coef`, which falls as the learning rate does: at the end reward alone is left."""
+    return config.imitation_coef * optimizer.param_groups[0]["lr"] / config.learning_rate
 
 
 class EntropyCoefficient:
@@ -161,7 +182,7 @@ def log_probs_now(policy: Policy, rollout: Rollout, rows: np.ndarray, starts: np
     for positions, lengths in mini_batches(starts, len(rows), parts, np.random.default_rng(0)):
         first = np.cumsum(lengths) - lengths
         part = rollout.gather(rows[positions], rows[positions[first]])
-        log_prob, _, _ = policy.evaluate(part.obs, part.previous, part.action, Sequences(lengths, device), part.state)
+        log_prob, *_ = policy.evaluate(part.obs, part.previous, part.action, Sequences(lengths, device), part.state)
         out[torch.from_numpy(positions).to(device)] = log_prob
     return out
 
@@ -185,10 +206,15 @@ def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer
     """One gradient step. Returns the approximate KL divergence from the policy that ratios are taken to."""
     if config.normalize_advantages:
         advantage = normalized(advantage, ranks)
-    log_prob, entropy, value = evaluate(batch.obs, batch.previous, batch.action, sequences, batch.state)
+    log_prob, entropy, value, mean = evaluate(batch.obs, batch.previous, batch.action, sequences, batch.state)
     surrogate, ratio = policy_loss(log_prob, old_log_prob, advantage, policy_weight, config.clip)
     value_error = value_loss(value, target, weight)
     loss = surrogate + config.value_coef * value_error + entropy_coef.loss(entropy, weight)
+    imitated = {}
+    if config.imitation_coef:
+        imitation = imitation_loss(policy, mean, batch.obs[EXPERT_ACTION])
+        loss = loss + imitation_weight(config, optimizer) * imitation
+        imitated["imitation_loss"] = imitation.item()
     optimizer.zero_grad(set_to_none=True)
     loss.backward()  # averages the policy's gradients over ranks
     ranks.average_(entropy_coef.log_alpha.grad)
@@ -203,5 +229,5 @@ def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer
         kl = (torch.exp(log_ratio) - 1 - log_ratio).mean().item()
         stats.add(policy_loss=surrogate.item(), value_loss=value_error.item(), entropy=entropy.mean().item(), kl=kl,
                   clip_fraction=((ratio - 1).abs() > config.clip).float().mean().item(), grad_norm=norm.item(),
-                  entropy_coef=float(entropy_coef.value()))
+                  entropy_coef=float(entropy_coef.value()), **imitated)
     return kl

@@ -12,6 +12,7 @@ from skills.experts.handle import CloseDrawerExpert, OpenExpert
 from skills.experts.navigate import NavigateExpert
 from skills.experts.pick import PickExpert
 from skills.experts.place import PlaceExpert
+from skills.experts.steering import Steering
 
 EXPERTS: dict[str, type] = {
     "navigate": NavigateExpert,
@@ -22,3 +23,5 @@ EXPERTS: dict[str, type] = {
     "open_fridge": OpenExpert,
     "close_fridge": CloseDoorExpert,
 }
+# Experts that can be asked anywhere, wherever another agent has brought the robot: `Adviser(sim, skill).advice()`.
+ADVISERS: dict[str, type] = {"navigate": Steering}

@@ -65,6 +65,10 @@ MISTAKES = {
     "train skill=pick ppo.discount=1.5": "from 0 to 1",
     "train skill=pick ppo.clip=nan": "a number",
     "train skill=pick ppo.schedule=cosin": "cosine",
+    "train skill=navigate ppo.imitation_coef=-1": "ppo.imitation_coef=-1",
+    "train skill=pick ppo.imitation_coef=1": "which skill pick does not have",
+    "train skill=all ppo.imitation_coef=1": "does not have: set it to 0, or train skill=navigate",
+    "train hab=set_table ppo.imitation_coef=1": "which scenario set_table does not have",
     "train skill=pick ppo.entropy_bounds=3": "a list of 2 numbers",
     "train skill=pick policy.skip=maybe": "true",
     "train skill=pick trainer=[ver]": "Choices:",
@@ -301,3 +305,10 @@ def test_python_dash_m_and_a_closed_pipe():
 def test_an_experiment_can_set_something_for_single_skills(words, released):
     config = compose("train", words.split()).config
     assert config.skill.reward_scales.released == released and "of_skill" not in config
+    assert config.ppo.imitation_coef == 0
+
+
+def test_the_laptop_lets_navigate_imitate_its_expert():
+    assert compose("train", ["skill=navigate", "experiment=laptop"]).config.ppo.imitation_coef == 0.5
+    assert compose("train", ["skill=navigate", "experiment=laptop", "ppo.imitation_coef=0"]).config.ppo.imitation_coef == 0
+    assert compose("train", ["skill=navigate"]).config.ppo.imitation_coef == 0

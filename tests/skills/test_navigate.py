@@ -11,8 +11,10 @@ import pytest
 
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, wrap_angle
+from rearrange.settings import ADVISED_SKILLS
 from skills import SKILLS, make_env
 from skills.articulated import front_frame
+from skills.experts import ADVISERS
 from skills.experts.motion import drive
 from skills.navigate import NavigateConfig
 from skills.skill import NEXT_SKILLS, stands_free, start_near
@@ -213,7 +215,7 @@ def test_the_distance_is_known_everywhere_and_changes_smoothly():
     env = started(2)
     sim, skill, rng = env.sim, env.skill, np.random.default_rng(0)
     size, inside = sim.home.layout.size_m, 0
-    points = skill._grid.points_m[rng.integers(len(skill._grid.points_m), size=150)]
+    points = skill.grid.points_m[rng.integers(len(skill.grid.points_m), size=150)]
     for x, y in points + rng.uniform(-0.1, 0.1, points.shape):
         here = []
         for dx, dy in ((0.0, 0.0), (0.02, 0.0), (0.0, 0.02)):
@@ -228,8 +230,8 @@ def test_turning_is_rewarded_only_near_the_goal():
     env = started(3)
     x, y, yaw = env.skill.goal_pose
     for offset, factor in ((0.0, 1.0), (1.5, 0.0)):
-        px, py = env.skill._grid.nearest(x, y) if not offset else max(
-            env.skill._grid.points_m.tolist(), key=lambda p: -abs(env.skill.field.at(*p) - offset))
+        px, py = env.skill.grid.nearest(x, y) if not offset else max(
+            env.skill.grid.points_m.tolist(), key=lambda p: -abs(env.skill.field.at(*p) - offset))
         env.sim.place_robot(px, py, yaw + 1.0)
         env.skill.reward_terms(env.sim)
         before = env._sums["angle"]
@@ -312,7 +314,7 @@ def test_the_edge_of_a_thin_foot_stops_the_base_and_does_not_hold_it():
             continue
         (x, y), yaw = feet[rng.integers(len(feet))].rectangle[:2], rng.uniform(-math.pi, math.pi)
         start = x - 0.9 * math.cos(yaw), y - 0.9 * math.sin(yaw)
-        if not env.skill._grid.is_reachable(*start) or not stands_free(sim, *start, yaw):
+        if not env.skill.grid.is_reachable(*start) or not stands_free(sim, *start, yaw):
             continue
         for _ in range(60):
             sim.step(base=[1.0, rng.uniform(-0.5, 0.5)])
@@ -323,3 +325,56 @@ def test_the_edge_of_a_thin_foot_stops_the_base_and_does_not_hold_it():
             sim.step(base=[-1.0, 0.0])
         assert math.dist(sim.base_pose[:2], (x, y)) > 0.3
     assert touched > 50
+
+
+# ------------------------------------------------------------------ advice of an expert
+
+
+def advised(**settings):
+    return make_env("navigate", depth_size=0, num_layouts=12, any_start=True, action_repeat=4, expert_action=True, **settings)
+
+
+def test_who_follows_the_advice_arrives():
+    env, arrived = advised(), 0
+    for episode in range(30):
+        observation, _ = env.reset(options={"episode": episode})
+        over = False
+        while not over:
+            advice = observation["expert_action"]
+            assert advice in env.observation_space["expert_action"] and advice[-1] in (0.0, 1.0)
+            observation, _, terminated, truncated, info = env.step(advice[:-1])
+            over = terminated or truncated
+        assert not info["metrics"]["failure/bad_stop"]
+        arrived += info["success"]
+    assert arrived >= 25
+
+
+def test_advice_comes_from_where_the_robot_is():
+    env = advised()
+    env.reset(options={"episode": 3})
+    turns = []
+    for yaw in np.linspace(-math.pi, math.pi, 9)[:-1]:
+        env.sim.place_robot(*env.sim.start_base_pose[:2], yaw)
+        turns.append(env._adviser.advice()[1])
+    assert min(turns) < -0.5 and max(turns) > 0.5  # to the right from one side, to the left from the other
+
+
+def test_advice_weighs_nothing_at_a_touch():
+    env, seen = advised(), Counter()
+    for episode in range(4):
+        env.reset(options={"episode": episode})
+        for _ in range(60):  # straight on, until something is in the way
+            observation, _, terminated, truncated, _ = env.step(np.array([1.0, 0.0, -1.0], np.float32))
+            touches = env.sim.base_force_n > 0 or env.sim.arm_force_n > 0
+            assert observation["expert_action"][-1] == float(not touches)
+            seen[touches] += 1
+            if terminated or truncated:
+                break
+    assert len(seen) == 2
+
+
+def test_only_navigate_has_advice():
+    with pytest.raises(UserError, match="skill pick has no expert that can be asked in every state .*there is one for navigate"):
+        make_env("pick", depth_size=0, expert_action=True)
+    assert "expert_action" not in started().observation_space.spaces
+    assert tuple(ADVISERS) == ADVISED_SKILLS

@@ -40,7 +40,7 @@ def test_sequences_equal_single_steps(name, actions):
             actions.append(act.action), log_probs.append(act.log_prob), values.append(act.value)
         start += length
     sequences = Sequences(np.array(lengths), torch.device("cpu"))
-    log_prob, entropy, value = policy.evaluate(obs, previous, torch.cat(actions), sequences, initial)
+    log_prob, entropy, value, _ = policy.evaluate(obs, previous, torch.cat(actions), sequences, initial)
     assert torch.allclose(log_prob, torch.cat(log_probs), atol=1e-4)
     assert torch.allclose(value, torch.cat(values), atol=1e-4)
     assert entropy.shape == (total,)
@@ -68,7 +68,7 @@ def test_gaussian_matches_torch_distributions():
     sequences = Sequences(np.array([8]), torch.device("cpu"))
     obs = {"depth": torch.rand(8, 64, 64, 1), "joint": torch.randn(8, 5)}
     previous, action, state = torch.rand(8, 3), torch.randn(8, 3), torch.zeros(1, policy.state_size)
-    log_prob, entropy, _ = policy.evaluate(obs, previous, action, sequences, state)
+    log_prob, entropy, *_ = policy.evaluate(obs, previous, action, sequences, state)
     features = policy._features(obs, previous)
     mean, _, log_std = policy._heads(torch.cat([features, policy._run_lstm(features, sequences, state)], -1))
     reference = torch.distributions.Independent(torch.distributions.Normal(mean, log_std.exp()), 1)

