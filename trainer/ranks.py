@@ -37,6 +37,7 @@ class Ranks:
         self.joined = store is not None
         # Plain values travel by gloo, whatever the gradients use: NCCL would take them through the device.
         self._plain = dist.new_group(backend="gloo") if self.joined and dist.get_backend() != "gloo" else None
+        self._evaluators: list[nn.parallel.DistributedDataParallel] = []
 
     def on_death(self, act: Callable[[], None]) -> None:
         """Call `act`, from another thread, when a rank has died."""
@@ -75,7 +76,17 @@ class Ranks:
             return policy
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # newer torch has another word for broadcast_buffers
-            return nn.parallel.DistributedDataParallel(policy, broadcast_buffers=False)  # ours are constants
+            self._evaluators.append(nn.parallel.DistributedDataParallel(policy, broadcast_buffers=False))  # ours are constants
+        return self._evaluators[-1]
+
+    def stop_averaging(self) -> None:
+        """Before the process group ends: let go of it everywhere but there.
+
+        The last to hold it waits for gloo's thread, which may need the interpreter for the tensors of the last collective; a
+        reducer of DistributedDataParallel (torch 2.13) waits without letting go of the interpreter, and both for ever.
+        """
+        for evaluator in self._evaluators:
+            evaluator.reducer = evaluator.logger = evaluator.process_group = None
 
     def average_(self, tensor: Tensor | None) -> Tensor | None:
         """Replace a tensor by its mean over ranks; on the device that the process group works on."""
@@ -102,14 +113,16 @@ def join(device: str) -> Iterator[Ranks]:
     dist.init_process_group("nccl" if cuda else "gloo", store=dist.PrefixStore("group", store), rank=here.rank,
                             world_size=here.size, timeout=COLLECTIVE_TIMEOUT)
     watch = Watch(here.rank, here.size, here.address, store) if here.size > 1 else None
+    ranks = Ranks(here, store, watch)
     try:
-        yield Ranks(here, store, watch)
+        yield ranks
     except BaseException as error:
         explained = watch.explain(error, ours=not _from_a_collective(error)) if watch else error
         if explained is error:
             raise
         raise explained from error
     finally:
+        ranks.stop_averaging()
         if watch:
             watch.leave()
         if not (watch and watch.verdict):  # with a rank gone, an orderly end would wait for it
