@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from rearrange.simulator import Simulator
     from skills.navigate import Navigate
 
-_END_M, _END_RAD = 0.27, 0.27  # from a goal pose, where it stops: what counts, less a little
+_END_M, _END_RAD = 0.15, 0.15  # from a goal pose, where it stops: half of what counts, as a policy is less sure where it is
+_TOUCHED_END_M, _TOUCHED_END_RAD = 0.27, 0.27  # the same while it touches something and had to back off
 _REACH_M = 0.4  # how far ahead the point lies to which it steers
 _GAIN = 0.8  # share of an error that is corrected by one action
-_TURN_GAIN = 0.4  # the same of a direction
+_TURN_GAIN = 0.6  # the same of a direction
 _ALIGNED_RAD = 1.0  # it drives when it faces its way this closely
 _BACK = -0.6  # how fast it drives from what it touches
 # Nearer to something than this (m), the way counts as so much longer.
@@ -55,14 +56,14 @@ class Steering:
         sim, (x, y, yaw) = self.sim, self.sim.base_pose
         holds_s = self.skill.action_repeat * STEP_S
         farthest_m, widest_rad = sim.config.base_speed_m_s * holds_s, sim.config.base_turn_rad_s * holds_s
-        if self.skill.distance_m(sim) < _END_M:
+        touches = sim.arm_force_n > 0.0 or sim.base_force_n > 0.0
+        end_m, end_rad = (_TOUCHED_END_M, _TOUCHED_END_RAD) if touches else (_END_M, _END_RAD)
+        if self.skill.distance_m(sim) < end_m:
             forward, turn_rad = 0.0, wrap_angle(self.skill.heading_rad(sim) - yaw)
-            stop = 1.0 if abs(turn_rad) < _END_RAD else -1.0
+            stop = 1.0 if abs(turn_rad) < end_rad else -1.0
         else:
             px, py = self._field.descend(x, y, _REACH_M)
             turn_rad, stop = wrap_angle(math.atan2(py - y, px - x) - yaw), -1.0
             forward = min(1.0, _GAIN * math.hypot(px - x, py - y) / farthest_m) * max(0.0, 1.0 - abs(turn_rad) / _ALIGNED_RAD)
-        base = (forward, _TURN_GAIN * turn_rad / widest_rad)
-        if stop < 0.0 and (sim.arm_force_n > 0.0 or sim.base_force_n > 0.0):
-            base = (_BACK, 0.0)
+        base = (_BACK, 0.0) if touches and stop < 0.0 else (forward, _TURN_GAIN * turn_rad / widest_rad)
         return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
