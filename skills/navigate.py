@@ -217,6 +217,13 @@ class Navigate(Skill):
         x, y, yaw = sim.base_pose
         return min((math.atan2(py - y, px - x) for px, py in self._faced), key=lambda heading: abs(wrap_angle(yaw - heading)))
 
+    def shown_heading_rad(self, sim: Simulator) -> float:
+        """As `heading_rad`, but where there is an object and a handle towards the object, whose place a policy is told."""
+        if not self._faced:
+            return self.goal_pose[2]
+        x, y, _ = sim.base_pose
+        return math.atan2(self._faced[0][1] - y, self._faced[0][0] - x)
+
     def success(self, sim: Simulator) -> bool:
         return self.stopped(sim) and self._is_there(sim)
 

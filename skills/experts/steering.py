@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rearrange.simulator import Simulator
     from skills.navigate import Navigate
 
-_END_M, _END_RAD = 0.15, 0.15  # from a goal pose, where it stops: half of what counts, as a policy is less sure where it is
-_TOUCHED_END_M, _TOUCHED_END_RAD = 0.27, 0.27  # the same while it touches something and had to back off
+_END_M, _END_RAD = 0.27, 0.27  # from a goal pose, where it stops: what counts, less a little
+_NEAR_M = 0.15  # where it turns on the spot
 _REACH_M = 0.4  # how far ahead the point lies to which it steers
 _GAIN = 0.8  # share of an error that is corrected by one action
 _TURN_GAIN = 0.6  # the same of a direction
@@ -57,13 +57,15 @@ class Steering:
         holds_s = self.skill.action_repeat * STEP_S
         farthest_m, widest_rad = sim.config.base_speed_m_s * holds_s, sim.config.base_turn_rad_s * holds_s
         touches = sim.arm_force_n > 0.0 or sim.base_force_n > 0.0
-        end_m, end_rad = (_TOUCHED_END_M, _TOUCHED_END_RAD) if touches else (_END_M, _END_RAD)
-        if self.skill.distance_m(sim) < end_m:
+        distance_m = self.skill.distance_m(sim)
+        stop = 1.0 if distance_m < _END_M and self.skill.angle_rad(sim) < _END_RAD else -1.0
+        if stop > 0.0:
             forward, turn_rad = 0.0, wrap_angle(self.skill.heading_rad(sim) - yaw)
-            stop = 1.0 if abs(turn_rad) < end_rad else -1.0
+        elif distance_m < _NEAR_M or touches and distance_m < _END_M:
+            forward, turn_rad = 0.0, wrap_angle(self.skill.shown_heading_rad(sim) - yaw)
         else:
             px, py = self._field.descend(x, y, _REACH_M)
-            turn_rad, stop = wrap_angle(math.atan2(py - y, px - x) - yaw), -1.0
+            turn_rad = wrap_angle(math.atan2(py - y, px - x) - yaw)
             forward = min(1.0, _GAIN * math.hypot(px - x, py - y) / farthest_m) * max(0.0, 1.0 - abs(turn_rad) / _ALIGNED_RAD)
         base = (_BACK, 0.0) if touches and stop < 0.0 else (forward, _TURN_GAIN * turn_rad / widest_rad)
         return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
