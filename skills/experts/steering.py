@@ -3,8 +3,8 @@
 The expert of `navigate.py` plans a way and follows it. This one looks only at where the robot is: it steers down the driving
 distances, in which the way along walls counts as longer because the arm reaches beyond the base, turns at the goal and stops.
 Where the arm touches something, as when it stands between the robot and the wall it has to turn along, it backs off.
-Alone it solves 146 of the first 150 training episodes and all of the first 100 test episodes; the others begin in a corner out of
-which only the long way round turns.
+Alone it solves 146 of the first 150 training episodes and all of the first 100 test episodes; three of the four others begin in
+a corner out of which only the long way round turns.
 """
 
 from __future__ import annotations
