@@ -218,7 +218,7 @@ class Navigate(Skill):
         return min((math.atan2(py - y, px - x) for px, py in self._faced), key=lambda heading: abs(wrap_angle(yaw - heading)))
 
     def shown_heading_rad(self, sim: Simulator) -> float:
-        """As `heading_rad`, but where there is an object and a handle towards the object, whose place a policy is told."""
+        """As `heading_rad`, but towards the object where a handle counts, too: its place is what a policy is told."""
         if not self._faced:
             return self.goal_pose[2]
         x, y, _ = sim.base_pose

@@ -113,8 +113,9 @@ def join(device: str) -> Iterator[Ranks]:
     dist.init_process_group("nccl" if cuda else "gloo", store=dist.PrefixStore("group", store), rank=here.rank,
                             world_size=here.size, timeout=COLLECTIVE_TIMEOUT)
     watch = Watch(here.rank, here.size, here.address, store) if here.size > 1 else None
-    ranks = Ranks(here, store, watch)
+    ranks = None
     try:
+        ranks = Ranks(here, store, watch)
         yield ranks
     except BaseException as error:
         explained = watch.explain(error, ours=not _from_a_collective(error)) if watch else error
@@ -122,7 +123,8 @@ def join(device: str) -> Iterator[Ranks]:
             raise
         raise explained from error
     finally:
-        ranks.stop_averaging()
+        if ranks:
+            ranks.stop_averaging()
         if watch:
             watch.leave()
         if not (watch and watch.verdict):  # with a rank gone, an orderly end would wait for it
