@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -74,9 +74,21 @@ class FloorGrid:
 
         `weight` (cells in x, cells in y): by how much longer the way into a cell counts than it is.
         """
-        cells = [[int(v // CELL_M) for v in self.nearest(*goal)] for goal in goals_m]
         weight = np.ones(self.blocked.shape, np.float32) if weight is None else weight.astype(np.float32)
-        return DistanceField(_dijkstra(self.blocked, np.array(cells), CELL_M, weight))
+        return distance_field(self.blocked, self.nearest_cells(goals_m), weight)
+
+    def nearest_cells(self, points_m: Sequence[tuple[float, float]]) -> np.ndarray:
+        """Of each world point the reachable cell nearest to it, shape (n, 2)."""
+        return np.array([[int(v // CELL_M) for v in self.nearest(*point)] for point in points_m])
+
+
+def distance_field(blocked: np.ndarray, goals: np.ndarray, weight: np.ndarray, near: tuple[int, int] = (-1, -1),
+                   farther_m: float = math.inf) -> DistanceField:
+    """Driving distances to the nearest of the cells `goals` (n, 2), the way into a cell counting `weight` (float32, 1 or more)
+    times. Cells over which the way from the cell `near` would be longer by more than `farther_m` may be left at inf, which is
+    faster (A* instead of Dijkstra's search).
+    """
+    return DistanceField(_dijkstra(blocked, goals, CELL_M, weight, near[0], near[1], farther_m))
 
 
 def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}) -> FloorGrid:
@@ -94,10 +106,13 @@ def blocked_cells(
     bodies: tuple[Body, ...],
     radius_m: float = ROBOT_RADIUS_M,
     openings: Mapping[str, float] = {},
+    above_m: float = 0.0,
 ) -> np.ndarray:
-    """Cells whose centre is nearer than `radius_m` to a solid part below head height, or to the outer walls."""
+    """Cells whose centre is nearer than `radius_m` to a solid part below head height that reaches higher than `above_m`, or to
+    the outer walls.
+    """
     solid = [p for p in parts if p.solid] + [p for body in bodies for p in body.parts_at(openings.get(body.name, 0.0))]
-    rectangles = np.array([p.rectangle for p in solid if p.bottom_m < HEAD_HEIGHT_M], float).reshape(-1, 5)
+    rectangles = np.array([p.rectangle for p in solid if p.bottom_m < HEAD_HEIGHT_M and p.top_m > above_m], float).reshape(-1, 5)
     blocked = np.zeros((math.ceil(size_m[0] / CELL_M), math.ceil(size_m[1] / CELL_M)), np.bool_)
     _rasterise(blocked, rectangles, size_m[0], size_m[1], radius_m, CELL_M)
     return blocked
@@ -164,21 +179,29 @@ def _nearest(free, fi, fj):
 
 
 @njit(cache=True, nogil=True)
-def _dijkstra(blocked, goals, cell, weight):
+def _dijkstra(blocked, goals, cell, weight, near_i, near_j, farther):
     """Shortest 16-neighbour paths to the nearest of some cells; no step may cut the corner of a blocked cell."""
-    nx, ny = blocked.shape
     step_i = np.array([1, -1, 0, 0, 1, 1, -1, -1, 2, 2, -2, -2, 1, 1, -1, -1])
     step_j = np.array([0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 2, -2, 2, -2])
     length = (np.sqrt((step_i * step_i + step_j * step_j).astype(np.float64)) * cell).astype(np.float32)
-    distance = np.full((nx, ny), np.inf, np.float32)
-    heap = [(np.float32(0), np.int32(goals[k, 0] * ny + goals[k, 1])) for k in range(len(goals))]
+    distance = np.full(blocked.shape, np.inf, np.float32)
+    ahead = cell if near_i >= 0 else 0.0  # metres per cell of what is still to come at least
+    last = np.inf
+    heap = [(np.float32(0), np.float32(0), np.int32(0)) for _ in range(0)]
+    nx, ny = blocked.shape
     for k in range(len(goals)):
-        distance[goals[k, 0], goals[k, 1]] = 0
+        i, j = goals[k]
+        distance[i, j] = 0
+        heapq.heappush(heap, (np.float32(ahead * math.hypot(i - near_i, j - near_j)), np.float32(0), np.int32(i * ny + j)))
     while len(heap):
-        d, k = heapq.heappop(heap)
+        whole, d, k = heapq.heappop(heap)
+        if whole > last:
+            break
         i, j = k // ny, k % ny
         if d > distance[i, j]:
             continue
+        if i == near_i and j == near_j:
+            last = min(last, d + farther)
         for q in range(16):
             a, b = i + step_i[q], j + step_j[q]
             if a < 0 or b < 0 or a >= nx or b >= ny or blocked[a, b]:
@@ -193,7 +216,8 @@ def _dijkstra(blocked, goals, cell, weight):
             longer = d + length[q] * weight[a, b]
             if longer < distance[a, b]:
                 distance[a, b] = longer
-                heapq.heappush(heap, (longer, np.int32(a * ny + b)))
+                whole = np.float32(longer + ahead * math.sqrt((a - near_i) ** 2 + (b - near_j) ** 2))
+                heapq.heappush(heap, (whole, longer, np.int32(a * ny + b)))
     return distance
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from rearrange.episodes import NoStartPose
 from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
-from rearrange.navigation import CELL_M, floor_grid
+from rearrange.navigation import CELL_M, ROBOT_RADIUS_M, floor_grid
 from skills.articulated import start_before, starts_around_handle
 from skills.close_cabinet import CloseCabinetConfig
 from skills.close_fridge import CloseFridgeConfig
@@ -198,13 +198,16 @@ class Navigate(Skill):
         return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
 
     def distance_m(self, sim: Simulator) -> float:
-        """Driving distance to the nearest goal pose. Nearer to furniture than the floor grid allows: by the nearest free cell."""
+        """Driving distance to the nearest goal pose. Nearer to furniture than the floor grid allows: by the nearest free cell. So
+        near to the pose that nothing fits in between: the straight line, if it is shorter than by the cells.
+        """
         x, y, _ = sim.base_pose
+        straight = min(math.dist((x, y), pose[:2]) for pose in self.goal_poses)
         distance = self.field.at(x, y)
-        if math.isfinite(distance):
-            return distance
-        cell = self.grid.nearest(x, y)
-        return self.field.at(*cell) + math.dist(cell, (x, y))
+        if not math.isfinite(distance):
+            cell = self.grid.nearest(x, y)
+            distance = self.field.at(*cell) + math.dist(cell, (x, y))
+        return min(distance, straight) if straight < 2 * ROBOT_RADIUS_M else distance
 
     def angle_rad(self, sim: Simulator) -> float:
         """Between the heading and the one that is asked for, 0 to pi."""

@@ -197,17 +197,18 @@ def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Re
 def starts_around(sim: Simulator, point: tuple[float, float, float], receptacle: Receptacle,
                   held: int | None = None) -> list[PlanePose]:
     """Poses from which a point on a receptacle is in reach, on all its sides: of each place along a side the nearest
-    one at which the robot touches nothing. None may be there. It leaves the robot at any of them.
+    one at which the robot touches nothing, and the farthest. None may be there. It leaves the robot at any of them.
     """
-    poses = []
+    poses = {}
     for edge, side, offsets in _lines_in_reach(sim, point, receptacle):
-        for offset in offsets:
-            x, y = _before_edge(point, edge, side, offset)
-            facing = math.atan2(point[1] - y, point[0] - x)
-            if can_start(sim, x, y, facing, _edge_point(point, edge, side), held):
-                poses.append((x, y, facing))
-                break
-    return poses
+        for order in (offsets, offsets[::-1]):
+            for offset in order:
+                x, y = _before_edge(point, edge, side, offset)
+                facing = math.atan2(point[1] - y, point[0] - x)
+                if can_start(sim, x, y, facing, _edge_point(point, edge, side), held):
+                    poses[(x, y, facing)] = None
+                    break
+    return list(poses)
 
 
 def _lines_in_reach(sim: Simulator, point: tuple[float, ...], receptacle: Receptacle) -> list[

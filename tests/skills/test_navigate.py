@@ -177,7 +177,7 @@ def test_with_any_start_every_place_counts_from_which_the_object_or_handle_is_in
         if skill.target_handle is not None:
             faced.append(sim.handle_position(skill.target_handle))
         for x, y, yaw in skill.goal_poses:
-            assert stands_free(sim, x, y, yaw, held) and skill.distance_m(sim) < 0.2
+            assert stands_free(sim, x, y, yaw, held) and skill.distance_m(sim) < 1e-9
             off = [abs(wrap_angle(math.atan2(py - y, px - x) - yaw)) for px, py, _ in faced]
             assert skill.angle_rad(sim) == pytest.approx(min(off), abs=1e-9) and min(off) < 0.01
             for px, py, _ in faced:  # the object is as good as the handle
@@ -186,6 +186,18 @@ def test_with_any_start_every_place_counts_from_which_the_object_or_handle_is_in
         for x, y, _ in skill.goal_poses[1:]:
             assert math.dist((x, y), faced[-1][:2]) < (0.86 if skill.target_handle is None else 1.3)
     assert min(several.values()) > 1
+
+
+def test_with_any_start_the_nearest_and_the_farthest_places_in_reach_count():
+    spread = []
+    for episode in range(12):
+        sim, skill = (env := started(episode, any_start=True)).sim, env.skill
+        if skill.target_handle is None:
+            px, py, _ = skill.nav_point(sim)
+            away = [math.dist((x, y), (px, py)) for x, y, _ in skill.goal_poses[1:]]
+            spread.append(max(away) - min(away))
+            assert max(away) <= 0.85 + 1e-9
+    assert len(spread) > 3 and np.median(spread) > 0.2
 
 
 def test_with_any_start_a_stop_at_any_of_the_places_is_a_success():
