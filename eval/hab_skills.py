@@ -121,7 +121,7 @@ def _newest_run(skill: str, output: Path) -> Path | None:
 
 def _read(skill: str, path: Path) -> Source:
     """What a checkpoint says about how it was trained; refused if it is not one of this skill."""
-    from rearrange.env import ACTION_SIZES, OBSERVATIONS
+    from rearrange.env import ACTION_SIZES, OBSERVATIONS, OF_IMAGES
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
     try:
@@ -137,7 +137,8 @@ def _read(skill: str, path: Path) -> Source:
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
                     {k: v for k, v in env.items() if k in SHARED})
     made, size = source.make(skill), source.image_size
-    shapes = {key: OBSERVATIONS[key][0].shape for key in made.observation_keys if key != "depth"}
+    there = [key for key in made.observation_keys if size or key not in OF_IMAGES]
+    shapes = {key: OBSERVATIONS[key][0].shape for key in there if key != "depth"}
     if size and "depth" in made.observation_keys:
         shapes["depth"] = (size, size, 1)
     _fits(f"skill {skill}", str(path), content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts))

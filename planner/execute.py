@@ -20,7 +20,7 @@ from planner.predicates import holds
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
-from rearrange.env import Observation, action_slices
+from rearrange.env import Observation, action_slices, takes_images
 from rearrange.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_DELTA_RAD, ARM_START_RAD
@@ -129,12 +129,13 @@ class Executor:
         self.report.records.append(Record(str(step.operator), step.skill))
         self._has_goal = self._arguments.give(self._skill, step)
         self._start_ee = self.sim.ee_in_base
-        self.sim.start_base_pose = self.sim.base_pose  # what gps and compass are relative to
+        self.sim.start_here(self.sim.base_pose)  # what gps, compass and the map of the floor are relative to
         self._expert = self.experts[step.skill](self.sim, self._skill) if step.skill in self.experts else None
         if self._expert is not None:
             self._expert.in_plan = True
         size = self._depth_sizes.get(step.skill, self.env.depth_size)
-        self.env.depth_size = 0 if self._expert else size if "depth" in self._skill.observation_keys else 0
+        self.env.depth_size = size if self._expert is None and takes_images(self._skill.observation_keys) else 0
+        self.env.maps_floor = "floor_map" in self._skill.observation_keys
         self.env.image = self.env.take_image()  # the first image of a skill is not delayed, as in training
         self._ask(first=True)
 

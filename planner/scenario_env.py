@@ -28,7 +28,7 @@ from planner.predicates import AT_M, at, holds
 from planner.scenario import goal_of
 from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
-from rearrange.env import ACTION_SIZES, OBSERVATIONS, Observation, action_slices, asked_episode, check_depth_size
+from rearrange.env import ACTION_SIZES, OBSERVATIONS, OF_IMAGES, Observation, action_slices, asked_episode, check_depth_size
 from rearrange.episodes import Episode, read_episodes
 from rearrange.errors import UserError
 from rearrange.hab_episodes import scenario_episode
@@ -62,6 +62,7 @@ class ScenarioEnv(gymnasium.Env):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
     skill = None  # no single one
+    maps_floor = False  # whether images are kept in mind for a skill that sees a map of the floor
 
     def __init__(self, config: ScenarioConfig, split: str = "val", depth_size: int = 128, image_lag: bool = True,
                  base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5, suction_max_angle_rad: float | None = None,
@@ -274,16 +275,19 @@ class ScenarioEnv(gymnasium.Env):
     def observe_skill(self, skill: Skill, image: np.ndarray | None) -> Observation:
         """What a skill sees, about its own object or handle."""
         view = _SkillView(self.sim, skill)
-        observation = {} if image is None else {"depth": image}
+        observation = {} if image is None or "depth" not in skill.observation_keys else {"depth": image}
         for key in skill.observation_keys:
-            if key != "depth":
+            if key != "depth" and (image is not None or key not in OF_IMAGES):
                 observation[key] = np.array(OBSERVATIONS[key][1](view), np.float32)
         return observation
 
     def take_image(self, size: int | None = None) -> np.ndarray | None:
         """Depth now, (size, size, 1), 0..1 over 10 m; None for size 0. Default: the size of the environment."""
         size = self.depth_size if size is None else size
-        return self.sim.depth_image(size) if size else None
+        image = self.sim.depth_image(size) if size else None
+        if image is not None and self.maps_floor:
+            self.sim.remember(image)
+        return image
 
     def follow(self) -> None:
         """Let the spectator's camera follow the robot for one step; `render` does it too."""

@@ -20,6 +20,7 @@ from rearrange.episode_generator import generate_episode
 from rearrange.episodes import Episode, NoStartPose, read_episodes
 from rearrange.errors import UserError
 from rearrange.fetch import REST_POSITION_M
+from rearrange.floor_map import MAP_SIZE, SHOWN_CELL_M
 from rearrange.geometry import wrap_angle
 from rearrange.layouts import SPLIT_FAMILIES
 from rearrange.robot_in_home import SimulatorConfig
@@ -67,14 +68,16 @@ class RearrangeEnv(gymnasium.Env):
         self.sim = make_simulator(sim, limits, data)
         self.episode: Episode | None = None
         self._image_lag = image_lag
-        self._depth_size = depth_size if "depth" in skill.observation_keys else 0
+        self._depth_size = depth_size if takes_images(skill.observation_keys) else 0
+        self._maps_floor = "floor_map" in skill.observation_keys
         self._view: tuple[np.ndarray, np.ndarray] | None = None
         self._slices = action_slices(skill.action_parts)
         width = sum(ACTION_SIZES[name] for name in self._slices)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
-        self._readers = [(key, OBSERVATIONS[key][1]) for key in skill.observation_keys if key != "depth"]
-        boxes = {key: OBSERVATIONS[key][0] for key in skill.observation_keys if key != "depth"}
-        if self._depth_size:
+        there = [key for key in skill.observation_keys if self._depth_size or key not in OF_IMAGES]
+        self._readers = [(key, OBSERVATIONS[key][1]) for key in there if key != "depth"]
+        boxes = {key: OBSERVATIONS[key][0] for key in there if key != "depth"}
+        if "depth" in there:
             boxes = {"depth": gymnasium.spaces.Box(0.0, 1.0, (depth_size, depth_size, 1), np.float32), **boxes}
         self._adviser: Any = None
         self._make_adviser = _adviser_of(skill) if expert_action else None
@@ -215,7 +218,7 @@ class RearrangeEnv(gymnasium.Env):
     # ------------------------------------------------------------------ observation
 
     def _observe(self, image: np.ndarray | None) -> Observation:
-        observation = {} if image is None else {"depth": image}
+        observation = {} if image is None or "depth" not in self.observation_space.spaces else {"depth": image}
         for key, read in self._readers:
             observation[key] = np.array(read(self), np.float32)
         if self._adviser:
@@ -226,7 +229,10 @@ class RearrangeEnv(gymnasium.Env):
         """Depth now, (size, size, 1), 0..1 over 10 m; None when the skill or the settings leave it out."""
         if not self._depth_size:
             return None
-        return self.sim.depth_image(self._depth_size)
+        image = self.sim.depth_image(self._depth_size)
+        if self._maps_floor:
+            self.sim.remember(image)
+        return image
 
     # ------------------------------------------------------------------ picture
 
@@ -278,6 +284,10 @@ def _marker_state(env: RearrangeEnv) -> tuple[float, float]:
     return env.sim.joint_position(handle), env.sim.joint_velocity(handle)
 
 
+def _floor_map(env: RearrangeEnv) -> np.ndarray:
+    return env.sim.floor_map.around(env.sim.base_pose, env.skill.nav_point(env.sim)[:2])
+
+
 def _vector(size: int, low: float = -np.inf, high: float = np.inf) -> gymnasium.spaces.Box:
     return gymnasium.spaces.Box(low, high, (size,), np.float32)
 
@@ -309,6 +319,10 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
         _vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot(), "the skill that comes next, one-hot"),
     "gps": (_vector(2), _gps, "place of the base relative to its start, start frame (m)"),
     "compass": (_vector(1), _compass, "heading of the base relative to its start (rad)"),
+    "floor_map": (
+        gymnasium.spaces.Box(0.0, 1.0, (MAP_SIZE, MAP_SIZE, 2), np.float32), _floor_map,
+        f"what the depth images have shown of the floor around the base, ahead on top, in cells of {SHOWN_CELL_M} m: 0 nothing, 0.5 free, "
+        "1 occupied; and where what to drive to is"),
     "marker_rel_pos": (
         _vector(3), lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle)),
         "handle of the drawer or door, end-effector frame (m)"),
@@ -317,9 +331,18 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
 }
 
 
+OF_IMAGES = ("depth", "floor_map")
+"""Observations that there are not where no depth image is taken."""
+
 # Of those, what only a skill about an object sees, and what only one about the handle of a drawer or door does.
-_OF = {**dict.fromkeys(("obj_start", "obj_goal", "obj_start_gps_compass", "obj_goal_gps_compass", "object_to_agent_gps_compass"),
+_OF = {**dict.fromkeys(("obj_start", "obj_goal", "obj_start_gps_compass", "obj_goal_gps_compass", "object_to_agent_gps_compass",
+                        "floor_map"),
                        "object"), **dict.fromkeys(("marker_rel_pos", "marker_state"), "handle")}
+
+
+def takes_images(observation_keys: Sequence[str]) -> bool:
+    """Whether a skill with these observations needs the depth image."""
+    return any(key in OF_IMAGES for key in observation_keys)
 
 
 def action_slices(parts: Sequence[str]) -> dict[str, slice]:

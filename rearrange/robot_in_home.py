@@ -14,6 +14,7 @@ import numpy as np
 
 from rearrange.episodes import Episode
 from rearrange.fetch import ARM_DELTA_RAD
+from rearrange.floor_map import FloorMap
 from rearrange.layouts import Layout
 
 Point = tuple[float, float, float]
@@ -51,6 +52,7 @@ class RobotInHome(ABC):
     accumulated_arm_force_n: float
     held: int | None
     held_handle: str | None
+    floor_map: FloorMap | None = None  # what depth images have shown since the start, where something looks at it
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
         self.config = config
@@ -83,6 +85,15 @@ class RobotInHome(ABC):
     @abstractmethod
     def object_position(self, i: int) -> list[float]:
         """Middle of object i, world frame."""
+
+    def start_here(self, pose: Point) -> None:
+        """Where the base is now is what measures relative to the start begin from; what was seen before is forgotten."""
+        self.start_base_pose, self.floor_map = pose, None
+
+    def remember(self, depth: np.ndarray) -> None:
+        """Enter a depth image that was taken just now in `floor_map`."""
+        self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
+        self.floor_map.add(depth, self.base_pose)
 
     @property
     def settle_distance_m(self) -> float:

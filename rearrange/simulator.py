@@ -82,7 +82,7 @@ class Simulator(RobotInHome):
         mujoco.mj_forward(self.model, data)
         self._target_rad = np.array(arm_rad)
         self._read_pose()
-        self.start_base_pose = (x, y, yaw)
+        self.start_here((x, y, yaw))
         self._forget_forces()
 
     def robot_collides(self) -> bool:

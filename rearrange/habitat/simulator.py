@@ -89,7 +89,7 @@ class HabitatSimulator(WithTwin):
         self.robot.place(x, y, yaw, arm_rad)
         self._target_rad[:] = arm_rad
         self._read_pose()
-        self.start_base_pose = (x, y, yaw)
+        self.start_here((x, y, yaw))
         self._forget_forces()
 
     def robot_collides(self) -> bool:

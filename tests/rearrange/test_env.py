@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rearrange.env import OBSERVATIONS, asked_episode
+from rearrange.env import OBSERVATIONS, OF_IMAGES, asked_episode
 from rearrange.episode_generator import generate_episode
 from rearrange.episodes import write_episodes
 from rearrange.errors import UserError
@@ -105,7 +105,7 @@ def test_observations_are_in_their_frames():
     sim = env.sim
     for action in actions(env, 15):
         observation, *_ = env.step(action)
-    assert set(observation) == set(skill_keys) - {"depth"} and all(v.dtype == np.float32 for v in observation.values())
+    assert set(observation) == set(skill_keys) - set(OF_IMAGES) and all(v.dtype == np.float32 for v in observation.values())
     site = sim.data.site("end_effector")
     start, goal = np.array(sim.start_positions[env.skill.target]), np.array(env.episode.targets[env.skill.target][:3])
     rotation = site.xmat.reshape(3, 3)
