@@ -63,7 +63,15 @@ class _Film:
             lines[1:2] = [why]
         depth = env.image if env.image is not None else env.take_image(DEPTH_SIZE)
         return compose(env.render(marks(run)), depth, lines, title=f"{self._job.scenario.name}: {phase(run)}".replace("_", " "),
-                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome)
+                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, floor_map=floor_map(run))
+
+
+def floor_map(run: Executor) -> Any:
+    """What the policy that drives knows of the floor; None where none looks at it."""
+    env = run.env
+    if run.step is None or not env.maps_floor or env.sim.floor_map is None:
+        return None
+    return env.sim.floor_map.around(env.sim.base_pose, run.skills[run.step.skill].nav_point(env.sim)[:2])
 
 
 def phase(run: Executor) -> str:

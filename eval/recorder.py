@@ -28,7 +28,8 @@ class EpisodeRecorder:
             failure = reasons[0] if reasons else None
             lines.append(failure.replace("_", " ") if failure else "success")
         image = compose(env.render(), observation.get("depth"), lines, title=env.skill.name,
-                        footer=f"{env.episode.scene}   {env.episode.id}", outcome=info["success"] if over else None)
+                        footer=f"{env.episode.scene}   {env.episode.id}", outcome=info["success"] if over else None,
+                        floor_map=observation.get("floor_map"))
         for _ in range(env.skill.action_repeat):  # a frame is 1/30 s
             self._video.add(image)
 

@@ -23,6 +23,25 @@ def depth_picture(depth: np.ndarray, size: int | None = None) -> np.ndarray:
     return image[rows[:, None], columns[None, :]]
 
 
+def floor_picture(floor_map: np.ndarray, size: int) -> np.ndarray:
+    """A map of the floor as `floor_map.FloorMap.around` gives it, (H, W, 2), as uint8 (size, size, 3): what is unknown dark, free
+    grey, occupied pale, the target orange, the robot a blue arrow that points up.
+    """
+    rows, columns = ((np.arange(size) * count) // size for count in floor_map.shape[:2])
+    seen, target = (floor_map[rows[:, None], columns[None, :], k] for k in (0, 1))
+    image = _FLOOR_RGB[np.round(2 * seen).astype(np.intp)]
+    image[target > 0] = _TARGET_RGB
+    reach = max(2, size // 24)
+    for row in range(-reach, reach + 1):
+        half = (row + reach) // 3
+        image[size // 2 + row, size // 2 - half : size // 2 + half + 1] = _ROBOT_RGB
+    return image
+
+
+_FLOOR_RGB = np.array([[24, 27, 33], [92, 97, 107], [226, 226, 214]], np.uint8)
+_TARGET_RGB, _ROBOT_RGB = (245, 125, 21), (72, 150, 235)
+
+
 @cache
 def _depth_colors() -> np.ndarray:
     """(256, 3) uint8: black, violet, red, orange, pale yellow, with even steps of lightness (after matplotlib's
