@@ -75,6 +75,7 @@ _CLOSED_BELOW = 0.15  # m or rad, HAB's predicates closed_cab and closed_fridge
 _OPENED_ABOVE = {"cabinet": 0.35, "fridge": 1.07}  # m or rad, opened_cab and opened_fridge
 _MAX_SNAP_M = 0.2  # from the pose at which the next skill starts to the nearest floor that a robot can drive to
 _START_TRIES = 100
+_DETOUR, _DETOUR_M, _DETOUR_TRIES = 1.2, 1.0, 50  # a way of more than 1.2 times the straight line and a metre leads around something
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class NavigateConfig:
     object_in_hand_probability: float = 0.167
     stop_within_m: float | None = None  # stop is ignored while the target is farther away than this
     max_path_m: float | None = None  # driving distance from start to goal pose at most; None for anywhere
+    detour_probability: float = 0.0  # share of episodes that start where the way leads around something, if there is such a place
     action_repeat: int = 1  # steps of 1/30 s for which an action holds
     max_force_step_n: float = 1000.0  # cap of the force term in one step
 
@@ -100,6 +102,8 @@ class NavigateConfig:
         object.__setattr__(self, "reward_scales", merge_scales("navigate", REWARD_SCALES, self.reward_scales))
         if self.action_repeat < 1:
             raise UserError(f"action_repeat={self.action_repeat} should be at least 1.")
+        if not 0.0 <= self.detour_probability <= 1.0:
+            raise UserError(f"detour_probability={self.detour_probability} should be from 0 to 1.")
 
 
 class Navigate(Skill):
@@ -182,13 +186,20 @@ class Navigate(Skill):
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
         points = self.grid.points_m
         farthest = math.inf if self.config.max_path_m is None else self.config.max_path_m
-        for _ in range(_START_TRIES):
+        detour = self.config.detour_probability > 0.0 and rng.random() < self.config.detour_probability
+        for tried in range(_START_TRIES):
             x, y = points[rng.integers(len(points))] + rng.uniform(-0.5, 0.5, 2) * CELL_M
             yaw = rng.uniform(-math.pi, math.pi)
             path_m = self.field.at(x, y)
+            if detour and tried < _DETOUR_TRIES and path_m < _DETOUR * self._straight_m(x, y) + _DETOUR_M:
+                continue
             if math.isfinite(path_m) and path_m <= farthest and stands_free(sim, x, y, yaw, self._held):
                 return
         raise NoStartPose(f"found no place for the robot in scene {sim.episode.scene}")
+
+    def _straight_m(self, x: float, y: float) -> float:
+        """From a point to the nearest goal pose, through walls."""
+        return min(math.dist((x, y), pose[:2]) for pose in self.goal_poses)
 
     # ------------------------------------------------------------------ judging
 
@@ -203,7 +214,7 @@ class Navigate(Skill):
         near to the pose that nothing fits in between: the straight line, if it is shorter than by the cells.
         """
         x, y, _ = sim.base_pose
-        straight = min(math.dist((x, y), pose[:2]) for pose in self.goal_poses)
+        straight = self._straight_m(x, y)
         distance = self.field.at(x, y)
         if not math.isfinite(distance):
             cell = self.grid.nearest(x, y)

@@ -280,6 +280,20 @@ def test_max_path_m_starts_near_the_goal_pose():
     assert max(paths) <= 1.5 and len(set(paths)) > 8
 
 
+def test_detour_probability_starts_where_the_way_leads_around_something():
+    def detours(share):
+        found = []
+        for episode in range(20):
+            sim, skill = (env := started(episode, detour_probability=share, any_start=True)).sim, env.skill
+            straight = min(math.dist(sim.base_pose[:2], pose[:2]) for pose in skill.goal_poses)
+            found.append(skill.distance_m(sim) > 1.2 * straight + 0.9)
+        return sum(found)
+
+    assert detours(1.0) >= 10 > 5 > detours(0.0)  # in some homes nothing is in the way
+    with pytest.raises(UserError, match="detour_probability=2"):
+        started(0, detour_probability=2)
+
+
 def test_action_repeat_is_the_same_action_again_and_one_look():
     env, fast = make_env("navigate", depth_size=16, action_repeat=3), make_env("navigate", depth_size=16)
     for each in (env, fast):
