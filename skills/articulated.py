@@ -186,16 +186,23 @@ def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np
 
 def starts_around_handle(sim: Simulator, handle: str) -> list[PlanePose]:
     """Poses from which a drawer or door can be opened or closed, in a wider region than HAB's start: those of a grid at which
-    the robot touches nothing and could have driven to. None may be there. It leaves the robot at any of them.
+    the robot touches nothing and could have driven to, and where there is none, as before a door that stands open, the nearest
+    ones behind it. None may be there. It leaves the robot at any of them.
     """
     target, frame = sim.handle_position(handle), front_frame(sim, handle)
+    grid = _AROUND_M["fridge" if handle.startswith("fridge") else "drawer"]
+
+    def pose_at(forward: float, aside: float) -> list[PlanePose]:
+        x, y = from_frame(forward, aside, frame)
+        facing = math.atan2(target[1] - y, target[0] - x)
+        free = can_start(sim, x, y, facing, (target[0], target[1])) and _driven_there(sim, x, y, facing)
+        return [(x, y, facing)] if free else []
+
     poses = []
-    for forward in _AROUND_M["fridge" if handle.startswith("fridge") else "drawer"]:
-        for aside in _ASIDE_M:
-            x, y = from_frame(forward, aside, frame)
-            facing = math.atan2(target[1] - y, target[0] - x)
-            if can_start(sim, x, y, facing, (target[0], target[1])) and _driven_there(sim, x, y, facing):
-                poses.append((x, y, facing))
+    for aside in _ASIDE_M:
+        line = [pose for forward in grid for pose in pose_at(forward, aside)]
+        behind = (pose for k in range(1, _BACK_STEPS) for pose in pose_at(grid[-1] + k * _BACK_M, aside))
+        poses += line or [pose for pose in [next(behind, None)] if pose]
     return poses
 
 
