@@ -20,7 +20,7 @@ from planner.predicates import holds
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
-from rearrange.env import Observation, action_slices, takes_images
+from rearrange.env import OF_MAP, Observation, action_slices, takes_images
 from rearrange.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_DELTA_RAD, ARM_START_RAD
@@ -135,7 +135,7 @@ class Executor:
             self._expert.in_plan = True
         size = self._depth_sizes.get(step.skill, self.env.depth_size)
         self.env.depth_size = size if self._expert is None and takes_images(self._skill.observation_keys) else 0
-        self.env.maps_floor = "floor_map" in self._skill.observation_keys
+        self.env.maps_floor = any(key in OF_MAP for key in self._skill.observation_keys)
         self.env.image = self.env.take_image()  # the first image of a skill is not delayed, as in training
         self._ask(first=True)
 

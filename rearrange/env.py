@@ -69,7 +69,7 @@ class RearrangeEnv(gymnasium.Env):
         self.episode: Episode | None = None
         self._image_lag = image_lag
         self._depth_size = depth_size if takes_images(skill.observation_keys) else 0
-        self._maps_floor = "floor_map" in skill.observation_keys
+        self._maps_floor = any(key in OF_MAP for key in skill.observation_keys)
         self._view: tuple[np.ndarray, np.ndarray] | None = None
         self._slices = action_slices(skill.action_parts)
         width = sum(ACTION_SIZES[name] for name in self._slices)
@@ -288,6 +288,11 @@ def _floor_map(env: RearrangeEnv) -> np.ndarray:
     return env.sim.floor_map.around(env.sim.base_pose, env.skill.nav_point(env.sim)[:2])
 
 
+def _route(env: RearrangeEnv) -> np.ndarray:
+    in_fridge = env.skill.next_skill in ("open_fridge", "close_fridge", "pick_inside", "place_inside")  # at least it may be
+    return env.sim.floor_map.route(env.sim.base_pose, tuple(env.skill.nav_point(env.sim)[:2]), in_fridge)
+
+
 def _vector(size: int, low: float = -np.inf, high: float = np.inf) -> gymnasium.spaces.Box:
     return gymnasium.spaces.Box(low, high, (size,), np.float32)
 
@@ -323,6 +328,10 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
         gymnasium.spaces.Box(0.0, 1.0, (MAP_SIZE, MAP_SIZE, 2), np.float32), _floor_map,
         f"what the depth images have shown of the floor around the base, ahead on top, in cells of {SHOWN_CELL_M} m: 0 nothing, 0.5 free, "
         "1 occupied; and where what to drive to is"),
+    "route": (
+        _vector(5), _route,
+        "the shortest way to what to drive to through that map, what is unknown counting as free: its length (m), and the points 0.5 m "
+        "and 1.5 m along it, ahead and left of the base (m)"),
     "marker_rel_pos": (
         _vector(3), lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle)),
         "handle of the drawer or door, end-effector frame (m)"),
@@ -331,12 +340,14 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
 }
 
 
-OF_IMAGES = ("depth", "floor_map")
+OF_MAP = ("floor_map", "route")
+"""Observations of what depth images have shown since the start."""
+OF_IMAGES = ("depth", *OF_MAP)
 """Observations that there are not where no depth image is taken."""
 
 # Of those, what only a skill about an object sees, and what only one about the handle of a drawer or door does.
 _OF = {**dict.fromkeys(("obj_start", "obj_goal", "obj_start_gps_compass", "obj_goal_gps_compass", "object_to_agent_gps_compass",
-                        "floor_map"),
+                        *OF_MAP),
                        "object"), **dict.fromkeys(("marker_rel_pos", "marker_state"), "handle")}
 
 

@@ -17,6 +17,7 @@ from numba import njit
 from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 from rearrange.geometry import PlanePose
 from rearrange.navigation import HEAD_HEIGHT_M
+from rearrange.route import Route
 
 MAP_SIZE = 64
 """Cells on a side of the map that is shown."""
@@ -27,7 +28,9 @@ _CELL_M = 0.1  # of the map that is kept
 _CELLS = 256  # on its side, with the start in the middle
 _FAR_M = 10.0  # of the depth image
 _FLOOR_M = 0.06  # what is lower is floor
-_OWN_M = 0.85  # from the middle of the base: what is nearer may be the robot or what it carries
+_TALL_M = 1.15  # what reaches higher is a wall, a fridge or a cupboard: nobody reaches across
+_ELBOW_M = 0.4, -0.12, 1.25  # base frame: from here to the end-effector is the robot's own arm, as far as the camera sees it
+_OWN_M = 0.27  # around that line: what is nearer may be the arm or what it carries
 _CLEAR_M = 0.3  # where the robot stands is free
 
 
@@ -36,13 +39,17 @@ class FloorMap:
 
     def __init__(self, start: PlanePose) -> None:
         self._middle = start[:2]
-        self._cells = np.zeros((_CELLS, _CELLS), np.uint8)  # 0 unknown, 1 free, 2 occupied; axes of the world
+        self._cells = np.zeros((_CELLS, _CELLS), np.uint8)  # 0 unknown, 1 free, 2 and 3 occupied, 3 by something tall; axes of the world
+        self._route: tuple[tuple, Route] | None = None  # and where it leads
 
-    def add(self, depth: np.ndarray, pose: PlanePose) -> None:
-        """Enter a depth image, (size, size, 1), 0..1 over 10 m, that was taken with the base at `pose`."""
+    def add(self, depth: np.ndarray, pose: PlanePose, hand: tuple[float, float, float] | None = None) -> None:
+        """Enter a depth image, (size, size, 1), 0..1 over 10 m, that was taken with the base at `pose` and the end-effector at `hand`
+        (base frame, m); without a hand there is no arm to be seen.
+        """
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
+        elbow, own_m = np.array(_ELBOW_M), _OWN_M if hand else -1.0
         _enter(self._cells, depth[:, :, 0], _rays(len(depth)), HEAD_CAMERA_POSITION_M[0], HEAD_CAMERA_POSITION_M[2],
-               x, y, pose[2], _CELL_M)
+               x, y, pose[2], _CELL_M, _TALL_M, elbow, np.array(hand or _ELBOW_M) - elbow, own_m)
 
     def around(self, pose: PlanePose, target: tuple[float, float]) -> np.ndarray:
         """The map around a base pose, what lies ahead on top: (64, 64, 2) float32, cells of 0.2 m. First what is known, 0 nothing,
@@ -52,6 +59,14 @@ class FloorMap:
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
         _show(self._cells, out, x, y, pose[2], target[0] - pose[0], target[1] - pose[1], _CELL_M, SHOWN_CELL_M)
         return out
+
+    def route(self, pose: PlanePose, target: tuple[float, float], in_fridge: bool = False) -> np.ndarray:
+        """The way from a base pose to a target (world, m) that may be in a fridge: (5,) float32, see `Route.ahead`."""
+        x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
+        if self._route is None or self._route[0] != (target, in_fridge):
+            place = target[0] - self._middle[0], target[1] - self._middle[1]
+            self._route = (target, in_fridge), Route(place, in_fridge, _CELLS, _CELL_M)
+        return self._route[1].ahead(self._cells, (x, y, pose[2]))
 
 
 @lru_cache(maxsize=8)
@@ -66,7 +81,7 @@ def _rays(size: int) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _enter(cells, depth, rays, ahead, height, x, y, yaw, cell):
+def _enter(cells, depth, rays, ahead, height, x, y, yaw, cell, tall, elbow, arm, own):
     n = cells.shape[0]
     cos, sin = math.cos(yaw), math.sin(yaw)
     _clear(cells, x, y, cell)
@@ -90,10 +105,19 @@ def _enter(cells, depth, rays, ahead, height, x, y, yaw, cell):
                     if 0 <= i < n and 0 <= j < n and cells[i, j] == 0:
                         cells[i, j] = 1
                 lx, ly, known = px, py, True
-            elif bx * bx + by * by > _OWN_M * _OWN_M:
+            elif _away(bx - elbow[0], by - elbow[1], z - elbow[2], arm) > own:
                 i, j = int(px / cell + n / 2), int(py / cell + n / 2)
-                if 0 <= i < n and 0 <= j < n:
-                    cells[i, j] = 2
+                state = 3 if z > tall else 2
+                if 0 <= i < n and 0 <= j < n and cells[i, j] < state:
+                    cells[i, j] = state
+
+
+@njit(cache=True, nogil=True)
+def _away(x, y, z, arm):
+    """Distance (m) of a point from the line that begins at 0, 0, 0 and ends at `arm`."""
+    length2 = arm[0] ** 2 + arm[1] ** 2 + arm[2] ** 2
+    k = min(1.0, max(0.0, (x * arm[0] + y * arm[1] + z * arm[2]) / max(length2, 1e-9)))
+    return math.sqrt((x - k * arm[0]) ** 2 + (y - k * arm[1]) ** 2 + (z - k * arm[2]) ** 2)
 
 
 @njit(cache=True, nogil=True)
@@ -121,7 +145,7 @@ def _show(cells, out, x, y, yaw, target_x, target_y, cell, shown):
                     j = int((y + sin * u + cos * v) / cell + n / 2)
                     if 0 <= i < n and 0 <= j < n and cells[i, j] > best:
                         best = cells[i, j]
-            out[row, column, 0] = 0.5 * best
+            out[row, column, 0] = 0.5 * min(best, 2)
     u, v = cos * target_x + sin * target_y, cos * target_y - sin * target_x
     far = max(abs(u), abs(v), 1e-6)
     most = (m / 2 - 1.5) * shown

@@ -88,7 +88,13 @@ def distance_field(blocked: np.ndarray, goals: np.ndarray, weight: np.ndarray, n
     times. Cells over which the way from the cell `near` would be longer by more than `farther_m` may be left at inf, which is
     faster (A* instead of Dijkstra's search).
     """
-    return DistanceField(_dijkstra(blocked, goals, CELL_M, weight, near[0], near[1], farther_m))
+    return DistanceField(shortest_distances(blocked, goals, CELL_M, weight, near, farther_m))
+
+
+def shortest_distances(blocked: np.ndarray, goals: np.ndarray, cell_m: float, weight: np.ndarray, near: tuple[int, int] = (-1, -1),
+                       farther_m: float = math.inf) -> np.ndarray:
+    """As `distance_field`, for cells of any size: the distances (m), float32, of the shape of `blocked`."""
+    return _dijkstra(blocked, goals, cell_m, weight, near[0], near[1], farther_m)
 
 
 def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}) -> FloorGrid:

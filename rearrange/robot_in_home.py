@@ -93,7 +93,7 @@ class RobotInHome(ABC):
     def remember(self, depth: np.ndarray) -> None:
         """Enter a depth image that was taken just now in `floor_map`."""
         self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
-        self.floor_map.add(depth, self.base_pose)
+        self.floor_map.add(depth, self.base_pose, self.ee_in_base)
 
     @property
     def settle_distance_m(self) -> float:
