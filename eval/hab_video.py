@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.hab import EpisodeResult, Job, run_one
-from eval.video import VideoWriter, compose
+from eval.video import VideoWriter, compose, known_floor
 from rearrange.simulator import STEP_S
 from skills.marks import goal_ball, handle_ball, object_box, object_ghost, spoken_name
 
@@ -62,16 +62,9 @@ class _Film:
         if why:
             lines[1:2] = [why]
         depth = env.image if env.image is not None else env.take_image(DEPTH_SIZE)
+        known = known_floor(env.sim, run.skills[run.step.skill]) if run.step is not None and env.maps_floor else None
         return compose(env.render(marks(run)), depth, lines, title=f"{self._job.scenario.name}: {phase(run)}".replace("_", " "),
-                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, floor_map=floor_map(run))
-
-
-def floor_map(run: Executor) -> Any:
-    """What the policy that drives knows of the floor; None where none looks at it."""
-    env = run.env
-    if run.step is None or not env.maps_floor or env.sim.floor_map is None:
-        return None
-    return env.sim.floor_map.around(env.sim.base_pose, run.skills[run.step.skill].nav_point(env.sim)[:2])
+                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, floor=known)
 
 
 def phase(run: Executor) -> str:

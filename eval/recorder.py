@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eval.video import VideoWriter, compose
+from eval.video import VideoWriter, compose, known_floor
 
 
 class EpisodeRecorder:
@@ -29,7 +29,7 @@ class EpisodeRecorder:
             lines.append(failure.replace("_", " ") if failure else "success")
         image = compose(env.render(), observation.get("depth"), lines, title=env.skill.name,
                         footer=f"{env.episode.scene}   {env.episode.id}", outcome=info["success"] if over else None,
-                        floor_map=observation.get("floor_map"))
+                        floor=known_floor(env.sim, env.skill))
         for _ in range(env.skill.action_repeat):  # a frame is 1/30 s
             self._video.add(image)
 

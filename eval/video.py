@@ -9,10 +9,15 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rearrange.overlay import depth_picture, draw_text, floor_picture, text_width
+
+if TYPE_CHECKING:
+    from rearrange.robot_in_home import RobotInHome
+    from skills.skill import Skill
 
 PANEL_WIDTH, MARGIN, DEPTH_SIZE, MAP_SIZE = 288, 16, 256, 128
 PANEL_RGB, TEXT_RGB, FAINT_RGB = (24, 27, 33), (232, 234, 238), (150, 156, 166)
@@ -25,6 +30,12 @@ class VideoError(Exception):
     """A video could not be written."""
 
 
+def known_floor(sim: RobotInHome, skill: Skill) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """What the policy of a skill knows of the floor, and its route; None where it looks at neither."""
+    known = sim.floor_map
+    return known and (known.around(sim.base_pose, skill.nav_point(sim)[:2]), known.latest_route)
+
+
 def compose(
     third_person: np.ndarray,
     depth: np.ndarray | None,
@@ -33,23 +44,23 @@ def compose(
     title: str = "",
     footer: str = "",
     outcome: bool | None = None,
-    floor_map: np.ndarray | None = None,
+    floor: tuple[np.ndarray, np.ndarray | None] | None = None,
 ) -> np.ndarray:
     """One video frame: the scene from outside; to its right a title, the depth image, lines of text, a faint footer.
 
     third_person: uint8 (H, W, 3), 512x512 or about that. depth: normalised (h, w) or (h, w, 1), None for a blind
     policy.
-    outcome: True or False adds a banner, success or failure. Lines that do not fit are cut with an ellipsis. floor_map: what a
-    policy knows of the floor, in the lower left corner.
+    outcome: True or False adds a banner, success or failure. Lines that do not fit are cut with an ellipsis. floor: what a
+    policy knows of the floor and its route, in the lower left corner.
     """
     height = max(third_person.shape[0] + third_person.shape[0] % 2, 512)
     width = third_person.shape[1] + PANEL_WIDTH
     frame = np.full((height, width + width % 2, 3), PANEL_RGB, np.uint8)
     frame[: third_person.shape[0], : third_person.shape[1]] = third_person
-    if floor_map is not None:
+    if floor is not None:
         top = third_person.shape[0] - MARGIN - MAP_SIZE
         frame[top - 2 : top + MAP_SIZE + 2, MARGIN - 2 : MARGIN + MAP_SIZE + 2] = PANEL_RGB
-        frame[top : top + MAP_SIZE, MARGIN : MARGIN + MAP_SIZE] = floor_picture(floor_map, MAP_SIZE)
+        frame[top : top + MAP_SIZE, MARGIN : MARGIN + MAP_SIZE] = floor_picture(floor[0], MAP_SIZE, floor[1])
     left, y = third_person.shape[1] + MARGIN, MARGIN - 4
     if title:
         draw_text(frame, (left, y), fit(title, TITLE_SIZE), TITLE_SIZE, TEXT_RGB)

@@ -41,6 +41,8 @@ class FloorMap:
         self._middle = start[:2]
         self._cells = np.zeros((_CELLS, _CELLS), np.uint8)  # 0 unknown, 1 free, 2 and 3 occupied, 3 by something tall; axes of the world
         self._route: tuple[tuple, Route] | None = None  # and where it leads
+        self.latest_route: np.ndarray | None = None
+        """What `route` gave last, for spectators."""
 
     def add(self, depth: np.ndarray, pose: PlanePose, hand: tuple[float, float, float] | None = None) -> None:
         """Enter a depth image, (size, size, 1), 0..1 over 10 m, that was taken with the base at `pose` and the end-effector at `hand`
@@ -66,7 +68,8 @@ class FloorMap:
         if self._route is None or self._route[0] != (target, in_fridge):
             place = target[0] - self._middle[0], target[1] - self._middle[1]
             self._route = (target, in_fridge), Route(place, in_fridge, _CELLS, _CELL_M)
-        return self._route[1].ahead(self._cells, (x, y, pose[2]))
+        self.latest_route = self._route[1].ahead(self._cells, (x, y, pose[2]))
+        return self.latest_route
 
 
 @lru_cache(maxsize=8)

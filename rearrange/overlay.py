@@ -7,6 +7,8 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from rearrange.floor_map import SHOWN_CELL_M
+
 
 def depth_picture(depth: np.ndarray, size: int | None = None) -> np.ndarray:
     """A normalised depth image (H, W) or (H, W, 1) as uint8 (size, size, 3): near bright yellow, far dark violet,
@@ -23,14 +25,17 @@ def depth_picture(depth: np.ndarray, size: int | None = None) -> np.ndarray:
     return image[rows[:, None], columns[None, :]]
 
 
-def floor_picture(floor_map: np.ndarray, size: int) -> np.ndarray:
+def floor_picture(floor_map: np.ndarray, size: int, route: np.ndarray | None = None) -> np.ndarray:
     """A map of the floor as `floor_map.FloorMap.around` gives it, (H, W, 2), as uint8 (size, size, 3): what is unknown dark, free
-    grey, occupied pale, the target orange, the robot a blue arrow that points up.
+    grey, occupied pale, the target orange, the robot a blue arrow that points up; points of `route` (`Route.ahead`) as blue dots.
     """
     rows, columns = ((np.arange(size) * count) // size for count in floor_map.shape[:2])
     seen, target = (floor_map[rows[:, None], columns[None, :], k] for k in (0, 1))
     image = _FLOOR_RGB[np.round(2 * seen).astype(np.intp)]
     image[target > 0] = _TARGET_RGB
+    for ahead_m, left_m in () if route is None else route[1:].reshape(-1, 2):
+        row, column = (int(size * (0.5 - m / (SHOWN_CELL_M * len(floor_map)))) for m in (ahead_m, left_m))
+        image[max(0, row - 1) : row + 2, max(0, column - 1) : column + 2] = _ROBOT_RGB
     reach = max(2, size // 24)
     for row in range(-reach, reach + 1):
         half = (row + reach) // 3

@@ -147,7 +147,7 @@ def test_a_frame_shows_the_scene_the_depth_and_the_text():
 def test_the_map_of_the_floor_is_in_the_corner_of_the_scene():
     scene, known = np.zeros((512, 512, 3), np.uint8), np.zeros((64, 64, 2), np.float32)
     known[:, :20, 0], known[:, 20:24, 0], known[4:7, 40:43, 1] = 0.5, 1.0, 1.0
-    with_map, without = compose(scene, None, [], floor_map=known), compose(scene, None, [])
+    with_map, without = compose(scene, None, [], floor=(known, None)), compose(scene, None, [])
     corner = with_map[512 - 16 - 128 : 512 - 16, 16 : 16 + 128].astype(int)
     assert not without[:, :512].any() and np.array_equal(with_map[:, 512:], without[:, 512:])
     assert with_map[:512, :512].any(2).sum() <= 132 * 132
@@ -155,6 +155,11 @@ def test_the_map_of_the_floor_is_in_the_corner_of_the_scene():
     assert unknown < free < occupied
     assert corner[10, 82, 0] > corner[10, 82, 2] + 100  # the target, orange
     assert corner[64, 64, 2] > corner[64, 64, 0] + 100  # the robot, blue
+    route = np.array([9.0, 0.5, 0.0, 1.5, -1.0], np.float32)  # m: its length, two points ahead and left
+    with_route = compose(scene, None, [], floor=(known, route))[512 - 16 - 128 : 512 - 16, 16 : 16 + 128].astype(int)
+    dots = np.argwhere((with_route != corner).any(2))
+    assert tuple(dots[dots[:, 0] < 55].mean(0)) == (49.0, 74.0)  # 10 pixels a metre
+    assert tuple(dots[dots[:, 0] > 55].mean(0).round()) == (59.0, 64.0)  # partly under the robot
 
 
 def test_lines_change_the_frame_and_what_does_not_fit_is_cut():
