@@ -2,8 +2,8 @@
 
 Observation: depth image; distance and direction of the object, or of its goal when the object is in the hand; which
 skill comes next; place and heading relative to the start; arm joint angles; whether something is held (see
-`NavigateConfig.observation_keys`); when asked for, `floor_map`, what the depth images have shown of the floor. The pose that has
-to be reached is not shown.
+`NavigateConfig.observation_keys`); when asked for, `floor_map`, what the depth images have shown of the floor, and `route`, the way
+through it. The pose that has to be reached is not shown.
 Action: base speed and turn, stop. The hand keeps what it holds. Reward: HAB's with a penalty for touching things, see
 `NavigateConfig.reward_scales`.
 Success: stop is called less than 0.3 m (driving distance) and 0.3 rad from that pose.
