@@ -41,16 +41,14 @@ def imitation_loss(policy: Policy, mean: Tensor, advice: Tensor) -> Tensor:
     """How far the policy is from what an expert would do in the states that the policy itself came to (DAgger, Ross et al. 2011),
     times the weight of that advice, mean over steps.
 
-    mean (M, A): of the policy's actions, or logits. advice (M, A + 1): the expert's action and its weight. Continuous: sum of the
-    absolute differences from what would be executed, so a mean beyond a bound is as good as at it. Where the policy cannot tell
-    states apart in which the expert turns left from those in which it turns right, this is least at one of the two, the squared
-    distance in between, where nobody advises to go. Discrete: cross-entropy.
+    mean (M, A): of the policy's actions, or logits. advice (M, A + 1): the expert's action and its weight. Continuous: squared
+    distance of what would be executed, so a mean beyond a bound is as good as at it. Discrete: cross-entropy.
     """
     action, weight = advice[:, :-1], advice[:, -1]
     if policy.choices:
         error = -distributions.categorical_log_prob(action.long(), mean.split(policy.choices, -1))
     else:
-        error = (policy.action_features(mean) - action).abs().sum(-1)
+        error = (policy.action_features(mean) - action).square().sum(-1)
     return (weight * error).mean()
 
 

@@ -55,26 +55,14 @@ def missed(policy: Policy, seed: int = 1) -> float:
     return (action - goal).square().sum(-1).mean().sqrt().item()
 
 
-def test_the_loss_is_the_weighted_distance_of_what_would_be_executed():
+def test_the_loss_is_the_weighted_squared_distance_of_what_would_be_executed():
     policy = policy_for(GOAL)
     mean = torch.tensor([[0.5, 0.0], [3.0, -0.5], [0.2, 0.2]], requires_grad=True)
     advice = torch.tensor([[0.0, 0.0, 1.0], [1.0, -0.5, 1.0], [-1.0, -1.0, 0.0]])
     loss = ppo.imitation_loss(policy, mean, advice)
-    assert loss.item() == pytest.approx(0.5 / 3)  # beyond the bound is as good as at it; no weight, no loss
+    assert loss.item() == pytest.approx(0.25 / 3)  # beyond the bound is as good as at it; no weight, no loss
     loss.backward()
     assert mean.grad[0, 0] > 0 and not mean.grad[1:].any()
-
-
-def test_of_two_opposite_advices_it_takes_the_more_frequent_one_not_their_mean():
-    """Which of them the policy cannot tell: turned left in three of five states, right in the others."""
-    policy, mean = policy_for(GOAL), torch.zeros(1, 2, requires_grad=True)
-    advice = torch.tensor([[1.0, 0.3, 1.0]] * 3 + [[-1.0, 0.3, 1.0]] * 2)
-    optimizer = torch.optim.SGD([mean], lr=0.05)
-    for _ in range(200):
-        optimizer.zero_grad()
-        ppo.imitation_loss(policy, mean.expand(5, 2), advice).backward()
-        optimizer.step()
-    assert mean[0, 0].item() > 0.9 and mean[0, 1].item() == pytest.approx(0.3, abs=0.06)
 
 
 def test_of_discrete_actions_it_is_the_cross_entropy():
