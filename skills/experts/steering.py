@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from rearrange.simulator import Simulator
     from skills.navigate import Navigate
 
-_END_M, _END_RAD = 0.27, 0.27  # from a goal pose, where it stops: what counts, less a little
-_NEAR_M = 0.15  # where it turns on the spot
+_END_M, _END_RAD = 0.27, 0.27  # from a goal pose, where it turns on the spot and stops: what counts, less a little
 _REACH_M = 0.4  # how far ahead the point lies to which it steers
 _GAIN = 0.8  # share of an error that is corrected by one action
 _TURN_GAIN = 0.6  # the same of a direction
@@ -69,7 +68,7 @@ class Steering:
         stop = 1.0 if distance_m < _END_M and self.skill.angle_rad(sim) < _END_RAD else -1.0
         if stop > 0.0:
             forward, turn_rad = 0.0, wrap_angle(self.skill.heading_rad(sim) - yaw)
-        elif distance_m < _NEAR_M or touches and distance_m < _END_M:
+        elif distance_m < _END_M:
             forward, turn_rad = 0.0, wrap_angle(self.skill.shown_heading_rad(sim) - yaw)
         else:
             field = self._floor.field(x, y)
