@@ -42,13 +42,15 @@ def imitation_loss(policy: Policy, mean: Tensor, advice: Tensor) -> Tensor:
     times the weight of that advice, mean over steps.
 
     mean (M, A): of the policy's actions, or logits. advice (M, A + 1): the expert's action and its weight. Continuous: squared
-    distance of what would be executed, so a mean beyond a bound is as good as at it. Discrete: cross-entropy.
+    distance of what would be executed, so a mean beyond a bound is as good as at it; the gradient is that at the bound, so that a
+    mean beyond the wrong one comes back. Discrete: cross-entropy.
     """
     action, weight = advice[:, :-1], advice[:, -1]
     if policy.choices:
         error = -distributions.categorical_log_prob(action.long(), mean.split(policy.choices, -1))
     else:
-        error = (policy.action_features(mean) - action).square().sum(-1)
+        executed = mean + (policy.action_features(mean) - mean).detach()
+        error = (executed - action).square().sum(-1)
     return (weight * error).mean()
 
 

@@ -65,6 +65,13 @@ def test_the_loss_is_the_weighted_squared_distance_of_what_would_be_executed():
     assert mean.grad[0, 0] > 0 and not mean.grad[1:].any()
 
 
+def test_who_is_far_beyond_the_wrong_bound_is_called_back():
+    """By the gradient of the clipped action it would not be: that is zero out there, and the policy never does what is advised."""
+    policy, mean = policy_for(GOAL), torch.tensor([[-5.0, 5.0]], requires_grad=True)
+    ppo.imitation_loss(policy, mean, torch.tensor([[1.0, 0.5, 1.0]])).backward()
+    assert mean.grad[0].tolist() == pytest.approx([-4.0, 1.0])
+
+
 def test_of_discrete_actions_it_is_the_cross_entropy():
     policy = policy_for(gym.spaces.MultiDiscrete([3, 2]))
     logits = torch.tensor([[0.0, 0.0, 0.0, 2.0, 0.0]])
