@@ -39,7 +39,7 @@ def measure(model: mujoco.MjModel) -> Nearness:
     box = np.zeros((model.nbody, 6))
     for body in np.flatnonzero(bits.any(axis=1)):
         box[body] = model.bvh_aabb[model.body_bvhadr[body]]
-    last = {int(tree): int(np.flatnonzero(model.body_treeid == tree)[-1]) for tree in model.dof_treeid}
+    last = {int(tree): body for body, tree in enumerate(model.body_treeid)}
     dof = [(int(model.dof_bodyid[k]), last[int(model.dof_treeid[k])] + 1) for k in range(model.nv)]
     rows = slice(0, int(model.body_bvhnum[0]))
     leaves = np.flatnonzero(model.bvh_nodeid[rows] >= 0)
@@ -52,21 +52,28 @@ def measure(model: mujoco.MjModel) -> Nearness:
 
 def _reach_m(model: mujoco.MjModel, box: np.ndarray) -> np.ndarray:
     """For each joint velocity the longest way along the bodies to the end of a box that it moves (m); 1 for sliding."""
-    reach = np.ones(model.nv)
+    reach, behind = np.ones(model.nv), {}
     for k in range(model.nv):
         joint, first = model.dof_jntid[k], int(model.dof_bodyid[k])
         kind = model.jnt_type[joint]
         if kind == mujoco.mjtJoint.mjJNT_SLIDE or kind == mujoco.mjtJoint.mjJNT_FREE and k - model.jnt_dofadr[joint] < 3:
             continue
-        way = {first: 0.0}
-        reach[k] = 0.0
-        for body in np.flatnonzero(model.body_treeid == model.body_treeid[first]):
-            if body > first:
-                way[body] = way[int(model.body_parentid[body])] + float(np.linalg.norm(model.body_pos[body]))
-            if body >= first and box[body].any():
-                own = np.linalg.norm(model.body_ipos[body]) + np.linalg.norm(np.abs(box[body, :3]) + box[body, 3:])
-                reach[k] = max(reach[k], way[body] + own)
+        if first not in behind:  # the three turns of a free thing reach equally far
+            behind[first] = _longest_way_m(model, box, first)
+        reach[k] = behind[first]
     return reach
+
+
+def _longest_way_m(model: mujoco.MjModel, box: np.ndarray, first: int) -> float:
+    """From the middle of a body, along those that hang on it, to the end of a box."""
+    way, longest = {first: 0.0}, 0.0
+    for body in np.flatnonzero(model.body_treeid == model.body_treeid[first]):
+        if body > first:
+            way[body] = way[int(model.body_parentid[body])] + float(np.linalg.norm(model.body_pos[body]))
+        if body >= first and box[body].any():
+            own = np.linalg.norm(model.body_ipos[body]) + np.linalg.norm(np.abs(box[body, :3]) + box[body, 3:])
+            longest = max(longest, way[body] + own)
+    return longest
 
 
 def work_room(nearness: Nearness) -> tuple[np.ndarray, np.ndarray]:
