@@ -55,13 +55,22 @@ class Run:
         """Whether this process has written the directory, or taken up an existing one."""
         return getattr(self, "_created", False)
 
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=self.resumed)
+        except FileExistsError:
+            if self.settings.config.name is not None:
+                raise
+            self.path = _unused(self.path.parent, self.path.name)  # another run has taken the second of the clock for its name
+            self._make()
+
     def create(self) -> None:
         """Write the directory: settings, code version, status. One sentence if that is not permitted."""
         if self.silent:
             return
         made = False
         try:
-            self.path.mkdir(parents=True, exist_ok=self.resumed)
+            self._make()
             made = not self.resumed
             for folder in (self.checkpoints, self.videos):
                 folder.mkdir(exist_ok=True)

@@ -38,6 +38,17 @@ def test_names_are_times_unless_given_and_latest_points_at_the_newest(front_door
     assert os.readlink(PICK / "latest") == "last"
 
 
+def test_two_runs_that_begin_in_the_same_moment_both_get_a_directory(front_door, work):
+    def begin_another(config, run):
+        other = run_directory.Run(run.path, run.settings)  # it has looked before this one was there
+        other.create()
+        assert other.path.name == run.path.name + "-2" and (other.path / "config.yaml").exists()
+
+    work.behave = begin_another
+    assert front_door("train skill=pick")[0] == 0
+    assert len([p for p in PICK.iterdir() if not p.is_symlink()]) == 2
+
+
 @pytest.mark.parametrize("command", ["train", "eval"])
 def test_an_existing_directory_is_left_alone(front_door, work, command):
     front_door(f"{command} skill=pick name=one")
