@@ -326,12 +326,12 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
     "compass": (_vector(1), _compass, "heading of the base relative to its start (rad)"),
     "floor_map": (
         gymnasium.spaces.Box(0.0, 1.0, (MAP_SIZE, MAP_SIZE, 2), np.float32), _floor_map,
-        f"what the depth images have shown of the floor around the base, ahead on top, in cells of {SHOWN_CELL_M} m: 0 nothing, 0.5 free, "
-        "1 occupied; and where what to drive to is"),
+        f"what the depth images have shown of the floor around the base, ahead on top, in cells of {SHOWN_CELL_M} m: 0 nothing, "
+        "0.5 free, 1 occupied; and where what to drive to is"),
     "route": (
         _vector(5), _route,
-        "the shortest way to what to drive to through that map, what is unknown counting as free: its length (m), and the points 0.5 m "
-        "and 1.5 m along it, ahead and left of the base (m)"),
+        "the shortest way to what to drive to through that map, what is unknown counting as free: its length (m), and the points "
+        "0.5 m and 1.5 m along it, ahead and left of the base (m)"),
     "marker_rel_pos": (
         _vector(3), lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle)),
         "handle of the drawer or door, end-effector frame (m)"),

@@ -1,8 +1,8 @@
 """What depth images have shown of the floor since a skill began: a map that grows while the robot drives.
 
 Each pixel of the head camera is a point in the base frame. Points at the height of the floor show free cells, and so does the floor
-between two of them in a column of the image; points above it, up to the robot's head, show occupied cells. The map is kept in the frame
-of the start and shown around the robot, the way a robot maps with a depth camera and odometry (Elfes 1989, "Using occupancy
+between two of them in a column of the image; points above it, up to the robot's head, show occupied cells. The map is kept in the
+frame of the start and shown around the robot, the way a robot maps with a depth camera and odometry (Elfes 1989, "Using occupancy
 grids for mobile robot perception and navigation"), without noise and so without probabilities.
 """
 
@@ -39,14 +39,14 @@ class FloorMap:
 
     def __init__(self, start: PlanePose) -> None:
         self._middle = start[:2]
-        self._cells = np.zeros((_CELLS, _CELLS), np.uint8)  # 0 unknown, 1 free, 2 and 3 occupied, 3 by something tall; axes of the world
+        self._cells = np.zeros((_CELLS, _CELLS), np.uint8)  # axes of the world; 0 unknown, 1 free, 2 low, 3 tall things
         self._route: tuple[tuple, Route] | None = None  # and where it leads
         self.latest_route: np.ndarray | None = None
         """What `route` gave last, for spectators."""
 
     def add(self, depth: np.ndarray, pose: PlanePose, hand: tuple[float, float, float] | None = None) -> None:
-        """Enter a depth image, (size, size, 1), 0..1 over 10 m, that was taken with the base at `pose` and the end-effector at `hand`
-        (base frame, m); without a hand there is no arm to be seen.
+        """Enter a depth image, (size, size, 1), 0..1 over 10 m, that was taken with the base at `pose` and the end-effector at
+        `hand` (base frame, m); without a hand there is no arm to be seen.
         """
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
         elbow, own_m = np.array(_ELBOW_M), _OWN_M if hand else -1.0
@@ -55,7 +55,8 @@ class FloorMap:
 
     def around(self, pose: PlanePose, target: tuple[float, float]) -> np.ndarray:
         """The map around a base pose, what lies ahead on top: (64, 64, 2) float32, cells of 0.2 m. First what is known, 0 nothing,
-        0.5 free, 1 occupied; then where the target is (world, m), 1 in the nine cells around it, on the edge where it is farther away.
+        0.5 free, 1 occupied; then where the target is (world, m), 1 in the nine cells around it, on the edge where it is
+        farther away.
         """
         out = np.zeros((MAP_SIZE, MAP_SIZE, 2), np.float32)
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]

@@ -1,10 +1,11 @@
 """The way to a place through a map of the floor that is not complete: what nothing has been seen of counts as free.
 
 Planning with the free-space assumption (Koenig and Likhachev, "D* Lite", AAAI 2002) over a map that the depth images draw, for the
-short-term goal of a policy that learns to drive there, as in Chaplot et al., "Learning to Explore using Active Neural SLAM" (ICLR 2020).
+short-term goal of a policy that learns to drive there, as in Chaplot et al., "Learning to Explore using Active Neural SLAM" (ICLR
+2020).
 
-The place is that of an object, inside or on something. So no cell is forbidden: what is in the way only counts as so much longer, and
-what the arm cannot reach across, such as a wall, as longer still. The way ends on the side of a counter on which one can reach
+The place is that of an object, inside or on something. So no cell is forbidden: what is in the way only counts as so much longer,
+and what the arm cannot reach across, such as a wall, as longer still. The way ends on the side of a counter on which one can reach
 across it.
 """
 

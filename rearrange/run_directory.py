@@ -121,7 +121,7 @@ class Run:
                 print(f"warning: cannot write {self.path / 'status.json'}: {error.strerror}", file=sys.stderr)
 
     def _write_status(self, status: str, result: dict[str, float] | None = None) -> None:
-        text, file = json.dumps({"status": status, "result": result or {}, "time": time.time()}), self.path / "status.json"
+        text, file = json.dumps({"status": status, "result": result or {}, "time": int(time.time())}), self.path / "status.json"
         try:
             write_whole(file, text)
         except OSError:  # on a full disk there is still room for what takes the place of something as long

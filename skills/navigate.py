@@ -75,7 +75,7 @@ _CLOSED_BELOW = 0.15  # m or rad, HAB's predicates closed_cab and closed_fridge
 _OPENED_ABOVE = {"cabinet": 0.35, "fridge": 1.07}  # m or rad, opened_cab and opened_fridge
 _MAX_SNAP_M = 0.2  # from the pose at which the next skill starts to the nearest floor that a robot can drive to
 _START_TRIES = 100
-_DETOUR, _DETOUR_M, _DETOUR_TRIES = 1.2, 1.0, 50  # a way of more than 1.2 times the straight line and a metre leads around something
+_DETOUR, _DETOUR_M, _DETOUR_TRIES = 1.2, 1.0, 50  # a way longer than 1.2 times the straight line and a metre leads around something
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,12 @@ def test_a_run_that_saved_nothing_is_not_finished(front_door, work):
 
 
 def test_the_status_is_written_where_only_what_is_there_can_be_replaced(front_door, work, monkeypatch):
-    """A full disk takes no new file."""
+    """A full disk takes no new file, and nothing that is longer, however many digits the clock shows."""
+    monkeypatch.setattr(run_directory.time, "time", lambda: 2e9)
+
     def full(config, run):
+        monkeypatch.setattr(run_directory.time, "time", lambda: 2e9 + 1 / 3)
+
         def refuse(path, text):
             raise OSError(errno.ENOSPC, "No space left on device")
 

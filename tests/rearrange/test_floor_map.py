@@ -91,7 +91,8 @@ def test_an_object_to_the_left_is_shown_on_the_left():
 
 
 def test_a_flat_floor_is_free_as_far_as_the_image_shows_it():
-    """By hand: the camera is 1.2 m high and looks 21.8 degrees down, so the lowest row of the image meets the floor 0.5 m ahead of it."""
+    """By hand: the camera is 1.2 m high and looks 21.8 degrees down, so the lowest row of the image meets the floor
+    0.5 m ahead of it."""
     size, tilt = 64, math.atan2(0.2, 0.5)
     slopes = (np.arange(size) - (size - 1) / 2) * 2 / size
     drop = math.sin(tilt) + slopes * math.cos(tilt)  # downwards, per metre of depth
