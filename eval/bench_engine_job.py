@@ -89,7 +89,7 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
     config = TrainConfig(
         steps=updates * rollout if updates else 1 << 40, seed=job["seed"], log_every_s=1e-9,
         torch_threads=job["torch_threads"], device="cpu",
-        policy=PolicyConfig(encoder=encoder, embedding_size=embedding, body_size=body, body_layers=layers, skip=False,
+        policy=PolicyConfig(encoder=encoder, embedding_size=embedding or 1, body_size=body, body_layers=layers, skip=False,
                             lstm_layers=1 if hidden else 0, hidden_size=hidden or 1),
         ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"], learning_rate=job["learning_rate"],
                       schedule="constant", reward_scale=1.0),

@@ -104,6 +104,15 @@ def test_the_command_end_to_end(tmp_path, capsys):
     assert not list(tmp_path.rglob("*.trace"))
 
 
+def test_the_home_without_image(tmp_path):
+    words = ["bench", "engine", f"output={tmp_path}", "name=b", "repeats=1",
+             "ddppo=false", "nover=false", "hts=false", "ver_overlap=false",
+             "env=pick", "network=blind", "image_size=0", "num_envs=2", "rollout_steps=16", "seconds=0.2"]
+    assert main(words) == 0
+    result = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())
+    assert result["systems"]["ver"]["steps_per_s"]["mean"] > 0
+
+
 @pytest.mark.skipif("SAMPLE_FACTORY_PYTHON" not in os.environ,
                     reason="SAMPLE_FACTORY_PYTHON names no interpreter with Sample Factory")
 def test_sample_factory_beside_ver(tmp_path):
