@@ -59,7 +59,7 @@ class Run:
         try:
             self.path.mkdir(parents=True, exist_ok=self.resumed)
         except FileExistsError:
-            if self.settings.config.name is not None:
+            if self.settings.config.name is not None or not os.path.lexists(self.path):
                 raise
             self.path = _unused(self.path.parent, self.path.name)  # another run has taken the second of the clock for its name
             self._make()
