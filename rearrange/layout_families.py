@@ -51,7 +51,8 @@ def _plan_quarters(rng: np.random.Generator) -> FloorPlan:
 
 def _furnish_quarters(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
-    layout_furnishing.kitchen_row(home, "kitchen", ("north",), ("DDSC", "DSDC", "CDSD", "DDSD"))
+    sides = {"row": ("north",), "counter": ("north",), "fridge": ("east", "west", "north")}
+    layout_furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD", "DDSD"), sides)
     layout_furnishing.dining_group(
         home, "dining", furniture.table(rng, palette, "dining_table"), int(rng.integers(2, 5))
     )
@@ -83,7 +84,8 @@ def _plan_open(rng: np.random.Generator) -> FloorPlan:
 
 def _furnish_open(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
-    layout_furnishing.kitchen_row(home, "kitchen", ("north",), ("DDSC", "DDSD", "CDSDC", "DSDC", "DDSDC"))
+    sides = {"row": ("north",), "counter": ("north", "east"), "fridge": ("east", "west", "north")}
+    layout_furnishing.kitchen(home, "kitchen", ("DDSC", "DDSD", "CDSDC", "DSDC", "DDSDC"), sides)
     style = ("legs", "panels")[rng.integers(2)]
     dining = furniture.table(rng, palette, "dining_table", length_m=(1.3, 1.7), style=style)
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)

@@ -192,6 +192,14 @@ def kitchen_corner(
     raise DoesNotFit("fridge")
 
 
+def kitchen(home: Furnishing, room: str, columns: tuple[str, ...], sides: dict[str, tuple[str, ...]]) -> None:
+    """Fridge and counter side by side, or, as often, at different walls; `sides`: for "row", "counter" and "fridge"."""
+    if home.rng.random() < 0.5:
+        kitchen_row(home, room, sides["row"], columns)
+    else:
+        kitchen_corner(home, room, sides["counter"], sides["fridge"], columns)
+
+
 def dining_group(home: Furnishing, room: str, table: Piece, chairs: int, spread_m: float = 0.6) -> None:
     """The dining table around the middle of a room, with chairs drawn up to its long sides."""
     rng, area = home.rng, home.room(room)
