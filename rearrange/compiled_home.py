@@ -67,7 +67,7 @@ def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHo
     handles = tuple(name for name in joint_names if name.startswith("drawer_") or name == "fridge_door")
     role, object_of, handle_of = _label_geoms(model, handles)
     return CompiledHome(
-        layout=layout, objects=objects, model=model, parked=_park(model),
+        layout=layout, objects=objects, model=model, parked=_park(model, handles),
         base_qpos=_joint_slice(model.jnt_qposadr, model, BASE_JOINT_NAMES),
         arm_qpos=_joint_slice(model.jnt_qposadr, model, JOINT_NAMES),
         arm_dofs=_joint_slice(model.jnt_dofadr, model, JOINT_NAMES),
@@ -119,16 +119,15 @@ def put_to_rest(model: mujoco.MjModel, data: mujoco.MjData, trees: list[int], mo
             return
 
 
-def _park(model: mujoco.MjModel) -> mujoco.MjData:
-    """A state with every object asleep where the model parks it, far outside, and the robot elsewhere, in its start
-    posture.
+def _park(model: mujoco.MjModel, handles: tuple[str, ...]) -> mujoco.MjData:
+    """A state with every object asleep where the model parks it, far outside, drawers and doors asleep, and the robot
+    elsewhere, in its start posture.
     """
     data = mujoco.MjData(model)
     data.qpos[_joint_slice(model.jnt_qposadr, model, BASE_JOINT_NAMES)] = _AWAY
     for name, value in zip((*JOINT_NAMES, TORSO_JOINT_NAME), (*ARM_START_RAD, TORSO_START_M)):
         data.qpos[model.joint(name).qposadr[0]] = value
         data.ctrl[model.actuator(name).id] = value
-    put_to_rest(model, data, [int(model.body_treeid[body]) for body in range(model.nbody)
-                              if model.body(body).name.startswith("object_")], most_substeps=30)
+    put_to_rest(model, data, [int(model.body_treeid[model.body(name).id]) for name in handles], most_substeps=30)
     data.time = 0.0
     return data

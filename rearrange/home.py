@@ -124,12 +124,12 @@ def handle_part(body: Body) -> Part:
 
 
 def _object(index: int, model: ObjectModel) -> str:
-    """A free object, parked."""
+    """A free object, parked and asleep."""
     size = " ".join(f"{v:.5g}" for v in model.half_size_m)
     friction = BOX_FRICTION if model.shape == "box" else ROUND_FRICTION
     x, y = PARKING_M[0] + 0.5 * index, PARKING_M[1]
     return (
-        f'<body name="object_{index}" pos="{x} {y} {model.half_height_m:.5g}"><freejoint name="object_{index}"/>'
+        f'<body name="object_{index}" pos="{x} {y} {model.half_height_m:.5g}" sleep="init"><freejoint name="object_{index}"/>'
         f'<geom name="object_{index}" type="{model.shape}" size="{size}" mass="{model.mass_kg}" '
         f'rgba="{" ".join(f"{v:.4g}" for v in model.rgba)}" group="2" {OBJECT_CONTACT} {friction} {OBJECT}/></body>'
     )
