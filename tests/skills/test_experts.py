@@ -102,9 +102,9 @@ def test_picking_holds_nothing_on_the_way_and_lets_go_of_what_is_wrong():
 
 
 def test_an_expert_without_a_base_to_drive_uses_the_arm_alone():
-    env = make_env("pick", depth_size=0, action_parts=("arm", "grip"))
+    env = make_env("pick", depth_size=0, action_parts=("arm", "grip"), split="val")
     solved = 0
-    for episode in (2, 4, 5, 7, 9):
+    for episode in (0, 1, 3, 4, 7):
         env.reset(options={"episode": episode})
         start = env.sim.base_pose
         success, _ = run(env, EXPERTS["pick"](env.sim, env.skill))
