@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rearrange.errors import UserError
+from rearrange.geometry import quat_inverse, quat_multiply
 from skills.marks import held_name, object_box, object_ghost, rest_ball, spoken_name
 from skills.skill import (
     Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near)
@@ -36,6 +37,7 @@ REWARD_SCALES = {
     "placed": 20.0,  # once, when the object is let go at its goal, `placed_radius_m` at most
     "success": 10.0,
     "dropped": 0.0,  # once, when it is let go elsewhere
+    "tilt": 0.0,  # per radian by which it leans when it is let go, against how it stands at its goal
     "hold_broken": -10.0,
     "force": -0.001,  # per newton that the arm's contact force rises
     "force_limit": -10.0,
@@ -127,6 +129,7 @@ class Place(Skill):
             "placed": float(let_go_now and self._to_goal(sim) < self.config.placed_radius_m),
             "success": float(failure is None and self.success(sim)),
             "dropped": float(let_go_now and not self._placed),
+            "tilt": self._tilt_rad(sim) if let_go_now else 0.0,
             "hold_broken": float(sim.hold_broken),
             "force_limit": float(failure == "force_limit"),
             **contact_terms(sim, self.config.max_force_step_n),
@@ -151,6 +154,11 @@ class Place(Skill):
 
     def _to_goal(self, sim: Simulator) -> float:
         return math.dist(sim.object_position(self.target), self.goal_pose[:3])
+
+    def _tilt_rad(self, sim: Simulator) -> float:
+        """Between the upward axis of the object and that at its goal."""
+        _, x, y, _ = quat_multiply(np.array(sim.object_pose(self.target)[3:]), quat_inverse(np.array(self.goal_pose[3:])))
+        return math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
 
     def _is_placed(self, sim: Simulator) -> bool:
         """The hand is empty and the object is at its goal."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rearrange.errors import UserError
+from rearrange.geometry import quat_multiply, yaw_quat
 from rearrange.fetch import REST_POSITION_M
 from skills import make_env
 from skills.experts.motion import servo
@@ -102,6 +103,20 @@ def test_setting_down_can_be_asked_for():
         env.skill.reward_terms(env.sim)
         env.step(action(env, grip=-1.0))
         assert env._sums["placed"] == reward and env.skill.measures()["placed"] == 1.0
+
+
+def test_holding_upright_can_be_asked_for():
+    env = started(reward_scales={"tilt": -10.0})
+    move_goal_to_object(env)
+    leaning = np.array([math.cos(0.2), math.sin(0.2), 0.0, 0.0])  # 0.4 rad about a level axis
+    turned = quat_multiply(yaw_quat(1.0), quat_multiply(leaning, np.array(env.skill.goal_pose[3:])))
+    env.skill.goal_pose = (*env.skill.goal_pose[:3], *turned)
+    env.skill.reward_terms(env.sim)
+    env.step(action(env))
+    assert env._sums["tilt"] == 0.0  # while it holds on
+    for _ in range(3):
+        env.step(action(env, grip=-1.0))
+    assert env._sums["tilt"] == pytest.approx(-4.0, abs=0.2)  # once, and whichever way it faces
 
 
 def test_success_needs_the_object_at_its_goal_the_hand_empty_and_at_rest():
