@@ -77,6 +77,10 @@ def test_the_card_says_what_the_policy_began_with(run, tmp_path):
     assert card.command == "rearrange train skill=pick checkpoint=run sim.episodes=mine.json.gz"
     assert [card.steps, card.started_from.steps, card.started_from.started_from.steps] == [7000, 6000, 6000]
     assert load_checkpoint(file)["meta"] == {"skill": "pick", "env": {"split": "train"}}
+    meta["started_from"] = str(run / "checkpoints" / "step_000000005000.pt")  # not the newest one of that run
+    save(then / "checkpoints", 8000, content | {"step": 8000, "meta": meta})
+    card = OmegaConf.load(publish_policy(then, tmp_path).with_suffix(".yaml"))
+    assert card.started_from.steps == 5000 and card.started_from.command == "rearrange train skill=pick policy=blind"
 
 
 def test_figures_of_another_policy_are_refused(run, tmp_path, capsys):
