@@ -37,13 +37,19 @@ def test_a_terminal_that_is_closed_saves_like_a_signal(tmp_path):
     words = [sys.executable, "-P", "-m", "rearrange", "train", *TINY, f"steps={STEPS}", "name=gone"]
     process = subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path) | {"TERM": "dumb"}, stdin=theirs,
                                stdout=theirs, stderr=theirs, start_new_session=True,
-                               preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+                               preexec_fn=_own_terminal)
     os.close(theirs)
     wait_until(lambda: _read(ours) or len(steps_logged(run)) > 0, process)
     os.close(ours)
     assert process.wait(60) == 130 and status(run) == "stopped"
     assert 0 < checkpoint_steps(run)[-1] < STEPS and "stopped by SIGHUP" in (run / "log.txt").read_text()
     assert not session_members(process.pid)
+
+
+def _own_terminal() -> None:
+    """In the child: its terminal is the one it reads from, and hanging up ends it even where the tests run under nohup."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _read(terminal: int) -> None:
