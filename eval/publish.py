@@ -72,7 +72,7 @@ def _started_from(meta: dict[str, Any], file: Path) -> dict[str, Any]:
     if word == "pretrained":
         card = OmegaConf.to_container(OmegaConf.load(file.with_suffix(".yaml")))
         return {"started_from": {key: card[key] for key in card if key not in ("skill", "evaluations")}}
-    run = Path(word).parents[1] if word.endswith(".pt") else Path(word)  # of a checkpoint, in the folder checkpoints of its run
+    run = Path(word).parent.parent if word.endswith(".pt") else Path(word)  # of a checkpoint, in the folder checkpoints of its run
     if not (run / "overrides.yaml").exists():
         return {"started_from": Path(word).name}
     from trainer.checkpoint import load_checkpoint

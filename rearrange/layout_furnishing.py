@@ -193,7 +193,7 @@ def kitchen_corner(
 
 
 def kitchen(home: Furnishing, room: str, columns: tuple[str, ...], sides: dict[str, tuple[str, ...]]) -> None:
-    """Fridge and counter side by side, or, as often, at different walls; `sides`: for "row", "counter" and "fridge"."""
+    """Fridge and counter side by side, or, as often, each by itself; `sides`: for "row", "counter" and "fridge"."""
     if home.rng.random() < 0.5:
         kitchen_row(home, room, sides["row"], columns)
     else:

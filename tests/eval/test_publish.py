@@ -81,6 +81,9 @@ def test_the_card_says_what_the_policy_began_with(run, tmp_path):
     save(then / "checkpoints", 8000, content | {"step": 8000, "meta": meta})
     card = OmegaConf.load(publish_policy(then, tmp_path).with_suffix(".yaml"))
     assert card.started_from.steps == 5000 and card.started_from.command == "rearrange train skill=pick policy=blind"
+    meta["started_from"] = "mine.pt"  # a file of no run
+    save(then / "checkpoints", 9000, content | {"step": 9000, "meta": meta})
+    assert OmegaConf.load(publish_policy(then, tmp_path).with_suffix(".yaml")).started_from == "mine.pt"
 
 
 def test_figures_of_another_policy_are_refused(run, tmp_path, capsys):

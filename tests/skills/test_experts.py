@@ -110,7 +110,7 @@ def test_an_expert_without_a_base_to_drive_uses_the_arm_alone():
         success, _ = run(env, EXPERTS["pick"](env.sim, env.skill))
         solved += success
         assert math.dist(start[:2], env.sim.base_pose[:2]) < 0.03
-    assert solved >= 2
+    assert solved >= 3
 
 
 def test_the_same_episode_gives_the_same_run():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rearrange.errors import UserError
-from rearrange.geometry import quat_multiply, yaw_quat
 from rearrange.fetch import REST_POSITION_M
+from rearrange.geometry import quat_multiply, yaw_quat
 from skills import make_env
 from skills.experts.motion import servo
 from skills.place import REWARD_SCALES, PlaceConfig
