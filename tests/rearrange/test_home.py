@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rearrange import fetch
+from rearrange.compiled_home import load_home
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, yaw_quat
 from rearrange.home import ARM, BASE, HEADER, compile_home, home_mjcf
@@ -81,6 +82,14 @@ def test_objects_rest_where_they_are_put_and_fall_asleep(split, index):
     assert not data.warning.number.any()
     for body in layout.bodies:
         assert abs(data.qpos[model.joint(body.name).qposadr[0]]) < 1e-3, f"{body.name} opened by itself"
+
+
+@pytest.mark.parametrize("split, index", SAMPLE[::4])
+def test_all_but_the_robot_sleeps_until_an_episode_begins(split, index):
+    model, parked = (home := load_home(f"{split}/{index}")).model, home.parked
+    robot = model.body_treeid[model.body("gripper").id]
+    assert {tree for tree in range(model.ntree) if parked.tree_asleep[tree] < 0} == {robot}
+    assert not parked.warning.number.any() and parked.time == 0.0 and not parked.ncon
 
 
 @pytest.mark.parametrize("split, index", SAMPLE[::4])
