@@ -1,8 +1,9 @@
 """What a step of a plan tells its skill: which object, which goal, which handle, where to drive.
 
 As in TP-SRL, skills get the coordinates at which objects stood when the episode began, and the goals; navigating to a
-drawer or fridge means navigating to the object in it, which stood there or was placed there. Who plans again has looked
-again: from then on the coordinates are those of that moment (`Arguments.look_again`).
+drawer or fridge means navigating to the object in it, which stood there or was placed there, or to its handle where Navigate
+learned that (`to_handle`). Who plans again has looked again: from then on the coordinates are those of that moment
+(`Arguments.look_again`).
 """
 
 from __future__ import annotations

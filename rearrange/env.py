@@ -318,7 +318,7 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Seq
         "where the object belongs: distance (m) and angle (rad, positive to the right) from the base"),
     "object_to_agent_gps_compass": (
         _vector(2), lambda env: _polar(env, env.skill.nav_point(env.sim)),
-        "what to drive to, the object or, holding it, its goal: distance (m) and angle (rad, positive to the right) "
+        "what to drive to, the object, its goal or a handle: distance (m) and angle (rad, positive to the right) "
         "from the base"),
     "nav_to_skill": (
         _vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot(), "the skill that comes next, one-hot"),

@@ -1,9 +1,9 @@
 """Navigate: drive to where the next skill would start, and say so with the stop action.
 
-Observation: depth image; distance and direction of the object, or of its goal when the object is in the hand; which
-skill comes next; place and heading relative to the start; arm joint angles; whether something is held (see
-`NavigateConfig.observation_keys`); when asked for, `floor_map`, what the depth images have shown of the floor, and `route`, the way
-through it. The pose that has to be reached is not shown.
+Observation: depth image; distance and direction of the object, of its goal when the object is in the hand, or, with `to_handle`,
+of the handle that is opened or closed next; which skill comes next; place and heading relative to the start; arm joint angles;
+whether something is held (see `NavigateConfig.observation_keys`); when asked for, `floor_map`, what the depth images have shown of
+the floor, and `route`, the way through it. The pose that has to be reached is not shown.
 Action: base speed and turn, stop. The hand keeps what it holds. Reward: HAB's with a penalty for touching things, see
 `NavigateConfig.reward_scales`.
 Success: stop is called less than 0.3 m (driving distance) and 0.3 rad from that pose.
@@ -90,6 +90,7 @@ class NavigateConfig:
     goal_radius_m: float = 0.3  # driving distance
     goal_angle_rad: float = 0.3
     any_start: bool = False  # every place from which the next skill can start counts, not only HAB's
+    to_handle: bool = False  # before opening or closing, the handle is what to drive to: the next skill is told its place anyway
     angle_reward_within_m: float = 0.6
     object_in_hand_probability: float = 0.167
     stop_within_m: float | None = None  # stop is ignored while the target is farther away than this
@@ -115,6 +116,7 @@ class Navigate(Skill):
     failures = ("bad_stop",)
 
     point: tuple[float, float, float] | None = None  # set by a planner that sends the robot elsewhere than to the object
+    _handle_point: tuple[float, float, float] | None = None  # what to drive to, when it is a handle
     _faced: tuple[tuple[float, float], ...] = ()  # what the robot has to face one of; none: the goal pose says where to look
     _held: int | None = None  # the object in the hand, when the next skill places it
 
@@ -145,7 +147,7 @@ class Navigate(Skill):
     def aim(self, next_skill: str, target: int | None = None) -> None:
         """Say what comes next, and with which object: enough for a policy that is run, not judged."""
         self.target = self.target if target is None else target
-        self.next_skill, self.target_handle, self._faced = next_skill, None, ()
+        self.next_skill, self.target_handle, self._handle_point, self._faced = next_skill, None, None, ()
         self._held = self.target if next_skill.startswith("place") else None
 
     def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
@@ -159,6 +161,7 @@ class Navigate(Skill):
         others, any_start = [], self.config.any_start
         if next_skill in _ARTICULATED:
             self.target_handle = receptacle.link
+            self._handle_point = tuple(sim.handle_position(receptacle.link)) if self.config.to_handle else None
             others = starts_around_handle(sim, receptacle.link) if any_start else []
             start_before(sim, receptacle.link, _without_noise(_ARTICULATED[next_skill]), rng)
         else:
@@ -178,9 +181,9 @@ class Navigate(Skill):
         self.grid, self.field = grid, grid.distances_to(*(p[:2] for p in self.goal_poses))
 
     def _faced_points(self, sim: Simulator) -> tuple[tuple[float, float], ...]:
-        """What the next skill is about, on the floor plan: an object or its goal; also a handle, whose place is not shown."""
-        points = [self.nav_point(sim)] + ([] if self.target_handle is None else [sim.handle_position(self.target_handle)])
-        return tuple((x, y) for x, y, _ in points)
+        """What the next skill is about, on the floor plan: an object or its goal; also a handle. What is shown comes first."""
+        points = [self._object_point(sim)] + ([] if self.target_handle is None else [sim.handle_position(self.target_handle)])
+        return tuple((x, y) for x, y, _ in (points if self._handle_point is None else points[::-1]))
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
@@ -204,7 +207,10 @@ class Navigate(Skill):
     # ------------------------------------------------------------------ judging
 
     def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
-        """What the policy is told to drive to: the object, or its goal."""
+        """What the policy is told to drive to: the object, or its goal, or with `to_handle` the handle where it was at the start."""
+        return self._object_point(sim) if self._handle_point is None else self._handle_point
+
+    def _object_point(self, sim: Simulator) -> tuple[float, float, float]:
         if self.point is not None:
             return self.point
         return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
@@ -233,7 +239,7 @@ class Navigate(Skill):
         return min((math.atan2(py - y, px - x) for px, py in self._faced), key=lambda heading: abs(wrap_angle(yaw - heading)))
 
     def shown_heading_rad(self, sim: Simulator) -> float:
-        """As `heading_rad`, but towards the object where a handle counts, too: its place is what a policy is told."""
+        """As `heading_rad`, but where object and handle count, towards the one whose place a policy is told."""
         if not self._faced:
             return self.goal_pose[2]
         x, y, _ = sim.base_pose

@@ -188,6 +188,27 @@ def test_with_any_start_every_place_counts_from_which_the_object_or_handle_is_in
     assert min(several.values()) > 1
 
 
+def test_with_to_handle_what_is_driven_to_before_opening_or_closing_is_the_handle_and_what_counts_is_the_same():
+    handles = 0
+    for episode in range(12):
+        env, usual = started(episode, any_start=True, to_handle=True), started(episode, any_start=True)
+        sim, skill = env.sim, env.skill
+        assert skill.goal_poses == usual.skill.goal_poses
+        assert skill.angle_rad(sim) == usual.skill.angle_rad(usual.sim) and skill.distance_m(sim) == usual.skill.distance_m(usual.sim)
+        if skill.target_handle is None:
+            assert skill.nav_point(sim) == usual.skill.nav_point(usual.sim)
+            continue
+        handles += 1
+        told = skill.nav_point(sim)
+        assert told == pytest.approx(tuple(sim.handle_position(skill.target_handle)))
+        assert told != pytest.approx(usual.skill.nav_point(usual.sim), abs=0.05)
+        (x, y, _), (hx, hy, _) = sim.base_pose, told
+        assert skill.shown_heading_rad(sim) == pytest.approx(math.atan2(hy - y, hx - x))
+        away_m = env.reset(options={"episode": episode})[0]["object_to_agent_gps_compass"][0]
+        assert away_m == pytest.approx(math.dist((x, y), (hx, hy)), abs=1e-5)
+    assert handles > 2
+
+
 def test_with_any_start_the_nearest_and_the_farthest_places_in_reach_count():
     spread = []
     for episode in range(12):
