@@ -232,6 +232,19 @@ def test_a_policy_that_looks_less_often_is_asked_less_often(envs):
     assert len(set(poses)) == len(poses), "the base turns on between two looks"
 
 
+def test_a_navigate_that_learned_it_so_is_told_the_handle_of_the_drawer_and_another_the_object_in_it(envs):
+    for to_handle in (False, True):
+        run = executor(envs["set_table"], puppets=False)
+        run.skills["navigate"] = SKILLS["navigate"](SKILL_CONFIGS["navigate"](any_start=True, to_handle=to_handle))
+        run.reset(0)
+        sim, skill = run.sim, run.skills["navigate"]
+        assert run.step.skill == "navigate" and skill.next_skill == "open_cabinet" and run.has_goal_pose
+        told = sim.handle_position(skill.target_handle) if to_handle else sim.start_positions[skill.target]
+        assert skill.nav_point(sim) == pytest.approx(tuple(told))
+        away_m = math.dist(sim.base_pose[:2], told[:2])
+        assert run.request.observation["object_to_agent_gps_compass"][0] == pytest.approx(away_m, abs=1e-5)
+
+
 def test_a_skill_that_nobody_has_is_named_before_anything_moves(envs):
     with pytest.raises(UserError, match="needs skill open_fridge.*train skill=open_fridge.*expert"):
         executor(envs["set_table"], without=("open_fridge",)).reset(0)
