@@ -7,6 +7,7 @@ origin at the tip of the suction cup, x the way the cup faces.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import mujoco
 import numpy as np
@@ -86,10 +87,20 @@ class Simulator(RobotInHome):
         self._forget_forces()
 
     def robot_collides(self) -> bool:
-        """True when any part of the robot, or what it holds, is in contact with something else."""
+        """True when any part of the robot, or what it holds, is in contact with something else or in a wall or furniture."""
         contact, home = self.data.contact, self.home
         return robot_touches(contact.geom, contact.dist, home.geom_role, home.object_of_geom, self._held_slot,
-                             _TOUCH_TOLERANCE_M)
+                             _TOUCH_TOLERANCE_M) or self._arm_in_something()
+
+    def _arm_in_something(self) -> bool:
+        """Whether walls, furniture, doors or drawers cross the line from the base along the arm to what it holds: MuJoCo sees no
+        contact of a capsule whose axis lies in a thin box.
+        """
+        joints = self.data.xanchor[self.model.dof_jntid[self.home.arm_dofs]]
+        line = [(*self.base_pose[:2], joints[0][2]), *joints, self.ee_position]
+        if self.held is not None:
+            line.append(self.object_position(self.held))
+        return any(self.blocked(start, end) for start, end in pairwise(line))
 
     def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
         """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
