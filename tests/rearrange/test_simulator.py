@@ -20,6 +20,7 @@ from rearrange.geometry import rotate
 from rearrange.objects import OBJECTS
 from rearrange.simulator import Simulator, SimulatorConfig
 from skills.skill import start_near
+from tests.rearrange.penetration import arm_axis_depth_m
 
 APPLE, CAN = OBJECTS["013_apple"], OBJECTS["005_tomato_soup_can"]
 
@@ -104,6 +105,20 @@ def test_furniture_stops_the_base():
         assert (sim.data.contact.dist[robot] > -0.03).all()
     assert math.dist(start[:2], sim.base_pose[:2]) < 0.5
     assert max(forces[-10:]) > 100 and sim.accumulated_arm_force_n < 1e5
+
+
+def test_an_arm_in_a_wall_is_a_collision(sim):
+    """Base poses along two walls, turned all ways: MuJoCo alone sees no contact in one of seven of those with an arm in the wall."""
+    size_x, size_y = sim.home.layout.size_m
+    deep = 0
+    for x in (0.4, size_x - 0.4):
+        for y in np.arange(0.5, size_y, 0.5):
+            for yaw in np.linspace(-math.pi, math.pi, 12, endpoint=False):
+                sim.place_robot(x, y, yaw)
+                if arm_axis_depth_m(sim) > 0.001:
+                    deep += 1
+                    assert sim.robot_collides(), (x, y, yaw)
+    assert deep > 100
 
 
 def test_what_is_squeezed_does_not_fly_off():

@@ -9,6 +9,7 @@ import pytest
 
 from skills import SKILLS, make_env
 from skills.experts import EXPERTS
+from tests.rearrange.penetration import robot_depth_m
 
 EPISODES = (0, 1, 2, 4)
 DEEPEST_M = 0.015  # of any robot part, in anything; the random runs of test_contract allow more
@@ -28,7 +29,7 @@ class Watch:
         sim = self.sim
         contact = sim.data.contact
         robot = sim.home.geom_role[contact.geom].any(axis=1) if contact.geom.size else np.zeros(0, bool)
-        self.deepest_m = max(self.deepest_m, -contact.dist[robot].min(initial=0.0))
+        self.deepest_m = max(self.deepest_m, robot_depth_m(sim))
         held = (sim.held, sim.held_handle)
         if sim.is_holding and held != self._held:
             assert self._is_touched(), "held without touch"
