@@ -66,7 +66,6 @@ REWARD_SCALES = {
     "hold_broken": -10.0,  # what was held is lost
     "force": -0.001,  # per newton that the contact force on arm and load rises
     "base_contact": -0.05,  # at the full push of the base's motors
-    "disturbed": 0.0,  # per metre (a door: radian) that objects that are not in the hand, drawers and doors are moved
     "slack": 0.0,  # every step
 }
 
@@ -76,7 +75,6 @@ _CLOSED_BELOW = 0.15  # m or rad, HAB's predicates closed_cab and closed_fridge
 _OPENED_ABOVE = {"cabinet": 0.35, "fridge": 1.07}  # m or rad, opened_cab and opened_fridge
 _MAX_SNAP_M = 0.2  # from the pose at which the next skill starts to the nearest floor that a robot can drive to
 _START_TRIES = 100
-_AFTER_M, _AFTER_RAD = 0.15, 0.25  # standard deviations of where a skill ends, from where it could have begun
 _DETOUR, _DETOUR_M, _DETOUR_TRIES = 1.2, 1.0, 50  # a way longer than 1.2 times the straight line and a metre leads around something
 
 
@@ -97,7 +95,6 @@ class NavigateConfig:
     object_in_hand_probability: float = 0.167
     stop_within_m: float | None = None  # stop is ignored while the target is farther away than this
     max_path_m: float | None = None  # driving distance from start to goal pose at most; None for anywhere
-    after_skill_probability: float = 0.0  # share of episodes that start where another skill ends, if the robot can stand there
     detour_probability: float = 0.0  # share of episodes that start where the way leads around something, if there is such a place
     action_repeat: int = 1  # steps of 1/30 s for which an action holds
     max_force_step_n: float = 1000.0  # cap of the force term in one step
@@ -106,9 +103,8 @@ class NavigateConfig:
         object.__setattr__(self, "reward_scales", merge_scales("navigate", REWARD_SCALES, self.reward_scales))
         if self.action_repeat < 1:
             raise UserError(f"action_repeat={self.action_repeat} should be at least 1.")
-        for name in ("detour_probability", "after_skill_probability"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise UserError(f"{name}={getattr(self, name)} should be from 0 to 1.")
+        if not 0.0 <= self.detour_probability <= 1.0:
+            raise UserError(f"detour_probability={self.detour_probability} should be from 0 to 1.")
 
 
 class Navigate(Skill):
@@ -139,9 +135,7 @@ class Navigate(Skill):
         in_hand = rng.random() < self.config.object_in_hand_probability and not _is_shut(sim, goal)
         kinds = place_kinds(goal) if in_hand else kinds_at(sim, start)
         self.set_goal(sim, kinds[int(rng.integers(len(kinds)))], goal if in_hand else start, rng)
-        after = self.config.after_skill_probability > 0.0 and rng.random() < self.config.after_skill_probability
-        if not (after and self._start_after_skill(sim, episode, order, rng)):
-            self._start_anywhere(sim, rng)
+        self._start_anywhere(sim, rng)
         self.begin(sim)
 
     def begin(self, sim: Simulator) -> None:
@@ -149,7 +143,6 @@ class Navigate(Skill):
         self._distance_m = math.inf
         self._distance_m = self._path_m = self.distance_m(sim)
         self._angle_rad = self.angle_rad(sim)
-        self._things = self._loose_things(sim)
 
     def aim(self, next_skill: str, target: int | None = None) -> None:
         """Say what comes next, and with which object: enough for a policy that is run, not judged."""
@@ -206,23 +199,6 @@ class Navigate(Skill):
             if math.isfinite(path_m) and path_m <= farthest and stands_free(sim, x, y, yaw, self._held):
                 return
         raise NoStartPose(f"found no place for the robot in scene {sim.episode.scene}")
-
-    def _start_after_skill(self, sim: Simulator, episode: Episode, order: int, rng: np.random.Generator) -> bool:
-        """Put the robot where another skill ends: before where the object in its hand was taken; with an empty hand before the
-        goal of one of the objects, which it has just placed there. False where it cannot stand there.
-        """
-        if self._held is None:
-            order = int(rng.integers(len(episode.targets)))
-            at, receptacle = list(episode.targets.values())[order][:3], receptacle_of(sim, episode, "goal_receptacles", order)
-        else:
-            at, receptacle = sim.start_positions[self.target], receptacle_of(sim, episode, "target_receptacles", order)
-        if _is_shut(sim, receptacle):
-            return False
-        try:
-            start_near(sim, at, receptacle, rng, position_noise_m=_AFTER_M, yaw_noise_rad=_AFTER_RAD, held=self._held, any_start=True)
-        except NoStartPose:
-            return False
-        return math.isfinite(self.distance_m(sim))
 
     def _straight_m(self, x: float, y: float) -> float:
         """From a point to the nearest goal pose, through walls."""
@@ -298,21 +274,10 @@ class Navigate(Skill):
             "near_stop": _nearness(distance, angle) if stopped and not there else 0.0,
             "hold_broken": float(sim.hold_broken),
             **contact_terms(sim, self.config.max_force_step_n),
-            "disturbed": self._disturbed(sim),
             "slack": 1.0,
         }
         self._distance_m, self._angle_rad = distance, angle
         return terms
-
-    def _disturbed(self, sim: Simulator) -> float:
-        """How far the things that should stay have moved in this step, all together (m, a door: rad)."""
-        before, self._things = self._things, self._loose_things(sim)
-        return sum(math.dist(a, b) for a, b in zip(before, self._things))
-
-    def _loose_things(self, sim: Simulator) -> list[Sequence[float]]:
-        """Where the objects are that are not in the hand, and how far drawers and doors are open."""
-        objects = [sim.object_position(i) for i in range(len(sim.episode.objects)) if i != self._held]
-        return objects + [(sim.joint_position(handle),) for handle in sim.home.handles]
 
     # ------------------------------------------------------------------ showing
 

@@ -427,38 +427,3 @@ def test_only_navigate_has_advice():
         make_env("pick", depth_size=0, expert_action=True)
     assert "expert_action" not in started().observation_space.spaces
     assert tuple(ADVISERS) == ADVISED_SKILLS
-
-
-def test_with_after_skill_probability_it_starts_where_the_object_was_taken_or_another_was_placed():
-    distances = {True: [], False: []}
-    for episode in range(40):
-        env, usual = started(episode, after_skill_probability=1.0), started(episode)
-        sim, skill = env.sim, env.skill
-        assert skill.goal_poses == usual.skill.goal_poses and not sim.robot_collides() and math.isfinite(skill.distance_m(sim))
-        in_hand = skill._held is not None
-        places = [sim.start_positions[skill.target]] if in_hand else [pose[:3] for pose in sim.episode.targets.values()]
-        distances[in_hand].append(min(math.dist(sim.base_pose[:2], place[:2]) for place in places))
-    assert all(np.median(values) < 1.0 for values in distances.values())
-    with pytest.raises(UserError, match="after_skill_probability=1.5 should be from 0 to 1"):
-        NavigateConfig(after_skill_probability=1.5)
-
-
-def test_disturbed_counts_what_is_moved_but_not_what_is_in_the_hand():
-    env = started(0, reward_scales={"disturbed": -10.0})
-    episode = 0
-    while env.skill._held is None:
-        episode += 1
-        env.reset(options={"episode": episode})
-    sim, skill = env.sim, env.skill
-    env.step(np.array([1.0, 0.0, -1.0], np.float32))
-    still = skill.reward_terms(sim)["disturbed"]
-    assert still == pytest.approx(0.0, abs=1e-3)
-    handle = next(iter(sim.home.handles))
-    sim.set_joint(handle, sim.joint_position(handle) + 0.1)
-    assert skill.reward_terms(sim)["disturbed"] == pytest.approx(0.1) and skill.reward_terms(sim)["disturbed"] == 0.0
-    other = next(i for i in range(len(sim.episode.objects)) if i != skill._held)
-    for index, moved in ((skill._held, 0.0), (other, 0.3)):
-        x, y, z, *turn = sim.object_pose(index)
-        sim._set_object(index, (x, y, z + 0.3, *turn))
-        sim.place_robot(*sim.base_pose)
-        assert skill.reward_terms(sim)["disturbed"] == pytest.approx(moved, abs=0.02)
