@@ -119,11 +119,11 @@ def kept_grip(holding: bool) -> float:
     return 1.0 if holding else -1.0
 
 
-def reset_arm_action(arm_rad: Sequence[float], home_rad: Sequence[float], step_rad: float) -> list[float]:
-    """Arm command (7) towards its start posture, so that the joint that is farthest off moves at full speed (`step_rad`
-    a step) and all arrive together. habitat-lab divides by the largest error at the beginning, which slows down on the
-    way and often times out.
+def reset_arm_action(target_rad: Sequence[float], home_rad: Sequence[float], step_rad: float) -> list[float]:
+    """Arm command (7) that leads the targets of its motors to its start posture, so that the one that is farthest off moves
+    at full speed (`step_rad` a step) and all arrive together. habitat-lab divides by the largest error at the beginning,
+    which slows down on the way and often times out.
     """
-    errors = [home - angle for angle, home in zip(arm_rad, home_rad, strict=True)]
+    errors = [home - target for target, home in zip(target_rad, home_rad, strict=True)]
     scale = max(step_rad, max(abs(error) for error in errors))
     return [error / scale for error in errors]

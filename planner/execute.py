@@ -29,6 +29,8 @@ from skills.skill import distance_to_rest
 if TYPE_CHECKING:
     from skills.skill import Skill
 
+_AT_HOME_RAD = 1e-6  # motors' targets that have been led there are nearer
+
 
 @dataclass(frozen=True)
 class Request:
@@ -189,12 +191,12 @@ class Executor:
 
     def _advance_reset_arm(self, action: None) -> None:
         sim, rules = self.sim, self.rules
-        angles = sim.arm_positions().tolist()
-        if self._move(reset_arm_action(angles, ARM_START_RAD, ARM_DELTA_RAD), kept_grip(sim.is_holding), None):
+        # The motors' targets are led back, not the joints, which they are ahead of: where they stand at the end, the arm goes.
+        if self._move(reset_arm_action(sim.arm_targets().tolist(), ARM_START_RAD, ARM_DELTA_RAD), kept_grip(sim.is_holding), None):
             return
         self._count += 1
-        worst = max(abs(a - b) for a, b in zip(sim.arm_positions().tolist(), ARM_START_RAD))
-        if worst < rules.reset_arm_rad or self._count >= rules.reset_arm_steps:
+        arm_off, targets_off = (np.abs(angles - ARM_START_RAD).max() for angles in (sim.arm_positions(), sim.arm_targets()))
+        if (arm_off < rules.reset_arm_rad and targets_off < _AT_HOME_RAD) or self._count >= rules.reset_arm_steps:
             self._begin_next()
 
     def _advance_wait(self, action: None) -> None:
