@@ -104,6 +104,28 @@ def test_the_hand_rests_where_the_skill_says(envs):
     assert run.report.records[0].ended == "done", "there it is at rest"
 
 
+@pytest.mark.parametrize("off_rad, stuck", [(0.4, False), (-0.4, False), (0.1, True)])
+def test_an_arm_that_was_led_home_stays_there_or_goes_on_to_it_when_it_comes_free(envs, off_rad, stuck):
+    run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 1}), puppets=False)
+    run.reset(0)
+    sim, home, limit = run.sim, np.array(ARM_START_RAD), Rules().reset_arm_rad
+    sim.place_robot(*sim.base_pose, tuple(home + off_rad * np.array([1.0, 1.0, 0.5, -1.0, 1.0, -0.5, 1.0])))
+    run.advance(np.array([0.0, 0.0, -1.0]))
+    off, steps = sim.arm_positions() - home, 0
+    assert run.report.records[0].ended == "time_limit" and np.abs(off).max() == pytest.approx(abs(off_rad), abs=0.02)
+    while run.request is None:
+        run.advance(None)
+        steps += 1
+        if stuck:
+            sim.data.qpos[sim.home.arm_qpos], sim.data.qvel[sim.home.arm_dofs] = home + off, 0.0
+            mujoco.mj_forward(sim.model, sim.data)
+    assert run.request.skill == "pick" and (steps == Rules().reset_arm_steps) == stuck
+    for _ in range(60):  # of a pick that does not move
+        assert stuck or np.abs(sim.arm_positions() - home).max() < limit
+        run.advance(np.array([*np.zeros(7), -1.0, 0.0, 0.0]))
+    assert np.abs(sim.arm_positions() - home).max() < 0.01
+
+
 def test_hab_s_own_plan_picks_straight_after_open_cabinet(envs):
     report = run_episode(executor(envs["set_table"], Rules(navigate_after_open_cabinet=False)), 0)
     names = [record.operator for record in report.records]
