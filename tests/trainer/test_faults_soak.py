@@ -226,7 +226,10 @@ def test_ranks(tmp_path):
         ended_in.append(time.monotonic() - began)
         print(f"round {rounds} {mode}: {ended_in[-1]:.1f} s; {told}", flush=True)
         assert len(told) == 1 and all(code != 0 for code, _ in ended), (ended, victim)
-        assert not any(Path(f"/proc/{pid}").exists() for pid in pids), "nobody is left"
+        gone = time.monotonic() + LIMIT_S  # the workers of a killed rank end with it, and nobody waits for them
+        while left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]:
+            assert time.monotonic() < gone, left
+            time.sleep(0.01)
         assert load_checkpoint(tmp_path)["counters"]["steps"] > known and not list(tmp_path.rglob("*.partial"))
         rounds += 1
     print(f"{rounds} runs of two ranks; ended within {max(ended_in):.1f} s")
