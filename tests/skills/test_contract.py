@@ -133,7 +133,7 @@ def test_random_actions_hold_nothing_without_touch_and_go_through_nothing(env):
 
 
 def test_no_robot_starts_with_its_arm_in_a_wall(env):
-    """Found in test homes, by the episodes that a trained policy could not move in: 1 in 50 of those of Navigate."""
+    """Found in test homes, by the episodes that a trained policy could not move in: 6 of 500 of Navigate."""
     env = make_env(env.skill.name, split="test", depth_size=0)
     for episode in range(100, 130):  # 115 of Navigate was one
         env.reset(options={"episode": episode})
