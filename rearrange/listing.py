@@ -29,7 +29,7 @@ def text(output: Path) -> str:
     for name in keys.choices("sim"):
         module, how = SIMULATORS.get(name, (name, ""))
         there = "installed" if importlib.util.find_spec(module) else f"not installed ({how})"
-        lines.append(f"  {name:<16}{there:<16}{keys.choice_file('sim', name).title}")
+        lines.append(f"  {name:<16}{there:<33}{keys.choice_file('sim', name).title}")
     lines += ["", "trained policies that come with the package (checkpoint=pretrained)"]
     lines += [_pretrained_line(name) for name in pretrained.names()] or ["  none"]
     lines += ["", f"training runs in {output}/"]
