@@ -10,6 +10,7 @@ This file needs torch only, as Sample Factory loads it in its interpreter.
 
 from __future__ import annotations
 
+import math
 import time
 
 import torch
@@ -22,13 +23,11 @@ GRID = 8  # the image is averaged down to GRID x GRID
 
 
 class _Learn(torch.autograd.Function):
-    """Identity; its backward pass waits until the pretended device would be ready. The small network's own time counts:
-    the paper's seconds are those of the whole learning phase.
-    """
+    """Identity; its backward pass waits until the pretended device would be ready."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, seconds: float) -> Tensor:
-        ctx.ready_at = time.monotonic() + seconds
+    def forward(ctx, x: Tensor, ready_at: float) -> Tensor:
+        ctx.ready_at = ready_at
         return x.clone()
 
     @staticmethod
@@ -38,18 +37,28 @@ class _Learn(torch.autograd.Function):
 
 
 class DeviceTime(nn.Module):
-    """Identity on (B, F) that lasts as long as the named device would take: `scale` multiplies its times."""
+    """Identity on (B, F) that lasts as long as the named device would take: `scale` multiplies its times.
+
+    The paper's seconds are those of a whole learning phase. So a mini-batch that follows the one before within half of its own
+    time begins where that one ended: the small network's time counts, and what is done between two mini-batches.
+    """
 
     def __init__(self, device: str, scale: float = 1.0):
         super().__init__()
         self.launch_s, self.infer_s, self.learn_s = (scale * seconds for seconds in DEVICE_TIMES[device])
+        self.ready_at = -math.inf  # when the last mini-batch is learned
 
     def forward(self, x: Tensor) -> Tensor:
         if torch.is_grad_enabled() and x.requires_grad:
-            return _Learn.apply(x, self.learn_s * len(x)) if self.learn_s else x
+            return self._learn(x, self.learn_s * len(x)) if self.learn_s else x
         if self.launch_s:
             time.sleep(self.launch_s + self.infer_s * len(x))
         return x
+
+    def _learn(self, x: Tensor, seconds: float) -> Tensor:
+        now = time.monotonic()
+        self.ready_at = (self.ready_at if now - self.ready_at < seconds / 2 else now) + seconds
+        return _Learn.apply(x, self.ready_at)
 
 
 class PooledEncoder(nn.Module):

@@ -60,12 +60,13 @@ def _factors(rng: np.random.Generator, sigma: float, count: int) -> np.ndarray:
 
 
 # `v100` is fitted to Table 1 of the VER paper (open fridge, one V100, N = 16, T = 128): with 1.5 s of learning per rollout and
-# 5 ms of inference and batching per step, a model of synchronous stepping gives 175 steps/s (paper: 174), of fixed T per
-# environment 327 (327) and of variable experience 428 (428). `mild` has a third of the spread, `none` has none at all.
+# 5 ms of inference and batching per step, a model of synchronous stepping gives 174 steps/s, of fixed T per environment 327 and
+# of variable experience 428, as the paper measured (`eval/collection_model.py`, means over 48 draws). `mild` has a third of the
+# spread, `none` has none at all.
 PRESETS = {
-    "v100": StepCost(mean_s=0.0204, sigma_episode=0.24, sigma_step=0.84),
-    "mild": StepCost(mean_s=0.0204, sigma_episode=0.08, sigma_step=0.28),
-    "none": StepCost(mean_s=0.0204, reset_steps=0.0),
+    "v100": StepCost(mean_s=0.02002, sigma_episode=0.273, sigma_step=0.852),
+    "mild": StepCost(mean_s=0.02002, sigma_episode=0.091, sigma_step=0.284),
+    "none": StepCost(mean_s=0.02002, reset_steps=0.0),
 }
 
 
