@@ -150,16 +150,19 @@ class Simulator(RobotInHome):
         try:  # Ctrl-C between two lines must not leave the model without its furniture
             mujoco.mj_step2(model, data)
             mujoco.mj_step(model, data, nstep=3)
-            contact = data.contact
-            self._forces = robot_forces(contact.geom, contact.dim, contact.efc_address, data.efc_force,
-                                        self._copy.elliptic, self.home.geom_role, self.home.object_of_geom,
-                                        self._held_slot)
+            self._forces = self._contact_forces() if data.ncon else (0.0, 0.0)  # half of all steps have no contact
             mujoco.mj_step1(model, data)
         finally:
             self._copy.keep_all()
         # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
         # a gap flies off at a speed that nothing in a home has.
         self.unstable = data.time < before_s or not slower_than(data.qvel, _MAX_SPEED)
+
+    def _contact_forces(self) -> tuple[float, float]:
+        """Largest force (N) on the arm and on the base."""
+        contact = self.data.contact
+        return robot_forces(contact.geom, contact.dim, contact.efc_address, self.data.efc_force, self._copy.elliptic,
+                            self.home.geom_role, self.home.object_of_geom, self._held_slot)
 
     def _read_pose(self) -> None:
         self._take_pose(self._copy.base_qpos.tolist(), self._copy.ee_xpos.tolist(), self._copy.ee_xmat.tolist())
