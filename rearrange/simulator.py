@@ -150,7 +150,7 @@ class Simulator(RobotInHome):
         try:  # Ctrl-C between two lines must not leave the model without its furniture
             mujoco.mj_step2(model, data)
             mujoco.mj_step(model, data, nstep=3)
-            self._forces = self._contact_forces() if data.ncon else (0.0, 0.0)  # half of all steps have no contact
+            self._forces = self._contact_forces() if data.ncon else (0.0, 0.0)  # half of all steps or more have no contact
             mujoco.mj_step1(model, data)
         finally:
             self._copy.keep_all()
