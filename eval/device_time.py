@@ -19,6 +19,7 @@ from torch import Tensor, nn
 # Seconds on a V100. Inference: launch of the kernels, then per environment. Learning: the paper's 1.5 s per learning phase
 # (section 2.2) of 3 epochs over 2,048 steps.
 DEVICE_TIMES = {"v100": (0.002, 0.0001, 1.5 / (3 * 2048)), "none": (0.0, 0.0, 0.0)}
+LOOK_S = 0.00015  # how late a sleep ends, about: before its end a wait looks at the clock
 GRID = 8  # the image is averaged down to GRID x GRID
 
 
@@ -32,15 +33,16 @@ class _Learn(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        time.sleep(max(0.0, ctx.ready_at - time.monotonic()))
+        wait_until(ctx.ready_at)
         return gradient, None
 
 
 class DeviceTime(nn.Module):
-    """Identity on (B, F) that lasts as long as the named device would take: `scale` multiplies its times.
+    """Identity on (B, F) that returns when the named device would be ready, had it begun at `began`, a time of `time.monotonic`:
+    the time that the small network has taken since then counts. `scale` multiplies the device's times.
 
     The paper's seconds are those of a whole learning phase. So a mini-batch that follows the one before within half of its own
-    time begins where that one ended: the small network's time counts, and what is done between two mini-batches.
+    time begins where that one ended: what is done between two mini-batches counts as well.
     """
 
     def __init__(self, device: str, scale: float = 1.0):
@@ -48,17 +50,22 @@ class DeviceTime(nn.Module):
         self.launch_s, self.infer_s, self.learn_s = (scale * seconds for seconds in DEVICE_TIMES[device])
         self.ready_at = -math.inf  # when the last mini-batch is learned
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, began: float) -> Tensor:
         if torch.is_grad_enabled() and x.requires_grad:
-            return self._learn(x, self.learn_s * len(x)) if self.learn_s else x
+            return self._learn(x, began, self.learn_s * len(x)) if self.learn_s else x
         if self.launch_s:
-            time.sleep(self.launch_s + self.infer_s * len(x))
+            wait_until(began + self.launch_s + self.infer_s * len(x))
         return x
 
-    def _learn(self, x: Tensor, seconds: float) -> Tensor:
-        now = time.monotonic()
-        self.ready_at = (self.ready_at if now - self.ready_at < seconds / 2 else now) + seconds
+    def _learn(self, x: Tensor, began: float, seconds: float) -> Tensor:
+        self.ready_at = (self.ready_at if began - self.ready_at < seconds / 2 else began) + seconds
         return _Learn.apply(x, self.ready_at)
+
+
+def wait_until(ready_at: float) -> None:
+    """Wait for the device as CUDA does, looking at the clock at last: sleeping alone ends 0.1 to 0.2 ms late."""
+    while (left := ready_at - time.monotonic()) > 0:
+        time.sleep(max(0.0, left - LOOK_S))
 
 
 class PooledEncoder(nn.Module):
@@ -70,5 +77,6 @@ class PooledEncoder(nn.Module):
         self.time = DeviceTime(device, scale)
 
     def forward(self, image: Tensor) -> Tensor:
+        began = time.monotonic()
         pooled = nn.functional.adaptive_avg_pool2d(image.permute(0, 3, 1, 2), GRID).flatten(1)
-        return self.time(self.head(pooled))
+        return self.time(self.head(pooled), began)

@@ -81,6 +81,7 @@ class Collector:
         # come back.
         self._staging = [{k: torch.empty(v.shape, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
                          for _ in range(config.inference_workers)]
+        self._staged = [{k: v.numpy() for k, v in staging.items()} for staging in self._staging]  # the same memory
         self._others = ThreadPoolExecutor(max(1, config.inference_workers - 1), "inference")  # beside the thread that collects
         self._choosing, self._noting = threading.Lock(), threading.Lock()
         self._promised = 0  # steps of this rollout that are being closed
@@ -243,7 +244,7 @@ class Collector:
         done = has_open & (terminated | truncated)
         starts = self._starts[envs] | done
         where = torch.from_numpy(envs).to(self.device)
-        state, previous = self._state[where], self._previous[where]
+        state, previous = self._state.index_select(0, where), self._previous.index_select(0, where)
         cut = np.flatnonzero(done & truncated & ~terminated)
         cut_value = self._values_cut_off(worker, policy, envs[cut], state, previous, cut)
         if starts.any():
@@ -258,11 +259,12 @@ class Collector:
             self._given[envs] += has_open
             self._time(envs[has_open & (self.environments.asked_at[envs] >= self._began)])
             goes = (self._given[envs] < self._share(rollout)) & (not closing_only)  # the others wait for the next policy
-            go = slice(None) if goes.all() else np.flatnonzero(goes)
+            all_go, some_go = bool(goes.all()), bool(goes.any())
+            go = slice(None) if all_go else np.flatnonzero(goes)
             if self.order:
                 self.order.ended(envs[done])
             stats.episodes += [self.environments.ended.pop(e) for e in envs[done].tolist()]
-            if goes.any():
+            if some_go:
                 self.environments.step(envs[go], action[go])  # from here on they may answer, and another worker hear it
                 if self.order:
                     self.order.acted(envs[go], self.environments.shared["action"])
@@ -271,10 +273,10 @@ class Collector:
             next_value[cut] = cut_value
             rollout.close(envs[has_open], reward[has_open], next_value[has_open])
             self._promised -= int(has_open.sum())
-            self._keep(where, envs, goes, act, policy, state, previous, starts)
-            if goes.any():
+            self._keep(where, envs, goes, all_go, act, policy, state, previous, starts)
+            if some_go:
                 fields = obs, previous, state, act.action, act.log_prob
-                if not goes.all():
+                if not all_go:
                     there = torch.from_numpy(go).to(self.device)
                     fields = {k: v[there] for k, v in obs.items()}, *(v[there] for v in fields[1:])
                 rollout.open(envs[go], *fields, value[go], starts[go], version)
@@ -299,23 +301,23 @@ class Collector:
         return policy.act(self._gather(worker, self.environments.final_obs, envs), state[at], previous[at],
                           deterministic=True).value.cpu().numpy()
 
-    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: Policy, state: Tensor, previous: Tensor,
-              starts: np.ndarray) -> None:
+    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, all_go: bool, act: Act, policy: Policy, state: Tensor,
+              previous: Tensor, starts: np.ndarray) -> None:
         """What each environment's next inference starts from: one that waits will see the same observation again."""
         after, features = act.state, policy.action_features(act.action)
-        if not goes.all():
+        if not all_go:
             went = torch.from_numpy(goes).to(self.device).unsqueeze(1)
             after, features = torch.where(went, after, state), torch.where(went, features, previous)
-        self._state[where] = after
-        self._previous[where] = features
+        self._state.index_copy_(0, where, after)
+        self._previous.index_copy_(0, where, features)
         self._starts[envs] = starts & ~goes
         self._waiting += envs[~goes].tolist()
 
     def _gather(self, worker: int, arrays: dict[str, np.ndarray], envs: np.ndarray) -> dict[str, Tensor]:
         """Observations of some environments on the device; WorkerError for one that is not finite."""
-        batch, staging = {}, self._staging[worker]
+        batch, staging, staged = {}, self._staging[worker], self._staged[worker]
         for k, slots in arrays.items():
-            values = np.take(slots, envs, 0, staging[k][: len(envs)].numpy(), "clip")
+            values = slots.take(envs, 0, staged[k][: len(envs)], "clip")
             if not math.isfinite(values.sum()):
                 bad = envs[[not np.isfinite(v).all() for v in values]]
                 if len(bad):  # else the sum alone overflowed

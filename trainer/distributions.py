@@ -17,7 +17,7 @@ HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 def gaussian_log_prob(action: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
     """Log density of independent Gaussians. (B, A), (B, A), (A,) -> (B,)."""
     z = (action - mean) * torch.exp(-log_std)
-    return (-0.5 * z.square() - log_std - HALF_LOG_2PI).sum(-1)
+    return -0.5 * z.square().sum(-1) - (log_std + HALF_LOG_2PI).sum(-1)
 
 
 def gaussian_entropy(log_std: Tensor) -> Tensor:

@@ -94,7 +94,7 @@ class Policy(nn.Module):
         """Previous action as network input: executed (clipped) action, or a one-hot for each discrete part. -> (B, A)."""
         if self.choices:
             return torch.cat([nn.functional.one_hot(part, n) for part, n in zip(action.unbind(-1), self.choices)], -1).float()
-        return torch.minimum(torch.maximum(action, self.low), self.high)
+        return torch.clamp(action, self.low, self.high)
 
     @torch.no_grad()
     def act(self, obs: dict[str, Tensor], state: Tensor, previous: Tensor, deterministic: bool = False,

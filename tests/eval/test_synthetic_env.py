@@ -109,24 +109,48 @@ def test_the_v100_preset_reproduces_table_1():
     assert np.mean(found, axis=0) == pytest.approx([174, 327, 428], rel=0.01)
 
 
-def test_a_pretended_learning_phase_lasts_as_long_as_the_devices_whatever_is_done_between_mini_batches(monkeypatch):
+@pytest.fixture
+def pretended_clock(monkeypatch):
+    """A list with the time (s), which passes only while somebody sleeps."""
     clock = [100.0]
 
     def pass_s(seconds: float) -> None:
-        clock[0] += seconds
+        clock[0] += max(seconds, 1e-6)
 
     monkeypatch.setattr(device_time, "time", types.SimpleNamespace(monotonic=lambda: clock[0], sleep=pass_s))
+    return clock
+
+
+def test_a_pretended_learning_phase_lasts_as_long_as_the_devices_whatever_is_done_meanwhile(pretended_clock):
+    clock = pretended_clock
     device = device_time.DeviceTime("v100", scale=2.0)
     x = torch.ones(1024, 1, requires_grad=True)
 
     def mini_batch() -> float:
-        device(x).sum().backward()
+        began = clock[0]
+        clock[0] += 0.05  # the small network
+        device(x, began).sum().backward()
         return clock[0]
 
-    assert mini_batch() == pytest.approx(100.5)
-    pass_s(2.0)  # collection: what follows is another phase
+    assert mini_batch() == pytest.approx(100.5, abs=1e-4)
+    clock[0] += 2.0  # collection: what follows is another phase
     begin = clock[0]
     for _ in range(6):
         end = mini_batch()
-        pass_s(0.1)
-    assert end - begin == pytest.approx(2 * 1.5)  # as the paper's for 3 epochs over 2,048 steps, twice as long
+        clock[0] += 0.1  # between two mini-batches
+    assert end - begin == pytest.approx(2 * 1.5, abs=1e-4)  # as the paper's for 3 epochs over 2,048 steps, twice as long
+
+
+def test_a_pretended_inference_lasts_as_long_as_the_devices_in_which_the_small_networks_time_counts(pretended_clock):
+    clock = pretended_clock
+    device = device_time.DeviceTime("v100")
+    began = clock[0]
+    clock[0] += 0.001  # the small network
+    with torch.no_grad():
+        device(torch.ones(16, 1), began)
+    assert clock[0] - began == pytest.approx(0.002 + 16 * 0.0001, abs=1e-4)
+    clock[0] += 1.0
+    ready = clock[0]
+    with torch.no_grad():
+        device(torch.ones(16, 1), began)
+    assert clock[0] == ready  # it has been for long
