@@ -273,7 +273,7 @@ class Collector:
             next_value[cut] = cut_value
             rollout.close(envs[has_open], reward[has_open], next_value[has_open])
             self._promised -= int(has_open.sum())
-            self._keep(where, envs, goes, all_go, act, policy, state, previous, starts)
+            self._keep(where, envs, goes, act, policy, state, previous, starts)
             if some_go:
                 fields = obs, previous, state, act.action, act.log_prob
                 if not all_go:
@@ -301,11 +301,11 @@ class Collector:
         return policy.act(self._gather(worker, self.environments.final_obs, envs), state[at], previous[at],
                           deterministic=True).value.cpu().numpy()
 
-    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, all_go: bool, act: Act, policy: Policy, state: Tensor,
-              previous: Tensor, starts: np.ndarray) -> None:
+    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: Policy, state: Tensor, previous: Tensor,
+              starts: np.ndarray) -> None:
         """What each environment's next inference starts from: one that waits will see the same observation again."""
         after, features = act.state, policy.action_features(act.action)
-        if not all_go:
+        if not goes.all():
             went = torch.from_numpy(goes).to(self.device).unsqueeze(1)
             after, features = torch.where(went, after, state), torch.where(went, features, previous)
         self._state.index_copy_(0, where, after)
