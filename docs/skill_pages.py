@@ -86,8 +86,14 @@ def observation_table(env) -> list[str]:
     for key, box in env.observation_space.items():
         meaning = OBSERVATIONS[key][2] if key in OBSERVATIONS else (
             "depth image of the head camera, 0..1 over 10 m (`policy.image_size`; absent for `policy=blind`)")
-        rows.append((key, " x ".join(map(str, box.shape)), meaning))
-    return table(("key", "shape", "meaning"), rows)
+        rows.append((key, " x ".join(map(str, box.shape)), bounds(box), meaning))
+    return table(("key", "shape", "range", "meaning"), rows)
+
+
+def bounds(box) -> str:
+    """From where to where its numbers go: of each where they differ."""
+    pairs = list(zip(box.low.ravel().tolist(), box.high.ravel().tolist()))
+    return ", ".join(f"{low:.4g} .. {high:.4g}" for low, high in (pairs if len(set(pairs)) > 1 else pairs[:1]))
 
 
 def action_table(env) -> list[str]:

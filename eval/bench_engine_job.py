@@ -87,7 +87,7 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
     updates = job.get("updates")  # given: a fixed number of steps, as all ranks have to end together
     rollout = job["num_envs"] * job["rollout_steps"] * int(os.environ.get("WORLD_SIZE", 1))
     config = TrainConfig(
-        steps=updates * rollout if updates else 1 << 40, seed=job["seed"], log_every_s=1e-9,
+        steps=updates * rollout if updates else 10**12, seed=job["seed"], log_every_s=1e-9,
         torch_threads=job["torch_threads"], device="cpu",
         policy=PolicyConfig(encoder=encoder, embedding_size=embedding or 1, body_size=body, body_layers=layers, skip=False,
                             lstm_layers=1 if hidden else 0, hidden_size=hidden or 1),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eval.bench_sim import NOISE_MEMORY, NOISE_STD
+from rearrange.env import check_depth_size
 from rearrange.errors import UserError
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.need import need_habitat
@@ -30,6 +31,7 @@ STEPS = 90  # of an episode
 def check(settings: dict[str, Any]) -> None:
     """Refuses, before anything is run, what cannot be compared."""
     sim = settings["sim"]
+    check_depth_size(settings.get("depth_size", 0))
     if sim["name"] != "habitat":
         raise UserError(f"bench {settings['what']} compares both simulators: write sim=habitat sim.scene_dataset=...")
     need_habitat()

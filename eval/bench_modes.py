@@ -24,6 +24,13 @@ POINTS = 40  # of a curve
 Curve = list[tuple[float, float]]  # (environment steps, mean return of the episodes that ended in that update)
 
 
+def check(settings: dict[str, Any]) -> None:
+    """Refuse what is no mode or no skill, and more environments than there can be."""
+    _, config = _task(settings)
+    for mode in settings["modes"]:
+        _with(config, collect=_collect(mode, config.collect))
+
+
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """Train every mode with every seed, print and write the table, curves.json and, with matplotlib, curves.png."""
     from trainer import train

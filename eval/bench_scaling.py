@@ -18,10 +18,12 @@ import numpy as np
 
 from eval.bench_engine import START_UP_S, run_process
 from eval.bench_engine_bounds import mean
-from eval.collection_model import RULES, Workload, variable
+from eval.collection_model import LONGEST, RULES, Workload, variable
 from eval.intervals import bootstrap
 from eval.step_trace import cut, read_traces
 from eval.synthetic_env import PRESETS, StepCost
+from rearrange.errors import UserError
+from trainer.sizes import memory_bytes
 
 if TYPE_CHECKING:
     from rearrange.run_directory import Run
@@ -29,6 +31,15 @@ if TYPE_CHECKING:
 NAMES = {"none": "no preemption", "ddppo": "DD-PPO's rule", "ver": "VER's rule", "best": "best in hindsight"}
 COLORS = {"none": "tab:gray", "ddppo": "tab:orange", "ver": "tab:blue", "best": "black"}
 MEASURED = {"none": "none", "ddppo": "fraction", "ver": "optimal"}  # rule -> trainer.preemption
+
+
+def check(settings: dict[str, Any]) -> None:
+    """Refuse more steps than fit into memory."""
+    steps = settings["model_ranks"] * settings["num_envs"] * LONGEST * settings["rollout_steps"] * (settings["rollouts"] + 2)
+    wanted = 8 * steps
+    if wanted > memory_bytes():
+        factors = " x ".join(f"{key}={settings[key]}" for key in ("model_ranks", "num_envs", "rollout_steps", "rollouts"))
+        raise UserError(f"the step times of {factors} would take {wanted / 1e9:,.1f} GB of memory, and this machine has {memory_bytes() / 1e9:,.1f} GB: choose less.")
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rearrange.env import check_depth_size
 from rearrange.episode_generator import MAX_OBJECTS, generate_episode
 from rearrange.errors import UserError
 from skills import make_env
@@ -29,7 +30,8 @@ NUM_LAYOUTS = 8
 
 
 def check(settings: dict[str, Any]) -> None:
-    """Refuses another simulator."""
+    """Refuses another simulator, and an image that the camera does not take."""
+    check_depth_size(settings["depth_size"])
     if settings["sim"]["name"] != "mujoco":
         raise UserError(f"bench sim measures the embedded simulator; for both write rearrange bench habitat "
                         f"sim={settings['sim']['name']} sim.scene_dataset=...")

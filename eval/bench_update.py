@@ -22,16 +22,43 @@ from unittest import mock
 
 import numpy as np
 
+from rearrange.errors import UserError
 from rearrange.keys import CONFIGS
+from rearrange.yaml_files import plain_yaml
 
 if TYPE_CHECKING:
     from rearrange.run_directory import Run
+    from trainer.config import PolicyConfig
 
 PARTS = ("returns", "packing", "gather", "forward", "backward", "optimiser")
 SLOWEST = 0.3  # speed of the slowest environment, the fastest being 1
 EPISODE_STEPS = 200
 ACTIONS = 11
 VECTORS = {"joint": 7, "ee_pos": 3, "is_holding": 1, "obj_start": 3, "relative_resting_position": 3}  # those of Pick
+
+
+def check(settings: dict[str, Any]) -> None:
+    """Refuse a device that is not there, and more steps than fit into memory."""
+    from rearrange.commands import check_device
+    from trainer.config import CollectConfig, TrainConfig
+    from trainer.policy import observation_shapes
+    from trainer.sizes import check_memory
+
+    network = plain_yaml(CONFIGS / "policy" / f"{settings['policy']}.yaml")
+    config = TrainConfig(device=settings["device"], policy=_policy_config(network),
+                         collect=CollectConfig(num_envs=settings["num_envs"], rollout_steps=settings["rollout_steps"]))
+    check_device(config)
+    observations, actions = _spaces(network["image_size"])
+    try:
+        check_memory(config, observation_shapes(observations), actions.shape[0])
+    except ValueError as error:
+        raise UserError(str(error).replace("trainer.", "")) from error
+
+
+def _policy_config(network: dict[str, Any]) -> PolicyConfig:
+    from trainer.config import PolicyConfig
+
+    return PolicyConfig(**{k: v for k, v in network.items() if k in PolicyConfig.__dataclass_fields__})
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
@@ -51,14 +78,13 @@ def bench_update(policy: str = "light", ppo: str = "fast", num_envs: int = 32, r
     """Time `updates` updates after one that warms up. Plain values: seconds of an update (median), per part seconds (mean)
     and share, and the memory of the rollout by field."""
     import torch
-    from omegaconf import OmegaConf
 
-    from trainer.config import PolicyConfig, PPOConfig
+    from trainer.config import PPOConfig
     from trainer.policy import Policy
 
     where = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
-    network = OmegaConf.to_container(OmegaConf.load(CONFIGS / "policy" / f"{policy}.yaml"))
-    numbers = OmegaConf.to_container(OmegaConf.load(CONFIGS / "ppo" / f"{ppo}.yaml"))
+    network = plain_yaml(CONFIGS / "policy" / f"{policy}.yaml")
+    numbers = plain_yaml(CONFIGS / "ppo" / f"{ppo}.yaml")
     fields = PPOConfig.__dataclass_fields__
     config = PPOConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in numbers.items() if k in fields})
     torch.manual_seed(seed)
@@ -66,8 +92,7 @@ def bench_update(policy: str = "light", ppo: str = "fast", num_envs: int = 32, r
     torch.set_num_threads(torch_threads)
     try:
         spaces = _spaces(network["image_size"])
-        agent = Policy(*spaces, PolicyConfig(
-            **{k: v for k, v in network.items() if k in PolicyConfig.__dataclass_fields__})).to(where)
+        agent = Policy(*spaces, _policy_config(network)).to(where)
         memory_before = resident_bytes()
         rollout = filled_rollout(agent, spaces[0], num_envs, rollout_steps, where, seed)
         resident = resident_bytes() - memory_before

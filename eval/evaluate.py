@@ -6,10 +6,10 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from eval.agents import make_agent
 from eval.intervals import wilson
 from eval.share_out import share_out
 from rearrange.run_directory import write_whole
+
+if TYPE_CHECKING:
+    from eval.recorder import EpisodeRecorder
+
+__all__ = ["EpisodeResult", "Job", "evaluate", "summary", "write"]
 
 SEED_STRIDE = 1_000_003  # episodes of another seed are other ones
 SLOTS = 8  # environments per process, stepped together; fixed, because a batch of another size may round differently
@@ -55,31 +60,43 @@ class EpisodeResult:
     video_problem: str | None = None  # why there is none
 
 
-def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None) -> list[EpisodeResult]:
-    """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far)."""
+def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None,
+             keep: Callable[[list[EpisodeResult]], None] | None = None) -> list[EpisodeResult]:
+    """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far), `keep` what is finished
+    when the rest cannot be."""
     recorded = min(job.videos, job.episodes)
     spans = [(a, min(a + SLOTS, recorded)) for a in range(0, recorded, SLOTS)]  # pictures take time: small chunks
     spans += [(a, min(a + CHUNK, job.episodes)) for a in range(recorded, job.episodes, CHUNK)]
     chunks = [list(range(*span)) for span in spans]
-    return run_chunks(run_chunk, job, chunks, workers, progress)
+    return run_chunks(run_chunk, job, chunks, workers, progress, keep)
 
 
-def run_chunks(work: Callable[[Any, Any], list[Any]], job: Any, chunks: Sequence[Any], workers: int | None,
-               progress: Callable[[int, int], None] | None) -> list[Any]:
-    """The results of all chunks, ordered by index. `progress` is told (episodes done, successes so far)."""
+def run_chunks(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequence[Any], workers: int | None,
+               progress: Callable[[int, int], None] | None, keep: Callable[[list[Any]], None] | None = None) -> list[Any]:
+    """The results of all chunks, ordered by index. `progress` is told (episodes done, successes so far). Whatever ends this early,
+    Ctrl-C or the death of a process, `keep` gets the results that are there, if there are any."""
     results: list[Any] = []
 
-    def take(new: list[Any]) -> None:
-        results.extend(new)
+    def take(result: Any) -> None:
+        results.append(result)
         if progress:
             progress(len(results), sum(result.success for result in results))
 
-    share_out(work, job, chunks, workers, take)
+    try:
+        share_out(work, job, chunks, workers, take)
+    except BaseException:
+        if keep and results:
+            keep(_ordered(results))
+        raise
+    return _ordered(results)
+
+
+def _ordered(results: list[Any]) -> list[Any]:
     return sorted(results, key=lambda result: result.index)
 
 
-def run_chunk(job: Job, indices: list[int]) -> list[EpisodeResult]:
-    """Some episodes, SLOTS at a time, in this process. A slot whose episode is over takes the next one."""
+def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
+    """Some episodes, SLOTS at a time, in this process, as they end. A slot whose episode is over takes the next one."""
     import torch
 
     from skills import make_env
@@ -93,14 +110,12 @@ def run_chunk(job: Job, indices: list[int]) -> list[EpisodeResult]:
     slots = [_Slot(env, agent, i, job) for i, env in enumerate(envs)]
     for slot in slots:
         slot.next(waiting)
-    results = []
     while any(slot.index is not None for slot in slots):
         actions = agent.act([slot.observation for slot in slots])
         for slot in slots:
             if slot.index is not None and (result := slot.step(actions[slot.number])):
-                results.append(result)
+                yield result
                 slot.next(waiting)
-    return results
 
 
 _KEPT: dict[str, list] = {}  # environments are kept between the chunks of a process
@@ -121,7 +136,7 @@ class _Slot:
         self.env, self.agent, self.number, self.job = env, agent, number, job
         self.index: int | None = None
         self.observation = {k: np.zeros(s.shape, np.float32) for k, s in env.observation_space.items()}
-        self.recorder = None
+        self.recorder: EpisodeRecorder | None = None
         self.video_problem: str | None = None
 
     def next(self, waiting: Iterator[int]) -> None:
@@ -136,7 +151,8 @@ class _Slot:
         if self.index < self.job.videos:
             from eval.recorder import EpisodeRecorder
 
-            self.recorder, self.video_problem = EpisodeRecorder(self.env, Path(self.job.video_dir), self.index), None
+            self.recorder = EpisodeRecorder(self.env, Path(self.job.video_dir), self.index, self.observation)
+            self.video_problem = None
 
     def step(self, action: np.ndarray) -> EpisodeResult | None:
         try:
@@ -196,6 +212,25 @@ def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
     }
 
 
+def cut_short(figures: dict[str, Any], asked: int) -> dict[str, Any]:
+    """The figures of an evaluation that ended before all of its episodes had: they say so. Short episodes end first, so success
+    is not quite that of all episodes."""
+    return figures | {"interrupted": True, "episodes_asked": asked}
+
+
+def headline(figures: dict[str, Any]) -> dict[str, float]:
+    """Of the figures those that a run's status.json holds; of how many episodes, if not of all."""
+    return {key: figures[key] for key in (*(["episodes"] if "interrupted" in figures else []), "success", "mean_steps")}
+
+
+def missing(figures: dict[str, Any]) -> list[str]:
+    """A line that says what an evaluation which was cut short lacks; none for another."""
+    if not figures.get("interrupted"):
+        return []
+    n, asked = figures["episodes"], figures["episodes_asked"]
+    return [f"interrupted: {n} of {asked} episodes were finished, {asked - n} are missing; these are figures of the {n}."]
+
+
 def write(directory: Path, figures: dict[str, Any], results: list[EpisodeResult]) -> None:
     """metrics.json and episodes.csv."""
     measures = sorted({k for r in results for k in r.measures} - {"success", "episode_steps"})
@@ -206,4 +241,4 @@ def write(directory: Path, figures: dict[str, Any], results: list[EpisodeResult]
         table.writerow([r.index, r.episode_id, r.scene, int(r.success), r.failure or "", r.steps, f"{r.reward:.4f}",
                         r.video or "", *(f"{r.measures.get(k, float('nan')):.5g}" for k in measures)])
     write_whole(directory / "episodes.csv", text.getvalue())
-    write_whole(directory / "metrics.json", json.dumps(figures, indent=2) + "\n")  # last: a directory with it is a whole evaluation
+    write_whole(directory / "metrics.json", json.dumps(figures, indent=2) + "\n")  # last: a directory with it is whole

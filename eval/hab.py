@@ -28,6 +28,7 @@ from planner.whole_task import NAME, WholeTask
 
 if TYPE_CHECKING:
     from eval.hab_policies import SkillAgent
+    from rearrange.episodes import Episode
 
 SLOTS = 4  # environments per process, stepped together; fixed, because a batch of another size may round differently
 CHUNK = 8  # episodes handed to a process at a time
@@ -47,6 +48,8 @@ class Job:
     deterministic: bool = False
     video_dir: str | None = None
     video_speed: int = 4  # steps per frame
+    handoffs: bool = False  # keep the states in which manipulation skills began
+    protocol: str = "paper"  # the choice of `planner` that `rules` began with
 
     def episode(self, index: int) -> int:
         """Number of the index-th episode in its split."""
@@ -82,6 +85,7 @@ class EpisodeResult:
     recoveries: int
     metrics: Mapping[str, float]
     plan: tuple[StepResult, ...] = field(default=())
+    handoffs: tuple[Episode, ...] = field(default=(), repr=False)
 
     def stages(self) -> list[bool]:
         """Which interactions succeeded, two for each object that the goal is about."""
@@ -89,27 +93,27 @@ class EpisodeResult:
         return [bool(self.metrics[name]) for name in stage_names(count)]
 
 
-def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None) -> list[EpisodeResult]:
-    """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far)."""
+def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None,
+             keep: Callable[[list[EpisodeResult]], None] | None = None) -> list[EpisodeResult]:
+    """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far), `keep` what is finished
+    when the rest cannot be."""
     chunks = [list(range(a, min(a + CHUNK, job.episodes))) for a in range(0, job.episodes, CHUNK)]
-    return run_chunks(run_chunk, job, chunks, workers, progress)
+    return run_chunks(run_chunk, job, chunks, workers, progress, keep)
 
 
-def run_chunk(job: Job, indices: Sequence[int]) -> list[EpisodeResult]:
-    """Some episodes, SLOTS at a time, in this process. A slot whose episode is over takes the next one."""
+def run_chunk(job: Job, indices: Sequence[int]) -> Iterator[EpisodeResult]:
+    """Some episodes, SLOTS at a time, in this process, as they end. A slot whose episode is over takes the next one."""
     executors, agents = _executors(job), make_agents(job)
     waiting: Iterator[int] = iter(indices)
     slots = [Slot(number, executor, agents, job) for number, executor in enumerate(executors[:len(indices)])]
     for slot in slots:
         slot.next(waiting)
-    results = []
     while any(slot.index is not None for slot in slots):
         step_all(slots, agents)
         for slot in slots:
             if slot.index is not None and slot.executor.done:
-                results.append(slot.result())
+                yield slot.result()
                 slot.next(waiting)
-    return results
 
 
 def run_one(job: Job, index: int, slot_number: int, watch: Callable[[Executor], None]) -> EpisodeResult:
@@ -167,7 +171,7 @@ class Slot:
         words = self._words | self._spoken()
         ended_in, reason = (None, None) if success else why_ended(report, run.sim.is_holding)
         return EpisodeResult(self.index, self.number, report.episode_id, report.scene, success, ended_in, reason,
-                             int(metrics["episode_steps"]), report.recoveries, metrics, _steps(run, words))
+                             int(metrics["episode_steps"]), report.recoveries, metrics, _steps(run, words), tuple(report.handoffs))
 
 
 def _steps(run: Executor, words: Mapping[str, str]) -> tuple[StepResult, ...]:
@@ -243,7 +247,7 @@ def make_executor(job: Job) -> Executor | WholeTask:
     experts |= {name: made for name, made in controllers().items() if name in job.skills and job.skills[name].kind == "spa"}
     sizes = {name: source.image_size for name, source in job.skills.items()}
     env = ScenarioEnv(job.scenario, depth_size=0, **job.env)
-    return Executor(env, skills, experts, job.rules, sizes)
+    return Executor(env, skills, experts, job.rules, sizes, job.handoffs)
 
 
 _KEPT: dict[str, list[Executor]] = {}  # executors are kept between the chunks of a process
@@ -273,8 +277,6 @@ def shown(results: Sequence[EpisodeResult], count: int) -> list[EpisodeResult]:
 def record(job: Job, results: Sequence[EpisodeResult], workers: int | None,
            progress: Callable[[int, int], None] | None = None) -> dict[int, str]:
     """Run some episodes again and record them; index -> path of the video."""
-    from eval.hab_video import record_one
-
     paths: dict[int, str] = {}
 
     def take(made: tuple[int, Path]) -> None:
@@ -283,5 +285,11 @@ def record(job: Job, results: Sequence[EpisodeResult], workers: int | None,
             progress(len(paths), sum(result.success for result in results if result.index in paths))
 
     if results:
-        share_out(record_one, job, list(results), workers, take)
+        share_out(_record_one, job, list(results), workers, take)
     return paths
+
+
+def _record_one(job: Job, result: EpisodeResult) -> Iterator[tuple[int, Path]]:
+    from eval.hab_video import record_one
+
+    yield record_one(job, result)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eval.evaluate import missing
 from eval.hab import EpisodeResult, Job, StepResult
 from eval.intervals import wilson
 from rearrange.run_directory import write_whole
@@ -35,7 +36,7 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "skills": {skill: source.checkpoint or source.kind for skill, source in job.skills.items()},
         "limited_skills": [skill for skill, source in job.skills.items() if skill in SKILLS and source.kind == "policy"
                            and "base" not in source.make(skill).action_parts],
-        "beyond_paper": job.rules.beyond_paper,
+        "problem": job.scenario.problem.stem, "protocol": job.protocol, "beyond_paper": job.rules.beyond_paper,
         "episodes": n, "success": wins / n, "success_interval_95": list(wilson(wins, n)),
         "success_015": near / n, "success_015_interval_95": list(wilson(near, n)),
         "interactions": [
@@ -47,6 +48,7 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "mean_steps": float(np.mean(steps)), "mean_simulated_s": float(np.mean(steps)) * STEP_S,
         "mean_steps_of_successes": float(np.mean([r.steps for r in results if r.success])) if wins else None,
         "mean_recoveries": float(np.mean([result.recoveries for result in results])),
+        "mean_disturbed_objects": float(np.mean([result.metrics["disturbed_objects"] for result in results])),
         "mean_objects_at_goal": float(np.mean([result.metrics["objects_at_goal"] for result in results])),
         "mean_skill_steps": _means((step.skill, step.steps) for r in results for step in r.plan if step.ended != "not begun"),
     }
@@ -74,7 +76,7 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(["index", "episode_id", "scene", "success", "success_015", "stage", "ended_in", "reason", "steps",
-                    "simulated_s", "video", "objects_at_goal", "recoveries", "handoff_m", "handoff_rad", "arm_force_n",
+                    "simulated_s", "video", "objects_at_goal", "disturbed_objects", "recoveries", "handoff_m", "handoff_rad", "arm_force_n",
                     *(row["name"].replace(" ", "_") for row in figures["interactions"])])
     for result in results:
         stages, metrics = result.stages(), result.metrics
@@ -83,7 +85,7 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
         table.writerow([
             result.index, result.episode_id, result.scene, int(result.success), int(metrics["success_15cm"]), sum(stages),
             result.ended_in or "", result.reason or "", result.steps, f"{result.steps * STEP_S:.2f}",
-            videos.get(result.index, ""), int(metrics["objects_at_goal"]), result.recoveries,
+            videos.get(result.index, ""), int(metrics["objects_at_goal"]), int(metrics["disturbed_objects"]), result.recoveries,
             f"{np.mean(far):.4f}" if far else "", f"{np.mean(turned):.4f}" if turned else "",
             f"{metrics['arm_force_n']:.5g}", *map(int, stages),
         ])
@@ -111,11 +113,13 @@ def plan_text(result: EpisodeResult) -> str:
 def table_lines(figures: Mapping[str, Any]) -> list[str]:
     """The figures as lines of text: the interactions of Figure 6, then the whole task."""
     n = figures["episodes"]
-    title = f"{figures['scenario']}   agent {figures['agent']}   split {figures['split']}   n = {n}"
+    title = (f"{figures['scenario']}   agent {figures['agent']}   planner {figures['protocol']}   split {figures['split']}   "
+             f"n = {n}")
     rows = [(row["name"], _share(row["success"], row["interval_95"])) for row in figures["interactions"]]
     rows += [("whole task", _share(figures["success"], figures["success_interval_95"])),
              ("  within 0.15 m", _share(figures["success_015"], figures["success_015_interval_95"])),
              ("steps", f"{figures['mean_steps']:.0f}   simulated {figures['mean_simulated_s']:.0f} s"),
+             ("others disturbed", f"{figures['mean_disturbed_objects']:.2f} objects an episode by more than 5 cm"),
              *((f"ended in {end}", f"{share:.1%}") for end, share in figures["ends"].items()),
              *((f"handoff to {skill}", f"{row['distance_m']:.2f} m   {row['angle_rad']:.2f} rad   n = {row['n']}")
                for skill, row in figures["handoff"].items())]
@@ -129,7 +133,7 @@ def _share(value: float, interval: Sequence[float]) -> str:
 
 def print_table(figures: Mapping[str, Any], run: Run) -> None:
     """Print the table, keep it in the run's log, and say where everything is."""
-    for line in ["", *table_lines(figures), ""]:
+    for line in ["", *table_lines(figures), "", *missing(figures)]:
         run.say(line)
     run.say(f"metrics   {run.path / 'metrics.json'}, {run.path / 'episodes.csv'}, {run.path / 'plan.txt'}")
     if videos := sorted(run.videos.glob("*.mp4")):

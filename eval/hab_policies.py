@@ -69,7 +69,8 @@ class SkillPolicy:
                 self._previous[slot] = 0
             for key, rows in self._batch.items():
                 rows[slot] = request.observation[key]
-            noise[slot] = self._rngs[slot].standard_normal(self.policy.action_size, np.float32)
+            drawn = self._rngs[slot].standard_normal(self.policy.action_size, np.float32)
+            noise[slot] = 0.0 if request.mean else drawn
         obs = {key: torch.from_numpy(rows) for key, rows in self._batch.items()}
         act = self.policy.act(obs, self._state, self._previous, self._deterministic, torch.from_numpy(noise))
         actions = self.policy.action_features(act.action)  # clipped to the action space

@@ -9,27 +9,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eval.policy_choice import ASKED, WORDS, Choice, choose
 from planner.spa import CONTROLLERS
 from rearrange.errors import UserError
-from skills import SKILL_CONFIGS, SKILLS, pretrained
+from rearrange.tasks import trained_settings
+from rearrange.trained_policy import of_what, training_of
+from skills import SKILL_CONFIGS, SKILLS
 
 if TYPE_CHECKING:
     from planner.scenario_env import ScenarioEnv
 
-# Agent -> what runs a skill of which nothing else is said: None = its newest training run. monolithic has no skills.
-AGENTS = {"tp_srl": None, "tp_srl_nonav": None, "expert": "expert", "monolithic": None, "tp_spa": "spa", "random": "random"}
+# Agent -> what runs a skill of which nothing else is said. monolithic has no skills.
+AGENTS = {"tp_srl": "pretrained", "tp_srl_nonav": "pretrained", "expert": "expert", "monolithic": None, "tp_spa": "spa",
+          "random": "random"}
 SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")  # settings of the one simulator
 
 
 @dataclass(frozen=True)
 class Source:
-    """What runs one skill. Without a checkpoint: `kind` is expert or random, and the skill has its own defaults."""
+    """What runs one skill. Without a checkpoint: `kind` is expert, random or spa, and the skill has its own defaults."""
 
-    kind: str  # expert, random or policy
+    kind: str  # expert, random, spa or policy
     checkpoint: str | None = None
     image_size: int = 0
     config: dict[str, Any] = field(default_factory=dict)  # fields of the skill's config, as it was trained
     shared: dict[str, Any] = field(default_factory=dict)  # those of SHARED that it was trained with
+    choice: Choice | None = field(default=None, repr=False, compare=False)  # why this one, for people
 
     def make(self, skill: str) -> Any:
         """The skill with the settings it was trained with."""
@@ -39,103 +44,67 @@ class Source:
 
 def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str], output: Path,
             scenario: str) -> dict[str, Source]:
-    """Skill -> what runs it, for all skills that were chosen or are needed.
+    """Skill -> what runs it, for all skills of the plan, and others for which an expert, say, or a path was chosen.
 
-    agent: one of AGENTS. chosen: skill -> expert, random, pretrained, the path of a checkpoint, or None: as the agent
-    has it. needed: skills of the plan. Raises UserError where a needed skill has nothing to run it.
+    agent: one of AGENTS, or "pretrained". chosen: skill -> expert, random, pretrained, newest, the path of a checkpoint, or
+    None: as the agent has it. needed: skills of the plan. Raises UserError where a needed skill has nothing to run it.
     """
     found: dict[str, Source] = {}
     needed = set(needed)
     for skill in SKILLS:
-        which = chosen.get(skill) or AGENTS[agent]
-        if which in ("expert", "random"):
-            found[skill] = Source(which)
-        elif which == "spa":
-            if skill in CONTROLLERS:
-                found[skill] = Source(which)
-            elif skill in needed:
-                raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the scripted "
-                                f"expert with skills.{skill}=expert, or another agent.")
-        elif which is not None or skill in needed:
-            found[skill] = _policy(skill, which, output, scenario)
+        word, key = chosen.get(skill), f"skills.{skill}"
+        which = word or AGENTS.get(agent, agent)
+        if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
+            found[skill] = Source(which, choice=Choice(skill, which, ASKED))
+        elif which == "spa" and skill in needed:
+            raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the scripted "
+                            f"expert with {key}=expert, or another agent.")
+        elif which != "spa" and (skill in needed or word not in (None, *WORDS)):
+            found[skill] = _read(choose(word or ("pretrained" if agent == "pretrained" else None), skill, output, key, which))
     return found
 
 
-def _policy(skill: str, which: str | None, output: Path, scenario: str) -> Source:
-    from trainer.checkpoint import CheckpointError, newest
-
-    if which == "pretrained":
-        return _read(skill, pretrained.path(skill))
-    if which is None:
-        if (path := _newest_run(skill, output)) is None:
-            ready = f", take the trained one with skills.{skill}=pretrained" if skill in pretrained.names() else ""
-            raise UserError(f"the plan of {scenario} needs skill {skill}, and there is no checkpoint of it in "
-                            f"{output / 'train' / skill}: train one with 'rearrange train skill={skill}'{ready}, or take the "
-                            f"scripted expert with skills.{skill}=expert.")
-        return _read(skill, path)
-    try:
-        return _read(skill, newest(Path(which)))
-    except CheckpointError as error:
-        raise UserError(f"skills.{skill}: {error} Train one with 'rearrange train skill={skill}', or take the scripted "
-                        f"expert with skills.{skill}=expert.") from error
-
-
 def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path) -> Source:
-    """The policy of agent=monolithic: a checkpoint, or the newest training run of the scenario of `env`. Raises UserError
-    where there is none, or it does not fit.
+    """The policy of agent=monolithic: a checkpoint, or that of the newest finished training run of the scenario of `env`. Raises
+    UserError where there is none, or it does not fit.
     """
-    from trainer.checkpoint import CheckpointError, load_checkpoint, newest
-
     name = env.config.name
-    path = _newest_run(name, output) if checkpoint is None else Path(checkpoint)
-    if path is None:
-        raise UserError(f"agent=monolithic needs one policy for all of {name}, and there is no checkpoint of it in "
-                        f"{output / 'train' / name}: train one with 'rearrange train hab={name}', or give checkpoint=.")
-    try:
-        path = newest(path)
-        content = load_checkpoint(path)
-    except CheckpointError as error:
-        raise UserError(f"checkpoint: {error} Train one with 'rearrange train hab={name}'.") from error
-    meta = content.get("meta", {})
+    choice = choose(checkpoint, name, output, "checkpoint")
+    content, meta = _loaded(choice, "checkpoint")
     if meta.get("scenario") != name:
-        of = f"scenario {meta['scenario']}" if "scenario" in meta else f"skill {meta.get('skill', '(unknown)')}"
-        raise UserError(f"{path} is a checkpoint of {of}, not of scenario {name}: give another checkpoint=.")
+        raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of scenario {name}: give another checkpoint=.")
     size = meta.get("image_size", 0)
     shapes = {key: box.shape for key, box in env.observation_space.items() if key != "depth"}
-    _fits(f"scenario {name}", str(path), content, shapes | ({"depth": (size, size, 1)} if size else {}), env.action_space.shape[0])
-    return Source("policy", str(path), size, shared={k: v for k, v in meta.get("env", {}).items() if k in SHARED})
+    _fits(f"scenario {name}", str(choice.checkpoint), content, shapes | ({"depth": (size, size, 1)} if size else {}),
+          env.action_space.shape[0])
+    shared = {k: v for k, v in meta.get("env", {}).items() if k in SHARED}  # their rules are those of any skill
+    shared = trained_settings(choice.checkpoint, {"env": shared}, "navigate")
+    return Source("policy", str(choice.checkpoint), size, shared=shared, choice=choice)
 
 
-def _newest_run(skill: str, output: Path) -> Path | None:
-    """The newest checkpoint of the newest training run that has one."""
-    from rearrange.run_directory import runs
-    from trainer.checkpoint import CheckpointError, newest
-
-    for run in reversed(runs(output, "train", skill)):
-        try:
-            return newest(run)
-        except CheckpointError:
-            continue
-    return None
-
-
-def _read(skill: str, path: Path) -> Source:
-    """What a checkpoint says about how it was trained; refused if it is not one of this skill."""
-    from rearrange.env import ACTION_SIZES, OBSERVATIONS, OF_IMAGES
+def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A checkpoint, and what it says about how it was trained."""
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
     try:
-        content = load_checkpoint(path)
+        content = load_checkpoint(choice.checkpoint)
     except CheckpointError as error:
-        raise UserError(f"skills.{skill}: {error}") from error
-    meta = content.get("meta", {})
+        raise UserError(f"{key}: {error}") from error
+    return content, training_of(content)
+
+
+def _read(choice: Choice) -> Source:
+    """What a checkpoint says about how it was trained; refused if it is not one of this skill."""
+    from rearrange.env import ACTION_SIZES, OBSERVATIONS, OF_IMAGES
+
+    skill, path = choice.what, choice.checkpoint
+    content, meta = _loaded(choice, f"skills.{skill}")
     if meta.get("skill") != skill:
-        of = f"skill {meta['skill']}" if "skill" in meta else "something else than a skill"
-        raise UserError(f"{path} is a checkpoint of {of}, not of {skill}: write another path as skills.{skill}=.")
-    env = meta.get("env", {})
+        raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of {skill}: write another path as skills.{skill}=.")
+    env = trained_settings(path, meta, skill)
     fields = {each.name for each in dataclasses.fields(SKILL_CONFIGS[skill])}
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
-                    {k: v for k, v in env.items() if k in SHARED})
+                    {k: v for k, v in env.items() if k in SHARED}, choice)
     made, size = source.make(skill), source.image_size
     there = [key for key in made.observation_keys if size or key not in OF_IMAGES]
     shapes = {key: OBSERVATIONS[key][0].shape for key in there if key != "depth"}
@@ -153,7 +122,7 @@ def _fits(what: str, checkpoint: str, content: dict[str, Any], shapes: Mapping[s
     try:
         policy = load_policy(content)
         seen = observation_shapes(space_from_plain(content["observation_space"]))
-    except (CheckpointError, KeyError, TypeError) as error:
+    except CheckpointError as error:
         raise UserError(f"{checkpoint} cannot be used: {error}") from error
     wrong = [key for key in (*policy.vector_keys, *policy.image_keys) if shapes.get(key) != tuple(seen[key])]
     if wrong:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eval.hab import EpisodeResult, Job, run_one
 from eval.video import VideoWriter, compose, known_floor
 from rearrange.simulator import STEP_S
@@ -44,7 +46,7 @@ class _Film:
         self._run = run
         run.env.render_mode = "rgb_array"
         if run.env.steps % self._job.video_speed == 0 and not run.done:
-            self._video.add(self._frame(None, None))
+            self._video.add(self._frame())
         elif not run.done:
             run.env.follow()
 
@@ -53,18 +55,16 @@ class _Film:
         why = "" if result.success else f"{result.ended_in}: {result.reason}".replace("_", " ")
         self._video.add(self._frame(result.success, why))
 
-    def _frame(self, outcome: bool | None, why: str | None) -> Any:
+    def _frame(self, outcome: bool | None = None, why: str = "") -> np.ndarray:
         run, env = self._run, self._run.env
         at_goal = sum(env.at_goal(k) for k in range(len(env.episode.targets)))
         speed = f"   x{self._job.video_speed}" if self._job.video_speed > 1 else ""
         lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{speed}",
                  f"at their goals: {at_goal} of {len(env.episode.targets)}", *plan_lines(run)]
-        if why:
-            lines[1:2] = [why]
         depth = env.image if env.image is not None else env.take_image(DEPTH_SIZE)
         known = known_floor(env.sim, run.skills[run.step.skill]) if run.step is not None and env.maps_floor else None
         return compose(env.render(marks(run)), depth, lines, title=f"{self._job.scenario.name}: {phase(run)}".replace("_", " "),
-                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, floor=known)
+                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=why, floor=known)
 
 
 def phase(run: Executor) -> str:

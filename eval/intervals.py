@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+__all__ = ["bootstrap", "wilson"]
+
 Z_95 = 1.959964
 
 
@@ -21,7 +23,6 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
 
 def bootstrap(values: list[float], draws: int = 2000, seed: int = 0) -> tuple[float, float]:
     """95 % percentile bootstrap interval of a mean; the value itself for one value."""
-    values = np.asarray(values, float)
     picks = np.random.default_rng(seed).integers(0, len(values), (draws, len(values)))
-    low, high = np.percentile(values[picks].mean(1), (2.5, 97.5))
+    low, high = np.percentile(np.asarray(values, float)[picks].mean(1), (2.5, 97.5))
     return float(low), float(high)

@@ -83,10 +83,14 @@ def beside(figures: Iterable[Mapping[str, Any]]) -> list[Beside]:
 
 
 def _agent(figures: Mapping[str, Any]) -> str | None:
-    """Which agent an evaluation is of; None for one with experts among its skills, with rules that the paper does not
-    have, or with only some of its skills limited.
+    """Which agent an evaluation is of; None for one with experts among its skills, with rules or a goal that the paper does not
+    have, with only some of its skills limited, or that was interrupted.
     """
     if {"expert", "random"} & set(figures.get("skills", {}).values()) or figures.get("beyond_paper"):
+        return None
+    if figures.get("problem") == "set_table":  # which closes what it opened
+        return None
+    if figures.get("interrupted"):
         return None
     limited = set(figures.get("limited_skills", ()))
     if not limited:

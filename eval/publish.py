@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,30 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from rearrange.errors import UserError
-from skills import pretrained
+from rearrange.files import MOST_JSON, read_json, read_text
+from rearrange.yaml_files import plain_yaml
+from skills import SKILLS, pretrained
+from trainer.logger import read_jsonl
 
 MAX_BYTES = 3_000_000
 _KEPT = ("format", "step", "policy", "policy_config", "observation_space", "action_space", "meta")
+_MEASURED = ("split", "episodes", "deterministic", "success", "success_interval_95", "failures", "mean_steps")
 
 
 def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     """Write the newest checkpoint of a training run as `<folder>/<skill>.pt`, with its card. Returns the file."""
     import torch
 
-    from trainer.checkpoint import load_checkpoint
+    from trainer.checkpoint import load_checkpoint, load_policy
 
     content = load_checkpoint(run)
+    load_policy(content)  # which refuses weights that do not fit the network
+    if (skill := content.get("meta", {}).get("skill")) not in SKILLS:
+        raise UserError(f"{run} is a training run of something else than a skill: {skill or 'nothing that it names'}.")
     small = {key: content[key] for key in _KEPT} | {"meta": _of_the_policy(content["meta"])}
     small["policy"] = {k: v.half() if v.is_floating_point() else v for k, v in content["policy"].items()}
-    skill = content["meta"]["skill"]
     file = folder / f"{skill}.pt"
-    before = _started_from(content["meta"], file)
+    card = {"skill": skill, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
     partial = file.with_suffix(".partial")
     torch.save(small, partial)
     if partial.stat().st_size > MAX_BYTES:
@@ -40,19 +45,24 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
         partial.unlink()
         raise UserError(f"the policy of {run} takes {size:,} bytes; a published one takes at most {MAX_BYTES:,}.")
     partial.replace(file)
-    _write_card(file, {"skill": skill, **_origin(run), "steps": int(content["step"]), **before, "evaluations": []})
+    _write_card(file, card | {"evaluations": []})
     return file
 
 
 def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     """Add the figures of an evaluation of a published policy to its card. Returns the card."""
-    figures = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+    figures = read_json(run / "metrics.json")
+    if not isinstance(figures, dict) or figures.get("skill") not in SKILLS:
+        raise UserError(f"{run / 'metrics.json'} is not that of an evaluation of a skill.")
     file = folder / f"{figures['skill']}.pt"
-    if Path(figures["checkpoint"] or "").resolve() != file.resolve():
+    if figures.get("interrupted"):
+        raise UserError(f"{run} was interrupted: only a whole evaluation is published.")
+    if Path(str(figures.get("checkpoint"))).resolve() != file.resolve():
         raise UserError(f"{run} did not evaluate the published policy {file}: use checkpoint=pretrained.")
-    card = OmegaConf.to_container(OmegaConf.load(file.with_suffix(".yaml")))
-    row = {key: figures[key] for key in ("split", "episodes", "deterministic", "success", "success_interval_95", "failures",
-                                         "mean_steps")}
+    if missing := [key for key in _MEASURED if key not in figures]:
+        raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
+    card = plain_yaml(file.with_suffix(".yaml"))
+    row = {key: figures[key] for key in _MEASURED}
     same = ("split", "deterministic")
     card["evaluations"] = [old for old in card["evaluations"] if any(old[k] != row[k] for k in same)] + [row]
     return _write_card(file, card)
@@ -70,7 +80,7 @@ def _started_from(meta: dict[str, Any], file: Path) -> dict[str, Any]:
     if word is None:
         return {}
     if word == "pretrained":
-        card = OmegaConf.to_container(OmegaConf.load(file.with_suffix(".yaml")))
+        card = plain_yaml(file.with_suffix(".yaml"))
         return {"started_from": {key: card[key] for key in card if key not in ("skill", "evaluations")}}
     run = Path(word).parent.parent if word.endswith(".pt") else Path(word)  # of a checkpoint, in the folder checkpoints of its run
     if not (run / "overrides.yaml").exists():
@@ -83,14 +93,16 @@ def _started_from(meta: dict[str, Any], file: Path) -> dict[str, Any]:
 
 def _origin(run: Path) -> dict[str, Any]:
     """Command and code of a training run."""
-    typed = OmegaConf.to_container(OmegaConf.load(run / "overrides.yaml"))
+    typed = plain_yaml(run / "overrides.yaml")
+    if not isinstance(typed, list) or not all(isinstance(word, str) for word in typed):
+        raise UserError(f"{run / 'overrides.yaml'} holds no list of settings.")
     shown = [word for word in typed if word.split("=")[0] not in ("name", "output", "resume")]
     words = [f"{key}={Path(value).name}" if key in ("checkpoint", "sim.episodes") else f"{key}={value}"
              for key, _, value in (word.partition("=") for word in shown)]
     changed = (run / "git.diff").exists() and (run / "git.diff").stat().st_size > 0
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in read_jsonl(run / "metrics.jsonl") if isinstance(row.get("wall_s"), (int, float))]
     return {"command": " ".join(["rearrange train", *words]),
-            "commit": (run / "git.txt").read_text(encoding="utf-8").split()[0] + (" with changes" if changed else ""),
+            "commit": read_text(run / "git.txt", MOST_JSON).partition(" ")[0].strip() + (" with changes" if changed else ""),
             "training_hours": round(_hours(rows), 2)}
 
 
@@ -119,7 +131,7 @@ def main(words: list[str]) -> int:
     run = Path(words[0])
     try:
         print(publish_evaluation(run) if (run / "metrics.json").exists() else publish_policy(run))
-    except (UserError, OSError, CheckpointError) as error:
+    except (OSError, ValueError, CheckpointError) as error:  # UserError is a ValueError
         print(f"eval.publish: {error}", file=sys.stderr)
         return 2
     return 0

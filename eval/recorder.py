@@ -3,42 +3,65 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.video import VideoWriter, compose, known_floor
+from eval.video import VideoError, VideoWriter, compose, known_floor
+
+if TYPE_CHECKING:
+    from rearrange.env import RearrangeEnv
 
 
 class EpisodeRecorder:
-    """Writes `episode_<index>_<success|reason>.mp4`; nothing stays of an episode that is not finished."""
+    """Writes `episode_<index>_<success|failure>.mp4`, one frame for each 1/30 s; nothing stays of an episode that is not finished.
 
-    def __init__(self, env: Any, directory: Path, index: int):
+    observation: that of the reset. Where an action lasts several steps of the simulator, the panel shows between them what the
+    policy saw last.
+    """
+
+    def __init__(self, env: RearrangeEnv, directory: Path, index: int, observation: dict[str, np.ndarray]):
         self.env, self.directory, self.index = env, directory, index
+        self._depth, self._rewards = observation.get("depth"), "reward +0.00   sum 0.0"
         self._video = VideoWriter(directory / f"episode_{index:04d}.mp4")
+        self._problem: VideoError | None = None
         self._video.__enter__()
+        env.during_action = self._between
 
     def frame(self, observation: dict[str, np.ndarray], reward: float, total: float, info: dict[str, Any], over: bool) -> None:
-        """One step of the episode."""
+        """The end of one action. VideoError if the file cannot be written."""
+        if self._problem:
+            raise self._problem
+        self._depth, self._rewards = observation.get("depth"), f"reward {reward:+.2f}   sum {total:.1f}"
+        if not over:
+            return self._add()
+        failed = next((k.removeprefix("failure/") for k, v in info["metrics"].items() if k.startswith("failure/") and v), "")
+        self._add(info["success"], failed.replace("_", " "))
+
+    def _between(self) -> None:
+        """Within an action. An error waits for its end: the episode is to be finished without its video."""
+        if self._problem is None:
+            try:
+                self._add()
+            except VideoError as error:
+                self._problem = error
+
+    def _add(self, outcome: bool | None = None, reason: str = "") -> None:
+        """The scene as it stands."""
         env = self.env
-        lines = [f"step {env.steps} of {env.skill.max_steps}", f"reward {reward:+.2f}   sum {total:.1f}", *env.status_lines()]
-        failure = None
-        if over:
-            reasons = [k.removeprefix("failure/") for k, v in info["metrics"].items() if k.startswith("failure/") and v]
-            failure = reasons[0] if reasons else None
-            lines.append(failure.replace("_", " ") if failure else "success")
-        image = compose(env.render(), observation.get("depth"), lines, title=env.skill.name,
-                        footer=f"{env.episode.scene}   {env.episode.id}", outcome=info["success"] if over else None,
-                        floor=known_floor(env.sim, env.skill))
-        for _ in range(env.skill.action_repeat):  # a frame is 1/30 s
-            self._video.add(image)
+        lines = [f"step {env.steps} of {env.skill.max_steps}", self._rewards, *env.status_lines()]
+        self._video.add(compose(env.render(), self._depth, lines, title=env.skill.name,
+                                footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=reason,
+                                floor=known_floor(env.sim, env.skill)))
 
     def close(self, success: bool) -> str:
         """Finish the file, name it by the outcome, and return its path."""
+        self.env.during_action = None
         self._video.__exit__(None, None, None)
         path = self._video.path.rename(self.directory / f"episode_{self.index:04d}_{'success' if success else 'failure'}.mp4")
         return str(path)
 
     def discard(self) -> None:
         """Give the episode up."""
+        self.env.during_action = None
         self._video.__exit__(RuntimeError, None, None)

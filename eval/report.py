@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eval.evaluate import missing
+
 if TYPE_CHECKING:
     from rearrange.run_directory import Run
 
@@ -28,9 +30,8 @@ def table_lines(figures: dict[str, Any]) -> list[str]:
 def print_table(figures: dict[str, Any], run: Run) -> None:
     """Print the table, keep it in the run's log, and say where everything is."""
     run.say("")
-    for line in table_lines(figures):
+    for line in [*table_lines(figures), "", *missing(figures)]:
         run.say(line)
-    run.say("")
     run.say(f"metrics   {run.path / 'metrics.json'}, {run.path / 'episodes.csv'}")
     videos = sorted(run.videos.glob("*.mp4"))
     if videos:

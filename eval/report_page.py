@@ -18,15 +18,17 @@ from typing import Any
 from eval import report_page_episodes as episode_parts
 from eval import report_page_sections as sections
 from eval.report_page_names import labels
-from eval.report_page_paper import paper
+from eval.report_page_paper import caveats, paper
 from eval.report_page_runs import Evaluation, Found, Training, newest, read_all, read_some
 from rearrange.errors import UserError
+from rearrange.files import may_be_written, open_regular
 
 MARK = '<meta name="generator" content="rearrange report">'  # of a report; other files are not overwritten
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; media-src data: blob:; "
     "connect-src data: blob:"
 )
+MOST_NAMED = 3  # skills and scenarios, in a title
 HERE = Path(__file__).resolve().parent
 
 
@@ -62,7 +64,7 @@ def make(
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with open(partial, "w", encoding="utf-8") as file:
+        with open(partial, "w", encoding="utf-8", errors="replace") as file:  # names of files may be no UTF-8
             file.writelines(page(title or _title(found), evaluations, trainings, episodes, note))
         partial.replace(out)
     except OSError as error:
@@ -84,8 +86,20 @@ def check_place(out: Path) -> None:
         raise UserError(f"cannot write to {out}: {why}. Choose another place with out=.")
     if out.is_dir():
         raise UserError(f"cannot write to {out}: it is a directory. Name a file, as in out={out / 'report.html'}.")
-    if out.exists() and MARK.encode() not in out.read_bytes()[:1000]:
+    if not may_be_written(out):
+        raise UserError(f"cannot write to {out}: it is no regular file, but a pipe, a socket or a device. Choose another place "
+                        "with out=.")
+    if out.exists() and not _is_report(out):
         raise UserError(f"{out} exists already and is not a report of rearrange. Choose another place with out=.")
+
+
+def _is_report(file: Path) -> bool:
+    try:
+        with open_regular(file) as opened:
+            return MARK.encode() in opened.read(1000)
+    except OSError as error:
+        raise UserError(f"cannot write to {file}: what is there cannot be read ({error.strerror}). Choose another place with "
+                        "out=.") from None
 
 
 def page(
@@ -97,8 +111,10 @@ def page(
 ) -> Iterator[str]:
     """The text of the page, in pieces."""
     parts = {
+        "summary": sections.summary(evaluations),
         "scenarios": sections.scenarios([run for run in evaluations if run.is_scenario]),
         "paper": paper(evaluations),
+        "caveats": caveats(evaluations),
         "skills": sections.skills([run for run in evaluations if not run.is_scenario]),
         "training": sections.training(trainings),
     }
@@ -144,9 +160,14 @@ def _names(evaluations: list[Evaluation]) -> list[str]:
 
 
 def _title(found: list[Found]) -> str:
-    whats = list(dict.fromkeys(run.what if isinstance(run, Evaluation) else run.skill for run in found))
-    shown = ", ".join(what.replace("_", " ") for what in whats[:4]) + (" and more" if len(whats) > 4 else "")
-    return shown[:1].upper() + shown[1:]
+    """`Report on pick and tidy house`; where there are many, how many skills and scenarios."""
+    skills, scenarios = (
+        list(dict.fromkeys(run.what.replace("_", " ") for run in found if run.is_scenario == kind)) for kind in (False, True)
+    )
+    names = [*skills, *scenarios]
+    if len(names) > MOST_NAMED:
+        names = [_count(len(group), word) for group, word in ((skills, "skill"), (scenarios, "scenario")) if group]
+    return "Report on " + " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _summary(evaluations: list[Evaluation], trainings: list[Training]) -> str:

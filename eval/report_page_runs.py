@@ -6,17 +6,23 @@ A directory with `metrics.json` is an evaluation, of a skill or of a scenario; o
 from __future__ import annotations
 
 import csv
-import json
+import io
 import math
 import shlex
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rearrange.errors import UserError
+from rearrange.files import read_json, read_text
 from rearrange.run_directory import read_status
+from rearrange.yaml_files import check_yaml
 
+MOST_TABLE = 1 << 26  # bytes of episodes.csv or metrics.csv: some 300,000 episodes
+MOST_TEXT = 1 << 24  # of the other files of a run
+
+SHIPPED, SHIPPED_IN = "pretrained (shipped)", ("skills", "pretrained")
 OWN_KEYS = {"name", "output", "resume", "seed", "logger"}  # settings that do not make two runs different experiments
 
 
@@ -30,7 +36,7 @@ class About:
     typed: tuple[tuple[str, str], ...]  # its settings
     commit: str  # "" if the code did not come from a git checkout
     changed: bool  # the code had changes that were not committed
-    status: str  # running, finished, stopped, failed or unknown
+    status: str  # running, finished, stopped, failed, died or unknown
     ended: str  # date and time, "" if unknown
     settings: str  # config.yaml
     plan: str  # plan.txt of a scenario
@@ -50,8 +56,12 @@ class Evaluation:
 
     @property
     def agent(self) -> str:
-        """Who acted."""
-        return str(self.figures.get("agent") or "policy")
+        """Who acted, and whether it was all done by policies that come with the package, on whichever machine."""
+        agent, skills = str(self.figures.get("agent") or "policy"), self.figures.get("skills")
+        files = list(skills.values()) if isinstance(skills, dict) else [self.figures.get("checkpoint")]
+        if not files or not all(isinstance(file, str) and Path(file).parts[-3:-1] == SHIPPED_IN for file in files):
+            return agent
+        return SHIPPED if agent in ("policy", "pretrained") else f"{agent}, {SHIPPED}"
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,16 @@ class Training:
     skill: str
     config: dict[str, Any]
     rows: tuple[dict[str, float], ...]
+
+    @property
+    def what(self) -> str:
+        """What was trained for, as an evaluation calls it."""
+        return self.skill
+
+    @property
+    def is_scenario(self) -> bool:
+        """Whether one policy learned a whole scenario."""
+        return bool(self.config.get("hab"))
 
 
 Found = Evaluation | Training
@@ -111,9 +131,10 @@ def newest(output: Path, problems: list[str] | None = None) -> list[Path]:
     """
     problems = [] if problems is None else problems
     chosen: dict[tuple[str, str], Path] = {}
-    for run in read_some([path for path in runs_below(output / "eval") if _kind(path) == "eval"], problems):
+    evaluations = read_some([path for path in runs_below(output / "eval") if _kind(path) == "eval"], problems)
+    for run in sorted(evaluations, key=lambda run: not run.figures.get("interrupted")):  # a whole one wins over one that is not
         path = run.about.path
-        chosen[path.parent.name, str(run.figures.get("agent"))] = path  # oldest first: newer wins
+        chosen[path.parent.name, run.agent] = path  # oldest first: newer wins
     trained = [path for path in runs_below(output / "train") if _kind(path) == "train"]
     of_skill = {path.parent.name: _experiment(path) for path in trained}  # again the newest wins
     siblings = [path for path in trained if _experiment(path) == of_skill[path.parent.name]]
@@ -168,8 +189,12 @@ def _evaluation(path: Path) -> Evaluation:
         raise UserError(f"{path / 'metrics.json'} is not that of an evaluation: {wrong} is {str(figures[wrong])[:80]!r}. Repeat "
                         "rearrange eval.")
     columns, episodes = _episodes(path / "episodes.csv")
-    videos = {file.name: file for file in sorted((path / "videos").glob("*.mp4")) if not file.name.startswith(".")}
-    return Evaluation(_about(path, "eval"), str(what), scenario is not None, figures, columns, episodes, videos)
+    videos = {file.name: file for file in sorted((path / "videos").glob("*.mp4"))
+              if file.is_file() and not file.name.startswith(".")}
+    about = _about(path, "eval")
+    if figures.get("interrupted"):
+        about = replace(about, status=f"{about.status}, only {n} of {figures.get('episodes_asked')} episodes")
+    return Evaluation(about, str(what), scenario is not None, figures, columns, episodes, videos)
 
 
 def _odd_figure(figures: dict[str, Any]) -> str | None:
@@ -195,12 +220,11 @@ def _is_interval(value: Any) -> bool:
 def _episodes(file: Path) -> tuple[tuple[str, ...], tuple[dict[str, str], ...]]:
     """Header and rows of episodes.csv; nothing if the file is missing. `failure` is called reason, as in scenarios."""
     try:
-        with open(file, newline="", encoding="utf-8") as opened:
-            rows = list(csv.reader(opened))
+        rows = list(csv.reader(_lines(file)))
     except FileNotFoundError:
         return (), ()
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{file} cannot be read: {error}.") from error
+        raise UserError(f"{file} cannot be read: {_why(error)}.") from error
     if not rows:
         return (), ()
     header = ["reason" if name == "failure" and "reason" not in rows[0] else name for name in rows[0]]
@@ -210,10 +234,9 @@ def _episodes(file: Path) -> tuple[tuple[str, ...], tuple[dict[str, str], ...]]:
 def _training(path: Path) -> Training:
     file = path / "metrics.csv"
     try:
-        with open(file, newline="", encoding="utf-8") as opened:
-            rows = [_numbers(row) for row in csv.DictReader(opened)]
+        rows = [_numbers(row) for row in csv.DictReader(_lines(file))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{file} cannot be read: {error}.") from error
+        raise UserError(f"{file} cannot be read: {_why(error)}.") from error
     rows = sorted((row for row in rows if "step" in row), key=lambda row: row["step"])
     if not rows:
         raise UserError(f"{file} holds no row with a step. Let the training run log something, or leave it out.")
@@ -260,9 +283,18 @@ def _about(path: Path, command: str) -> About:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
+        return read_text(file, MOST_TEXT, errors="replace")
     except OSError:
         return ""
+
+
+def _lines(file: Path) -> io.StringIO:
+    """A table of figures, for the csv reader."""
+    return io.StringIO(read_text(file, MOST_TABLE), newline="")
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error).splitlines()[0]
 
 
 def parsed(text: str) -> Any:
@@ -270,16 +302,17 @@ def parsed(text: str) -> Any:
     import yaml
 
     try:
+        check_yaml(text)
         return yaml.safe_load(text) or {}
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         return {}
 
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file} cannot be read: {str(error).splitlines()[0]}.") from error
+        content = read_json(file)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read: {_why(error)}.") from error
     if not isinstance(content, dict):
         raise UserError(f"{file} cannot be read: it holds no mapping of names to figures.")
     return content

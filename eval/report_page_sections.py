@@ -18,6 +18,7 @@ CURVES = (
     ("episode/return", "return", False),
     ("steps_per_s", "steps per second", False),
 )
+FEW = 30  # a result of fewer episodes is grey
 WIDE_PX, NARROW_PX = 860, 360  # of a plot of interactions: the style sheet shows the one that fits
 
 
@@ -73,6 +74,11 @@ def bar(value: float, low: float | None = None, high: float | None = None, kind:
     )
 
 
+def figure(value: float, episodes: int) -> str:
+    """A share that was measured: bold, or grey where so few episodes say little."""
+    return f"<strong>{share(value)}</strong>" if episodes >= FEW else f'<span class="few">{share(value)}</span>'
+
+
 def success_row(run: Evaluation, label: str) -> list[str]:
     """Name, bar, success with its interval, steps of one evaluation."""
     figures = run.figures
@@ -81,7 +87,7 @@ def success_row(run: Evaluation, label: str) -> list[str]:
     return [
         named(run, label),
         bar(figures["success"], low, high),
-        f"<strong>{share(figures['success'])}</strong>",
+        figure(figures["success"], figures["episodes"]),
         f"{share(low)} to {share(high)}",
         f"{steps:.0f}" if isinstance(steps, int | float) else "",
         escape(str(figures.get("split") or "")),
@@ -94,6 +100,21 @@ SUCCESS_HEAD = ["", "", "success", "95 % interval", "mean steps", "homes"]
 def named(run: Evaluation, label: str) -> str:
     """The name of an evaluation with its number of episodes."""
     return f"{escape(label)} <small>n&nbsp;=&nbsp;{run.figures['episodes']}</small>"
+
+
+def summary(found: list[Evaluation]) -> str:
+    """One row for each evaluation, the skills first; each leads to its part of the page."""
+    rows = []
+    for kind, scenario in (("skill", False), ("scenario", True)):
+        for name, runs in grouped((run for run in found if run.is_scenario == scenario), lambda run: run.what).items():
+            link = f'<a href="#{kind}-{escape(name)}">{words(name)}</a>'
+            for run, label in zip(runs, labels(runs), strict=True):
+                heading, *cells = success_row(run, label)
+                rows.append([f"{link} {heading}", *cells])
+    note = "Share of episodes with success, of a scenario the whole task. Whiskers are 95 % intervals."
+    if any(run.figures["episodes"] < FEW for run in found):
+        note += f" Grey: fewer than {FEW} episodes, which say little."
+    return section("summary", "Summary", table(SUCCESS_HEAD, rows, "numbers bars summary") if rows else "", note)
 
 
 def scenarios(found: list[Evaluation]) -> str:
@@ -127,7 +148,8 @@ def _interactions(runs: list[Evaluation], names: list[str], styles: dict[str, in
         by_name = {str(row["name"]): row for row in interactions if row.get("success") is not None}
         values = [_value(run, by_name.get(place)) for place in places]
         series.append(Shares(label, styles[label], tuple(values)))
-        rows.append([f"{swatch(styles[label])} {named(run, label)}", *map(_cell, values)])
+        cells = [_cell(value, run.figures["episodes"]) for value in values]
+        rows.append([f"{swatch(styles[label])} {named(run, label)}", *cells])
     plots = "".join(
         f'<div class="{kind}">{intervals(series, places, "success", width=width)}</div>'
         for kind, width in (("wide", WIDE_PX), ("narrow", NARROW_PX))
@@ -142,10 +164,10 @@ def _value(run: Evaluation, row: dict[str, Any] | None) -> tuple[float, float, f
     return (value, *interval_of(run.figures, value, row.get("interval_95")))
 
 
-def _cell(value: tuple[float, float, float] | None) -> str:
+def _cell(value: tuple[float, float, float] | None, episodes: int) -> str:
     if value is None:
         return "&ndash;"
-    return f"<strong>{share(value[0])}</strong><small>{100 * value[1]:.0f} to {100 * value[2]:.0f} %</small>"
+    return f"{figure(value[0], episodes)}<small>{100 * value[1]:.0f} to {100 * value[2]:.0f} %</small>"
 
 
 def _full_task(runs: list[Evaluation], names: list[str]) -> str:
@@ -191,14 +213,12 @@ def _endings(runs: list[Evaluation], names: list[str]) -> str:
 
 
 def skills(found: list[Evaluation]) -> str:
-    """For each skill: bars of success with intervals, and why episodes failed."""
+    """For each skill: why episodes failed."""
     parts = []
     for name, runs in grouped(found, lambda run: run.what).items():
-        names = labels(runs)
-        rows = [success_row(run, label) for run, label in zip(runs, names, strict=True)]
         parts.append(f'<article class="skill" id="skill-{escape(name)}"><h3>{words(name)}</h3>')
-        parts.append(table(SUCCESS_HEAD, rows, "numbers bars") + _endings(runs, names) + "</article>")
-    return section("skills", "Skills", "".join(parts), "Share of episodes with success. Whiskers are 95 % intervals.")
+        parts.append((_endings(runs, labels(runs)) or '<p class="faint">No failure is on record.</p>') + "</article>")
+    return section("skills", "Skills", "".join(parts), "Why episodes failed, as a share of all episodes of an evaluation.")
 
 
 def training(found: list[Training]) -> str:

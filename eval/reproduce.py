@@ -6,18 +6,18 @@ training resumes, an evaluation that was not finished begins again.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import functools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from eval import reproduce_result
 from eval.reproduce_jobs import Plan, make_plan
 from rearrange import sweep
+from rearrange.columns import columns
 from rearrange.errors import UserError
+from rearrange.run_directory import hold
+from trainer import owner
 
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
 
@@ -27,10 +27,10 @@ def run(plain: dict[str, Any], launch: Launch | None = None) -> int:
     print("looking at what there is ...", flush=True)
     plan = make_plan(plain)
     folder = Path(plain["output"]) / "reproduce" / plain["name"]
-    with _alone(folder) as lock:
+    with _alone(folder):
         print("\n".join(overview(plan, plain)), flush=True)
-        states = _carry_out(plan, launch or functools.partial(sweep.launch_process, keep_open=(lock,)))
-        print("\n" + "\n".join(_columns([(job.what, states[job.path], str(job.path)) for job in plan.jobs])))
+        states = _carry_out(plan, launch or sweep.launch_process)
+        print("\n" + "\n".join(columns([(job.what, states[job.path], str(job.path)) for job in plan.jobs])))
         if "stopped" in states.values():
             print("\nstopped; the same command goes on from here.")
             return 130
@@ -48,7 +48,7 @@ def overview(plan: Plan, plain: dict[str, Any]) -> list[str]:
     counts = [f"{sum(job.words[0] == command for job in todo)} {name} to do"
               for command, name in (("train", "trainings"), ("eval", "evaluations"))]
     note = [plain["note"]] if plain["note"] else []
-    return [*note, *(["policies", *_columns(rows)] if rows else []),
+    return [*note, *(["policies", *columns(rows)] if rows else []),
             f"{', '.join(counts)}, {len(plan.jobs) - len(todo)} finished before"]
 
 
@@ -71,27 +71,10 @@ def _carry_out(plan: Plan, launch: Launch) -> dict[Path, str]:
     return states
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[int]:
-    """Nobody else works under this name; gives the file descriptor that says so.
-
-    The jobs hold it too, so that one that outlives a killed parent is not started a second time.
-    """
+def _alone(folder: Path) -> owner.Hold:
+    """Nobody else works under this name."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = open(folder / "lock", "w", encoding="utf-8")
+        return hold(folder)
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}. Choose another place with output=.") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{folder} is being worked on: by another 'rearrange reproduce', or by a job that it left "
-                            "behind. Wait for it, stop it, or choose another name=.") from None
-        yield file.fileno()
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-

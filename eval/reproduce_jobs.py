@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ from eval.hab_skills import AGENTS
 from rearrange import keys
 from rearrange import settings as front
 from rearrange.errors import UserError
-from rearrange.run_directory import checked_name, difference, folder_of, read_status, runs
+from rearrange.files import read_json
+from rearrange.run_directory import changes, checked_name, folder_of, read_status, refuse_if_held, runs, saved_config
 from skills import pretrained
 
 TRAINED = ("tp_srl", "tp_srl_nonav")  # agents whose skills are trained policies
@@ -96,16 +96,22 @@ def _checked(chosen: list[str], known: Iterable[str], key: str) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
+def as_in_the_paper(scenario: str) -> list[str]:
+    """The words that evaluate a scenario by the paper's rules, with the paper's goal."""
+    goal = [f"hab.problem={scenario}_paper"] if scenario == "set_table" else []
+    return [f"hab={scenario}", *goal, "planner=paper"]
+
+
 @functools.cache
 def _needed(scenario: str, split: str, seed: int) -> list[str]:
     """The skills that the plan of the scenario's first episode needs."""
     from eval.hab_command import needed_skills
     from planner.deploy import Rules
-    from planner.scenarios import load_scenario
+    from planner.scenarios import make_scenario
 
-    made = front.compose("eval", [f"hab={scenario}", f"split={split}", f"seed={seed}"])
+    made = front.compose("eval", [*as_in_the_paper(scenario), f"split={split}", f"seed={seed}"])
     settings = OmegaConf.to_container(made.config, resolve=True)
-    return needed_skills(load_scenario(scenario), Rules(**settings["planner"]), settings)
+    return needed_skills(make_scenario(settings["hab"], "hab"), Rules(**settings["planner"]), settings)
 
 
 def _policy(group: str, what: str, steps: int | None, plain: dict[str, Any]) -> Policy | None:
@@ -132,7 +138,7 @@ def _finished_run(group: str, what: str, typed: tuple[str, ...]) -> Path | None:
     """The newest finished training run under any name, of as many steps and with the same parts of the action."""
     wanted = front.compose("train", list(typed)).config
     for path in reversed(runs(Path(wanted.output), "train", what)):
-        made = OmegaConf.load(path / "config.yaml")
+        made = saved_config(path)
         fits = group != "skill" or made.skill.action_parts == wanted.skill.action_parts
         whole = read_status(path)["status"] == "finished" and any((path / "checkpoints").glob("*.pt"))
         if whole and fits and made.steps >= wanted.steps:
@@ -143,7 +149,7 @@ def _finished_run(group: str, what: str, typed: tuple[str, ...]) -> Path | None:
 def _evaluation(scenario: str, agent: str, needed: list[str], policies: dict[str, Policy],
                 plain: dict[str, Any]) -> Job:
     """One agent in one scenario; every policy that it uses is named, so that a later training changes nothing."""
-    words = [f"hab={scenario}", f"agent={agent}"]
+    words = [*as_in_the_paper(scenario), f"agent={agent}"]
     words += [f"{key}={plain[key]}" for key in ("episodes", "video", "split", "seed", "output")]
     words.append(f"name={plain['name']}_{agent}")
     used: list[Policy] = []
@@ -166,12 +172,12 @@ def _job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any],
         return Job(what, (command, *typed), path, "new", needs)
     if not (path / "config.yaml").exists():
         raise UserError(f"{path} exists already and is not a run. Choose another name=.")
-    changed = difference(OmegaConf.load(path / "config.yaml"), made.config)
-    if changed:
+    if changed := changes(path, made):
         shown = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
         raise UserError(f"{path} exists already with other settings ({shown}). Give this a name= of its own.")
     if read_status(path)["status"] == "finished" and (command == "train" or _has_figures(path)):
         return Job(what, (command, *typed), path, "finished", needs)
+    refuse_if_held(path)
     again = ("resume=true",) if command == "train" else ()
     return Job(what, (command, *typed, *again), path, "unfinished", needs)
 
@@ -179,6 +185,6 @@ def _job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any],
 def _has_figures(path: Path) -> bool:
     """Whether the figures of an evaluation are still there, and whole."""
     try:
-        return bool(json.loads((path / "metrics.json").read_text(encoding="utf-8"))["episodes"])
+        return bool(read_json(path / "metrics.json")["episodes"])
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
-
-from omegaconf import OmegaConf
 
 from eval import report_page
 from eval.paper import DIFFERENCES, IN_WORDS, Beside, beside
 from eval.reproduce_jobs import Plan, Policy
-from rearrange.run_directory import read_status
+from rearrange.files import read_json
+from rearrange.run_directory import read_status, saved_config
 from skills import pretrained
 
 VIDEO_MB = 100.0
@@ -19,7 +17,7 @@ VIDEO_MB = 100.0
 
 def write(folder: Path, plan: Plan, evaluations: list[Path], plain: dict[str, Any]) -> list[str]:
     """Write both files; lines for people."""
-    figures = [json.loads((path / "metrics.json").read_text(encoding="utf-8")) for path in evaluations]
+    figures = [read_json(path / "metrics.json") for path in evaluations]
     text = markdown(plan, figures, plain)
     (folder / "figure6.md").write_text(text, encoding="utf-8")
     trained = [Path(policy.source) for policy in plan.policies.values() if policy.source != "pretrained"]
@@ -58,7 +56,7 @@ def _origin(name: str, policy: Policy) -> str:
         return f"comes with the package: {pretrained.steps(pretrained.card(name)):,} steps"
     run = Path(policy.source)
     status = read_status(run)["status"] if (run / "config.yaml").exists() else "not started"
-    return f"{run}: " + (f"{OmegaConf.load(run / 'config.yaml').steps:,} steps" if status == "finished" else f"training {status}")
+    return f"{run}: " + (f"{saved_config(run).steps:,} steps" if status == "finished" else f"training {status}")
 
 
 def _beside(row: Beside) -> tuple[str, ...]:

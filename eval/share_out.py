@@ -13,28 +13,31 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from trainer.workers import begin_child, end_child, signals_held, start_child
 
 ENDED_WITHIN_S = 2.0  # what a process may take to end after it closed its socket
+OVER = object()  # in place of an answer: there are no more
 
 
 class ProcessDied(RuntimeError):
     """A process ended without an answer."""
 
 
-def share_out(work: Callable[[Any, Any], Any], job: Any, chunks: Iterable[Any], workers: int | None,
+def share_out(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Iterable[Any], workers: int | None,
               take: Callable[[Any], None]) -> None:
-    """Call `work(job, chunk)` for each chunk, in so many processes (None: one per core), and `take` with each answer, in the order
-    in which they come. `work` is a function of a module. What it raises is raised here; ProcessDied if a process is killed."""
+    """Call `work(job, chunk)` for each chunk, in so many processes (None: one per core), and `take` with each answer that it
+    yields, in the order in which they come. `work` is a generator function of a module. What it raises is raised here; ProcessDied
+    if a process is killed."""
     chunks = list(chunks)
     workers = min(workers or os.cpu_count() or 1, len(chunks))
     if workers == 1:
         for chunk in chunks:
-            take(work(job, chunk))
+            for answer in work(job, chunk):
+                take(answer)
         return
     waiting, busy, started = iter(chunks), {}, []
     try:
@@ -46,12 +49,14 @@ def share_out(work: Callable[[Any, Any], Any], job: Any, chunks: Iterable[Any], 
             busy[process.connection] = process
         while busy:
             for connection in wait(list(busy)):
-                process = busy.pop(connection)
-                take(process.answer())
-                for chunk in waiting:
+                process = busy[connection]
+                answer = process.answer()
+                if answer is not OVER:
+                    take(answer)
+                elif (chunk := next(waiting, OVER)) is not OVER:
                     process.send(chunk)
-                    busy[connection] = process
-                    break
+                else:
+                    del busy[connection]
     finally:
         for process in started:  # do not wait for the episodes under way
             process.end()
@@ -66,7 +71,7 @@ class _Process:
             self.process = start_child("eval.share_out", theirs)
         self.connection = Connection(ours.detach())
 
-    def begin(self, work: Callable[[Any, Any], Any], job: Any, chunk: Any) -> None:
+    def begin(self, work: Callable[[Any, Any], Iterable[Any]], job: Any, chunk: Any) -> None:
         self.send(sys.path)  # before anything whose module has to be found
         self.send((work, job))
         self.send(chunk)
@@ -78,14 +83,15 @@ class _Process:
             raise self._died() from None
 
     def answer(self) -> Any:
+        """The next answer; OVER when the chunk has no more."""
         try:
-            answer, error, trace = self.connection.recv()
+            kind, answer, trace = self.connection.recv()
         except (OSError, EOFError):
             raise self._died() from None
-        if error is not None:
-            error.add_note(f"In process {self.process.pid}:\n{trace}")
-            raise error
-        return answer
+        if kind == "error":
+            answer.add_note(f"In process {self.process.pid}:\n{trace}")
+            raise answer
+        return OVER if kind == "over" else answer
 
     def _died(self) -> ProcessDied:
         who = f"evaluation process {self.process.pid}"
@@ -110,17 +116,21 @@ def main() -> None:
         sys.path[:] = connection.recv()
         work, job = connection.recv()
         while True:
-            connection.send(_answer(work, job, connection.recv()))
+            for message in _answers(work, job, connection.recv()):
+                connection.send(message)
     except (EOFError, OSError):  # the parent has ended
         return
 
 
-def _answer(work: Callable[[Any, Any], Any], job: Any, chunk: Any) -> tuple[Any, Exception | None, str]:
-    """The answer; or what was raised, and where."""
+def _answers(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunk: Any) -> Iterator[tuple[str, Any, str]]:
+    """What the work yields, and that it is over; or what was raised, and where."""
     try:
-        return work(job, chunk), None, ""
+        for answer in work(job, chunk):
+            yield "answer", answer, ""
     except Exception as error:
-        return None, _carried(error), traceback.format_exc()
+        yield "error", _carried(error), traceback.format_exc()
+    else:
+        yield "over", None, ""
 
 
 def _carried(error: Exception) -> Exception:

@@ -5,6 +5,7 @@ Frames are uint8 (H, W, 3) with even sides, as H.264 with yuv420p, which every b
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 PANEL_WIDTH, MARGIN, DEPTH_SIZE, MAP_SIZE = 288, 16, 256, 128
 PANEL_RGB, TEXT_RGB, FAINT_RGB = (24, 27, 33), (232, 234, 238), (150, 156, 166)
 SUCCESS_RGB, FAILURE_RGB = (46, 160, 87), (201, 65, 55)
-TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 20, 16, 13
+BADGE_RGB = (255, 255, 255)
+TITLE_SIZE, BADGE_SIZE, TEXT_SIZE, SMALL_SIZE = 20, 18, 16, 13
 HOLD_S = 0.7  # how long the last frame stays, so that the outcome can be read
 
 
@@ -44,14 +46,15 @@ def compose(
     title: str = "",
     footer: str = "",
     outcome: bool | None = None,
+    reason: str = "",
     floor: tuple[np.ndarray, np.ndarray | None] | None = None,
 ) -> np.ndarray:
     """One video frame: the scene from outside; to its right a title, the depth image, lines of text, a faint footer.
 
     third_person: uint8 (H, W, 3), 512x512 or about that. depth: normalised (h, w) or (h, w, 1), None for a blind
     policy.
-    outcome: True or False adds a banner, success or failure. Lines that do not fit are cut with an ellipsis. floor: what a
-    policy knows of the floor and its route, in the lower left corner.
+    outcome: True or False adds a badge, success or failure, and the reason below the word. Lines that are too long are cut with an
+    ellipsis. floor: what a policy knows of the floor and its route, in the lower left corner.
     """
     height = max(third_person.shape[0] + third_person.shape[0] % 2, 512)
     width = third_person.shape[1] + PANEL_WIDTH
@@ -77,15 +80,37 @@ def compose(
         y += DEPTH_SIZE + SMALL_SIZE + 16
     bottom = height - MARGIN - (SMALL_SIZE + 8 if footer else 0)
     spacing = TEXT_SIZE + 7
-    shown = [fit(line, TEXT_SIZE) for line in lines][: max(0, (bottom - y) // spacing)]
+    shown = [fit(line, TEXT_SIZE) for line in lines[: max(0, (bottom - y) // spacing)]]
     if shown:
         draw_text(frame, (left, y), "\n".join(shown), TEXT_SIZE, TEXT_RGB, line_gap=spacing)
     if footer:
         draw_text(frame, (left, height - MARGIN - SMALL_SIZE), fit(footer, SMALL_SIZE), SMALL_SIZE, FAINT_RGB)
     if outcome is not None:
-        frame[MARGIN : MARGIN + 32, MARGIN : MARGIN + 112] = SUCCESS_RGB if outcome else FAILURE_RGB
-        draw_text(frame, (MARGIN + 16, MARGIN + 5), "success" if outcome else "failure", 18, (255, 255, 255))
+        _badge(frame, outcome, reason, third_person.shape[1] - 4 * MARGIN)
     return frame
+
+
+def _badge(frame: np.ndarray, outcome: bool, reason: str, width: int) -> None:
+    """Success or failure in the upper left corner, and why: as many lines of at most `width` pixels as it takes."""
+    lines = wrap(reason, TEXT_SIZE, width)
+    longest = max([80.0, *(text_width(line, TEXT_SIZE) for line in lines)])
+    spacing = TEXT_SIZE + 6
+    bottom, right = MARGIN + 32 + spacing * len(lines), 3 * MARGIN + math.ceil(longest)
+    frame[MARGIN:bottom, MARGIN:right] = SUCCESS_RGB if outcome else FAILURE_RGB
+    draw_text(frame, (2 * MARGIN, MARGIN + 5), "success" if outcome else "failure", BADGE_SIZE, BADGE_RGB)
+    draw_text(frame, (2 * MARGIN, MARGIN + 29), "\n".join(lines), TEXT_SIZE, BADGE_RGB, line_gap=spacing)
+
+
+def wrap(text: str, size: int, width: int) -> list[str]:
+    """The text in lines of at most `width` pixels, broken between words; a word that is wider is cut with an ellipsis."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(fit(word, size, width))
+    return lines
 
 
 def fit(text: str, size: int, width: int = PANEL_WIDTH - 2 * MARGIN) -> str:

@@ -24,6 +24,7 @@ from rearrange.simulator import Simulator
 from skills.skill import can_start
 
 if TYPE_CHECKING:
+    from planner.belief import Belief
     from skills.skill import Skill
 
 _GAPS_M, _DIRECTIONS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.2), 16  # from a thing before which no skill would start
@@ -31,18 +32,22 @@ _GAPS_M, _DIRECTIONS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.2), 16  # from a thing before
 
 class Arguments:
     """Hands out arguments in one episode, which has just been loaded into `sim`. `shadow`: a second simulator, in which
-    is looked for where skills would start.
+    is looked for where skills would start. `belief`: what is known of objects, drawers and doors, in place of the simulator's
+    state.
     """
 
     def __init__(self, sim: Simulator, shadow: Simulator, symbols: Symbols, rules: Rules,
-                 rng: np.random.Generator) -> None:
+                 rng: np.random.Generator, belief: Belief | None = None) -> None:
         self.sim, self.shadow, self.symbols, self.rules, self._rng = sim, shadow, symbols, rules, rng
+        self._belief, self._world = belief, belief or sim
         self.episode = sim.episode
         self._starts: list[Sequence[float]] = list(sim.start_positions)
         self._openings = dict(sim.episode.articulated)  # of drawers and doors when the objects stood there
 
     def look_again(self) -> None:
         """From now on objects have the coordinates at which they are now."""
+        if self._belief is not None:
+            return  # which is always up to date
         sim = self.sim
         self._starts = [sim.object_position(index) for index in range(len(self._starts))]
         self._openings = {joint: sim.joint_position(joint) for joint in sim.home.handles}
@@ -70,7 +75,7 @@ class Arguments:
         skill.point = None
         if thing in symbols.goals:
             placed = symbols.objects.get(step.next.args[0]) if step.next else None
-            target = next(index for index in (placed, sim.held, some) if index is not None)
+            target = next(index for index in (placed, self._world.held, some) if index is not None)
             self._set_goal(target, thing)
             point = symbols.goals[thing][:3]
         elif thing in symbols.objects:
@@ -90,8 +95,10 @@ class Arguments:
 
     def start_of(self, target: int) -> tuple[float, float, float]:
         """The coordinates that skills are given for an object: where it stood when the episode began, or when it was
-        looked for again; with `follow_drawer` as far out as the drawer is in which it lay.
+        looked for again; with `follow_drawer` as far out as the drawer is in which it lay. With a belief, what that says.
         """
+        if self._belief is not None:
+            return tuple(self._belief.object_position(target))
         if not self.rules.follow_drawer:
             return tuple(self._starts[target])
         return moved_with_drawer(self.sim, self._openings, self._starts[target])
@@ -100,14 +107,17 @@ class Arguments:
         """The coordinates that Navigate is given for a drawer or fridge: those of the object in it, if it stood there or
         its goal is there; else the handle's.
         """
-        sim, joint = self.sim, self.symbols.joints[container]
+        world, joint = self._world, self.symbols.joints[container]
         if content is not None:
-            if inside_at(sim.home.layout, self._starts[content], joint, self._openings.get(joint, 0.0)):
+            stood, opening = self._starts[content], self._openings.get(joint, 0.0)
+            if self._belief is not None:
+                stood, opening = world.object_position(content), world.joint_position(joint)
+            if inside_at(world.home.layout, stood, joint, opening):
                 return self.start_of(content)
             goal = self.episode.targets[content][:3]
-            if inside(sim, goal, joint) or inside(sim, goal, joint, opened=True):
+            if inside(world, goal, joint) or inside(world, goal, joint, opened=True):
                 return goal
-        return tuple(sim.handle_position(joint))
+        return tuple(world.handle_position(joint))
 
     def _set_goal(self, target: int, goal: str) -> None:
         """Make this goal the object's in the episode that skills see."""
@@ -115,7 +125,7 @@ class Arguments:
 
     def _inside(self, container: str) -> int | None:
         """The first of the objects that is in a drawer or fridge."""
-        inside = (index for name, index in self.symbols.objects.items() if in_(self.sim, self.symbols, name, container))
+        inside = (index for name, index in self.symbols.objects.items() if in_(self._world, self.symbols, name, container))
         return next(inside, None)
 
     def _find_goal_pose(self, skill: Skill, thing: str) -> bool:

@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.pddl import Operator
+from planner.predicates import AT_M
 from rearrange.errors import UserError
 
 SKILL_NAMES = ("navigate", "pick", "place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge")
 RECOVERIES = ("none", "hand_over", "retry", "replan")
+KNOWLEDGE = ("state", "seen")
+ACTIONS = ("sampled", "mean", "mean_first")
 # Of a skill in a plan. HAB: 300 for navigate and 200 for the others, with the same arm and a base 3.75 times as fast.
 MAX_STEPS = {"navigate": 900, **dict.fromkeys(SKILL_NAMES[1:], 400)}
 
@@ -37,20 +40,37 @@ class Rules:
     max_recoveries: int = 5  # in an episode
     drop_wrong_object: bool = False  # beyond the paper: let go of what was not meant to be picked
     follow_drawer: bool = False  # beyond the paper: coordinates of what lies in a drawer move with it
+    knowledge: str = "state"  # what recovery looks at: the simulator's state, or what the robot has seen (planner.belief)
+    at_m: float = AT_M  # how near an object has to be to its goal for a plan that is made again
+    retreat_m: float = 0.0  # beyond the paper: straight back after these skills, before the arm is led home
+    lift_m: float = 0.0  # beyond the paper: before a retreat the hand goes straight up, away from what stands beside it
+    retreat_after: tuple[str, ...] = ("pick", "place")
+    last_look: bool = False  # beyond the paper: before the stop, look at goals that may have been disturbed, and plan again
+    look_steps: int = 300  # of the way to such a goal, at most; none is begun when fewer are left in the episode
+    actions: str = "sampled"  # of policies: sampled, their mean, or the mean in the first try of a step
+    detector_pixels: int = 12  # of an object, for knowledge=seen to recognise it in an image of 128 x 128
+    detector_noise_m: float = 0.0  # standard deviation of the error of each of its coordinates
 
     def __post_init__(self) -> None:
-        if self.recovery not in RECOVERIES:
-            raise UserError(f"recovery={self.recovery} is not one of {', '.join(RECOVERIES)}.")
+        for name, allowed in (("recovery", RECOVERIES), ("knowledge", KNOWLEDGE), ("actions", ACTIONS)):
+            if getattr(self, name) not in allowed:
+                raise UserError(f"{name}={getattr(self, name)} is not one of {', '.join(allowed)}.")
+        unknown = sorted(set(self.retreat_after) - set(SKILL_NAMES[1:]))
+        if unknown:
+            raise UserError(f"retreat_after: {unknown[0]} is not one of {', '.join(SKILL_NAMES[1:])}.")
         unknown = sorted(set(self.max_steps) - set(SKILL_NAMES))
         if unknown:
             raise UserError(f"max_steps.{unknown[0]}: there is no such skill; skills are {', '.join(SKILL_NAMES)}.")
+        object.__setattr__(self, "retreat_after", tuple(self.retreat_after))
         object.__setattr__(self, "max_steps", {**MAX_STEPS, **self.max_steps})
 
     @property
     def beyond_paper(self) -> list[str]:
         """The rules that the paper's deployment does not have, as they are typed: `recovery=retry`."""
-        found = {name: getattr(self, name) for name in ("recovery", "drop_wrong_object", "follow_drawer")}
-        return [f"{name}={str(value).lower()}" for name, value in found.items() if value not in ("none", False)]
+        paper = Rules()
+        names = ("recovery", "drop_wrong_object", "follow_drawer", "knowledge", "retreat_m", "lift_m", "last_look", "actions")
+        found = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(paper, name)}
+        return [f"{name}={str(value).lower()}" for name, value in found.items()]
 
 
 @dataclass(frozen=True)
@@ -117,6 +137,11 @@ def believed_stop(stop: float, target_distance_m: float, rules: Rules) -> bool:
 def kept_grip(holding: bool) -> float:
     """The grip while a skill that does not command it drives or waits: what is held stays held."""
     return 1.0 if holding else -1.0
+
+
+def needed_in_hand(step: Step) -> str | None:
+    """The object that has to be in the hand for this step to make sense; None for none."""
+    return next((atom[1] for atom in step.operator.preconditions if atom[0] == "holding"), None)
 
 
 def reset_arm_action(target_rad: Sequence[float], home_rad: Sequence[float], step_rad: float) -> list[float]:

@@ -7,28 +7,41 @@ scripted expert. `Executor.request` says what is needed next; `Executor.advance`
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planner.arguments import Arguments
-from planner.deploy import Rules, Step, believed_stop, is_over, kept_grip, reset_arm_action, steps_of
-from planner.pddl import Atom
+from planner.belief import Belief
+from planner.deploy import (
+    Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of)
+from planner.pddl import Atom, Operator
 from planner.predicates import holds
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
 from rearrange.env import OF_MAP, Observation, action_slices, takes_images
-from rearrange.episodes import Episode
+from rearrange.episodes import Episode, Handoff
 from rearrange.errors import UserError
 from rearrange.fetch import ARM_DELTA_RAD, ARM_START_RAD
+from rearrange.simulator import STEP_S
+from skills.experts.motion import servo
 from skills.skill import distance_to_rest
 
 if TYPE_CHECKING:
+    from rearrange.robot_in_home import RobotInHome
     from skills.skill import Skill
 
+RETREAT_M_S = 0.6
+SCAN_RAD_S = 1.0
+LIFT_M = 0.01  # of the hand in a step
+_LIFTED_M, _LIFT_STEPS = 0.02, 25  # as near as that is there; it takes no more steps
+_HELD_UP_STEPS, _HELD_UP_M = 8, 0.02  # a retreat that comes on by less in so many steps is over
+_PUT_OFF_AFTER = 2  # failures of the steps about an object
+_SHUT = 0.005  # m or rad: a drawer or door that is not farther open counts as shut in a recorded state
 _AT_HOME_RAD = 1e-6  # motors' targets that have been led there are nearer
 
 
@@ -41,6 +54,7 @@ class Request:
     skill: str
     observation: Observation
     first: bool
+    mean: bool = False  # the policy's mean action, not a sample
 
 
 @dataclass
@@ -69,6 +83,7 @@ class Report:
     recoveries: int = 0
     never_held: tuple[Atom, ...] = ()  # of the goal, at any step
     metrics: dict[str, float] = field(default_factory=dict)
+    handoffs: list[Episode] = field(default_factory=list)  # the states in which manipulation skills began, where they are kept
 
 
 class Executor:
@@ -80,10 +95,11 @@ class Executor:
     """
 
     def __init__(self, env: ScenarioEnv, skills: Mapping[str, Skill], experts: Mapping[str, type] | None = None,
-                 rules: Rules = Rules(), depth_sizes: Mapping[str, int] | None = None) -> None:
+                 rules: Rules = Rules(), depth_sizes: Mapping[str, int] | None = None, records_handoffs: bool = False) -> None:
         self.env, self.sim, self.rules = env, env.sim, rules
         self.skills, self.experts = dict(skills), dict(experts or {})
         self._depth_sizes = dict(depth_sizes or {})
+        self.records_handoffs = records_handoffs
         self.report: Report | None = None
         self.request: Request | None = None
         self.done = True
@@ -92,20 +108,29 @@ class Executor:
 
     def reset(self, episode: int | Episode, seed: int = 0) -> Report:
         """Load an episode and plan. Raises UserError when there is no plan, or no skill for a step of it."""
+        rules = self.rules
         self.env.reset(seed=seed, options={"episode": episode})
         self.episode = self.env.episode
-        found = plan(self.sim, self.env.config.problem)
+        self.belief = None
+        if rules.knowledge == "seen":
+            self.belief = Belief.begin(self.sim, rules.detector_pixels, rules.detector_noise_m, np.random.default_rng([seed, 2]))
+        self.world = self.belief or self.sim  # what decisions are taken on
+        found = plan(self.world, self.env.config.problem, rules.at_m)
         require_solved(found, self.episode.scene)
         self.report = Report(self.episode.id, self.episode.scene, found)
-        self.symbols = found.symbols
+        self.symbols, self._goal = found.symbols, found.goal
+        self._failures: Counter[str] = Counter()  # of steps, by operator and by object
+        self._looked_at: set[str] = set()
         # Start poses are looked for in a second simulator.
-        self._arguments = Arguments(self.sim, self.sim.shadow(), self.symbols, self.rules, np.random.default_rng([seed, 1]))
-        self.steps = steps_of(found.steps, self.rules)
+        self._arguments = Arguments(self.sim, self.sim.shadow(), self.symbols, rules, np.random.default_rng([seed, 1]),
+                                    self.belief)
+        self.steps = steps_of(found.steps, rules)
         for step in self.steps:
             if step.skill not in self.skills:
                 raise UserError(f"the plan needs skill {step.skill}, and there is no policy for it: train one with "
                                 f"'rearrange train skill={step.skill}', or take skills.{step.skill}=expert.")
-        self.at, self.done, self.recoveries, self._has_goal = 0, False, 0, False
+        self.at, self.done, self._has_goal = 0, False, False
+        self._ended: tuple[Step, str] | None = None  # the step and how it ended, while the robot withdraws from it
         self._begin_next()
         return self.report
 
@@ -122,6 +147,8 @@ class Executor:
     def _begin_next(self) -> None:
         """Take up the step `at` of the plan, or the wait before the end."""
         self._count, self._left_start, self._stopped = 0, False, False
+        if self.at >= len(self.steps) and self.rules.last_look:
+            self._check_goal()
         if self.at >= len(self.steps):
             self._phase, self.request = "wait", None
             return
@@ -130,6 +157,10 @@ class Executor:
         self._slices = action_slices(self._skill.action_parts)
         self.report.records.append(Record(str(step.operator), step.skill))
         self._has_goal = self._arguments.give(self._skill, step)
+        if self.belief is not None:
+            self.belief.intend(self._taken_by(step))
+        if self.records_handoffs and step.skill != "navigate":
+            self.report.handoffs.append(self._handoff(step))
         self._start_ee = self.sim.ee_in_base
         self.sim.start_here(self.sim.base_pose)  # what gps, compass and the map of the floor are relative to
         self._expert = self.experts[step.skill](self.sim, self._skill) if step.skill in self.experts else None
@@ -144,7 +175,29 @@ class Executor:
     def _ask(self, first: bool) -> None:
         self.request = None
         if self._expert is None and self._count % self._skill.action_repeat == 0:
-            self.request = Request(self._skill.name, self.env.observe_skill(self._skill, self.env.image), first)
+            tried_before = self._failures[str(self.steps[self.at].operator)] > 0
+            mean = self.rules.actions == "mean" or (self.rules.actions == "mean_first" and not tried_before)
+            self.request = Request(self._skill.name, self.env.observe_skill(self._skill, self.env.image), first, mean)
+
+    def _handoff(self, step: Step) -> Episode:
+        """The state of the simulator as an episode that begins with this step's skill."""
+        sim, held = self.sim, self.sim.held
+        # What is in the hand waits where it once stood, until the hand takes it.
+        poses = [self.episode.start_poses[i] if i == held else sim.object_pose(i) for i in range(len(self.episode.objects))]
+        thing = step.operator.args[0]
+        about = self.symbols.objects[thing] if thing in self.symbols.objects else self.symbols.joints[thing]
+        most = {body.name: body.range_m_or_rad[1] for body in sim.home.layout.bodies}  # which contacts may push it past
+        openings = {name: min(sim.joint_position(name), most[name]) for name in sim.home.handles}
+        return replace(self.episode, id=f"{self.episode.id}/{len(self.report.handoffs)}", start_poses=tuple(poses),
+                       articulated={name: value for name, value in openings.items() if value > _SHUT},
+                       robot_start=tuple(sim.base_pose), handoff=Handoff(step.skill, about, held))
+
+    def _taken_by(self, step: Step) -> int | str | None:
+        """The object or handle that the suction is meant to take in a step."""
+        thing = step.operator.args[0]
+        if step.skill == "pick":
+            return self.symbols.objects[thing]
+        return self.symbols.joints[thing] if step.skill.startswith(("open", "close")) else None
 
     # ------------------------------------------------------------------ one step
 
@@ -152,7 +205,8 @@ class Executor:
         """One step of the environment: with a policy's `action` when `request` asked for one. True when the episode is
         over.
         """
-        phases = {"skill": self._advance_skill, "reset_arm": self._advance_reset_arm, "wait": self._advance_wait}
+        phases = {"skill": self._advance_skill, "retreat": self._advance_retreat, "reset_arm": self._advance_reset_arm,
+                  "scan": self._advance_scan, "wait": self._advance_wait}
         phases[self._phase](action)
         return self.done
 
@@ -178,7 +232,8 @@ class Executor:
         to_rest_m = distance_to_rest(sim, skill.rest_position_m)
         # A door is pushed shut without reaching out: the way from the start posture to rest alone stays in the zone.
         begun = self._left_start or (skill.closes and skill.at_target(sim))
-        limit = self._count >= rules.max_steps[skill.name]
+        step = self.steps[self.at]
+        limit = self._count >= (rules.look_steps if self._is_look(step) else rules.max_steps[skill.name])
         over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m,
                        left_start=begun, stopped=self._stopped)
         record.in_start_zone = (not begun and skill.name not in ("navigate", "pick", "place") and not sim.is_holding
@@ -186,8 +241,46 @@ class Executor:
         # An expert whose hand passes its resting place on the way out of somewhere is not over yet.
         if limit or (over and not getattr(self._expert, "busy", False)):
             self._end_skill(record, "done" if over else "time_limit")
+        elif skill.name == "navigate" and (why := self._cut_short()):
+            self._end_skill(record, why)
         else:
             self._ask(first=False)
+
+    def _cut_short(self) -> str | None:
+        """Why there is no need to drive on: what is carried to its goal was lost, or what is to be looked at was seen."""
+        if self.rules.recovery != "replan":
+            return None
+        step = self.steps[self.at]
+        if self._is_look(step):
+            return None if self.belief.unsure(self.symbols.objects[step.operator.args[0]]) else "seen"
+        carries = step.next is not None and step.next_kind.startswith("place")
+        return "lost" if carries and not self.world.is_holding else None
+
+    def _advance_retreat(self, action: None) -> None:
+        """The hand straight up, then the base straight back, by odometry, until far enough or held up by something."""
+        if self._lift_to is not None:
+            return self._advance_lift()
+        speed = -RETREAT_M_S / self.sim.config.base_speed_m_s
+        if self._move(None, kept_grip(self.sim.is_holding), [max(speed, -1.0), 0.0]):
+            return
+        self._count += 1
+        self._trail.append(self.sim.base_pose[:2])
+        recent = self._trail[-1 - _HELD_UP_STEPS:]
+        held_up = len(recent) > _HELD_UP_STEPS and math.dist(recent[0], recent[-1]) < _HELD_UP_M
+        if math.dist(self._trail[0], self._trail[-1]) >= self.rules.retreat_m or held_up:
+            if not self.rules.reset_arm:
+                ended, self._ended = self._ended, None
+                return self._take_stock(*ended)
+            self._phase, self._count = "reset_arm", 0  # the arm hides nothing from the camera then
+
+    def _advance_lift(self) -> None:
+        """The hand upwards, away from what stands beside it."""
+        arm = servo(self.sim, np.array(self._lift_to), LIFT_M)
+        if self._move(arm.tolist(), kept_grip(self.sim.is_holding), None):
+            return
+        self._count += 1
+        if math.dist(self.sim.ee_position, self._lift_to) < _LIFTED_M or self._count >= _LIFT_STEPS:
+            self._lift_to = None
 
     def _advance_reset_arm(self, action: None) -> None:
         sim, rules = self.sim, self.rules
@@ -197,6 +290,17 @@ class Executor:
         self._count += 1
         arm_off, targets_off = (np.abs(angles - ARM_START_RAD).max() for angles in (sim.arm_positions(), sim.arm_targets()))
         if (arm_off < rules.reset_arm_rad and targets_off < _AT_HOME_RAD) or self._count >= rules.reset_arm_steps:
+            ended, self._ended = self._ended, None
+            self._begin_next() if ended is None else self._take_stock(*ended, arm_is_home=True)
+
+    def _advance_scan(self, action: None) -> None:
+        """Turn around once in place, until the object that was to be looked at is seen."""
+        index = self.symbols.objects[self.steps[self.at].operator.args[0]]
+        if self._move(None, kept_grip(self.sim.is_holding), [0.0, SCAN_RAD_S / self.sim.config.base_turn_rad_s]):
+            return
+        self._count += 1
+        if not self.belief.unsure(index) or self.belief.missing(index) or self._count * STEP_S * SCAN_RAD_S > 2 * math.pi:
+            self.at += 1
             self._begin_next()
 
     def _advance_wait(self, action: None) -> None:
@@ -206,6 +310,8 @@ class Executor:
     def _move(self, arm: list[float] | None, grip: float | None, base: list[float] | None, stop: bool = False) -> bool:
         """One step of the environment; True when it ended the episode."""
         _, terminated, truncated, info = self.env.advance(arm, grip, base, stop)
+        if self.belief is not None:
+            self.belief.step()
         if terminated or truncated:
             self.report.metrics = info["metrics"]
             failed = (name.removeprefix("failure/") for name, value in info["metrics"].items()
@@ -216,42 +322,64 @@ class Executor:
     # ------------------------------------------------------------------ between steps
 
     def _end_skill(self, record: Record, ended: str) -> None:
-        step = self.steps[self.at]
-        record.ended, record.effects_hold = ended, self._effects_hold(step)
+        step, sim = self.steps[self.at], self.sim
+        record.ended, record.effects_hold = ended, self._effects_hold(step, sim)
         if step.skill == "navigate" and self._has_goal:
-            record.goal_distance_m = self._skill.distance_m(self.sim)
-            record.goal_angle_rad = self._skill.angle_rad(self.sim)
-        wrong = step.skill == "pick" and not record.effects_hold and self.sim.is_holding
-        if wrong and self.rules.drop_wrong_object:
+            record.goal_distance_m = self._skill.distance_m(sim)
+            record.goal_angle_rad = self._skill.angle_rad(sim)
+        if step.skill == "pick" and self.rules.drop_wrong_object and self._holds_wrong_object(step):
             self._move(None, -1.0, None)
             if self.done:
                 return
-        goes_on = ended == "done" or step.skill == "navigate" or (record.effects_hold and self.rules.recovery != "none")
-        if record.effects_hold or not self._recover():
+        if self.rules.retreat_m > 0.0 and step.skill in self.rules.retreat_after:
+            self._phase, self._count, self.request = "retreat", 0, None
+            x, y, z = sim.ee_position
+            self._lift_to = (x, y, z + self.rules.lift_m) if self.rules.lift_m else None
+            self._trail, self._ended = [sim.base_pose[:2]], (step, ended)
+        else:
+            self._take_stock(step, ended)
+
+    def _holds_wrong_object(self, step: Step) -> bool:
+        """Something is in the hand that the step is not about."""
+        return self.world.is_holding and self.world.held != self._taken_by(step)
+
+    def _take_stock(self, step: Step, ended: str, arm_is_home: bool = False) -> None:
+        """Decide what comes after a step that has ended, on what is known: the next one, recovery, or the end."""
+        if self._is_look(step) and ended != "seen" and self.belief.unsure(self.symbols.objects[step.operator.args[0]]):
+            self._phase, self._count, self.request = "scan", 0, None
+            return
+        hold = self._effects_hold(step, self.world)
+        goes_on = ended == "done" or step.skill == "navigate" or (hold and self.rules.recovery != "none")
+        if not hold:
+            self._failures.update({str(step.operator), *(arg for arg in step.operator.args if arg in self.symbols.objects)})
+        if (hold and ended != "lost") or self._is_look(step) or not self._recover():
             if not goes_on:
                 return self._give_up(f"{step.skill}: time limit")
             self.at += 1
         if self.done:
             return
-        if self.rules.reset_arm and self.at < len(self.steps):
+        if self.rules.reset_arm and self.at < len(self.steps) and not arm_is_home:
             self._phase, self._count, self.request = "reset_arm", 0, None
         else:
             self._begin_next()
 
-    def _effects_hold(self, step: Step) -> bool:
-        """What the operator promises is true now. Where the robot is counts for navigate alone."""
+    def _effects_hold(self, step: Step, world: RobotInHome | Belief) -> bool:
+        """What the operator promises is true now, in the simulator or as it is believed. Where the robot is counts for navigate
+        alone.
+        """
         def counts(atom: Atom) -> bool:
             return atom[0] != "robot_free" and (step.skill == "navigate" or atom[0] != "robot_at")
 
         operator = step.operator
-        return (all(holds(self.sim, self.symbols, atom) for atom in operator.add if counts(atom))
-                and not any(holds(self.sim, self.symbols, atom) for atom in operator.delete if counts(atom)))
+        return (all(holds(world, self.symbols, atom, self.rules.at_m) for atom in operator.add if counts(atom))
+                and not any(holds(world, self.symbols, atom, self.rules.at_m) for atom in operator.delete if counts(atom)))
 
     def _possible(self, step: Step) -> bool:
         """The object that the step places is in the hand; no object is in a hand that has to be empty."""
-        needed = step.operator.preconditions
-        held = [self.symbols.objects[atom[1]] for atom in needed if atom[0] == "holding"]
-        return self.sim.held in held if held else ("hand_empty",) not in needed or self.sim.held is None
+        needed, held = needed_in_hand(step), self.world.held
+        if needed is not None:
+            return held == self.symbols.objects[needed]
+        return ("hand_empty",) not in step.operator.preconditions or held is None
 
     def _recover(self) -> bool:
         """Do the step again, or plan again from what is observed, when the rules say so and it was not too often; objects
@@ -263,14 +391,56 @@ class Executor:
             return False
         self.report.recoveries += 1
         self._arguments.look_again()
-        if self.rules.recovery == "replan":
-            self.sim.episode = self.episode
-            found = plan(self.sim, self.env.config.problem)
+        return self.rules.recovery == "retry" or self._plan_again()
+
+    def _plan_again(self) -> bool:
+        """A new plan from what is known; what has failed several times comes after the rest. False when there is none."""
+        self.sim.episode = self.episode
+        held = self.world.held
+        if self.rules.drop_wrong_object and self.world.is_holding and held not in self.symbols.objects.values():
+            self._move(None, -1.0, None)
+            if self.done:
+                return True
+        unmet = {arg for atom in self._unmet() for arg in atom if arg in self.symbols.objects}
+        least = min((self._failures[name] for name in unmet), default=0)
+        later = {name for name in unmet if self._failures[name] >= max(_PUT_OFF_AFTER, least + 1)
+                 and self.symbols.objects[name] != held}
+        for put_off in (later, set()):
+            found = plan(self.world, self.env.config.problem, self.rules.at_m, put_off)
             steps = steps_of(found.steps, self.rules)
-            if found.result.outcome is not Outcome.SOLVED or any(step.skill not in self.skills for step in steps):
-                return False  # a door that fell shut may need a skill that there is no policy for
-            self.report.plan, self.steps, self.at = found, steps, 0
-        return True
+            # A door that fell shut may need a skill that there is no policy for.
+            if (steps or not put_off) and found.result.outcome is Outcome.SOLVED and all(step.skill in self.skills for step in steps):
+                self.report.plan, self.steps, self.at = found, steps, 0
+                self._looked_at.clear()
+                return True
+        return False
+
+    def _unmet(self) -> list[Atom]:
+        """What of the goal does not hold, as far as is known."""
+        return [atom for atom in self._goal if not holds(self.world, self.symbols, atom, self.rules.at_m)]
+
+    def _check_goal(self) -> None:
+        """At the end of a plan: plan again for what does not hold, and look at what may have been disturbed."""
+        if self._unmet():
+            if self.report.recoveries < self.rules.max_recoveries:
+                self.report.recoveries += 1
+                self._plan_again()
+            return
+        left = self.env.max_steps - self.env.steps
+        scan_steps = 2 * math.pi / SCAN_RAD_S / STEP_S
+        time = left > self.rules.look_steps + self.rules.reset_arm_steps + scan_steps + 2 * self.rules.wait_steps
+        if self.belief is None or "navigate" not in self.skills or not self.rules.navigate or not time:
+            return
+        for name, index in self.symbols.objects.items():
+            if self.belief.unsure(index) and name not in self._looked_at and any(name in atom for atom in self._goal):
+                self._looked_at.add(name)
+                look = Operator("navigate_to_object", (name,), frozenset(), frozenset(), frozenset())
+                self.steps = [*self.steps, Step(look, "navigate", None)]
+                return
+
+    def _is_look(self, step: Step) -> bool:
+        """Whether a step only drives somewhere to see whether an object is still there."""
+        return step.skill == "navigate" and not step.operator.preconditions
 
     def _give_up(self, why: str) -> None:
         """End the episode as it stands, without the stop action."""

@@ -20,9 +20,11 @@ from pddlpy.pddlParser import pddlParser
 
 from planner.pddl_check import Checker, Declared
 from rearrange.errors import UserError
+from rearrange.files import read_text as read_text_file
 
 Atom = tuple[str, ...]  # predicate and its arguments
 DOMAIN_FILE = Path(__file__).with_name("domain.pddl")
+MOST_BYTES = 1 << 20  # of a PDDL file
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def goal_atoms(problem: str, problem_path: str | Path, known: Mapping[str, str])
 def read_text(path: Path) -> str:
     """The text of a PDDL file, which some editors begin with a byte order mark."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_text_file(path, MOST_BYTES, "utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise UserError(f"cannot read the PDDL file {path}: {reason}.") from None

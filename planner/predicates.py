@@ -109,8 +109,12 @@ PREDICATES: dict[str, tuple[Callable[..., bool], tuple[tuple[str, ...], ...]]] =
 }
 
 
-def holds(sim: Simulator, symbols: Symbols, atom: Atom) -> bool:
-    """Whether a fact of the planner is true now. `robot_free` is the planner's own book-keeping and always true."""
+def holds(sim: Simulator, symbols: Symbols, atom: Atom, at_m: float = AT_M) -> bool:
+    """Whether a fact of the planner is true now. `robot_free` is the planner's own book-keeping and always true. `sim`: the
+    simulator, or a `planner.belief.Belief`; at_m: how near is at a goal.
+    """
     if atom == ("robot_free",):
         return True
+    if atom[0] == "at":
+        return at(sim, symbols, *atom[1:], at_m)
     return PREDICATES[atom[0]][0](sim, symbols, *atom[1:])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
 from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
-from planner.predicates import PREDICATES, Symbols, holds
+from planner.predicates import AT_M, PREDICATES, Symbols, holds
 from planner.search import Outcome, Result, search
 from rearrange.containers import inside_at, kind_of
 from rearrange.episode_generator import OPEN_M_OR_RAD
@@ -39,12 +40,17 @@ class Plan:
         return self.result.plan or ()
 
 
-def plan(sim: Simulator, problem_path: Path | str) -> Plan:
-    """The plan of the running episode from the state that is observed now; look at `result.outcome`."""
+def plan(sim: Simulator, problem_path: Path | str, at_m: float = AT_M, put_off: Collection[str] = ()) -> Plan:
+    """The plan of the running episode from the state that is observed now; look at `result.outcome`.
+
+    sim: the simulator, or what is believed about it (`planner.belief`). at_m: how near to its goal an object is at it. put_off:
+    objects about which the goal is left out.
+    """
     path = problem_file(problem_path)
     symbols = name_things(sim.episode, sim.home.layout)
-    text = fill_in(read_text(path), path, symbols, observe(sim, symbols))
+    text = fill_in(read_text(path), path, symbols, observe(sim, symbols, at_m=at_m))
     task = ground(text, path, known=symbols.types)
+    task = replace(task, goal=frozenset(atom for atom in task.goal if not set(atom) & set(put_off)))
     return Plan(search(task), text, symbols, task.goal)
 
 
@@ -109,7 +115,7 @@ def name_things(episode: Episode, layout: Layout) -> Symbols:
     return Symbols(objects, goals, joints | {"fridge": joint for joint in fridges})
 
 
-def observe(sim: Simulator, symbols: Symbols, robot: bool = False) -> frozenset[Atom]:
+def observe(sim: Simulator, symbols: Symbols, robot: bool = False, at_m: float = AT_M) -> frozenset[Atom]:
     """Every fact about the named things that is true now. Facts about where the robot is only if asked: a plan
     navigates before each interaction, as skills expect to begin within reach and `robot_at` means within two metres.
     """
@@ -119,7 +125,7 @@ def observe(sim: Simulator, symbols: Symbols, robot: bool = False) -> frozenset[
         if name == "robot_at" and not robot:
             continue
         choices = [[thing for thing, kind in types.items() if kind in allowed] for allowed in kinds]
-        facts |= {(name, *args) for args in itertools.product(*choices) if holds(sim, symbols, (name, *args))}
+        facts |= {(name, *args) for args in itertools.product(*choices) if holds(sim, symbols, (name, *args), at_m)}
     return frozenset(facts)
 
 

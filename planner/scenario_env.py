@@ -28,7 +28,19 @@ from planner.predicates import AT_M, at, holds
 from planner.scenario import goal_of
 from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
-from rearrange.env import ACTION_SIZES, OBSERVATIONS, OF_IMAGES, Observation, action_slices, asked_episode, check_depth_size
+from rearrange.env import (
+    ACTION_SIZES,
+    FAR_M,
+    OBSERVATIONS,
+    OF_IMAGES,
+    Observation,
+    action_slices,
+    asked_episode,
+    check_depth_size,
+    success_info,
+    vector,
+    within,
+)
 from rearrange.episodes import Episode, read_episodes
 from rearrange.errors import UserError
 from rearrange.hab_episodes import scenario_episode
@@ -38,6 +50,8 @@ from rearrange.simulators import SIMULATORS, make_simulator, scene_data
 
 if TYPE_CHECKING:
     from skills.skill import Skill
+
+__all__ = ["OBSERVATION_KEYS", "REWARD_SCALES", "ScenarioEnv"]
 
 OBSERVATION_KEYS = ("depth", "all_obj_start", "all_obj_goal", "joint", "ee_pos", "is_holding",
                     "relative_resting_position", "gps", "compass")
@@ -51,6 +65,7 @@ REWARD_SCALES = {
 }
 ENDS = ("bad_stop", "time_limit", "unstable")  # how an episode can end without success
 AT_ALSO_M = 0.15  # reported beside HAB's 0.30 m
+DISTURBED_M = 0.05  # an object that the task does not move has been moved if it is farther from its start
 
 
 class ScenarioEnv(gymnasium.Env):
@@ -62,6 +77,8 @@ class ScenarioEnv(gymnasium.Env):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
     skill = None  # no single one
+    observation_space: gymnasium.spaces.Dict
+    action_space: gymnasium.spaces.Box
     maps_floor = False  # whether images are kept in mind for a skill that sees a map of the floor
 
     def __init__(self, config: ScenarioConfig, split: str = "val", depth_size: int = 128, image_lag: bool = True,
@@ -99,9 +116,9 @@ class ScenarioEnv(gymnasium.Env):
         """Name and place of each part of an action."""
         return list(self._slices.items())
 
-    def _boxes(self, count: int) -> dict[str, gymnasium.spaces.Box]:
-        boxes = {key: OBSERVATIONS[key][0] for key in OBSERVATION_KEYS if key in OBSERVATIONS}
-        many = gymnasium.spaces.Box(-np.inf, np.inf, (3 * count,), np.float32)
+    def _boxes(self, count: int) -> dict[str, gymnasium.Space]:
+        boxes: dict[str, gymnasium.Space] = {key: OBSERVATIONS[key][0] for key in OBSERVATION_KEYS if key in OBSERVATIONS}
+        many = vector(3 * count, -FAR_M, FAR_M)
         boxes |= {"all_obj_start": many, "all_obj_goal": many}
         if self.depth_size:
             boxes["depth"] = gymnasium.spaces.Box(0.0, 1.0, (self.depth_size, self.depth_size, 1), np.float32)
@@ -124,6 +141,7 @@ class ScenarioEnv(gymnasium.Env):
         sim.reset(self.episode)
         sim.place_robot(*self.episode.robot_start)
         self.steps = 0
+        self._stood = [tuple(sim.object_position(index)) for index in range(len(self.episode.objects))]
         self._targets = list(self.episode.targets.items())
         self.symbols, self._goal = goal_of(self.episode, sim.home.layout, self.config.problem)
         # Of each object that the goal is about, in order: its place among the targets, and what is wanted of it.
@@ -132,7 +150,8 @@ class ScenarioEnv(gymnasium.Env):
         self._once: set[Atom] = set()
         self._goal_now()
         self.stages = [False] * (2 * len(self._wanted))
-        self._picked, self._placed = set(), set()
+        self._picked: set[int] = set()
+        self._placed: set[int] = set()
         self._sums = dict.fromkeys(self._scales, 0.0)
         self._view = None
         self._distance_m = self._distance()
@@ -177,7 +196,7 @@ class ScenarioEnv(gymnasium.Env):
             self.image = self.take_image()
         self.steps += 1
         if sim.unstable:
-            return 0.0, False, True, {"success": False, "metrics": self._metrics(False, "unstable")}
+            return 0.0, False, True, success_info(False) | {"metrics": self._metrics(False, "unstable")}
         at_goal = [self.at_goal(k) for k in range(len(self._targets))]
         held = next((k for k, (index, _) in enumerate(self._targets) if sim.held == index), None)
         true = self._goal_now()
@@ -188,7 +207,7 @@ class ScenarioEnv(gymnasium.Env):
         success = stop and len(true) == len(set(self._goal)) and (keeps or not sim.is_holding)
         reward = self._reward(at_goal, held, success)
         truncated = not stop and self.steps >= self.max_steps
-        info: dict[str, Any] = {"success": success}
+        info = success_info(success)
         if stop or truncated:
             info["metrics"] = self._metrics(success, None if success else "time_limit" if truncated else "bad_stop")
         return reward, stop, truncated, info
@@ -241,17 +260,23 @@ class ScenarioEnv(gymnasium.Env):
 
     def _metrics(self, success: bool, failure: str | None) -> dict[str, float]:
         count = len(self._targets)
-        strict = all(at(self.sim, self.symbols, *atom[1:], AT_ALSO_M) for atom in self._goal if atom[0] == "at")
+        strict = all(at(self.sim, self.symbols, atom[1], atom[2], AT_ALSO_M) for atom in self._goal if atom[0] == "at")
         return {
             "success": float(success),
             "success_15cm": float(success and strict),
             "episode_steps": float(self.steps),
             "objects_at_goal": float(sum(self.at_goal(k) for k in range(count))),
+            "disturbed_objects": float(self._disturbed()),
             **{name: float(value) for name, value in zip(stage_names(len(self._wanted)), self.stages)},
             **{f"failure/{name}": float(name == failure) for name in ENDS},
             **{f"reward/{name}": value for name, value in self._sums.items()},
             "arm_force_n": self.sim.accumulated_arm_force_n,
         }
+
+    def _disturbed(self) -> int:
+        """How many of the objects that the task does not move are elsewhere than at the beginning."""
+        others = [index for index in range(len(self._stood)) if index not in self.episode.targets]
+        return sum(math.dist(self.sim.object_position(index), self._stood[index]) > DISTURBED_M for index in others)
 
     def end_now(self) -> dict[str, float]:
         """The metrics of an episode that is given up here."""
@@ -270,7 +295,7 @@ class ScenarioEnv(gymnasium.Env):
         for key in self.observation_space:
             if key != "depth":
                 observation[key] = np.array(several[key] if key in several else OBSERVATIONS[key][1](self), np.float32)
-        return observation
+        return within(self.observation_space, observation) if sim.unstable else observation
 
     def observe_skill(self, skill: Skill, image: np.ndarray | None) -> Observation:
         """What a skill sees, about its own object or handle."""
@@ -300,7 +325,8 @@ class ScenarioEnv(gymnasium.Env):
         if self.render_mode is None or self.episode is None:
             return None
         self.follow()
-        return self.sim.picture(*self._view, marks or [])
+        eye, target = self._view
+        return self.sim.picture(eye, target, marks or [])
 
 
 class _SkillView:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
-
-from omegaconf import OmegaConf
+from typing import Any
 
 from planner.scenario import problem_file
 from rearrange import keys
 from rearrange.errors import UserError
 from rearrange.hab_episodes import Scenario
 from rearrange.run_directory import checked_name
+from rearrange.yaml_files import plain_yaml
+
+__all__ = ["ScenarioConfig", "load_scenario", "make_scenario", "scenarios"]
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,9 @@ def load_scenario(which: str | Path) -> ScenarioConfig:
         raise UserError(f"there is no scenario {str(which)!r}{hint}: it should be one of {', '.join(scenarios())}, or "
                         "the path of a YAML file.")
     try:
-        values = OmegaConf.to_container(OmegaConf.load(path))
-    except Exception as error:  # yaml and omegaconf have no common base for what a file can have wrong
-        raise UserError(f"cannot read the scenario {path}: {' '.join(str(error).split())}.") from None
+        values = plain_yaml(path)
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read the scenario {path}: {getattr(error, 'strerror', None) or str(error).rstrip('.')}.") from None
     if not isinstance(values, dict):
         raise UserError(f"the scenario {path} should hold lines of the form 'key: value'.")
     return make_scenario(values, str(path), path.parent)
@@ -57,7 +59,7 @@ def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioC
     configs/hab/tidy_house.yaml; all but name, problem, objects, starts and goals may be left out.
     """
     known = {key.name.removeprefix("hab."): key for key in keys.choice_file("hab", "tidy_house").keys}
-    defaults = OmegaConf.to_container(OmegaConf.load(keys.CONFIGS / "hab" / "tidy_house.yaml"))
+    defaults = plain_yaml(keys.CONFIGS / "hab" / "tidy_house.yaml")
     for name in values:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, 1)
@@ -66,7 +68,7 @@ def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioC
     for name in ("name", "problem", "objects", "starts", "goals"):
         if name not in values:
             raise UserError(f"{source}: the key {name!r} is missing: {known[name].text}.")
-    checked = {}
+    checked: dict[str, Any] = {}
     for name, key in known.items():
         value = values.get(name, defaults[name])
         try:
@@ -81,5 +83,5 @@ def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioC
     problem, max_steps = checked.pop("problem"), checked.pop("max_steps")
     beside = folder / problem
     path = beside if beside.is_file() else problem_file(problem)
-    scenario = Scenario(**{name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()})
-    return ScenarioConfig(scenario, path, max_steps)
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()}
+    return ScenarioConfig(Scenario(**fields), path, max_steps)

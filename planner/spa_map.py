@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from planner.spa_senses import Senses, arm_spheres, camera_axes, gap_m
+from planner.spa_senses import Senses, arm_spheres, gap_m
+from rearrange.compiled import njit
 from rearrange.fetch import BASE_RADIUS_M, HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
+from rearrange.head_camera import camera_axes
 from rearrange.navigation import CELL_M, DistanceField, FloorGrid
 from skills.experts.motion import Pose2
 

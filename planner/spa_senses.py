@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
-from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.compiled import njit
 from rearrange.geometry import quat_matrix
+from rearrange.head_camera import camera_points, to_world
 from skills.experts.motion import Pose2, arm_model
 
 if TYPE_CHECKING:
@@ -73,34 +73,12 @@ class Senses:
         """What the camera sees but for the robot itself and what it holds: (n, 3), odometry frame."""
         depth = self.depth_m().ravel()
         seen = np.isfinite(depth)
-        right, down, axis = camera_axes()
-        directions = _rays()[seen] @ np.stack([right, down, axis])
-        local = np.array(HEAD_CAMERA_POSITION_M) + directions * depth[seen, None]
+        local = camera_points(depth, seen)
         centres, radii = arm_spheres(self.arm_positions())
         if self.is_holding:
             centres, radii = np.vstack([centres, centres[-1:]]), np.append(radii, _LOAD_M)
         local = local[~_inside(local, centres, radii + _OWN_M)]
-        x, y, yaw = self.base_pose
-        cos, sin = math.cos(yaw), math.sin(yaw)
-        ahead, left, up = local.T
-        return np.column_stack([x + cos * ahead - sin * left, y + sin * ahead + cos * left, up])
-
-
-def camera_axes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Right, down and forward (3,) of the head camera in the base frame."""
-    axis = np.subtract(HEAD_CAMERA_TARGET_M, HEAD_CAMERA_POSITION_M)
-    axis /= np.linalg.norm(axis)
-    right = np.array([0.0, -1.0, 0.0])
-    return right, np.cross(axis, right), axis
-
-
-@lru_cache(maxsize=1)
-def _rays() -> np.ndarray:
-    """Rays (SIZE * SIZE, 3) through the pixels in the camera's axes, one metre along the last."""
-    slope = math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2))
-    across = ((np.arange(SIZE) + 0.5) * 2 / SIZE - 1) * slope
-    columns, rows = np.meshgrid(across, across)
-    return np.column_stack([columns.ravel(), rows.ravel(), np.ones(SIZE * SIZE)])
+        return to_world(local, self.base_pose)
 
 
 # ------------------------------------------------------------------ the robot's own shape

@@ -1,46 +1,47 @@
 """rearrange: train mobile-manipulation skills with VER and chain them to solve the Home Assistant Benchmark.
 
-`import rearrange` makes the environments known to Gymnasium: `gymnasium.make("rearrange/Pick-v0")`. It imports nothing heavy
-itself: where Gymnasium is not loaded yet, the environments are registered at the moment it is.
+`import rearrange` makes the environments known to Gymnasium: `gymnasium.make("rearrange/Pick-v0")`. In the processes of the
+command line `rearrange.commands` does it, since Gymnasium takes longer to import than `rearrange --help` to answer.
+
+`rearrange.load_pretrained("pick")` gives an environment and a trained policy for it.
 """
 
-from importlib.util import find_spec
+from __future__ import annotations
+
+import os
 import sys
+from importlib import import_module
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rearrange.env import RearrangeEnv
+    from rearrange.errors import UserError
+    from rearrange.trained_policy import load_pretrained
+    from skills import make_env
 
 __version__ = "0.1.0"
+__all__ = ["RearrangeEnv", "UserError", "load_pretrained", "make_env"]
+
+_HOME = {"RearrangeEnv": "rearrange.env", "UserError": "rearrange.errors", "load_pretrained": "rearrange.trained_policy",
+         "make_env": "skills"}  # loaded on first use
 
 
-def _register() -> None:
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'rearrange' has no attribute '{name}'")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def _is_command_line() -> bool:
+    """Whether this process is `rearrange ...` or `python -m rearrange ...`."""
+    program = os.path.basename((getattr(sys, "argv", None) or [""])[0])
+    if program != "-m":  # which stands there while the package of the module to be run is imported
+        return program in ("rearrange", "rearrange.exe")
+    return any(word == "-m" and run.partition(".")[0] == "rearrange" for word, run in pairwise(sys.orig_argv))
+
+
+if not _is_command_line():
     from rearrange.registration import register_envs
 
     register_envs()
-
-
-class _AfterGymnasium:
-    """Import hook: registers the environments right after Gymnasium has been imported, then removes itself."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None):
-        if name != "gymnasium":
-            return None
-        sys.meta_path.remove(self)
-        try:
-            spec = find_spec(name)
-        finally:
-            sys.meta_path.insert(0, self)  # who only asks whether Gymnasium is there does not load it
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def exec_module(module) -> None:
-            sys.meta_path.remove(self)
-            execute(module)
-            _register()
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
-if "gymnasium" in sys.modules:
-    _register()
-else:
-    sys.meta_path.insert(0, _AfterGymnasium())

@@ -10,9 +10,9 @@ imported once everything that was typed has been checked. Exit status: 0 done, 2
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import errno
+import io
 import os
 import signal
 import sys
@@ -20,8 +20,9 @@ import threading
 import time
 import traceback
 
-from rearrange import __version__
+from rearrange import __version__, own_packages
 from rearrange.errors import UserError
+from rearrange.lifeline import follow_parent
 
 COMMANDS = {
     "train": "train a skill with reinforcement learning",
@@ -42,10 +43,11 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
 
   rearrange train experiment=quickstart     learn to pick, in about five minutes
   rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
-  rearrange eval hab=all agent=expert       whole scenarios, planned and carried out by skills
+  rearrange eval hab=tidy_house             a whole scenario: planned, and carried out by the trained skills that ship
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
+  rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
 'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;
@@ -55,39 +57,52 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
 def main(argv: list[str] | None = None) -> int:
     """Run one command line; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    command = words[0] if words and words[0] in COMMANDS else ""
+    for stream in (sys.stdout, sys.stderr):  # names of files that are no UTF-8 are printed as they are
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="surrogateescape")
+    follow_parent()
+    if own_packages.in_the_way("trainer"):
+        return _status(words)  # which says so
+    from trainer import screen
+
+    with screen.guarded():
+        try:
+            status = _status(words)
+            sys.stdout.flush()
+            return status
+        except screen.Lost as error:
+            if error.errno in (errno.EPIPE, errno.EIO):  # `rearrange train --help | head`; a closed terminal
+                return 0
+            print(f"rearrange: standard output cannot be written: {error.strerror}.", file=sys.stderr)
+            return 1
+        finally:
+            sys.stderr.flush()
+
+
+def _status(words: list[str]) -> int:
+    """Do what the words say; the exit status, once a mistake or a stop has been told."""
+    name = f"rearrange {words[0]}" if words and words[0] in COMMANDS else "rearrange"
     try:
         return _dispatch(words)
     except UserError as error:
         if _speaks():
-            print(f"rearrange{' ' + command if command else ''}: {error}", file=sys.stderr)
+            print(f"{name}: {error}", file=sys.stderr)
         else:
             time.sleep(3.0)  # the launcher ends all ranks when one ends: let the first speak before
         return 2
     except KeyboardInterrupt:
         if _speaks():
-            with contextlib.suppress(OSError):  # the terminal may have been closed
-                print(f"rearrange{' ' + command if command else ''}: stopped.", file=sys.stderr)
+            print(f"{name}: stopped.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # `rearrange train --help | head`
-        return 0
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except OSError as error:  # a closed pipe or terminal shows here, and not at the end of Python
-                if error.errno not in (errno.EPIPE, errno.EIO):
-                    raise
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _speaks() -> bool:
     """Of several ranks, the first speaks for all; one that does not know its place speaks, too."""
-    from trainer.launch import place
-
     try:
+        from trainer.launch import place
+
         return place().rank == 0
-    except ValueError:
+    except (ValueError, ImportError):  # another trainer may be in the way
         return True
 
 
@@ -105,6 +120,8 @@ def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help") and len(words) == 1:
         print(INTRODUCTION)
         return 0
+    if words[0] != "doctor":  # which tells all of it
+        own_packages.check()
     if words[0] == "help":
         words = [words[1], "--help", *words[2:]]
     first, rest = words[0], words[1:]
@@ -130,6 +147,8 @@ def _dispatch(words: list[str]) -> int:
 
 def _command(command: str, words: list[str]) -> int:
     """One of COMMANDS with its words."""
+    from trainer import screen
+
     overrides, flags = _split_flags(command, words)
     if command == "report":
         overrides = _named_runs(overrides)
@@ -143,12 +162,14 @@ def _command(command: str, words: list[str]) -> int:
     elif every:
         from rearrange import every_skill
 
+        screen.is_expendable()
         return every_skill.run(command, overrides, group=every.partition("=")[0])
     if "--multirun" in flags and command in RUNLESS:
         raise UserError(f"{command} has no sweeps: leave -m out, and give every setting one value.")
     if "--multirun" in flags and not flags & {"--help", "--cfg"}:
         from rearrange import sweep
 
+        screen.is_expendable()
         return sweep.run(command, overrides)
 
     from rearrange import settings as front
@@ -166,6 +187,8 @@ def _command(command: str, words: list[str]) -> int:
         from rearrange import commands
 
         _end_like_ctrl_c()
+        if command == "reproduce":
+            screen.is_expendable()
         work = {"list": commands.list_, "report": commands.report, "reproduce": commands.reproduce,
                 "scenes": commands.scenes}[command]
         return work(settings.config) or 0
@@ -176,19 +199,22 @@ def _work(command: str, overrides: list[str], settings) -> int:
     """Train, evaluate or measure in a run directory."""
     from rearrange import run_directory
     from rearrange.settings import require
+    from trainer import screen
 
     _check_place()
     if command == "train" and settings.config.resume:
         settings = run_directory.settings_to_resume(command, overrides)
     require(settings)
     run = run_directory.plan(settings) if _speaks() else run_directory.silent(settings)
+    screen.is_expendable(run.log)
 
     from rearrange import commands  # torch and the simulator, from here on
 
     _end_like_ctrl_c()
     work = {"train": commands.train, "eval": commands.evaluate, "bench": commands.bench}[command]
     try:
-        result = work(settings.config, run)
+        with run.keeps_warnings():
+            result = work(settings.config, run)
     except KeyboardInterrupt:
         run.finish("stopped")
         raise

@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf
 
 from rearrange.errors import UserError
-from rearrange.tasks import Task, load_listed, skill_task, training_task
+from rearrange.registration import register_envs
+from rearrange.tasks import Task, load_listed, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
+    from eval.evaluate import EpisodeResult
+    from eval.policy_choice import Choice
     from rearrange.run_directory import Run
+    from trainer.loop import TrainResult
+
+register_envs()  # a policy may be of any environment that `gymnasium.make` knows
 
 GLUE_KEYS = {"image_size"}  # of policy/*.yaml, meant for the environment's camera
 
@@ -26,9 +32,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     from trainer.checkpoint import CheckpointError
     from trainer.collect import WorkerError
     from trainer.divergence import NonFinite
-    from trainer.logger import MetricsLogger, read_jsonl
     from trainer.loop import train as run_engine
-    from trainer.progress import Progress
+    from trainer.recording import recording
     from trainer.watch import RankError
 
     plain = OmegaConf.to_container(config, resolve=True)
@@ -44,8 +49,10 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     begun_with = plain.get("checkpoint")  # runs of before have no such setting
     start_from = None if resume_from else _first_policy(begun_with, task)
     meta = task.meta() | ({"started_from": begun_with} if begun_with else {})
-    _check_network(engine, probe, resume_from or start_from)
+    _check_network(engine, probe, resume_from or start_from, to_continue=bool(resume_from))
     run.create()
+    if run.resumed and _newest_checkpoint(run) != resume_from:  # before the directory was this process's own
+        raise UserError(f"another process has just worked in {run.path}; repeat the command.")
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
             f"policy {plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
     where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
@@ -55,36 +62,27 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
         if run.silent:  # of several ranks, the first writes and prints
             result = run_engine(task.make, engine)
             return {} if result.reason == "complete" else _stop()
-        start = _step_of(resume_from) if run.resumed else None
-        with MetricsLogger(run.path, plain["logger"]["wandb"], resume_step=start, config=plain) as logger, \
-                Progress(engine.steps, f"train {task.name}", start or 0, plain["logger"]["progress"], log=run.log) as progress:
-            if run.resumed and (logged := run.path / "metrics.jsonl").is_file():
-                progress.remember(read_jsonl(logged))
-            result = run_engine(task.make, engine, run.path, resume_from, (logger.log, progress.update), meta, start_from)
+        with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
+                       plain["logger"]["wandb"], plain) as (logger, progress):
+            result = run_engine(task.make, engine, run.path, resume_from, (logger, progress), meta, start_from)
     except KeyboardInterrupt:
-        if not run.silent:
-            print(f"rearrange train: stopped before anything could be saved. Continue with: {again}" if not _kept(run) else
-                  f"rearrange train: stopped at once; the last checkpoint is intact. Continue with: {again}", file=sys.stderr)
+        _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
     except CheckpointError as error:
         raise UserError(str(error)) from error
     except (WorkerError, NonFinite, RankError) as error:
-        run.log(str(error))
-        if not getattr(error, "told_elsewhere", False):
-            kept = f"its last checkpoint is intact. Continue with: {again}" if _kept(run) else "it had no checkpoint yet."
-            print(f"rearrange train: {error}\nThe run ended; {kept}", file=sys.stderr)
+        if getattr(error, "told_elsewhere", False):
+            run.log(str(error))
+        else:
+            _tell(run, f"{error}\nThe run ended; {_newest_in_words(run)}. Continue with: {again}")
         run.finish("failed")
         raise SystemExit(1) from None
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
     if result.reason != "complete":
-        kept = f"saved {result.checkpoint}" if result.checkpoint else "no checkpoint could be written"
-        run.say(f"stopped by {result.reason} after {result.steps:,} steps; {kept}. Continue with: {again}")
+        run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: {again}")
         raise KeyboardInterrupt
-    if result.checkpoint is None or _step_of(result.checkpoint) != result.steps:
-        kept = f"the last one is {result.checkpoint}" if result.checkpoint else "there is none"
-        sentence = f"the checkpoint of step {result.steps:,} could not be written; {kept}. Make room, and continue with: {again}"
-        run.log(sentence)
-        print(f"rearrange train: {sentence}", file=sys.stderr)
+    if result.unsaved_steps:
+        _tell(run, f"all {result.steps:,} steps are done, but {_saved_in_words(result)}. Make room, and continue with: {again}")
         run.finish("failed")
         raise SystemExit(1)
     for line in progress.curve():
@@ -113,11 +111,27 @@ def _policy_file(checkpoint: str | Path, skill: str) -> Path:
         raise UserError(str(error)) from error
 
 
-def _kept(run: Run) -> bool:
-    """Whether there is a checkpoint to continue; of a rank that does not write, nobody knows."""
-    from trainer.checkpoint import list_checkpoints
+def _tell(run: Run, sentence: str) -> None:
+    """Say how a training ended that did not reach its end; the first rank speaks for all, and the log keeps it."""
+    run.log(sentence)
+    if not run.silent:
+        print(f"rearrange train: {sentence}", file=sys.stderr)
 
-    return run.silent or bool(list_checkpoints(run.path / "checkpoints"))
+
+def _saved_in_words(result: TrainResult) -> str:
+    """The newest checkpoint, and what it lacks."""
+    if not result.unsaved_steps:
+        return f"saved {result.checkpoint}"
+    if result.checkpoint is None:
+        return f"no checkpoint could be written: the {result.unsaved_steps:,} steps are lost"
+    return (f"the last checkpoint could not be written: the newest is {result.checkpoint}, and the {result.unsaved_steps:,} steps "
+            "after it are lost")
+
+
+def _newest_in_words(run: Run) -> str:
+    """The newest checkpoint, where nobody is left to say what it lacks; of a rank that does not write, nobody knows."""
+    newest = _newest_checkpoint(run)
+    return f"its newest checkpoint is {newest}" if newest else "it has no checkpoint yet"
 
 
 def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
@@ -141,6 +155,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
 
 def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     from eval import evaluate as evaluation
+    from eval.policy_choice import table
     from eval.report import print_table
 
     plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
@@ -148,7 +163,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
         plain |= {"agent": "policy", "checkpoint": "pretrained"}
     task = skill_task(plain, plain["split"], 0)
     skill, env = task.name, task.env
-    checkpoint, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
+    choice, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
+    checkpoint = choice.checkpoint
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
     _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["episodes"],
@@ -157,21 +173,29 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
                          plain["deterministic"], plain["video"], str(run.videos), recorded)
-    run.say(f"eval {run.path}   skill {skill}   agent {plain['agent']}" + (f" {checkpoint}" if checkpoint else ""))
+    run.say(f"eval {run.path}   skill {skill}   agent {plain['agent']}")
+    for line in table([choice]):
+        run.say(line)
     if count < plain["episodes"]:
         run.say(f"{env['episodes']} has {count} episodes: each is run once, instead of episodes={plain['episodes']}")
     from trainer.progress import counting
 
-    with counting(count, f"eval {skill}") as progress:
-        results = evaluation.evaluate(job, plain["workers"], progress)
+    def keep(finished: list[EpisodeResult]) -> None:
+        figures = evaluation.cut_short(evaluation.summary(job, finished), count)
+        run.result = evaluation.headline(figures)
+        print_table(figures, run)
+        evaluation.write(run.path, figures, finished)
+
+    with counting(count, f"eval {skill}", log=run.log) as progress:
+        results = evaluation.evaluate(job, plain["workers"], progress, keep)
     figures = evaluation.summary(job, results)
+    print_table(figures, run)  # which a full disk does not prevent
     evaluation.write(run.path, figures, results)
-    print_table(figures, run)
     if problem := next((result.video_problem for result in results if result.video_problem), None):
         lost = sum(result.video_problem is not None for result in results)
         run.log(f"warning: {lost} videos are missing: {problem}")
         print(f"warning: {lost} of {min(plain['video'], plain['episodes'])} videos are missing: {problem}", file=sys.stderr)
-    return {"success": figures["success"], "mean_steps": figures["mean_steps"]}
+    return evaluation.headline(figures)
 
 
 def _episodes(asked: int, file: str | None) -> int:
@@ -288,20 +312,25 @@ def per_action(engine, task: Task, env):
 
 def check_device(engine) -> None:
     """Refuse a device that is not there, or that holds no numbers."""
+    import warnings
+
     import torch
 
     try:
-        if engine.device != "auto":
-            torch.zeros(1, device=engine.device).item()
-    except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device={engine.device} cannot be used here: {str(error).splitlines()[0].rstrip('.')}. "
-                        "Choose auto or cpu.") from None
+        with warnings.catch_warnings(action="ignore"):  # the refusal says it
+            if engine.device != "auto":
+                torch.zeros(1, device=engine.device).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        why = str(error).splitlines()[0].split(". ")[0].rstrip(".")
+        raise UserError(f"device={engine.device} cannot be used here: {why}. Choose auto or cpu.") from None
 
 
-def _check_network(engine, env, checkpoint: Path | None) -> None:
-    """Refuse a device that is not there, and a network that does not fit the environment or the checkpoint to go on from."""
+def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = False) -> None:
+    """Refuse a device that is not there, what does not fit into memory, and a network that does not fit the environment or the
+    checkpoint to go on from."""
     from trainer.checkpoint import CheckpointError, load_checkpoint
-    from trainer.policy import Policy
+    from trainer.policy import Policy, observation_shapes
+    from trainer.sizes import check_memory
 
     actions = env.action_space.shape[0]
     for name in ("mean_init", "log_std_init"):
@@ -311,12 +340,16 @@ def _check_network(engine, env, checkpoint: Path | None) -> None:
                             f"or one for each of the {actions} actions.")
     check_device(engine)
     try:
+        check_memory(engine, observation_shapes(env.observation_space), actions)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    try:
         policy = Policy(env.observation_space, env.action_space, engine.policy)
     except (RuntimeError, ValueError) as error:
         raise UserError(f"this policy cannot be built for these observations: {str(error).splitlines()[0]}") from error
     if checkpoint is not None:
         try:
-            policy.load_state_dict(load_checkpoint(checkpoint)["policy"])
+            policy.load_state_dict(load_checkpoint(checkpoint, to_continue)["policy"])
         except CheckpointError as error:
             raise UserError(str(error)) from error
         except RuntimeError as error:
@@ -341,28 +374,25 @@ def _step_of(checkpoint: Path | None) -> int:
 
 
 def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
-                      typed: tuple[str, ...]) -> tuple[Path | None, dict[str, Any]]:
-    """Checkpoint file and environment: the settings the policy was trained with, but for what was typed; baselines need none."""
-    if plain["agent"] != "policy":
-        return None, env
-    from rearrange.run_directory import find_run
+                      typed: tuple[str, ...]) -> tuple[Choice, dict[str, Any]]:
+    """Who acts, and the environment: with the settings that a policy was trained with, but for what was typed."""
+    from eval.policy_choice import ASKED, Choice, choose
+    from rearrange.trained_policy import of_what, settings_of, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
-    path = _policy_file(plain["checkpoint"] or find_run(Path(plain["output"]), "train", skill), skill)
+    if plain["agent"] != "policy":
+        return Choice(skill, plain["agent"], ASKED), env
+    choice = choose(plain["checkpoint"], skill, Path(plain["output"]), "checkpoint")
     try:
-        content = load_checkpoint(path)
+        meta = training_of(load_checkpoint(choice.checkpoint))
     except CheckpointError as error:
         raise UserError(str(error)) from error
-    meta = content.get("meta", {})
-    if "skill" not in meta:
-        raise UserError(f"{path} is a checkpoint of something else than a skill: it was not written by rearrange train.")
-    if meta["skill"] != skill:
-        raise UserError(f"{path} is a checkpoint of skill {meta['skill']}, not of {skill}: write skill={meta['skill']}, or "
-                        f"another checkpoint=.")
-    here = {"split", "num_layouts", "episodes", "sim", "scene_dataset", "robot", "gpu_device"}  # where, not how, it was trained
-    kept = here | {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
-    trained = {key: value for key, value in meta.get("env", {}).items() if key not in kept}
-    return path, env | trained | {"depth_size": meta.get("image_size", 0)}
+    if meta.get("skill") != skill:
+        other = f"write skill={meta['skill']}, or another" if "skill" in meta else "give another"
+        raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {skill}: {other} checkpoint=.")
+    trained = trained_settings(choice.checkpoint, meta, skill)
+    kept = {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
+    return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}
 
 
 def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, episodes: int, first: int) -> None:
@@ -377,7 +407,7 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, epi
     try:
         policy = load_policy(content)
         seen = observation_shapes(space_from_plain(content["observation_space"]))
-    except (CheckpointError, KeyError, TypeError) as error:
+    except CheckpointError as error:
         raise UserError(f"{checkpoint} cannot be used: {error}") from error
     shapes, actions = observation_shapes(probe.observation_space), probe.action_space.shape[0]
     needed = {k: seen[k] for k in (*policy.vector_keys, *policy.image_keys)}

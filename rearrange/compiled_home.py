@@ -16,6 +16,7 @@ from rearrange.home import compile_home
 from rearrange.layouts import Layout, make_layout
 from rearrange.nearness import Nearness, measure
 from rearrange.objects import STANDARD_SET
+from rearrange.robot_in_home import FIRST_JOINT, NOTHING
 
 CACHED_HOMES = 128
 
@@ -52,6 +53,7 @@ class CompiledHome:
     geom_role: np.ndarray  # (ngeom,) SCENE, BASE or ARM
     object_of_geom: np.ndarray  # (ngeom,) slot or -1
     handle_of_geom: np.ndarray  # (ngeom,) index into handles or -1
+    moving_of_geom: np.ndarray  # (ngeom,) FIRST_JOINT - k where it is part of the k-th drawer or door, else NOTHING
     nearness: Nearness
     spare: list = field(default_factory=list)  # of rearrange.home_copy: waiting for a simulator
 
@@ -74,7 +76,7 @@ def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHo
         base_ctrl=_contiguous([model.actuator(name).id for name in BASE_JOINT_NAMES]),
         arm_ctrl=_contiguous([model.actuator(name).id for name in JOINT_NAMES]),
         handles=handles, geom_role=role, object_of_geom=object_of, handle_of_geom=handle_of,
-        nearness=measure(model))
+        moving_of_geom=_moving(model, handles), nearness=measure(model))
 
 
 def _joint_slice(addresses: np.ndarray, model: mujoco.MjModel, names: tuple[str, ...]) -> slice:
@@ -103,6 +105,14 @@ def _label_geoms(model: mujoco.MjModel, handles: tuple[str, ...]) -> tuple[np.nd
         elif name.endswith("_handle"):
             handle_of[geom] = handles.index(name.removesuffix("_handle"))
     return role, object_of, handle_of
+
+
+def _moving(model: mujoco.MjModel, handles: tuple[str, ...]) -> np.ndarray:
+    """Which drawer or door each geom belongs to, as in `RobotInHome.owner_image`."""
+    moving = np.full(model.ngeom, NOTHING, np.int32)
+    for k, name in enumerate(handles):
+        moving[model.geom_bodyid == model.body(name).id] = FIRST_JOINT - k
+    return moving
 
 
 def put_to_rest(model: mujoco.MjModel, data: mujoco.MjData, trees: list[int], most_substeps: int) -> None:

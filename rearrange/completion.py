@@ -108,6 +108,8 @@ def _names(command: str, settings, typed: str, first: bool) -> list[str]:
         parts = key.split(".")
         if line is None or line.rule is None or not line.rule.is_fixed:
             names.append(f"{key}=" if len(parts) == depth + 1 else ".".join(parts[: depth + 1]) + ".")
+            if (block := ".".join(parts[: depth + 1])) in settings.keys:  # one that can be set as a whole
+                names.append(f"{block}=")
     return directories + list(dict.fromkeys(name for name in names if name.startswith(typed)))
 
 

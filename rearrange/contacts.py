@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, njit
+
+from rearrange.compiled import boolean, float64, int8, int32, int64, njit
 
 # Roles of a geom in the bookkeeping of forces.
 SCENE, BASE, ARM = 0, 1, 2

@@ -11,10 +11,11 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from rearrange import keys, requirements
+from rearrange import keys, own_packages, requirements
 from rearrange.errors import UserError
 from rearrange.requirements import Requirement
 
@@ -39,6 +40,7 @@ _PROBES = {
     "habitat": "import habitat; import habitat.tasks.rearrange; print(habitat.__version__)",
     "ffmpeg": "import imageio_ffmpeg as f; print(f.get_ffmpeg_version())",
     "cuda": "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else torch.version.cuda)",
+    "compiled": "from rearrange.compiled import kept_in; print(kept_in() or '')",
     "egl": """
 import ctypes
 egl = ctypes.CDLL("libEGL.so.1")
@@ -112,8 +114,9 @@ def examine(data: Path) -> list[Finding]:
         name: _PROBES[name] for name, module in
         (("habitat_sim", "habitat_sim"), ("habitat", "habitat"), ("ffmpeg", "imageio_ffmpeg"), ("cuda", "torch"))
         if _is_there(module)}
-    answers = probe(code | {"egl": _PROBES["egl"]})
+    answers = probe(code | {name: _PROBES[name] for name in ("egl", "compiled")})
     found = [python, *(_package(need, answers.get(module)) for need, module in zip(needs, modules)), _antlr()]
+    found += [*_own_packages(), _compiled(answers["compiled"])]
     found += [_cuda(answers.get("cuda")), _ffmpeg(answers.get("ffmpeg")), _trimesh(), _egl(answers["egl"]),
               _habitat_sim(answers.get("habitat_sim")), _habitat_lab(answers.get("habitat"))]
     return [*found, *_clashes(), *_data(data)]
@@ -192,6 +195,34 @@ def _antlr() -> Finding:
     good = version is not None and ANTLR.is_met_by(version)
     mend = "pip install pddlpy==0.3.3 antlr4-python3-runtime==4.9.3"
     return Finding(good, "antlr4", version or "not installed", mend, True)
+
+
+def _own_packages() -> list[Finding]:
+    """Those of our packages that something else of the same name keeps from being found."""
+    found = []
+    for name in ("rearrange", "configs", *own_packages.IMPORTED):
+        if problem := own_packages.in_the_way(name) if name in own_packages.IMPORTED else None:
+            found.append(Finding(False, name, problem, needed=True))
+        elif others := _others_with(name):
+            said = f"{own_packages.ROOT / name} is also of the installed package{'s' * (len(others) > 1)} {', '.join(others)}"
+            found.append(Finding(False, name, said, f"pip uninstall {' '.join(others)}, and install rearrange again", True))
+        elif name == "configs" and not (keys.CONFIGS / "train.yaml").is_file():
+            found.append(Finding(False, name, f"{keys.CONFIGS} has no train.yaml", "install rearrange again", True))
+    return found or [Finding(True, "own packages", f"all found in {own_packages.ROOT}", needed=True)]
+
+
+def _others_with(name: str) -> list[str]:
+    """Other installed packages with a module of this name, in the folder where ours are."""
+    owners = metadata.packages_distributions().get(name, [])
+    return sorted({owner for owner in owners if owner != "rearrange"
+                   and Path(str(metadata.distribution(owner).locate_file(name))).resolve() == own_packages.ROOT / name})
+
+
+def _compiled(answer: Answer) -> Finding:
+    if not answer.good:
+        return Finding(False, "compiled code", answer.text, "pip install numba --force-reinstall", True)
+    said = f"kept in {answer.text}" if answer.text else "no folder can be written in which it could be kept"
+    return Finding(bool(answer.text), "compiled code", said, "export NUMBA_CACHE_DIR=<a folder that can be written>", True)
 
 
 def _cuda(answer: Answer | None) -> Finding:
@@ -275,7 +306,9 @@ def _settings(words: list[str]) -> dict[str, str]:
     values = {name: key.default for name, key in lines.items()}
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals or name not in lines or not value:
+        if name in lines and equals and not value:
+            raise UserError(f"'{word}' has no value: write {name}=<folder>, or leave it out for {name}={lines[name].default}.")
+        if not equals or name not in lines:
             known = ", ".join(f"{name}=" for name in lines)
             raise UserError(f"'{word}' is not a setting. Settings are {known}; see 'rearrange doctor --help'.")
         values[name] = value

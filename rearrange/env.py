@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +19,18 @@ import numpy as np
 from rearrange.episode_generator import generate_episode
 from rearrange.episodes import Episode, NoStartPose, read_episodes
 from rearrange.errors import UserError
-from rearrange.fetch import REST_POSITION_M
+from rearrange.fetch import ARM_LIMITS_RAD, REST_POSITION_M
 from rearrange.floor_map import MAP_SIZE, SHOWN_CELL_M
 from rearrange.geometry import wrap_angle
 from rearrange.layouts import SPLIT_FAMILIES
-from rearrange.robot_in_home import SimulatorConfig
+from rearrange.robot_in_home import MAX_SPEED, Point, SimulatorConfig
 from rearrange.scene_check import check_joints
 from rearrange.simulators import SIMULATORS, make_simulator, scene_data
 
 if TYPE_CHECKING:
     from skills.skill import Skill
+
+__all__ = ["ACTION_SIZES", "ENV_FAILURES", "FAR_M", "OBSERVATIONS", "Observation", "RearrangeEnv"]
 
 Observation = dict[str, np.ndarray]
 ACTION_SIZES = {"arm": 7, "grip": 1, "base": 2, "stop": 1}  # parts of an action, always in this order
@@ -46,23 +48,29 @@ class RearrangeEnv(gymnasium.Env):
     scene_dataset, robot and gpu_device (`rearrange.habitat.data`).
     image_lag: see the top of this file. base_speed_m_s, base_turn_rad_s: of the base at full command (Habitat's: 2.5,
     2.5). suction_max_angle_rad: largest angle between cup and surface, None for any touch. episodes: an episode file
-    instead of generated episodes. render_mode: "rgb_array" or None. expert_action: observations also say what an expert would
+    instead of generated episodes; episodes_share: of the episodes that are drawn at random, the others are generated.
+    render_mode: "rgb_array" or None. expert_action: observations also say what an expert would
     do, for learning from it: an action, and the weight of this advice (0: none).
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    observation_space: gymnasium.spaces.Dict
+    action_space: gymnasium.spaces.Box
 
     def __init__(self, skill: Skill, split: str = "train", depth_size: int = 128, sim: str = "mujoco",
                  image_lag: bool = True, base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5,
                  suction_max_angle_rad: float | None = None, num_layouts: int = 96, episodes: str | Path | None = None,
                  render_mode: str | None = None, scene_dataset: str | None = None, robot: str | None = None,
-                 gpu_device: int | None = None, expert_action: bool = False) -> None:
+                 gpu_device: int | None = None, expert_action: bool = False, episodes_share: float = 1.0) -> None:
         _check(split, depth_size, sim, num_layouts, render_mode, skill)
         self.skill = skill
         self.split, self.num_layouts = split, num_layouts
         self.render_mode = render_mode
+        self.metadata = self.metadata | {"render_fps": self.metadata["render_fps"] / skill.action_repeat}  # one picture per action
+        self.during_action: Callable[[], None] | None = None  # called after each 1/30 s of an action but its last
         limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
                                  suction_max_angle_rad=suction_max_angle_rad)
+        self._episodes_share = episodes_share
         self._listed = None if episodes is None else _not_empty(episodes, read_episodes(episodes))
         data = scene_data(scene_dataset, robot, gpu_device, render_mode is not None, split, num_layouts, self._listed)
         self.sim = make_simulator(sim, limits, data)
@@ -76,7 +84,7 @@ class RearrangeEnv(gymnasium.Env):
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
         there = [key for key in skill.observation_keys if self._depth_size or key not in OF_IMAGES]
         self._readers = [(key, OBSERVATIONS[key][1]) for key in there if key != "depth"]
-        boxes = {key: OBSERVATIONS[key][0] for key in there if key != "depth"}
+        boxes: dict[str, gymnasium.Space] = {key: OBSERVATIONS[key][0] for key in there if key != "depth"}
         if "depth" in there:
             boxes = {"depth": gymnasium.spaces.Box(0.0, 1.0, (depth_size, depth_size, 1), np.float32), **boxes}
         self._adviser: Any = None
@@ -119,9 +127,10 @@ class RearrangeEnv(gymnasium.Env):
         skipped.
         """
         reason = "its objects do not rest where it puts them"
+        listed = asked is not None or self._episodes_share >= 1.0 or self.np_random.random() < self._episodes_share
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
-            self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped)
+            self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped, listed)
             layout = self.sim.layout_of(self.episode)
             check_joints(layout, self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
@@ -129,15 +138,18 @@ class RearrangeEnv(gymnasium.Env):
             if layout.is_ours and self.sim.settle_distance_m > _MAX_SETTLE_M:  # those of others count as they are
                 continue
             try:
-                self.skill.start(self.sim, self.episode, rng)
+                if self.episode.handoff is None:
+                    self.skill.start(self.sim, self.episode, rng)
+                else:
+                    self.skill.start_at_handoff(self.sim, self.episode)
             except NoStartPose as error:
                 reason = str(error)
                 continue
             return skipped
         raise UserError(f"episode {self.episode.id!r} cannot be started: {reason}.")
 
-    def _episode(self, index: int) -> Episode:
-        if self._listed is not None:
+    def _episode(self, index: int, listed: bool) -> Episode:
+        if self._listed is not None and listed:
             return self.sim.in_own_terms(self._listed[index % len(self._listed)])
         return generate_episode(self.skill.episode_kind, self.split, index, self.num_layouts)
 
@@ -153,6 +165,8 @@ class RearrangeEnv(gymnasium.Env):
             total += reward
             if terminated or truncated:
                 break
+            if left and self.during_action:
+                self.during_action()
         image = self._take_image() if image is None else image
         return self._observe(image), total, terminated, truncated, info
 
@@ -168,13 +182,13 @@ class RearrangeEnv(gymnasium.Env):
         """Reward, terminated, truncated and info of the step that was made."""
         skill, sim = self.skill, self.sim
         if sim.unstable:  # nothing that is measured now means anything
-            return 0.0, False, True, {"success": False, "metrics": self._metrics(False, "unstable")}
+            return 0.0, False, True, success_info(False) | {"metrics": self._metrics(False, "unstable")}
         failure = skill.failure(sim)
         success = failure is None and skill.success(sim)
         reward = self._reward()
         terminated = success or failure is not None
         truncated = not terminated and self.steps >= skill.max_steps
-        info = {"success": success}
+        info = success_info(success)
         if terminated or truncated:
             info["metrics"] = self._metrics(success, "time_limit" if truncated else failure)
         return reward, terminated, truncated, info
@@ -188,7 +202,7 @@ class RearrangeEnv(gymnasium.Env):
             size, what = self.action_space.shape[0], f"shape {given.shape}" if given.dtype.kind in "fiub" else repr(action)
             raise ValueError(f"an action of skill {self.skill.name} has {size} numbers, shape ({size},), not {what}.")
         values = given.tolist()
-        if not math.isfinite(sum(values)):
+        if not all(map(math.isfinite, values)):  # their sum may be infinite though they are not
             raise ValueError(f"the action contains a number that is not finite: {values}.")
         values = [-1.0 if v < -1.0 else 1.0 if v > 1.0 else v for v in values]
         return {name: values[part] for name, part in self._slices.items()}
@@ -223,7 +237,7 @@ class RearrangeEnv(gymnasium.Env):
             observation[key] = np.array(read(self), np.float32)
         if self._adviser:
             observation["expert_action"] = self._adviser.advice()
-        return observation
+        return within(self.observation_space, observation) if self.sim.unstable else observation
 
     def _take_image(self) -> np.ndarray | None:
         """Depth now, (size, size, 1), 0..1 over 10 m; None when the skill or the settings leave it out."""
@@ -250,17 +264,17 @@ class RearrangeEnv(gymnasium.Env):
         return self.skill.status_lines(self.sim)
 
 
-def _polar(env: RearrangeEnv, point: Sequence[float]) -> tuple[float, float]:
+def _polar(env: RearrangeEnv, point: Point) -> tuple[float, float]:
     """Distance (m) and angle (rad, positive to the right, as Habitat's) of a world point in the base frame."""
     x, y, _ = env.sim.to_base(point)
     return math.hypot(x, y), -math.atan2(y, x)
 
 
-def _start(env: RearrangeEnv) -> Sequence[float]:
+def _start(env: RearrangeEnv) -> Point:
     return env.sim.start_positions[env.skill.target]
 
 
-def _goal(env: RearrangeEnv) -> Sequence[float]:
+def _goal(env: RearrangeEnv) -> Point:
     return env.episode.targets[env.skill.target][:3]
 
 
@@ -290,53 +304,74 @@ def _floor_map(env: RearrangeEnv) -> np.ndarray:
 
 def _route(env: RearrangeEnv) -> np.ndarray:
     in_fridge = env.skill.next_skill in ("open_fridge", "close_fridge", "pick_inside", "place_inside")  # at least it may be
-    return env.sim.floor_map.route(env.sim.base_pose, tuple(env.skill.nav_point(env.sim)[:2]), in_fridge)
+    x, y, _ = env.skill.nav_point(env.sim)
+    return env.sim.floor_map.route(env.sim.base_pose, (x, y), in_fridge)
 
 
-def _vector(size: int, low: float = -np.inf, high: float = np.inf) -> gymnasium.spaces.Box:
-    return gymnasium.spaces.Box(low, high, (size,), np.float32)
+def success_info(success: bool) -> dict[str, Any]:
+    """What `step` says about success, under the name that Stable-Baselines3 looks for, too."""
+    return {"success": success, "is_success": success}
 
 
-# Every observation but the image: space, how to read it, and what it is. Metres and radians.
-OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[RearrangeEnv], Sequence[float]], str]] = {
-    "joint": (_vector(7), lambda env: env.sim.arm_positions(), "arm joint angles (rad)"),
-    "joint_vel": (_vector(7), lambda env: env.sim.arm_velocities(), "arm joint speeds (rad/s)"),
-    "ee_pos": (_vector(3), lambda env: env.sim.ee_in_base, "end-effector, base frame (m)"),
+def within(space: Mapping[str, Any], observation: Observation) -> Observation:
+    """The observation limited to its space: physics that has broken down may be anywhere."""
+    return {key: np.clip(value, space[key].low, space[key].high) for key, value in observation.items()}
+
+
+def vector(size: int, low: float | Sequence[float], high: float | Sequence[float]) -> gymnasium.spaces.Box:
+    """The space of a vector; bounds for each number, or one for all."""
+    return gymnasium.spaces.Box(np.full(size, low, np.float32), np.full(size, high, np.float32), (size,), np.float32)
+
+
+FAR_M = 50.0
+"""No home is larger: the bound of every place and distance in an observation."""
+_GIVE_RAD = 0.3  # by how much a joint may be pushed beyond its limit
+_JOINTS = vector(7, [low - _GIVE_RAD for low, _ in ARM_LIMITS_RAD], [high + _GIVE_RAD for _, high in ARM_LIMITS_RAD])
+_POLAR = vector(2, (0.0, -math.pi), (FAR_M, math.pi))
+PLACE = vector(3, -FAR_M, FAR_M)
+
+
+# Every observation but the image: space, how to read it, and what it is. Metres and radians. The bounds are what the home, the
+# arm and the physics allow, not what is usual.
+OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[Any], Any], str]] = {
+    "joint": (_JOINTS, lambda env: env.sim.arm_positions(), "arm joint angles (rad)"),
+    "joint_vel": (vector(7, -MAX_SPEED, MAX_SPEED), lambda env: env.sim.arm_velocities(), "arm joint speeds (rad/s)"),
+    "ee_pos": (vector(3, (-1.5, -1.5, -0.5), (1.5, 1.5, 2.5)), lambda env: env.sim.ee_in_base, "end-effector, base frame (m)"),
     "is_holding": (
-        _vector(1, 0.0, 1.0), lambda env: (float(env.sim.is_holding),), "1 while the suction holds something"),
+        vector(1, 0.0, 1.0), lambda env: (float(env.sim.is_holding),), "1 while the suction holds something"),
     "relative_resting_position": (
-        _vector(3), _to_rest, "from the end-effector to its resting place, base frame (m)"),
+        vector(3, -4.0, 4.0), _to_rest, "from the end-effector to its resting place, base frame (m)"),
     "obj_start": (
-        _vector(3), lambda env: env.sim.to_ee(_start(env)), "where the object stood at the start, end-effector frame (m)"),
+        PLACE, lambda env: env.sim.to_ee(_start(env)), "where the object stood at the start, end-effector frame (m)"),
     "obj_goal": (
-        _vector(3), lambda env: env.sim.to_ee(_goal(env)), "where the object belongs, end-effector frame (m)"),
+        PLACE, lambda env: env.sim.to_ee(_goal(env)), "where the object belongs, end-effector frame (m)"),
     "obj_start_gps_compass": (
-        _vector(2), lambda env: _polar(env, _start(env)),
+        _POLAR, lambda env: _polar(env, _start(env)),
         "where the object stood at the start: distance (m) and angle (rad, positive to the right) from the base"),
     "obj_goal_gps_compass": (
-        _vector(2), lambda env: _polar(env, _goal(env)),
+        _POLAR, lambda env: _polar(env, _goal(env)),
         "where the object belongs: distance (m) and angle (rad, positive to the right) from the base"),
     "object_to_agent_gps_compass": (
-        _vector(2), lambda env: _polar(env, env.skill.nav_point(env.sim)),
+        _POLAR, lambda env: _polar(env, env.skill.nav_point(env.sim)),
         "what to drive to, the object, its goal or a handle: distance (m) and angle (rad, positive to the right) "
         "from the base"),
     "nav_to_skill": (
-        _vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot(), "the skill that comes next, one-hot"),
-    "gps": (_vector(2), _gps, "place of the base relative to its start, start frame (m)"),
-    "compass": (_vector(1), _compass, "heading of the base relative to its start (rad)"),
+        vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot(), "the skill that comes next, one-hot"),
+    "gps": (vector(2, -FAR_M, FAR_M), _gps, "place of the base relative to its start, start frame (m)"),
+    "compass": (vector(1, -math.pi, math.pi), _compass, "heading of the base relative to its start (rad)"),
     "floor_map": (
         gymnasium.spaces.Box(0.0, 1.0, (MAP_SIZE, MAP_SIZE, 2), np.float32), _floor_map,
         f"what the depth images have shown of the floor around the base, ahead on top, in cells of {SHOWN_CELL_M} m: 0 nothing, "
         "0.5 free, 1 occupied; and where what to drive to is"),
     "route": (
-        _vector(5), _route,
+        vector(5, (0.0, *(-FAR_M,) * 4), (4 * FAR_M, *(FAR_M,) * 4)), _route,
         "the shortest way to what to drive to through that map, what is unknown counting as free: its length (m), and the points "
         "0.5 m and 1.5 m along it, ahead and left of the base (m)"),
     "marker_rel_pos": (
-        _vector(3), lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle)),
+        PLACE, lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle)),
         "handle of the drawer or door, end-effector frame (m)"),
     "marker_state": (
-        _vector(2), _marker_state, "opening of the drawer or door and its speed (m and m/s, or rad and rad/s)"),
+        vector(2, (-math.pi, -MAX_SPEED), (math.pi, MAX_SPEED)), _marker_state, "opening of the drawer or door and its speed (m and m/s, or rad and rad/s)"),
 }
 
 
@@ -379,7 +414,7 @@ def asked_episode(options: dict[str, Any] | None) -> int | Episode | None:
     """The episode that `reset` is asked for; None for a random one. UserError for other options."""
     if options is None:
         return None
-    asked = options.get("episode") if isinstance(options, dict) and not set(options) - {"episode"} else "other"
+    asked: Any = options.get("episode") if isinstance(options, dict) and not set(options) - {"episode"} else "other"
     number = isinstance(asked, (int, np.integer)) and not isinstance(asked, bool) and asked >= 0
     if asked is None or number or isinstance(asked, Episode):
         return asked

@@ -25,6 +25,8 @@ from rearrange.layout_parts import Receptacle
 from rearrange.layouts import Layout
 from rearrange.objects import OBJECTS, STANDARD_SET, ObjectModel
 
+__all__ = ["KINDS", "generate_episode"]
+
 MAX_OBJECTS = 20
 OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far the generator opens what it opens
 CLOSE_FROM_M_OR_RAD = {"drawer": (0.4, 0.5), "fridge": (math.pi / 4, 2 * math.pi / 3)}  # where the close skills start
@@ -149,7 +151,7 @@ def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
     """So that every skill is often the next one: the object on an open receptacle, in a drawer or in the fridge, a third
     each, the latter two shut in half of the episodes; the goal in a drawer or the fridge in a third.
     """
-    shut = {True: [], False: []}
+    shut: dict[bool, list[Receptacle]] = {True: [], False: []}
     for receptacle in layout.receptacles:
         shut[receptacle.closed].append(receptacle)
     kind = ("open", "drawer", "fridge")[rng.integers(3)]

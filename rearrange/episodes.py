@@ -9,19 +9,26 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import zlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from rearrange.errors import UserError
+from rearrange.files import parse_json, read_bytes, unzipped
 from rearrange.y_up import Pose, matrix_to_pose, pose_to_matrix, to_y_up, to_z_up
+
+__all__ = ["Episode", "Handoff", "Marker", "NoStartPose", "read_episodes", "write_episodes"]
 
 OUR_FIELDS = "rearrange"
 """Key of `info` under which a file for Habitat keeps the fields that name things as our homes do."""
 _OBJECT_FILE = ".object_config.json"
 _OBJECT_PATHS = ("data/objects/ycb/configs/",)
 _DATASET = "rearrange"
+MOST_OBJECTS = 300  # of an episode; HAB's have 30
+MOST_BYTES = 1 << 29  # of an episode file, without its compression; one of 10,000 episodes has some 200 MB
 _MOST = 1e9  # of a number in a file; a greater one, or an infinite one, is not meant
 # First word of the name of our joint -> Habitat's body.
 _ARTICULATED_HANDLES = {"drawer": "kitchen_counter_:0000", "fridge": "fridge_:0000"}
@@ -39,6 +46,15 @@ class Marker:
     object: str
     link: str
     offset: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Handoff:
+    """The state in which a plan handed over to a skill: the robot stands at `robot_start` with its arm in the start posture."""
+
+    skill: str
+    about: int | str  # the object that is picked or placed, or the joint that is opened or closed
+    held: int | None = None  # the object in the hand
 
 
 @dataclass(frozen=True)
@@ -62,6 +78,7 @@ class Episode:
     markers: tuple[Marker, ...] = ()
     labels: dict[int, str] = field(default_factory=dict)
     robot_start: tuple[float, float, float] | None = None
+    handoff: Handoff | None = None  # a skill begins just there, not where it looks for a start itself
     object_paths: tuple[str, ...] = _OBJECT_PATHS  # where Habitat looks for objects that its data set does not have
 
 
@@ -71,7 +88,7 @@ def read_episodes(path: str | Path) -> list[Episode]:
     """
     path = Path(path)
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path, MOST_BYTES)
     except OSError as error:
         raise UserError(f"cannot read the episode file {path}: {error.strerror or error}.") from None
     return list(_parse(path, raw))
@@ -80,10 +97,10 @@ def read_episodes(path: str | Path) -> list[Episode]:
 @lru_cache(maxsize=2)  # the environments of a process read the same file, one after another
 def _parse(path: Path, raw: bytes) -> tuple[Episode, ...]:
     try:
-        text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        content = json.loads(text)
-    except (OSError, EOFError, ValueError, RecursionError, gzip.zlib.error):
-        raise UserError(f"{path} is not an episode file: expected JSON, or JSON compressed by gzip.") from None
+        content = parse_json(unzipped(raw, MOST_BYTES, path))
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        why = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""
+        raise UserError(f"{path} is not an episode file: expected JSON, or JSON compressed by gzip{why}.") from None
     if not isinstance(content, dict) or not isinstance(content.get("episodes"), list):
         raise UserError(f'{path} is not an episode file: expected an object with a list under "episodes".')
     return tuple(_Reader(str(path), i).episode(entry) for i, entry in enumerate(content["episodes"]))
@@ -130,7 +147,8 @@ def episode_to_habitat(episode: Episode) -> dict:
         "additional_obj_config_paths": list(episode.object_paths),
         "start_position": position,
         "start_rotation": rotation,
-        "info": {"object_labels": {handles[i]: label for i, label in episode.labels.items()}},
+        "info": {"object_labels": {handles[i]: label for i, label in episode.labels.items()}}
+        | ({"handoff": asdict(episode.handoff)} if episode.handoff else {}),
         "ao_states": states,
         "rigid_objs": [
             [name + _OBJECT_FILE, pose_to_matrix(pose)] for name, pose in zip(episode.objects, episode.start_poses)
@@ -157,7 +175,7 @@ class _Reader:
         shown = shown if len(shown) <= 60 else shown[:57] + "..."
         raise UserError(f"{self._where}: field {name!r} should be {expected}, not {shown}.")
 
-    def _get(self, entry: dict, name: str, kind: type, expected: str, default: object = ...) -> object:
+    def _get(self, entry: dict, name: str, kind: type, expected: str, default: object = ...) -> Any:
         if default is not ... and entry.get(name) is None:
             return default
         if name not in entry:
@@ -166,11 +184,13 @@ class _Reader:
             self._fail(name, expected, entry[name])
         return entry[name]
 
-    def episode(self, entry: object) -> Episode:
+    def episode(self, entry: Any) -> Episode:
         if not isinstance(entry, dict):
             raise UserError(f"{self._where}: expected an object, not {type(entry).__name__}.")
         entry = entry | self._get(self._get(entry, "info", dict, "an object", {}), OUR_FIELDS, dict, "an object", {})
         rigid = self._get(entry, "rigid_objs", list, "a list of [object file, 4x4 matrix]")
+        if len(rigid) > MOST_OBJECTS:
+            raise UserError(f"{self._where}: field 'rigid_objs' has {len(rigid):,} objects; a home has room for {MOST_OBJECTS}.")
         for i, item in enumerate(rigid):
             if not (isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str)):
                 self._fail(f"rigid_objs[{i}]", "[object file, 4x4 matrix]", item)
@@ -193,22 +213,33 @@ class _Reader:
             markers=self._markers(entry),
             labels={self._index("info.object_labels", h, handles): str(label) for h, label in labels.items()},
             robot_start=self._robot_start(entry),
+            handoff=self._handoff(info, len(objects)),
             object_paths=tuple(map(str, self._get(entry, "additional_obj_config_paths", list, "a list of folders", []))),
         )
+
+    def _handoff(self, info: dict, objects: int) -> Handoff | None:
+        entry = self._get(info, "handoff", dict, "an object", None)
+        if entry is None:
+            return None
+        about, held = entry.get("about"), entry.get("held")
+        known = isinstance(about, str) or (type(about) is int and 0 <= about < objects)
+        if not (isinstance(entry.get("skill"), str) and known and (held is None or type(held) is int and 0 <= held < objects)):
+            self._fail("info.handoff", "an object of skill, about (an object's number or a joint) and held (a number or null)", entry)
+        return Handoff(entry["skill"], about, held)
 
     def _index(self, name: str, handle: str, handles: dict[str, int]) -> int:
         if handle not in handles:
             self._fail(name, f"handles of rigid_objs ({', '.join(list(handles)[:3])}, ...)", handle)
         return handles[handle]
 
-    def _numbers(self, name: str, value: object, count: int) -> list[float]:
+    def _numbers(self, name: str, value: Any, count: int) -> list[float]:
         good = isinstance(value, (list, tuple)) and len(value) == count and all(
             isinstance(x, (int, float)) and not isinstance(x, bool) and abs(x) <= _MOST for x in value)
         if not good:
             self._fail(name, f"a list of {count} finite numbers of at most {_MOST:g}", value)
         return [float(x) for x in value]
 
-    def _pose(self, name: str, value: object) -> Pose:
+    def _pose(self, name: str, value: Any) -> Pose:
         if not isinstance(value, (list, tuple)) or len(value) != 4:
             self._fail(name, "a 4x4 matrix given as four rows of four numbers", value)
         rows = [self._numbers(f"{name} row {i}", row, 4) for i, row in enumerate(value)]

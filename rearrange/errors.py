@@ -1,5 +1,7 @@
 """The one exception for a user's mistake."""
 
+__all__ = ["UserError"]
+
 
 class UserError(ValueError):
     """A mistake of the user, told in one sentence: what is wrong, the value, what is allowed, what to do.

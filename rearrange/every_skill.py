@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 
 from rearrange import keys, sweep
 from rearrange import settings as front
+from rearrange.columns import columns
 from rearrange.errors import UserError
 from rearrange.run_directory import Run, checked_name, folder_of
 
@@ -33,7 +34,7 @@ def run(command: str, words: list[str], launch: Callable[[list[str]], int] | Non
         codes[choice] = (launch or sweep.launch_process)(job)
         if codes[choice] == 130:
             break
-    figures = {choice: _figures(path) for choice, (_, path) in jobs.items() if codes.get(choice) == 0}
+    figures = {choice: made for choice, (_, path) in jobs.items() if choice in codes and (made := _figures(path))}
     print("\n" + "\n".join([*table(jobs, codes, figures, group), *interaction_lines(figures)]))
     if figures:
         saved = next(iter(jobs.values()))[1].parent.parent / ("all" if group == "skill" else "all_scenarios") / f"{name}.json"
@@ -46,7 +47,7 @@ def run(command: str, words: list[str], launch: Callable[[list[str]], int] | Non
 def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str, tuple[list[str], Path]], str]:
     """For each choice its words and its directory, checked; and the name that the directories share."""
     others = [word for word in words if word != f"{group}=all" and not word.startswith("name=")]
-    if twice := next((word for word in others if word.startswith(f"{group}=")), None):
+    if twice := next((word for word in others if word.startswith(("skill=", "hab="))), None):
         raise UserError(f"{group}=all and {twice} are both given: leave one of them out.")
     given = next((word.partition("=")[2] for word in reversed(words) if word.startswith("name=")), None)
     name = checked_name(given) if given and given != "null" else time.strftime("all_%Y-%m-%d_%H-%M-%S")
@@ -70,17 +71,19 @@ def table(jobs: dict[str, Any], codes: dict[str, int], figures: dict[str, dict[s
     """One line per skill or scenario: success with its interval, n, steps, and the reasons of failures."""
     rows = [("scenario" if group == "hab" else group, "success", "95 % interval", "n", "steps", "failed by")]
     for choice in jobs:
+        state = ("not started" if choice not in codes else "" if codes[choice] == 0 else "stopped" if codes[choice] == 130
+                 else "failed: see above")
         if choice not in figures:
-            state = "not started" if choice not in codes else "stopped" if codes[choice] == 130 else "failed: see above"
             rows.append((choice, state, "", "", "", ""))
             continue
         made = figures[choice]
         low, high = made["success_interval_95"]
         why = made["ends"] if "ends" in made else made["failures"]
         reasons = ", ".join(f"{reason} {share:.1%}" for reason, share in why.items()) or "-"
-        rows.append((choice, f"{made['success']:.1%}", f"{low:.1%} .. {high:.1%}", str(made["episodes"]),
-                     f"{made['mean_steps']:.0f}", reasons))
-    return _columns(rows)
+        n = f"{made['episodes']} of {made['episodes_asked']}" if made.get("interrupted") else str(made["episodes"])
+        rows.append((choice, f"{made['success']:.1%}", f"{low:.1%} .. {high:.1%}", n, f"{made['mean_steps']:.0f}",
+                     "; ".join(filter(None, [state, reasons]))))
+    return columns(rows)
 
 
 def interaction_lines(figures: dict[str, dict[str, Any]]) -> list[str]:
@@ -92,13 +95,12 @@ def interaction_lines(figures: dict[str, dict[str, Any]]) -> list[str]:
     rows = [("after", *(row["name"] for row in longest))]
     rows += [(name, *(f"{row['success']:.0%}" for row in interactions), *[""] * (len(longest) - len(interactions)))
              for name, interactions in measured.items()]
-    return ["", *_columns(rows)]
+    return ["", *columns(rows)]
 
 
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _figures(path: Path) -> dict[str, Any]:
-    return json.loads((path / "metrics.json").read_text(encoding="utf-8"))
+def _figures(path: Path) -> dict[str, Any] | None:
+    """Of a run that began; None where it has none."""
+    try:
+        return json.loads((path / "metrics.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None

@@ -12,8 +12,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
+from rearrange.compiled import njit
 from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 from rearrange.geometry import PlanePose
 from rearrange.navigation import HEAD_HEIGHT_M

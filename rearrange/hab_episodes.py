@@ -34,6 +34,8 @@ from rearrange.objects import OBJECTS
 from rearrange.scene_check import Unsolvable, check_episode, random_start
 from rearrange.simulator import Simulator
 
+__all__ = ["Scenario", "scenario_episode", "scenario_episodes"]
+
 HAB_OPEN = ("chair", "table", "coffee_table", "tv_stand", "sink", "counter", "sofa")  # HAB's open receptacles, by kind
 HAB_OBJECTS = tuple(name for name in OBJECTS if name != "013_apple")  # what HAB moves but for Set Table
 _DRAWS = 100  # episodes drawn in a home before the next one is taken
@@ -132,7 +134,8 @@ def _draw(scenario: Scenario, episode_id: str, scene: str, layout: Layout, rng: 
     shut = {r.link: 0.0 for r in (*starts, *goals) if r.link and r.link not in opened}
     now = _surfaces(layout, opened | shut)
     later = _surfaces(layout, opened | {link: OPEN_M_OR_RAD[kind_of(link)] for link in shut})
-    poses, targets = [], {}
+    poses: list[Pose] = []
+    targets: dict[int, Pose] = {}
     for k, (name, start) in enumerate(zip(names, starts)):
         poses.append(_put(now[start.name], name, rng))
         targets[k] = None

@@ -10,8 +10,8 @@ import copy
 
 import mujoco
 import numpy as np
-from numba import cfunc, float64
 
+from rearrange.compiled import cfunc, float64
 from rearrange.compiled_home import CompiledHome
 from rearrange.nearness import keep_all, keep_near, work_room
 from rearrange.suction import Suction

@@ -20,8 +20,8 @@ EXAMPLES = {
         "rearrange eval skill=pick video=3",
         "rearrange eval skill=pick checkpoint=outputs/train/pick/latest episodes=500",
         "rearrange eval skill=pick agent=random",
-        "rearrange eval hab=tidy_house agent=expert",
-        "rearrange eval hab=set_table skills.pick=pretrained skills.open_fridge=expert",
+        "rearrange eval hab=tidy_house",
+        "rearrange eval hab=set_table skills=newest skills.open_fridge=expert",
         "rearrange eval hab=all agent=expert name=expert",
     ),
     "reproduce": (
@@ -79,6 +79,8 @@ def _key_lines(settings: Settings, width: int) -> list[str]:
             section = part
             choice = f" ({part}={settings.choices[part]})" if part in settings.choices else ""
             lines += ["", f"{part or 'general'}{choice}:"]
+            if whole := settings.keys.get(part):  # a block that can be set as one
+                lines += _row(f"  {part}=", 36, f"{whole.text} [{whole.rule.text}]", width)
         shown = (
             "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
         )

@@ -4,6 +4,8 @@ A key is one line, so that number, rule and explanation stand in one place:
 
     clip: 0.2  # [float > 0] clipping of the policy ratio
 
+The head of a nested block has a rule where the whole block can be given one value.
+
 The rule is a list of alternatives separated by `|`: a type (`int`, `float`, `bool`, `str`, `path`, `words`, `numbers`),
 optionally with a range (`> 0`, `>= 1`, `> 0 <= 100`, `0..1`), a number of items (`2 numbers`) or what they may be (`words of arm
 grip`), or a word that stands for itself (`cosine`, `null`). Numbers are finite.
@@ -221,7 +223,7 @@ def read_file(path: Path, package: str = "") -> ConfigFile:
             continue
         depth = len(match["indent"]) // 2
         parents = parents[:depth] + [match["key"]]
-        if parents[0] in ("defaults", "of_skill") or not match["value"].strip():
+        if parents[0] in ("defaults", "of_skill") or not (match["value"].strip() or match["rule"]):
             continue  # the defaults list, overrides for single skills, or the head of a nested block
         name = ".".join(([package] if package else []) + parents)
         rule = Rule.parse(match["rule"]) if match["rule"] else None

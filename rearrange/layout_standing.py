@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 
+from rearrange.compiled import njit
 from rearrange.geometry import from_frame, rotate
 from rearrange.layout_parts import Body, Part, Receptacle
 from rearrange.navigation import CELL_M

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import float64, njit
+from rearrange.compiled import float64, njit
 
 
 @njit((float64[::1], float64[::1], float64[::1], float64, float64, float64[::1], float64[::1], float64[::1]), cache=True,

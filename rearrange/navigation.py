@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
+from rearrange.compiled import njit
 from rearrange.layout_parts import Body, Part
 
 CELL_M = 0.05

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from numba import float64, int32, int64, njit
+
+from rearrange.compiled import float64, int32, int64, njit
 
 _SLACK_M = 0.06  # more than what motors and gravity can add to the present speed, over a step
 

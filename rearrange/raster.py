@@ -117,6 +117,8 @@ class DepthCamera:
         self._slopes = pixel_slopes(size, 2.0 * math.tan(math.radians(fov_deg) / 2.0) / size)
         self._shapes, self._halves = shape_table(model, hide_groups)
         self._inverse_depth = np.empty((size, size), np.float32)
+        self._codes = np.empty((size, size), np.int32)
+        self._geoms = np.append(self._shapes[:, 1], -1)  # of each shape; the last for pixels in which nothing is seen
 
     def render(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
         """Write the image of the present poses to `out` (size, size), contiguous float32, and return it."""
@@ -125,6 +127,14 @@ class DepthCamera:
         draw_depth(self._shapes, self._halves, *poses, *view, self._inverse_depth)
         normalise(self._inverse_depth, self._far, out)
         return out
+
+    def render_geoms(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
+        """The same image in `out`; returns which geom each pixel shows, (size, size) int32, -1 for none."""
+        poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat)
+        view = (self._camera, self._slopes, self._slopes, self._far)
+        draw_depth_and_codes(self._shapes, self._halves, *poses, *view, self._inverse_depth, self._codes)
+        normalise(self._inverse_depth, self._far, out)
+        return self._geoms[self._codes // FACES]  # NO_CODE is rounded down to the last one
 
 
 def warm_up(pictures: bool = False) -> None:

@@ -22,7 +22,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from rearrange.compiled import njit
 
 F = np.float32
 PLANE, SPHERE, CAPSULE, CYLINDER, BOX = 0, 2, 3, 5, 6  # values of mjtGeom
@@ -34,17 +35,14 @@ _OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "rea
 
 
 def compiled(function):
-    """numba.njit, cached beside the source or in the user's cache directory; uncached where neither can be written.
+    """numba.njit, cached.
 
     Call the result with arguments of one set of types only: numba numbers its cache files per set, and two processes
     that fill an empty cache with two sets at the same moment can take the same number, after which either is loaded as
     the other. With one set they write the same file. numba renews the cache when the function's own source file has
     changed, not for changes in what it imports.
     """
-    try:
-        return njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # numba: no locator available
-        return njit(**_OPTIONS)(function)
+    return njit(cache=True, **_OPTIONS)(function)
 
 
 def part(function):

@@ -1,46 +1,66 @@
-"""Registers the environments with Gymnasium: `import rearrange; gymnasium.make("rearrange/Pick-v0")`.
+"""The environments as Gymnasium knows them: `gymnasium.make("rearrange/Pick-v0")`, `gymnasium.make("rearrange/TidyHouse-v0")`.
 
-Gymnasium 1.0 and newer have no plug-in discovery, so `rearrange/__init__.py` calls this; without that import,
-`gymnasium.make("rearrange:rearrange/Pick-v0")` does it in one go.
+`import rearrange` registers them, and so does the entry point `gymnasium.envs`, which `trainer.train` loads. In a process that
+does neither, `gymnasium.make("rearrange:rearrange/Pick-v0")` imports the package first.
 """
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rearrange import keys, own_packages
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:
+    from planner.scenario_env import ScenarioEnv
     from rearrange.env import RearrangeEnv
 
-NAMESPACE = "rearrange"
-ENVIRONMENTS = {  # id -> skill
-    "Navigate-v0": "navigate",
-    "Pick-v0": "pick",
-    "Place-v0": "place",
-    "OpenCabinet-v0": "open_cabinet",
-    "CloseCabinet-v0": "close_cabinet",
-    "OpenFridge-v0": "open_fridge",
-    "CloseFridge-v0": "close_fridge",
-}
+__all__ = ["environment_id", "make_scenario", "make_skill", "register_envs"]
+
+
+def environment_id(name: str) -> str:
+    """The id of a skill or scenario: `open_cabinet` is `rearrange/OpenCabinet-v0`."""
+    return f"rearrange/{name.title().replace('_', '')}-v0"
 
 
 def register_envs() -> None:
-    """Register every environment of `ENVIRONMENTS` that is not registered yet. Episodes end by the skill's own step
-    limit.
+    """Register every skill and scenario of configs/ that is not registered yet. Episodes end by the step limit of the skill or
+    scenario itself.
     """
     from gymnasium.envs.registration import register, registry
 
-    for name, skill in ENVIRONMENTS.items():
-        if f"{NAMESPACE}/{name}" not in registry:
-            register(id=f"{NAMESPACE}/{name}", entry_point="rearrange.registration:make", kwargs={"skill_of_id": skill})
+    for group, make in (("skill", "make_skill"), ("hab", "make_scenario")):
+        for name in keys.choices(group):
+            if environment_id(name) not in registry:
+                register(id=environment_id(name), entry_point=f"rearrange.registration:{make}", kwargs={"name_of_id": name})
 
 
-def make(skill_of_id: str, **settings: Any) -> RearrangeEnv:
-    """The environment of an id, which says which skill it is."""
+def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:
+    """The environment of one skill; settings as in `skills.make_env`."""
+    own_packages.check("skills", "planner")  # a project that has a package `trainer` of its own can use environments
     from skills import make_env
 
-    if (skill := settings.pop("skill", skill_of_id)) != skill_of_id:
-        raise UserError(f"skill={skill!r} cannot be given here: this id is of skill {skill_of_id!r}. Choose the id of the other "
+    if (skill := settings.pop("skill", name_of_id)) != name_of_id:
+        raise UserError(f"skill={skill!r} cannot be given here: this id is of skill {name_of_id!r}. Choose the id of the other "
                         "skill.")
-    return make_env(skill_of_id, **settings)
+    return make_env(name_of_id, **settings)
+
+
+def make_scenario(name_of_id: str, **settings: Any) -> ScenarioEnv:
+    """The environment of a whole scenario, for one policy. `settings`: max_steps, of the scenario's YAML file, and arguments of
+    ScenarioEnv; homes are of the split `train` unless said otherwise, as with skills. UserError.
+    """
+    own_packages.check("skills", "planner")
+    from planner.scenario_env import REWARD_SCALES, ScenarioEnv
+    from planner.scenarios import load_scenario
+    from skills import checked_settings
+    from skills.skill import merge_scales
+
+    known = ["max_steps", *inspect.signature(ScenarioEnv).parameters]
+    known.remove("config")
+    settings = checked_settings("hab", name_of_id, known, {"split": "train"} | settings)
+    settings["reward_scales"] = merge_scales(name_of_id, REWARD_SCALES, settings.get("reward_scales", {}))
+    scenario = load_scenario(name_of_id)
+    return ScenarioEnv(replace(scenario, max_steps=settings.pop("max_steps", scenario.max_steps)), **settings)

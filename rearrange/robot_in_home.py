@@ -19,7 +19,10 @@ from rearrange.layouts import Layout
 
 Point = tuple[float, float, float]
 
+MAX_SPEED = 200.0  # m/s or rad/s of any joint or object: where something is faster the physics has broken down
 _MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
+NOTHING = -1  # in an image of owners: neither an object nor a drawer or door
+FIRST_JOINT = -2  # the k-th drawer or door of `home.handles` is FIRST_JOINT - k
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,12 @@ class RobotInHome(ABC):
     @abstractmethod
     def object_position(self, i: int) -> list[float]:
         """Middle of object i, world frame."""
+
+    @abstractmethod
+    def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """What the head camera sees now: depth (size, size) float32, metres along its axis, inf beyond 10 m; and whose each
+        pixel is, (size, size) int32: the index of an object, FIRST_JOINT - k for the k-th drawer or door, else NOTHING.
+        """
 
     def start_here(self, pose: Point) -> None:
         """Where the base is now is what measures relative to the start begin from; what was seen before is forgotten."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from rearrange.compiled import njit
 from rearrange.geometry import PlanePose
 from rearrange.navigation import shortest_distances
 

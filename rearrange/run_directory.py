@@ -4,14 +4,15 @@
     overrides.yaml   the settings typed          metrics.csv, metrics.jsonl, tb/
     git.txt, git.diff   the code                 checkpoints/, videos/
     status.json      running, finished, stopped or failed, and the final figures
+    lock             held by the process that works here (trainer/owner.py)
 
 `plan` decides where a run goes and refuses what cannot be, writing nothing; `Run.create` writes, once all is checked.
 """
 
 from __future__ import annotations
 
-import errno
 import json
+import logging
 import os
 import re
 import shlex
@@ -19,18 +20,24 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from rearrange import keys
 from rearrange.errors import UserError
-from rearrange.settings import Settings, compose, leaves
+from rearrange.files import not_waiting, read_json
+from rearrange.settings import Settings, UnknownKey, check_values, compose, every_key, leaves
+from rearrange.yaml_files import plain_yaml
+from trainer import owner
 
 FREE_KEYS = {"resume", "name", "output"}  # may differ when a run is resumed
 LATEST = "latest"
+HOW_TO_GO_ON = "Wait for it, stop it, or choose another name=."  # where another process works
 
 
 @dataclass
@@ -41,6 +48,9 @@ class Run:
     settings: Settings
     resumed: bool = False
     silent: bool = False  # of a rank that is not the first: it writes and prints nothing
+    result: dict[str, float] = field(default_factory=dict)  # figures so far, for a run that does not reach its end
+    created: bool = field(default=False, init=False)  # this process has written the directory, or taken up an existing one
+    _own: owner.Hold | None = field(default=None, init=False)
 
     @property
     def checkpoints(self) -> Path:
@@ -49,11 +59,6 @@ class Run:
     @property
     def videos(self) -> Path:
         return self.path / "videos"
-
-    @property
-    def created(self) -> bool:
-        """Whether this process has written the directory, or taken up an existing one."""
-        return getattr(self, "_created", False)
 
     def _make(self) -> None:
         try:
@@ -72,53 +77,74 @@ class Run:
         try:
             self._make()
             made = not self.resumed
+            self._own = hold(self.path)
+            remove_unfinished(self.path)
             for folder in (self.checkpoints, self.videos):
                 folder.mkdir(exist_ok=True)
             write_whole(self.path / "config.yaml", _yaml(self.settings.config))
             write_whole(self.path / "overrides.yaml", OmegaConf.to_yaml(list(self.settings.overrides)))
             _write_git_state(self.path)
-            self._created = True
+            self.created = True
             self._write_status("running")
         except FileExistsError:
             raise UserError(_exists(self.path, self.settings.command)) from None
         except OSError as error:
+            self.created = False
+            self._release()
             if made:  # what has only just begun shall not keep its name
-                self._created = False
                 shutil.rmtree(self.path, ignore_errors=True)
             raise UserError(
-                f"cannot write to {self.path}: {error.strerror}. Choose another place with output=."
+                f"cannot write to {self.path}: {error.strerror}. "
+                + ("Make room, and repeat the command." if self.resumed else "Choose another place with output=.")
             ) from error
         _point_latest(self.path)
         self.log(f"$ {shlex.join(['rearrange', self.settings.command, *self.settings.overrides])}")
+        for note in self.settings.notes:
+            self.say(note)
+
+    def _release(self) -> None:
+        if self._own:
+            self._own.release()
+
+    @contextmanager
+    def keeps_warnings(self) -> Iterator[None]:
+        """Meanwhile warnings of the parts are kept in log.txt, and shown as otherwise."""
+        root, ours = logging.getLogger(), _ToLog(self)
+        shown = [] if root.handlers else [logging.lastResort]
+        for handler in (ours, *shown):
+            root.addHandler(handler)
+        try:
+            yield
+        finally:
+            for handler in (ours, *shown):
+                root.removeHandler(handler)
 
     def say(self, text: str) -> None:
         """Print a line, and keep it in log.txt."""
         if self.silent:
             return
         self.log(text)
-        try:
-            print(text, flush=True)
-        except OSError as error:  # the terminal has been closed, which is no reason to lose what is being done
-            if error.errno != errno.EIO:
-                raise
+        print(text, flush=True)
 
     def log(self, text: str) -> None:
         """Keep a line in log.txt. A full disk does not end a run."""
-        if self.silent:
+        if not self.created:
             return
         try:
-            with open(self.path / "log.txt", "a", encoding="utf-8", errors="surrogateescape") as file:
+            with open(self.path / "log.txt", "a", encoding="utf-8", errors="surrogateescape", opener=not_waiting) as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         except OSError:
             pass
 
     def finish(self, status: str, result: dict[str, float] | None = None) -> None:
-        """Record how the run ended: finished, stopped or failed, with its final figures."""
+        """Record how the run ended, finished, stopped or failed, with its final figures; the directory is free again."""
         if self.created:
+            remove_unfinished(self.path)
             try:
-                self._write_status(status, result)
+                self._write_status(status, result or self.result)
             except OSError as error:
                 print(f"warning: cannot write {self.path / 'status.json'}: {error.strerror}", file=sys.stderr)
+        self._release()
 
     def _write_status(self, status: str, result: dict[str, float] | None = None) -> None:
         text, file = json.dumps({"status": status, "result": result or {}, "time": int(time.time())}), self.path / "status.json"
@@ -129,6 +155,40 @@ class Run:
                 raise
             with open(file, "r+b") as opened:
                 opened.write(text.ljust(size).encode())
+
+
+class _ToLog(logging.Handler):
+    """Warnings, into a run's log.txt."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(logging.WARNING)
+        self.run = run
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.run.log(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+def hold(path: Path) -> owner.Hold:
+    """The directory for this process alone. UserError that names the process which has it."""
+    try:
+        return owner.hold(path)
+    except owner.InUse as error:
+        raise UserError(f"{error}. {HOW_TO_GO_ON}") from None
+
+
+def refuse_if_held(path: Path) -> None:
+    """UserError if another process works in a run directory. Writes nothing."""
+    try:
+        owner.refuse_if_held(path)
+    except owner.InUse as error:
+        raise UserError(f"{error}. {HOW_TO_GO_ON}") from None
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a process that was killed in the middle of writing has left; only who holds the directory may."""
+    for pattern in ("*.part", "videos/.*.partial.mp4"):
+        for file in path.glob(pattern):
+            file.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -142,11 +202,11 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _yaml(config: DictConfig) -> str:
-    """The settings as YAML, without the wish to resume, which belongs to a command line and not to a run."""
+    """The settings as YAML, all of them values, without the wish to resume, which belongs to a command line and not to a run."""
     config = config.copy()
     if "resume" in config:
         config.resume = False
-    return OmegaConf.to_yaml(config)
+    return OmegaConf.to_yaml(config, resolve=True)
 
 
 def plan(settings: Settings) -> Run:
@@ -191,30 +251,69 @@ def checked_name(name: str) -> str:
 def settings_to_resume(command: str, words: list[str]) -> Settings:
     """Settings for `resume=`: those typed now on top of those saved with the run; only what is typed can change."""
     output, what, name = _typed(words, "output") or "outputs", _typed(words, "skill"), _typed(words, "name")
+    if name is not None and "${" in name:
+        name = compose(command, words).config.name
     if what is None and (scenario := _typed(words, "hab")):
         what = compose(command, [f"hab={scenario}"]).config.hab.name  # which a file may call otherwise
     if what is None and (experiment := _typed(words, "experiment")):
         what = compose(command, [f"experiment={experiment}"]).choices.get("skill")
-    path = find_run(Path(output), command, what, name)
-    saved = _saved_words(path)
+    path = find_run(Path(output), command, what, name, free=name is None)
+    saved = _saved_settings(path, command)
     typed = {word.lstrip("+").split("=")[0]: word for word in words}
-    kept = [word for word in saved if word.lstrip("+").split("=")[0] not in typed]
+    kept = [word for word in saved.overrides if word.lstrip("+").split("=")[0] not in typed]
     now = compose(command, kept + list(typed.values()))
-    config = saved_config(path)
-    before = compose(command, saved).config
-    if not (config.get("skill") or config.get("hab")):
-        raise UserError(_damaged(path / "config.yaml", "it names neither a skill nor a scenario"))
+    before, config = compose(command, list(saved.overrides)).config, saved.config
     for key, (_, new) in difference(before, now.config).items():
         OmegaConf.update(config, key, new, force_add=True)
     config.name, config.output, config.resume = path.name, output, now.config.resume
-    return Settings(
-        command, tuple(w for w in now.overrides if w.split("=")[0] != "resume"), now.choices, config, now.keys
-    )
+    try:
+        check_values(config, now.keys)
+    except UserError as error:
+        raise UserError(_damaged(path / "config.yaml", str(error))) from error
+    return Settings(command, tuple(w for w in now.overrides if w.split("=")[0] != "resume"), now.choices, config, now.keys,
+                    saved.notes)
+
+
+def _saved_settings(path: Path, command: str) -> Settings:
+    """The settings of a run as this version has them: those that it did not know yet have their defaults, those that are no
+    longer known are left out."""
+    saved, words, notes = saved_config(path), _saved_words(path), []
+    if not (saved.get("skill") or saved.get("hab") or command == "bench"):
+        raise UserError(_damaged(path / "config.yaml", "it names neither a skill nor a scenario"))
+    while True:
+        try:
+            made = compose(command, words)
+            break
+        except UnknownKey as error:
+            known = [word for word in words if word.lstrip("+").split("=")[0] != error.key]
+            if known == words:
+                raise
+            words = known
+    config, known = made.config.copy(), every_key(command) | {key for key, _ in leaves(made.config)}
+    values = dict(leaves(saved))
+    for key, value in values.items():
+        if isinstance(OmegaConf.select(config, key), DictConfig):
+            raise UserError(_damaged(path / "config.yaml", f"{key} is not a group of settings there"))
+        if key in known:
+            OmegaConf.update(config, key, value, force_add=True)
+    gone = sorted(set(values) - known)
+    if gone:
+        notes.append(f"{', '.join(gone)}: no longer a setting; the run goes on without.")
+    return replace(made, overrides=tuple(words), config=config, notes=tuple(notes))
+
+
+def changes(path: Path, now: Settings) -> dict[str, tuple[Any, Any]]:
+    """Key -> (in the run, now) for every setting that differs from that of the run in a directory."""
+    saved = saved_config(path)
+    if {key for key, _ in leaves(saved)} != {key for key, _ in leaves(now.config)}:  # of an older version, or of other choices
+        saved = _saved_settings(path, now.command).config
+    return difference(saved, now.config)
 
 
 def _plan_resumed(settings: Settings, force: bool) -> Run:
     path = folder_of(settings.config, settings.command) / settings.config.name
-    changed = difference(saved_config(path), settings.config)
+    refuse_if_held(path)
+    changed = changes(path, settings)
     if force and "checkpoint" in changed:
         raise UserError(f"{path} has checkpoints of its own and goes on from the newest: leave checkpoint= out, or begin a new run "
                         "with it under another name=.")
@@ -244,15 +343,16 @@ def runs(output: Path, command: str, what: str | None = None) -> list[Path]:
     )
 
 
-def find_run(output: Path, command: str, what: str | None = None, name: str | None = None) -> Path:
-    """The run called `name`, or the newest one."""
+def find_run(output: Path, command: str, what: str | None = None, name: str | None = None, free: bool = False) -> Path:
+    """The run called `name`, or the newest one; `free`: one that no process works in, if there is one."""
     found = [path for path in runs(output, command, what) if name is None or path.name == name]
     if not found:
         where = Path(output) / command / (what or "*") / (name or "*")
         group = "skill" if what is None or what in keys.choices("skill") else "hab"
         example = f"rearrange {command} {group}={what or 'pick'}" + (f" name={name}" if name else "")
         raise UserError(f"there is no run at {where}. Start one with: {example}")
-    return found[-1]
+    unheld = [path for path in found if not owner.is_held(path)] if free else []
+    return (unheld or found)[-1]
 
 
 def has_checkpoints(path: Path) -> bool:
@@ -261,27 +361,29 @@ def has_checkpoints(path: Path) -> bool:
 
 
 def read_status(path: Path) -> dict[str, Any]:
-    """How a run ended; `unknown` if it does not say."""
+    """How a run ended; `died` if it says that it is running and no process works in it, `unknown` if it does not say."""
     unknown = {"status": "unknown", "result": {}}
     try:
-        found = json.loads((path / "status.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = read_json(path / "status.json")
+    except (OSError, ValueError):
         return unknown
     if not isinstance(found, dict) or not isinstance(found.get("status"), str) or not isinstance(found.get("result"), dict):
         return unknown
     if not all(isinstance(value, int | float) for value in found["result"].values()):
-        return unknown | {"status": found["status"]}
+        found = unknown | {"status": found["status"]}
+    if found["status"] == "running" and owner.is_held(path) is False:
+        found["status"] = "died"
     return found
 
 
 def saved_config(path: Path) -> DictConfig:
     """The settings that a run was started with."""
-    return _saved_yaml(path / "config.yaml", DictConfig, "a mapping of settings")
+    return OmegaConf.create(_saved_yaml(path / "config.yaml", dict, "a mapping of settings"))
 
 
 def _saved_words(path: Path) -> list[str]:
     """The settings that were typed when a run was started."""
-    words = list(_saved_yaml(path / "overrides.yaml", ListConfig, "a list of settings"))
+    words = _saved_yaml(path / "overrides.yaml", list, "a list of settings")
     if not all(isinstance(word, str) for word in words):
         raise UserError(_damaged(path / "overrides.yaml", "it holds something else than settings"))
     return words
@@ -289,12 +391,12 @@ def _saved_words(path: Path) -> list[str]:
 
 def _saved_yaml(file: Path, kind: type, spoken: str) -> Any:
     try:
-        content = OmegaConf.load(file)
+        content = plain_yaml(file)  # values as they are: a word may hold "${seed}"
     except OSError as error:
         raise UserError(_damaged(file, error.strerror or "no such file")) from error
-    except Exception as error:  # YAML has many ways to fail
-        raise UserError(_damaged(file, (str(error).splitlines() or [type(error).__name__])[0])) from error
-    if not isinstance(content, kind) or (kind is DictConfig and not content):
+    except ValueError as error:
+        raise UserError(_damaged(file, str(error))) from error
+    if not isinstance(content, kind) or (kind is dict and not content):
         raise UserError(_damaged(file, f"it does not hold {spoken}"))
     return content
 
@@ -312,6 +414,7 @@ def _typed(words: list[str], key: str) -> str | None:
 
 
 def _exists(path: Path, command: str) -> str:
+    refuse_if_held(path)
     if command == "train":
         return f"{path} exists already. Continue it with resume=true, or choose another name=."
     return f"{path} exists already. Choose another name=."

@@ -34,7 +34,7 @@ SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
 SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
 BASELINES = ("random", "zero", "expert")  # agents that learned nothing
 ADVISED_SKILLS = ("navigate",)  # those of skills.experts.ADVISERS, which brings the simulator
-SCENARIO_KEYS = ("skills.", "planner.", "video_speed", "whole_task.")  # settings that only a scenario has
+SCENARIO_KEYS = ("skills.", "planner.", "video_speed", "whole_task.", "handoffs", "substitute")  # settings that only a scenario has
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,15 @@ class Settings:
     choices: dict[str, str]  # group -> choice, defaults included
     config: DictConfig
     keys: dict[str, keys.Key] = field(repr=False)  # key -> its line in the YAML files
+    notes: tuple[str, ...] = ()  # what a person should know about them
+
+
+class UnknownKey(UserError):
+    """A setting that there is not."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 def has_nvidia_device() -> bool:
@@ -79,13 +88,15 @@ def compose(command: str, words: list[str]) -> Settings:
     own = next((o.value() for o in reversed(overrides) if _is_own_scenario(o)), None)
     if own:
         config, choices = _with_own_scenario(config, choices, own)
-    for override in _of_skill(command, config, choices) + overrides:
-        if override.key_or_group not in groups:
-            _apply(config, override, command)
     lines = collect_keys(command, choices)
+    wholes = [o for o in overrides if isinstance(OmegaConf.select(config, o.key_or_group), DictConfig)]
+    parts = [o for o in overrides if o not in wholes]  # say more than the whole, wherever they stand
+    for override in _of_skill(command, config, choices) + wholes + parts:
+        if override.key_or_group not in groups:
+            _apply(config, override, command, lines)
     if own:
         lines["hab.name"] = dataclasses.replace(lines["hab.name"], rule=keys.Rule.parse("str"))
-    _check_values(config, lines)
+    check_values(config, lines)
     _check_together(config)
     return Settings(command, tuple(words), choices, config, lines)
 
@@ -140,8 +151,10 @@ def _check_agent(settings: Settings) -> None:
                         "random or zero.")
     if skill and checkpoint is not None and (agent in BASELINES or agent == "pretrained" and checkpoint != "pretrained"):
         raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
-    if skill and checkpoint not in (None, "pretrained") and not config.get("resume") and not os.path.exists(checkpoint):
-        raise UserError(f"no checkpoint at {checkpoint}: give a .pt file or the directory of a training run.")
+    if skill and checkpoint not in (None, "pretrained", "newest") and not config.get("resume") and not os.path.exists(checkpoint):
+        near = difflib.get_close_matches(checkpoint, ("pretrained", "newest"), 1)
+        hint = f" Did you mean checkpoint={near[0]}?" if near else ""
+        raise UserError(f"no checkpoint at {checkpoint}: give a .pt file or the directory of a training run.{hint}")
 
 
 def _is_scenario(settings: Settings) -> bool:
@@ -151,7 +164,7 @@ def _is_scenario(settings: Settings) -> bool:
         raise UserError(f"skill={skill} and hab={scenario} are both given: {settings.command} takes one skill or one scenario.")
     if not scenario:
         for word in settings.overrides:
-            if (key := word.split("=")[0]).startswith(SCENARIO_KEYS):
+            if f"{(key := word.split('=')[0])}.".startswith(SCENARIO_KEYS):
                 raise UserError(f"{key} is a setting of scenarios; it needs hab=, for example hab=tidy_house.")
     return bool(scenario)
 
@@ -226,9 +239,19 @@ def _is_special(value: str) -> bool:
 @functools.cache
 def _text_rules(command: str) -> dict[str, keys.Rule]:
     """The rules of all keys that hold free text or a path."""
+    return {key.name: key.rule for key in _all_keys(command) if key.rule and key.rule.is_text}
+
+
+@functools.cache
+def every_key(command: str) -> frozenset[str]:
+    """All settings that a command has with one choice or another."""
+    return frozenset(key.name for key in _all_keys(command))
+
+
+def _all_keys(command: str) -> list[keys.Key]:
     root = keys.command_file(command)
     files = [root] + [keys.choice_file(group, choice) for group in root.groups for choice in keys.choices(group)]
-    return {key.name: key.rule for file in files for key in file.keys if key.rule and key.rule.is_text}
+    return [key for file in files for key in file.keys]
 
 
 def _not_an_override(command: str, word: str) -> str:
@@ -301,20 +324,20 @@ def _nodes(config: DictConfig, prefix: str = "") -> Iterator[str]:
             yield from _nodes(config[name], f"{prefix}{name}.")
 
 
-def _apply(config: DictConfig, override: Override, command: str) -> None:
-    """Set one value in `config`."""
+def _apply(config: DictConfig, override: Override, command: str, lines: dict[str, keys.Key]) -> None:
+    """Set one value in `config`; of a block whose head has a rule in `lines`, every key."""
     name, value = override.key_or_group, override.value()
     known = set(_nodes(config))
     for key in _paths(name, value):
         if key not in known:
-            raise UserError(_unknown_key(key, config, command, override.type == OverrideType.ADD))
+            raise UnknownKey(name, _unknown_key(key, config, command, override.type == OverrideType.ADD))
     _refuse_plus(override)
     node = OmegaConf.select(config, name)
     if isinstance(node, DictConfig) and not isinstance(value, dict):
-        raise UserError(
-            f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as "
-            f"{name}.{next(iter(node))}."
-        )
+        first = f"{name}.{next(iter(node))}"
+        if name not in lines:
+            raise UserError(f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as {first}.")
+        value = dict.fromkeys(node, _converted(name, value, lines[name].rule, f" For one alone: {first}=."))
     try:
         OmegaConf.update(config, name, value, merge=True)
     except OmegaConfBaseException as error:
@@ -355,7 +378,7 @@ def nearest(name: str, known: list[str]) -> str | None:
     return whole[0] if whole else by_last[part[0]] if part else None
 
 
-def _check_values(config: DictConfig, lines: dict[str, keys.Key]) -> None:
+def check_values(config: DictConfig, lines: dict[str, keys.Key]) -> None:
     """Check every value against the rule of its key, and store it in the type of that rule."""
     try:
         OmegaConf.resolve(config)
@@ -363,14 +386,16 @@ def _check_values(config: DictConfig, lines: dict[str, keys.Key]) -> None:
         raise UserError(f"cannot read a value: {str(error).splitlines()[0]}.") from error
     for name, value in leaves(config):
         rule = lines[name].rule if name in lines else None
-        if rule is None:
-            continue
-        try:
-            right = rule.convert(value)
-        except keys.NotAllowed:
-            raise UserError(keys.not_allowed(name, value, rule)) from None
-        if type(right) is not type(value):
+        if rule and type(right := _converted(name, value, rule)) is not type(value):
             OmegaConf.update(config, name, right)
+
+
+def _converted(name: str, value: Any, rule: keys.Rule, hint: str = "") -> Any:
+    """A value in the type of its rule. UserError, with `hint` behind it, where that refuses it."""
+    try:
+        return rule.convert(value)
+    except keys.NotAllowed:
+        raise UserError(keys.not_allowed(name, value, rule) + hint) from None
 
 
 def _check_together(config: DictConfig) -> None:

@@ -16,13 +16,13 @@ from rearrange.compiled_home import CompiledHome, load_home, put_to_rest, scene_
 from rearrange.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.episodes import Episode, Pose
 from rearrange.errors import UserError
-from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD
+from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMERA_RANGE_M
 from rearrange.geometry import matrix_quat
 from rearrange.home_copy import give_back, take
 from rearrange.layouts import Layout
 from rearrange.motors import move_targets
 from rearrange.objects import OBJECTS, STANDARD_SET
-from rearrange.robot_in_home import RobotInHome, SimulatorConfig
+from rearrange.robot_in_home import MAX_SPEED, NOTHING, RobotInHome, SimulatorConfig
 from rearrange.views import Spectator, head_camera
 
 STEP_S = 1 / 30
@@ -31,7 +31,6 @@ _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
-_MAX_SPEED = 200.0  # m/s or rad/s of any joint or object
 
 
 class Simulator(RobotInHome):
@@ -66,7 +65,11 @@ class Simulator(RobotInHome):
             self.set_joint(joint, value)
         for i, pose in enumerate(episode.start_poses):
             self._set_object(i, (*pose[:2], pose[2] - _REST_DEPTH_M, *pose[3:]))
-        put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(), 4 * self.config.settle_steps)
+        try:
+            put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(), 4 * self.config.settle_steps)
+        except mujoco.FatalError:
+            raise UserError(f"episode {episode.id!r} cannot be simulated: its {len(episode.objects)} objects touch in more places "
+                            "than MuJoCo has memory for. Put fewer of them into one another.") from None
         self._read_hold()  # of the cup, which holds nothing now
         self._begin_episode()
 
@@ -156,7 +159,7 @@ class Simulator(RobotInHome):
             self._copy.keep_all()
         # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
         # a gap flies off at a speed that nothing in a home has.
-        self.unstable = data.time < before_s or not slower_than(data.qvel, _MAX_SPEED)
+        self.unstable = data.time < before_s or not slower_than(data.qvel, MAX_SPEED)
 
     def _contact_forces(self) -> tuple[float, float]:
         """Largest force (N) on the arm and on the base."""
@@ -264,6 +267,17 @@ class Simulator(RobotInHome):
         image = np.empty((size, size, 1), np.float32)
         head_camera(self.home, size).render(self.data, image[:, :, 0])
         return image
+
+    def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see RobotInHome)."""
+        depth = np.empty((size, size), np.float32)
+        geoms = head_camera(self.home, size).render_geoms(self.data, depth)
+        indices = np.full(len(self.home.objects), NOTHING, np.int32)
+        indices[self._slots] = np.arange(len(self._slots))
+        of_geom = np.append(self.home.moving_of_geom, NOTHING)  # the last for geom -1: nothing is seen
+        objects = np.append(self.home.object_of_geom, NO_OWNER)
+        owners = np.where(objects >= 0, indices[objects], of_geom)
+        return np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(HEAD_CAMERA_RANGE_M)), owners[geoms].astype(np.int32)
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8."""

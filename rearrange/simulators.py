@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rearrange.errors import UserError
-from rearrange.robot_in_home import RobotInHome, SimulatorConfig
+from rearrange.robot_in_home import SimulatorConfig
 from rearrange.simulator import Simulator
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def scene_data(scene_dataset: str | None, robot: str | None, gpu_device: int | N
     return HabitatData(scene_dataset, robot, gpu_device, pictures, scenes_of(split, num_layouts, listed))
 
 
-def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None = None) -> RobotInHome:
+def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None = None) -> Simulator:
     """A simulator; `data`: what the one called habitat reads. Raises UserError when it cannot be had here."""
     if name == "mujoco":
         return Simulator(config)
@@ -37,4 +37,4 @@ def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None 
     from rearrange.settings import has_nvidia_device
 
     need_habitat()
-    return HabitatSimulator(config, data, has_nvidia_device())
+    return cast(Simulator, HabitatSimulator(config, data, has_nvidia_device()))  # which offers what docs/habitat.md lists

@@ -15,13 +15,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rearrange import keys
 from rearrange import settings as front
 from rearrange.errors import UserError
-from rearrange.run_directory import checked_name, difference, folder_of, has_checkpoints, read_status, saved_config
+from rearrange.lifeline import lifeline
+from rearrange.run_directory import changes, checked_name, folder_of, has_checkpoints, read_status, refuse_if_held
 
-_SHOWN = ("step", "success", "return", "mean_steps")  # of a run's results, in the table
+_SHOWN = ("step", "episodes", "success", "return", "mean_steps")  # of a run's results, in the table
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
 
 
@@ -86,11 +88,11 @@ def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
         return Job((command, *words), swept, path, done=False)
     if not (path / "config.yaml").exists():
         raise UserError(f"{path} exists already and is not a run. Choose another name=.")
-    changed = difference(saved_config(path), typed.config)
-    if changed:
+    if changed := changes(path, typed):
         shown = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
         raise UserError(f"{path} exists already with other settings ({shown}). Give this sweep a name= of its own.")
     done = read_status(path)["status"] == "finished" and _has_result(command, path)
+    refuse_if_held(path)
     if not done and not typed.config.get("resume"):
         on = "Continue the sweep with resume=true" if "resume" in typed.config else "Remove it, to repeat this job"
         raise UserError(f"{path} exists already and is not finished. {on}, or choose another name=.")
@@ -111,35 +113,46 @@ def _name(base: str | None, swept: dict[str, str]) -> str:
     return "_".join(([base] if base else []) + parts) or "sweep"
 
 
-def launch_process(words: list[str], keep_open: tuple[int, ...] = ()) -> int:
-    """`rearrange <words>` in a process of its own, on this terminal. Ctrl-C reaches it too, SIGTERM and SIGHUP are passed on: wait
-    until it has saved. keep_open: file descriptors that it shall hold as long as it lives.
+def launch_process(words: list[str]) -> int:
+    """`rearrange <words>` in a process of its own: signals that ask this one to stop are passed on, and it is waited for until it
+    has saved. It does not outlive this process.
+
+    It leads a process group, so that Ctrl-C in a terminal, which reaches a whole group, comes to it once: a second one would not
+    let it save.
     """
     home = str(Path(__file__).resolve().parents[1])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))}
+    paths = {"PYTHONPATH": os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))}
     # -P: a folder called `trainer` or `eval` where the user stands must not be imported in place of ours
     command = [sys.executable, "-P", "-m", "rearrange", *words]
-    process, stopped = None, False
+    process: subprocess.Popen | None = None
+    early: list[int] = []  # signals that came before there was a process
+    stopped = False
 
-    def pass_on(*_) -> None:
+    def pass_on(signum: int, _: Any) -> None:
         nonlocal stopped
         stopped = True
-        if process is not None:
-            process.terminate()
+        process.send_signal(signum) if process else early.append(signum)
 
+    def suspend(*_: Any) -> None:  # Ctrl-Z
+        if process:
+            process.send_signal(signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        if process:
+            process.send_signal(signal.SIGCONT)
+
+    handlers = {signal.SIGINT: pass_on, signal.SIGTERM: pass_on, signal.SIGHUP: pass_on, signal.SIGTSTP: suspend}
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
+        del handlers[signal.SIGHUP]
     main = threading.current_thread() is threading.main_thread()
-    passed = [s for s in (signal.SIGTERM, signal.SIGHUP) if main and (s == signal.SIGTERM or signal.getsignal(s) != signal.SIG_IGN)]
-    before = {s: signal.signal(s, pass_on) for s in passed}
+    before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()} if main else {}
     try:
-        process = subprocess.Popen(command, env=environment, pass_fds=keep_open)
-        if stopped:
-            process.terminate()
-        while True:
-            try:
-                code = process.wait()
-                return 130 if stopped else code
-            except KeyboardInterrupt:
-                stopped = True
+        with lifeline() as (descriptor, name):
+            process = subprocess.Popen(command, env=os.environ | paths | name, pass_fds=[descriptor], process_group=0,
+                                       stdin=subprocess.DEVNULL)
+            for signum in early[:1]:
+                process.send_signal(signum)
+            code = process.wait()
+        return 130 if stopped else code
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
@@ -158,9 +171,13 @@ def table(jobs: list[Job], codes: dict[Path, int]) -> str:
             state = {0: "finished", 130: "stopped"}.get(codes[job.path], f"failed ({codes[job.path]})")
         results = {key.split("/")[-1]: value for key, value in saved["result"].items()}
         shown = [key for key in _SHOWN if key in results] or list(results)[:4]
-        figures = "  ".join(f"{key} {results[key]:,.3g}" if results[key] < 1e4 else f"{key} {results[key]:,.0f}" for key in shown)
+        figures = "  ".join(f"{key} {_number(results[key])}" for key in shown)
         rows.append([" ".join(f"{key}={value}" for key, value in job.swept.items()), state, figures, str(job.path)])
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1e4 or value == round(value) else f"{value:,.3g}"

@@ -8,7 +8,10 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rearrange.errors import UserError
 
 if TYPE_CHECKING:
     import gymnasium
@@ -63,8 +66,8 @@ def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = F
 
 
 def sim_settings(sim: dict[str, Any]) -> dict[str, Any]:
-    """The group `sim` of a configuration as settings of an environment."""
-    return {("sim" if k == "name" else k): v for k, v in sim.items() if v is not None}
+    """The group `sim` of a configuration as settings of an environment; what has its default is left out."""
+    return {("sim" if k == "name" else k): v for k, v in sim.items() if v is not None and (k, v) != ("episodes_share", 1.0)}
 
 
 def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
@@ -89,6 +92,17 @@ def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
     env = sim_settings(plain["sim"]) | {"split": plain["split"], "depth_size": image_size, "reward_scales": whole["reward_scales"]}
     word = next((word for word in typed if word.startswith("hab=")), f"hab={scenario.name}")
     return Task(scenario.name, env, image_size, scenario, initial=whole, word=word)
+
+
+def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, Any]:
+    """The settings of the environment that the policy in `file` was trained with; UserError for one that cannot be. `meta`: what
+    the checkpoint says of itself."""
+    from skills import checked_settings, setting_names
+
+    try:
+        return checked_settings("skill", skill, setting_names(skill), meta.get("env", {}))
+    except UserError as error:
+        raise UserError(f"{file} is damaged: in meta.env, {error}") from error
 
 
 def _json_safe(value: Any) -> Any:

@@ -7,7 +7,7 @@ import difflib
 import functools
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from skills.skill import Skill
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
     from rearrange.keys import Rule
+
+__all__ = ["SKILLS", "SKILL_CONFIGS", "Skill", "make_env"]
 
 SKILLS: dict[str, type[Skill]] = {
     "navigate": Navigate,
@@ -56,33 +58,43 @@ def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
     if skill not in SKILLS:
         choices = ", ".join(SKILLS)
         raise UserError(f"there is no skill called {skill!r}{_suggestion(skill, SKILLS)}; skills are {choices}.")
-    of_env = [name for name in inspect.signature(RearrangeEnv).parameters if name != "skill"]
-    of_skill = [field.name for field in dataclasses.fields(SKILL_CONFIGS[skill])]
-    for name in settings:
-        if name not in of_env and name not in of_skill:
-            known = [*of_skill, *of_env]
-            near = _suggestion(name, known)
-            raise UserError(f"skill {skill} has no setting {name!r}{near}; settings are {', '.join(known)}.")
-    settings = _checked(skill, settings)
+    settings = checked_settings("skill", skill, setting_names(skill), settings)
+    of_skill = _fields(skill)
     config = SKILL_CONFIGS[skill](**{k: _as_tuple(v) for k, v in settings.items() if k in of_skill})
-    return RearrangeEnv(SKILLS[skill](config), **{k: v for k, v in settings.items() if k in of_env})
+    return RearrangeEnv(SKILLS[skill](config), **{k: v for k, v in settings.items() if k not in of_skill})
+
+
+def setting_names(skill: str) -> list[str]:
+    """What can be set in the environment of a skill: fields of the skill's config, then arguments of RearrangeEnv."""
+    from rearrange.env import RearrangeEnv
+
+    return [*_fields(skill), *(name for name in inspect.signature(RearrangeEnv).parameters if name != "skill")]
+
+
+def _fields(skill: str) -> list[str]:
+    return [field.name for field in dataclasses.fields(SKILL_CONFIGS[skill])]
+
+
+def checked_settings(group: str, name: str, known: Sequence[str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the environment of a skill (`group` skill) or scenario (hab) in the type of their rules; UserError for the
+    first that is not `known` or that its rule refuses.
+    """
+    for setting in settings:
+        if setting not in known:
+            what = f"{'scenario' if group == 'hab' else group} {name}"
+            raise UserError(f"{what} has no setting {setting!r}{_suggestion(setting, known)}; settings are {', '.join(known)}.")
+    rules = _rules(group, name)
+    return {setting: _checked_scales(rules, given) if setting == "reward_scales" else _converted(rules.get(setting), setting, given)
+            for setting, given in settings.items()}
 
 
 @functools.cache
-def _rules(skill: str) -> dict[str, Rule]:
+def _rules(group: str, name: str) -> dict[str, Rule]:
     """What the settings of an environment may be: the rules of configs/, by their last word, and those of the others."""
-    files = [keys.choice_file("sim", sim) for sim in keys.choices("sim")] + [keys.choice_file("skill", skill)]
+    files = [keys.choice_file("sim", sim) for sim in keys.choices("sim")] + [keys.choice_file(group, name)]
     ruled = {key.name.partition(".")[2]: key.rule for file in files for key in file.keys if key.rule and not key.rule.is_fixed}
     return ruled | {"depth_size": keys.Rule.parse("int 0..1024"), "split": keys.Rule.parse("train | val | test"),
                     "expert_action": keys.Rule.parse("bool")}
-
-
-def _checked(skill: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings in the type of their rules; UserError for the first that its rule refuses."""
-    rules, checked = _rules(skill), {}
-    for name, given in settings.items():
-        checked[name] = _checked_scales(rules, given) if name == "reward_scales" else _converted(rules.get(name), name, given)
-    return checked
 
 
 def _checked_scales(rules: dict[str, Rule], given: Any) -> Mapping[str, float]:

@@ -4,7 +4,8 @@ Observation: depth image, goal of the object in the end-effector frame, arm join
 vector from the end-effector to its resting place, end-effector position (see `PlaceConfig.observation_keys`).
 Action: arm joint deltas, grip, base speed and turn; without the base for the limited action space of Szot et al.
 (2021). What has been let go cannot be taken again. Reward: HAB's, see `PlaceConfig.reward_scales`.
-Success: the hand empty, the object within 0.15 m of its goal, and the end-effector within 0.15 m of its resting place.
+Success: the hand empty, the object within 0.15 m of its goal, and the end-effector within 0.15 m of its resting place; with
+`settle_steps`, the object for that long already.
 Failure: too much force on the arm. An object let go elsewhere does not end the episode unless `end_on_drop` says so.
 Start: the object in the hand, held by its top; close to the receptacle on which the goal is, facing it, with noise. With
 `any_start`, anywhere around it from where the goal is in reach.
@@ -59,6 +60,7 @@ class PlaceConfig:
     rest_radius_m: float = 0.15
     goal_radius_m: float = 0.15
     placed_radius_m: float = 0.15  # of the reward term `placed`; a smaller one teaches to set down instead of to drop
+    settle_steps: int = 0  # for which the object has to have been at its goal; HAB counts it while it still falls
     max_accumulated_force_n: float = 5000.0  # of the arm, over the episode
     max_force_step_n: float = 1000.0  # cap of the force term in one step
     end_on_drop: bool = False  # HAB lets the episode go on although the object cannot be taken again
@@ -98,6 +100,7 @@ class Place(Skill):
         self.goal_pose = sim.episode.targets[target]
         self._let_go = self._put_down = False
         self._placed = False  # at the last step
+        self._placed_steps = 0  # one after another
         self._distance_m = self._distance(sim)
 
     def grip_command(self, sim: Simulator, grip: float) -> float:
@@ -105,7 +108,7 @@ class Place(Skill):
 
     def success(self, sim: Simulator) -> bool:
         at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
-        return at_rest and self._is_placed(sim)
+        return at_rest and self._is_placed(sim) and self._placed_steps >= self.config.settle_steps
 
     def failure(self, sim: Simulator) -> str | None:
         if sim.accumulated_arm_force_n > self.config.max_accumulated_force_n:
@@ -117,6 +120,7 @@ class Place(Skill):
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
         failure = self.failure(sim)
         was_placed, self._placed = self._placed, self._is_placed(sim)
+        self._placed_steps = self._placed_steps + 1 if self._placed else 0
         distance = self._distance(sim)
         # When the object arrives or leaves, the distance changes its meaning: no progress is counted then.
         nearer = 0.0 if self._placed != was_placed else self._distance_m - distance

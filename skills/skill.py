@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
     Mark = WireBox | Sphere | Ghost
 
+__all__ = [
+    "NEXT_SKILLS", "Skill", "can_start", "contact_terms", "distance_to_rest", "draw_target", "merge_scales", "receptacle_of",
+    "stands_free", "start_near", "starts_around", "world_receptacle",
+]
 
 # What Navigate can lead to; `_inside`: in an opened drawer or fridge.
 NEXT_SKILLS = ("pick", "pick_inside", "place", "place_inside", "open_cabinet", "close_cabinet", "open_fridge",
@@ -45,11 +49,19 @@ class Skill(ABC):
 
     config: Any  # frozen dataclass with at least the four fields below
 
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
     target: int | None = None  # index of the object that this episode is about
     target_handle: str | None = None  # joint of the drawer or door that this episode is about
     next_skill: str | None = None  # one of NEXT_SKILLS, for a skill that leads to another
     about: ClassVar[str] = "object"  # or "handle": of a drawer or door; says which observations there are
     closes: ClassVar[bool] = False  # a drawer or door
+
+    begin: Callable[..., None]
+    """begin(sim, about): start from where the robot stands, on the object or the handle that it is about; Navigate takes no
+    second argument.
+    """
 
     @property
     def action_parts(self) -> tuple[str, ...]:
@@ -82,6 +94,19 @@ class Skill(ABC):
     @abstractmethod
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         """Place the robot for a new episode and forget the last one. Raises NoStartPose."""
+
+    def start_at_handoff(self, sim: Simulator, episode: Episode) -> None:
+        """Start where a plan handed over (`episode.handoff`). Raises NoStartPose."""
+        handoff = episode.handoff
+        if handoff.skill != self.name:
+            raise UserError(f"episode {episode.id!r} was handed over to skill {handoff.skill}, not to {self.name}: give another "
+                            "episode file.")
+        sim.place_robot(*episode.robot_start)
+        if handoff.held is not None:
+            sim.put_in_hand(handoff.held)
+        if sim.robot_collides():
+            raise NoStartPose("the robot touches something where the plan handed over")
+        self.begin(sim, handoff.about)
 
     @abstractmethod
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
@@ -158,7 +183,7 @@ def world_receptacle(
         sim: Simulator, receptacle: Receptacle) -> tuple[tuple[float, ...], float, list[tuple[float, float]]]:
     """Centre, yaw and outward side normals of a receptacle in the world now, wherever its drawer or door stands."""
     if receptacle.parent is None:
-        return tuple(receptacle.center_m), receptacle.yaw_rad, [tuple(side) for side in receptacle.sides]
+        return tuple(receptacle.center_m), receptacle.yaw_rad, [(x, y) for x, y in receptacle.sides]
     origin, rotation = sim.body_frame(receptacle.parent)
     center = origin + rotation @ np.array(receptacle.center_m)
     yaw = math.atan2(rotation[1, 0], rotation[0, 0])
@@ -199,7 +224,7 @@ def starts_around(sim: Simulator, point: tuple[float, float, float], receptacle:
     """Poses from which a point on a receptacle is in reach, on all its sides: of each place along a side the nearest
     one at which the robot touches nothing, and the farthest. None may be there. It leaves the robot at any of them.
     """
-    poses = {}
+    poses: dict[PlanePose, None] = {}
     for edge, side, offsets in _lines_in_reach(sim, point, receptacle):
         for order in (offsets, offsets[::-1]):
             for offset in order:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -53,11 +54,12 @@ def test_the_wheel_holds_everything(wheel):
     expected = {
         str(path.relative_to(HOME))
         for package in PACKAGES
-        for suffix in ("*.py", "*.yaml", "*.pddl", "*.css", "*.js", "*.pt")
+        for suffix in ("*.py", "*.yaml", "*.pddl", "*.css", "*.js", "*.pt", "py.typed")
         for path in (HOME / package).rglob(suffix)
     }
     assert ours == expected
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {f"{package}/py.typed" for package in PACKAGES if "." not in package and package != "configs"} <= ours
 
 
 def test_the_wheel_works_from_another_directory(wheel, tmp_path):
@@ -72,6 +74,19 @@ def test_the_wheel_works_from_another_directory(wheel, tmp_path):
         [sys.executable, "-P", "-c", code], cwd=tmp_path / "elsewhere", capture_output=True, text=True
     )
     assert done.returncode == 0 and "learning_rate" in done.stdout, done.stderr
+
+
+def test_the_wheel_tells_gymnasium_where_the_environments_are(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        words = {name.rpartition("/")[2]: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
+    assert "[gymnasium.envs]\n__root__ = rearrange.registration:register_envs" in words["entry_points.txt"]
+    assert "Classifier: Typing :: Typed" in words["METADATA"] and "# rearrange" in words["METADATA"]
+
+
+def test_the_version_is_the_same_everywhere():
+    cited = re.search(r"^version: (.+)$", (HOME / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    changes = (HOME / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert cited == rearrange.__version__ and f"\n## [{cited}]" in changes
 
 
 def test_version_and_command():

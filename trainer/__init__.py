@@ -1,4 +1,4 @@
-"""The VER training engine: trains any Gymnasium environment, knows nothing of homes or robots.
+"""The VER training engine of rearrange: trains any Gymnasium environment, knows nothing of homes or robots.
 
     import gymnasium as gym
     from trainer import TrainConfig, train
@@ -7,17 +7,31 @@
 Names are loaded on first use, so that environment workers, which import only `trainer.workers`, never load torch.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
+    from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+    from trainer.environments import WorkerError
+    from trainer.loop import TrainResult, train
+    from trainer.player import Player
+    from trainer.policy import Policy
+
+__all__ = [
+    "CheckpointError", "CollectConfig", "PPOConfig", "Player", "Policy", "PolicyConfig", "TrainConfig", "TrainResult", "WorkerError",
+    "load_checkpoint", "load_policy", "train",
+]
 _HOME = {
     "train": "loop", "TrainResult": "loop", "TrainConfig": "config", "PPOConfig": "config", "PolicyConfig": "config",
     "CollectConfig": "config", "Policy": "policy", "load_checkpoint": "checkpoint", "load_policy": "checkpoint",
-    "Player": "player",
+    "CheckpointError": "checkpoint", "Player": "player", "WorkerError": "environments",
 }
-__all__ = list(_HOME)
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'trainer' has no attribute '{name}'")
-    from importlib import import_module
-
     return getattr(import_module(f"trainer.{_HOME[name]}"), name)

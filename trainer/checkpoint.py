@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,13 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from rearrange.files import open_regular
+from trainer.checkpoint_check import Wrong, check, missing_of_training
 from trainer.config import PolicyConfig, PPOConfig
 from trainer.policy import EXPERT_ACTION, Policy, is_image, observation_shapes
 from trainer.spaces import choices
+
+__all__ = ["CheckpointError", "list_checkpoints", "load_checkpoint", "load_policy", "newest"]
 
 FORMAT = 1
 KEEP = 3
@@ -52,6 +59,12 @@ def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
     return path
 
 
+def remove_partial(directory: Path) -> None:
+    """Remove what a process that was killed while it wrote has left; only whoever owns the directory may."""
+    for partial in directory.glob("step_*.partial"):
+        partial.unlink(missing_ok=True)
+
+
 def list_checkpoints(directory: Path) -> list[Path]:
     """Complete checkpoints of a directory, oldest first."""
     return sorted((p for p in directory.glob("step_*.pt") if NAME.search(p.name)), key=lambda p: p.name)
@@ -59,34 +72,85 @@ def list_checkpoints(directory: Path) -> list[Path]:
 
 def newest(path: Path) -> Path:
     """The checkpoint that `path` means: the file itself, or the newest in a run's or checkpoint directory."""
-    if path.is_file():
-        return path
-    for directory in (path / "checkpoints", path):
-        if found := list_checkpoints(directory):
-            return found[-1]
+    try:
+        if path.is_file():
+            return path
+        for directory in (path / "checkpoints", path):
+            if found := list_checkpoints(directory):
+                return found[-1]
+        special = path.exists() and not path.is_dir()
+    except (OSError, ValueError) as error:  # no permission, or no name that a file can have
+        raise CheckpointError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    if special:
+        raise CheckpointError(f"{path} is no regular file, but a pipe, a socket or a device: give a .pt file or the directory of a "
+                              "training run.")
     raise CheckpointError(f"no checkpoint at {path}: give a .pt file or the directory of a training run.")
 
 
-def load_checkpoint(path: str | os.PathLike) -> dict[str, Any]:
-    """Read a checkpoint on the CPU. Raises CheckpointError, in one sentence, for anything that is not one."""
+def load_checkpoint(path: str | os.PathLike, to_continue: bool = False) -> dict[str, Any]:
+    """Read a checkpoint on the CPU; all of it is as `trainer.checkpoint_check` says. `to_continue`: a run shall go on from here,
+    which takes more than its policy. Raises CheckpointError, in one sentence, for anything that is not one."""
     file = newest(Path(path))
     try:
-        content = torch.load(file, map_location="cpu", weights_only=True)
+        content = read_torch_file(file)
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read: {error.strerror or error}.") from error
     except Exception as error:  # foreign bytes read as a pickle fail in any way: struct.error, IndexError, ...
-        older = [str(p) for p in list_checkpoints(file.parent) if p.name < file.name][-1:] if NAME.search(file.name) else []
-        instead = f" The one before it is {older[0]}." if older else ""
-        raise CheckpointError(f"{file} is not a complete checkpoint: it is damaged, or another kind of file.{instead}") from error
+        raise CheckpointError(f"{file} is not a complete checkpoint: it is damaged, or another kind of file."
+                              f"{_instead(file)}") from error
     if not isinstance(content, dict) or "policy" not in content or "format" not in content:
         raise CheckpointError(f"{file} is not a checkpoint of rearrange: it holds no 'policy' and 'format'.")
     if content["format"] != FORMAT:
         raise CheckpointError(f"{file} has checkpoint format {content['format']}; this version reads format {FORMAT}.")
+    try:
+        check(content)
+    except Wrong as error:
+        raise CheckpointError(f"{file} is damaged: {error}.{_instead(file)}") from error
+    if to_continue and (missing := missing_of_training(content)):
+        raise CheckpointError(f"{file} cannot be continued: it holds a policy without {', '.join(missing)}. A new run can begin with "
+                              "it.")
     return content
+
+
+def read_torch_file(file: Path) -> Any:
+    """What torch wrote to a file, without ever taking more memory than the file is long. Raises OSError or, in any way, for a file
+    that is something else."""
+    with open_regular(file) as opened:
+        with zipfile.ZipFile(opened) as archive:
+            parts = archive.infolist()
+        if sum(part.file_size for part in parts) > os.fstat(opened.fileno()).st_size:
+            raise ValueError("it is compressed, which torch does not do")
+        if any(part.filename.endswith("constants.pkl") for part in parts):
+            raise ValueError("it is a program of TorchScript")
+        opened.seek(0)
+        return torch.load(opened, map_location="cpu", weights_only=True)
+
+
+def _instead(file: Path) -> str:
+    """Which checkpoint may be taken instead of a damaged one."""
+    older = [str(p) for p in list_checkpoints(file.parent) if p.name < file.name][-1:] if NAME.search(file.name) else []
+    return f" The one before it is {older[0]}." if older else ""
+
+
+@contextmanager
+def using(file: str | os.PathLike) -> Iterator[None]:
+    """Tell what goes wrong while a checkpoint is put to use as a CheckpointError that names its file."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise CheckpointError(f"{file}: {error}") from error
+    except (KeyError, TypeError, ValueError, IndexError, RuntimeError, AttributeError) as error:
+        raise CheckpointError(f"{file} cannot be continued: what it says of its run does not fit together "
+                              f"({(str(error).splitlines() or [type(error).__name__])[0]}).") from error
 
 
 def load_policy(content: dict[str, Any]) -> Policy:
     """The policy a checkpoint holds, in evaluation mode, on the CPU."""
-    policy = Policy(space_from_plain(content["observation_space"]), space_from_plain(content["action_space"]),
-                    policy_config(content["policy_config"]))
+    try:
+        policy = Policy(space_from_plain(content["observation_space"]), space_from_plain(content["action_space"]),
+                        policy_config(content["policy_config"]))
+    except ValueError as error:
+        raise CheckpointError(f"no network can be made of what the checkpoint says: {error}") from error
     try:
         policy.load_state_dict(content["policy"])
     except RuntimeError as error:
@@ -104,7 +168,8 @@ def seen(content: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 
 def policy_config(plain: dict[str, Any]) -> PolicyConfig:
     """PolicyConfig from the plain values of a checkpoint."""
-    return PolicyConfig(**{key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()})
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
+    return PolicyConfig(**fields)
 
 
 def ppo_config(plain: dict[str, Any]) -> PPOConfig:

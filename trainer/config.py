@@ -8,7 +8,11 @@ from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
+__all__ = ["CollectConfig", "PPOConfig", "PolicyConfig", "TrainConfig"]
+
 MAX_ENVS = 16384
+MAX_UNITS, MAX_LAYERS = 16384, 64  # of each part of a network
+MAX_ROLLOUT_STEPS, MAX_STEPS, MAX_EPOCHS = 1_000_000, 10**12, 1000
 PRECISIONS = ("float32", "bfloat16")
 MODES = ("ver", "nover", "ddppo", "hts")
 PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (trainer/preemption.py)
@@ -102,6 +106,14 @@ class TrainConfig:
         """T x N."""
         return self.collect.num_envs * self.collect.rollout_steps
 
+    def last_step(self, start: int = 0, ranks: int = 1) -> int:
+        """The step at which a run ends that begins at `start`: `steps`, rounded up to whole rollouts of all ranks. Where ranks cut
+        each other's rollouts short nobody can know it before, and it is `steps`."""
+        if ranks > 1 and self.collect.preempted_by != "none":
+            return max(start, self.steps)
+        rollout = ranks * self.steps_per_rollout
+        return start + max(0, -(-(self.steps - start) // rollout)) * rollout
+
     def for_ranks(self, local_size: int) -> TrainConfig:
         """These settings for one of several ranks on one machine: they share its cores."""
         if self.deterministic and not self.torch_threads:
@@ -116,7 +128,8 @@ class TrainConfig:
         """Raise ValueError with one sentence for the first setting that cannot work: its key on the command line (where
         `collect` is called `trainer`, by the choice of how to collect), value and rule."""
         c, p = self.collect, self.ppo
-        for prefix, part in {"": self, "policy.": self.policy, "ppo.": p, "trainer.": c}.items():
+        parts: dict[str, Any] = {"": self, "policy.": self.policy, "ppo.": p, "trainer.": c}
+        for prefix, part in parts.items():
             for setting in fields(part):
                 _check_number(prefix + setting.name, getattr(part, setting.name), str(setting.type))
         positive = {
@@ -146,6 +159,22 @@ class TrainConfig:
         for key, value in least_zero.items():
             if value < 0:
                 raise ValueError(f"{key}={value} must be at least 0.")
+        for key, (value, most) in {
+            "policy.hidden_size": (self.policy.hidden_size, MAX_UNITS), "policy.body_size": (self.policy.body_size, MAX_UNITS),
+            "policy.embedding_size": (self.policy.embedding_size, MAX_UNITS),
+            "policy.body_layers": (self.policy.body_layers, MAX_LAYERS),
+            "policy.lstm_layers": (self.policy.lstm_layers, MAX_LAYERS),
+            "trainer.rollout_steps": (c.rollout_steps, MAX_ROLLOUT_STEPS),
+            "steps": (self.steps, MAX_STEPS), "episode_window": (self.episode_window, MAX_STEPS), "ppo.epochs": (p.epochs, MAX_EPOCHS),
+        }.items():
+            if value > most:
+                raise ValueError(f"{key}={value} is too great: {most:,} is the most.")
+        for name in ("encoder", "image_precision"):
+            if not isinstance(getattr(self.policy, name), str) and (name != "encoder" or self.policy.encoder is not None):
+                raise ValueError(f"policy.{name}={getattr(self.policy, name)!r} must be a name.")
+        for name in ("skip", "tanh_mean"):
+            if not isinstance(getattr(self.policy, name), bool):
+                raise ValueError(f"policy.{name}={getattr(self.policy, name)!r} must be True or False.")
         for key, value in {"ppo.discount": p.discount, "ppo.gae_lambda": p.gae_lambda}.items():
             if not 0 <= value <= 1:
                 raise ValueError(f"{key}={value} must lie in [0, 1].")

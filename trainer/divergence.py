@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import os
-import pickle
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,13 +104,15 @@ def reproduce(path: str | os.PathLike) -> str:
 
 def _load(file: Path) -> dict[str, Any]:
     """A dump. Raises ValueError for anything else."""
+    from trainer.checkpoint import read_torch_file
+
     try:
-        dump = torch.load(file, map_location="cpu", weights_only=True)
+        dump = read_torch_file(file)
         if "shape" in dump and "inputs" in dump:
             return dump
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror}.") from error
-    except (RuntimeError, EOFError, pickle.UnpicklingError, TypeError):  # damaged, or something else
+    except Exception:  # damaged, or something else, which fails in any way
         pass
     raise ValueError(f"{file} is no dump of a policy that became NaN, or is damaged.")
 

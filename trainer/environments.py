@@ -17,6 +17,7 @@ from gymnasium.spaces import Box
 
 from trainer.channel import MESSAGE, STEP, Closed, Full, SharedArrays
 from trainer.config import CollectConfig
+from trainer.plugins import load_plugins, registered
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, layout
 from trainer.workers import DOING, START_TIMEOUT_S, Setup, WorkerProcess
@@ -70,15 +71,18 @@ class Environments:
         except Exception as error:
             raise ValueError(f"make_env cannot be sent to the worker processes ({error}): let it make what it needs when it is "
                              "called.") from error
+        load_plugins()
+        specs = tuple(registered())
         shares = np.array_split(np.arange(self.config.num_envs), count)
         for i, share in enumerate(shares):
             mine = replay[share[0] : share[-1] + 1]
             worker = WorkerProcess(
-                i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path], seed_episodes, mine, offset))
+                i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path], seed_episodes, mine, specs, offset))
             self.workers.append(worker)
             self._selector.register(worker.channel, selectors.EVENT_READ, worker)
         self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])
         self._local = np.concatenate([np.arange(len(s)) for s in shares]).astype("<u2")  # number among its worker's
+        self.made_from: dict[str, Any] | None = None  # the id and kwargs that gymnasium.make had, if it made them
         observation_space, self.action_space = self._spaces()
         self.observation_space = flat_space(observation_space)
         self._allocate()
@@ -95,7 +99,7 @@ class Environments:
                     message = pickle.loads(payload)
                     if message[0] == "error":
                         raise WorkerError(_failure_text(worker, message))
-                    spaces[worker.index] = message[1]
+                    spaces[worker.index], self.made_from = message[1:]
             if time.monotonic() > deadline:
                 slow = next(w for w in self.workers if w.index not in spaces)
                 why = ": it was stopped by a signal" if slow.stopped else ""

@@ -89,10 +89,17 @@ class Learner:
     def restore(self, content: dict[str, Any]) -> None:
         """Continue from a checkpoint. Raises CheckpointError if it is of another network."""
         self.begin_with(content)
+        ours = [{key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups]
         try:
             self.optimizer.load_state_dict(content["optimizer"])
         except (RuntimeError, ValueError, KeyError) as error:
             raise _another_network(error) from error
+        for group, settings in zip(self.optimizer.param_groups, ours):  # the settings of this run count
+            group |= settings
+        for parameter, state in self.optimizer.state.items():
+            if {"exp_avg", "exp_avg_sq", "step"} - set(state) or any(
+                    isinstance(value, torch.Tensor) and value.shape not in ((), parameter.shape) for value in state.values()):
+                raise checkpoint.CheckpointError("its optimizer is not that of its policy: it has other numbers or shapes.")
         with torch.no_grad():
             self.entropy_coef.log_alpha.copy_(content["log_alpha"])
         for name, value in content["counters"].items():

@@ -17,6 +17,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rearrange.files import parse_json, read_bytes, read_text
+
+__all__ = ["MetricsLogger", "read_jsonl"]
+MOST_BYTES = 1 << 28  # of the metrics of a run
+
 _log = logging.getLogger(__name__)
 
 
@@ -121,10 +126,9 @@ class Csv:
 
     def _read(self) -> list[dict[str, str]]:
         """The rows of the file; sets the columns."""
-        with open(self.path, newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            rows = [row for row in reader if (row["step"] or "").isdecimal()]
-            self.columns = list(reader.fieldnames or [])
+        reader = csv.DictReader(io.StringIO(read_text(self.path, MOST_BYTES), newline=""))
+        rows = [row for row in reader if (row["step"] or "").isdecimal()]
+        self.columns = list(reader.fieldnames or [])
         return rows
 
     def _rewrite(self, rows: list[dict[str, str]], columns: list[str]) -> None:
@@ -158,7 +162,7 @@ class WeightsAndBiases:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         import wandb
 
-        mode = settings.get("mode") or "offline"
+        mode: Any = settings.get("mode") or "offline"
         common = {
             "project": settings.get("project") or "rearrange",
             "entity": settings.get("entity"),
@@ -193,9 +197,9 @@ class WeightsAndBiases:
 def read_jsonl(path: str | Path) -> list[dict[str, float]]:
     """The rows of a metrics.jsonl; a line torn by a crash or a full disk is left out, and so is what is no text."""
     rows = []
-    for line in Path(path).read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in read_bytes(path, MOST_BYTES).splitlines():
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except ValueError:
             continue
         if isinstance(row, dict) and isinstance(row.get("step"), int):
@@ -224,7 +228,7 @@ def _append(path: Path, text: str) -> None:
 def _drop_torn_line(path: Path) -> None:
     """Cut off a last line that a crash left without its end."""
     if path.exists():
-        content = path.read_bytes()
+        content = read_bytes(path, MOST_BYTES)
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             os.truncate(path, whole)

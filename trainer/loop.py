@@ -14,19 +14,24 @@ from typing import Any, Callable, Iterator
 import numpy as np
 import torch
 
-from trainer import checkpoint
+from trainer import checkpoint, owner
 from trainer.collect import Cancelled, Collector
 from trainer.config import TrainConfig
 from trainer.divergence import NonFinite, write_dump
 from trainer.experience import Alternating, Overlapping
 from trainer.learner import Learner, plain
+from trainer.logger import MetricsLogger
 from trainer.policy import Policy, observation_shapes
 from trainer.ranks import Ranks
 from trainer.ranks import join as ranks_of_this_run
 from trainer.record import Observer, Record, Report
+from trainer.recording import recording
 from trainer.rollout import Rollout
+from trainer.sizes import action_numbers, check_memory
 from trainer.threads import LearnThreads
 from trainer.workers import STOPPING
+
+__all__ = ["TrainResult", "train"]
 
 
 @dataclass
@@ -36,19 +41,22 @@ class TrainResult:
     policy: Policy
     steps: int
     reason: str  # "complete", or the name of the signal that stopped it
-    checkpoint: Path | None
+    checkpoint: Path | None  # the newest that there is
     history: list[dict[str, float]] = field(repr=False, default_factory=list)  # logged metrics, each with "step"
+    unsaved_steps: int = 0  # which are not in that checkpoint, because it could not be written
 
 
 def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_dir: str | os.PathLike | None = None,
           resume_from: str | os.PathLike | None = None, observers: tuple[Observer, ...] = (),
-          meta: dict[str, Any] | None = None, start_from: str | os.PathLike | None = None) -> TrainResult:
+          meta: dict[str, Any] | None = None, start_from: str | os.PathLike | None = None, progress: bool = True) -> TrainResult:
     """Train a policy with VER and PPO on any Gymnasium environment.
 
     make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
-    may have. run_dir: checkpoints go to `run_dir/checkpoints`; without it nothing is written. resume_from: a checkpoint to
-    continue. observers: called with (step, metrics) about every `config.log_every_s`. meta: plain values kept in the
-    checkpoints. start_from: a checkpoint whose policy a new run begins with; the steps, the optimiser and the schedule begin anew.
+    may have. run_dir: checkpoints go to `run_dir/checkpoints`, metrics to `run_dir` (`trainer.logger`), and progress is shown unless
+    `progress` is False; without it nothing is written or shown. resume_from: a checkpoint to continue. observers: called with
+    (step, metrics) about every `config.log_every_s`; a MetricsLogger among them takes the place of the run's own metrics and
+    progress. meta: plain values kept in the checkpoints. start_from: a checkpoint whose policy a new run begins with; the steps,
+    the optimiser and the schedule begin anew.
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks.py).
 
@@ -59,47 +67,56 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     """
     config.check()
     with ranks_of_this_run(config.device) as ranks:
-        return _train(make_env, config, run_dir, resume_from, observers, meta or {}, start_from, ranks)
+        return _train(make_env, config, run_dir, resume_from, observers, meta or {}, start_from, progress, ranks)
 
 
 def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.PathLike | None,
            resume_from: str | os.PathLike | None, observers: tuple[Observer, ...], meta: dict[str, Any],
-           start_from: str | os.PathLike | None, ranks: Ranks) -> TrainResult:
+           start_from: str | os.PathLike | None, progress: bool, ranks: Ranks) -> TrainResult:
     config, device = config.for_ranks(ranks.local_size), _device(config.device, ranks.local_rank)
     meta = plain(meta)
     first = ranks.rank == 0  # reads and writes; the others are told
-    if first and run_dir is not None:
-        _check_run_dir(Path(run_dir), resume_from)
-    content = ranks.from_first(checkpoint.load_checkpoint(resume_from) if first and resume_from is not None else None)
-    start = ranks.from_first(checkpoint.load_checkpoint(start_from) if first and start_from is not None else None)
-    done = content["counters"]["steps"] if content else 0
-    saved = _saved_by(ranks, content, config.collect.num_envs) if config.deterministic else None
-    # A resumed run sees new episodes, unless it is to be the same as one without a break.
-    worker_seed = int(np.random.SeedSequence([config.seed, 0 if config.deterministic else done]).generate_state(1)[0])
     with ExitStack() as stack:
+        if first and run_dir is not None:
+            stack.enter_context(_own(Path(run_dir), resume_from))
+        content = ranks.from_first(
+            checkpoint.load_checkpoint(resume_from, to_continue=True) if first and resume_from is not None else None)
+        start = ranks.from_first(checkpoint.load_checkpoint(start_from) if first and start_from is not None else None)
+        began_with = checkpoint.newest(Path(resume_from)) if content and first else None
+        done = content["counters"]["steps"] if content else 0
+        saved = _saved_by(ranks, content, config.collect.num_envs) if config.deterministic else None
+        # A resumed run sees new episodes, unless it is to be the same as one without a break.
+        worker_seed = int(np.random.SeedSequence([config.seed, 0 if config.deterministic else done]).generate_state(1)[0])
         threads = stack.enter_context(LearnThreads(config.torch_threads))
         collector = stack.enter_context(Collector(make_env, config.collect, worker_seed, device, ranks.rank, config.deterministic,
                                                   saved and saved["collector"]))
         stop = stack.enter_context(_stop_on_signal(late=collector.cancel if ranks.size == 1 else None))
         ranks.on_death(collector.cancel)
+        check_memory(config, observation_shapes(collector.observation_space), action_numbers(collector.action_space))
         learner = Learner(config, collector, device, ranks)
-        if content:
-            learner.restore(content)
-        elif start:
-            learner.begin_with(start)
+        with checkpoint.using(resume_from or start_from or ""):
+            if content:
+                learner.restore(content)
+            elif start:
+                learner.begin_with(start)
+            collector.begin_states(learner.policy, saved and saved["collector"])
         collector.preemption = ranks.preemption(config)
-        collector.begin_states(learner.policy, saved and saved["collector"])
         rollout = Rollout(config.collect.num_envs, config.steps_per_rollout, observation_shapes(learner.spaces[0]),
                           learner.policy.action_size, len(learner.policy.choices), learner.policy.state_size, device,
                           batches=2 if config.collect.overlap else 1)
         if saved:
-            rollout.restore(saved["rollout"])
+            with checkpoint.using(resume_from or ""):
+                rollout.restore(saved["rollout"])
         experience = (Overlapping(collector, rollout, learner.policy, saved) if config.collect.overlap
                       else Alternating(collector, rollout))
         stack.callback(experience.close)
         run_dir = ranks.from_first(Path(run_dir) if run_dir is not None else None)
+        if made_from := collector.environments.made_from:
+            meta = {"gymnasium": made_from} | meta
+        if first and run_dir is not None and not any(isinstance(observer, MetricsLogger) for observer in observers):
+            observers = *stack.enter_context(recording(run_dir, config, done, shown=progress)), *observers
         record = Record(learner, experience, config, run_dir if first else None, observers if first else (), meta,
-                        content.get("window", ()) if content else ())
+                        content.get("window", ()) if content else (), began_with)
         ended, broken_off, learned_from = None, False, 0
         try:
             try:
@@ -130,23 +147,26 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
             record.save_quietly(rollout.total - learned_from)
             raise
         reason = "complete" if learner.steps >= config.steps else ended
-        return TrainResult(learner.policy, learner.steps, reason, record.saved, list(record.history))
+        return TrainResult(learner.policy, learner.steps, reason, record.saved, list(record.history), record.unsaved_steps)
 
 
-def _check_run_dir(run_dir: Path, resume_from: str | os.PathLike | None) -> None:
-    """ValueError if checkpoints cannot be written there, or would be mixed with those of another run."""
+def _own(run_dir: Path, resume_from: str | os.PathLike | None) -> owner.Hold:
+    """This process's own directory, as long as it trains. ValueError if checkpoints cannot be written there, if they would be mixed
+    with those of another run, or if another process works there."""
     folder = run_dir / "checkpoints"
     resumed = None if resume_from is None else checkpoint.newest(Path(resume_from)).resolve()
-    there = checkpoint.list_checkpoints(folder)
-    if there and (resumed is None or resumed.parent != folder.resolve()):
+    if checkpoint.list_checkpoints(folder) and (resumed is None or resumed.parent != folder.resolve()):
         raise ValueError(f"{run_dir} has checkpoints of another run: continue it with resume_from={str(run_dir)!r}, "
                          "or choose another run_dir.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        own = owner.hold(run_dir)
     except OSError as error:
         raise ValueError(f"checkpoints cannot be written to {folder}: {error.strerror}.") from error
+    checkpoint.remove_partial(folder)
+    return own
 
 
 def _saved_by(ranks: Ranks, content: dict[str, Any] | None, num_envs: int) -> dict[str, Any] | None:
@@ -207,7 +227,7 @@ def _stop_on_signal(late: Callable[[], None] | None) -> Iterator[_Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    previous = {}
+    previous: dict[signal.Signals, Any] = {}
 
     timer = threading.Timer(STOP_WITHIN_S, late or (lambda: None))
     timer.daemon = True

@@ -12,6 +12,9 @@ import torch
 from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
 from trainer.policy import observation_shapes
 from trainer.spaces import as_action, choices, flat_space, flattener
+from trainer.threads import one_thread
+
+__all__ = ["Player"]
 
 
 class Player:
@@ -42,7 +45,8 @@ class Player:
         flat = self._flatten(observation) if self._flatten else observation
         values = flat if isinstance(flat, dict) else {"obs": flat}
         obs = {k: torch.as_tensor(np.asarray(values[k], np.float32)[None]) for k in self.policy.seen}
-        act = self.policy.act(obs, self._state, self._previous, self.deterministic, generator=self._generator)
+        with one_thread():
+            act = self.policy.act(obs, self._state, self._previous, self.deterministic, generator=self._generator)
         self._state, self._previous = act.state, self.policy.action_features(act.action)
         numbers = act.action if self.policy.choices else self._previous  # clipped to the space
         return self._as_action(numbers.numpy().reshape(self._space.shape))

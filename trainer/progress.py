@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import sys
@@ -11,6 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
+
+from trainer import screen
+
+__all__ = ["Progress", "counting"]
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = " ._-=+*#@"
@@ -22,8 +25,8 @@ _CURVE_POINTS = 24
 class Progress:
     """Context manager; an observer of `trainer.train`: call it with (step, metrics).
 
-    total: steps at the end. start: where a resumed run begins. live: whether a terminal gets a live line; elsewhere
-    there is a plain line every `every_s`. log: called with every plain line, also of a live run, for a log file.
+    total: steps at the end; it grows with a run that goes beyond. start: where a resumed run begins. live: whether a terminal gets
+    a live line; elsewhere there is a plain line every `every_s`. log: called with every plain line, also of a live run, for a log file.
     unit: what is counted.
     """
 
@@ -39,14 +42,14 @@ class Progress:
         unit: str = "steps",
     ) -> None:
         self.total, self.title, self.every_s, self.unit = total, title, every_s, unit
-        self.out = out or sys.stdout
+        self.out = screen.safe(out or sys.stdout)  # what is counted matters more than what is shown
         self.live = live and is_terminal(self.out)
         self._log = log or (lambda line: None)
         self._times: deque[tuple[float, int]] = deque([(time.monotonic(), start)])
         self._success: list[tuple[int, float]] = []  # (step, success)
         self._shown: dict[str, float] = {}
         self._next_line_s = self._next_live_s = -math.inf
-        self._display = None
+        self._display: Any = None
 
     def __enter__(self) -> Progress:
         if self.live:
@@ -58,25 +61,15 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._while_there_is_a_terminal():
-            if self._display:
-                self._refresh(self._times[-1][1])
-                self._display.stop()
+        if self._display:
+            self._refresh(self._times[-1][1])
+            self._display.stop()
         self._display = None
-
-    @contextmanager
-    def _while_there_is_a_terminal(self) -> Iterator[None]:
-        """A terminal that has been closed is written to no more, and is no reason to end what is being done."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            self._display, self.live, self.out = None, False, open(os.devnull, "w", encoding="utf-8")
 
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Show the state at `step`. Success and return are read from "episode/success" and "episode/return"."""
         now = time.monotonic()
+        self.total = max(self.total, step)
         self._times.append((now, step))
         while len(self._times) > 2 and now - self._times[1][0] > _WINDOW_S:
             self._times.popleft()
@@ -94,23 +87,22 @@ class Progress:
                 self.print(self.line(step))
         if self._display and (now >= self._next_live_s or done):
             self._next_live_s = now + _LIVE_INTERVAL_S
-            with self._while_there_is_a_terminal():
-                self._refresh(step)
+            self._refresh(step)
 
     __call__ = update
 
     def print(self, text: str) -> None:
         """Print a line above the live line."""
-        with self._while_there_is_a_terminal():
-            if self._display:
-                self._display.console.print(text, markup=False, highlight=False)
-            else:
-                print(text, file=self.out, flush=True)
+        if self._display:
+            self._display.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, file=self.out, flush=True)
 
     def line(self, step: int) -> str:
         """`train pick  430k/1.20M 36%  3,412 steps/s  success 45%  return 61.2  left 4:17`."""
         rate = self._rate()
-        parts = [self.title, f"{short(step)}/{short(self.total)} {step / self.total:.0%}", f"{rate:,.0f} {self.unit}/s"]
+        parts = [self.title, f"{short(step)}/{short(self.total)} {100 * step // max(self.total, 1)}%"]
+        parts += [spoken_rate(rate, self.unit)] if rate > 0 else []
         if "success" in self._shown:
             parts.append(f"success {self._shown['success']:.0%}")
         if "return" in self._shown:
@@ -156,6 +148,13 @@ def short(number: float) -> str:
         if number >= size * (1 if letter != "k" else 10):
             return f"{number / size:.3g}{letter}"
     return f"{number:,.0f}"
+
+
+def spoken_rate(rate: float, unit: str) -> str:
+    """3,412 steps/s, 1.7 episodes/s, or 12.5 s/episode where less than one is done in a second."""
+    if rate < 1:
+        return f"{1 / rate:,.1f} s/{unit.removesuffix('s')}"
+    return f"{rate:,.{0 if rate >= 10 else 1}f} {unit}/s"
 
 
 def is_terminal(out: TextIO) -> bool:

@@ -46,18 +46,24 @@ class Record:
     """Keeps the history of a run, tells observers, writes checkpoints."""
 
     def __init__(self, learner: Learner, experience: Experience, config: TrainConfig, run_dir: Path | None,
-                 observers: tuple[Observer, ...], meta: dict[str, Any], window: Sequence[dict[str, float]] = ()):
+                 observers: tuple[Observer, ...], meta: dict[str, Any], window: Sequence[dict[str, float]] = (),
+                 saved: Path | None = None):
         self.experience = experience
         self.learner, self.config, self.run_dir, self.observers, self.meta = learner, config, run_dir, observers, meta
         self.history: deque[dict[str, float]] = deque(maxlen=HISTORY)
-        self.saved: Path | None = None
+        self.saved = saved  # the newest checkpoint: at first the one that the run goes on from
         self._window: deque[dict[str, float]] = deque(window, maxlen=config.episode_window)
         self._started = time.perf_counter()
         self._before = learner.seconds
         self._logged_at = self._saved_at = self._started
-        self._logged_steps = self._kept_steps = learner.steps  # a run that is continued has a checkpoint of its beginning
+        self._logged_steps = self._kept_steps = learner.steps
         self._saved_steps = -1
         self._times: dict[str, float] = {}
+
+    @property
+    def unsaved_steps(self) -> int:
+        """Steps that were learned from and are in no checkpoint; 0 where there are no checkpoints."""
+        return self.learner.steps - self._kept_steps if self.run_dir else 0
 
     def save_is_due(self) -> bool:
         return time.perf_counter() - self._saved_at >= self.config.checkpoint_every_s
@@ -113,8 +119,8 @@ class Record:
             self.saved = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, content)
             self._saved_steps = self._kept_steps = self.learner.steps
         except OSError as error:
-            before = f"the one of step {self._kept_steps:,} is intact" if self.saved or self._kept_steps else "there is none yet"
-            logging.getLogger(__name__).warning("checkpoint not written (%s); %s, training goes on.", error, before)
+            before = f"the one of step {self._kept_steps:,} is intact" if self.saved else "there is none yet"
+            logging.getLogger(__name__).warning("checkpoint of step %d not written (%s); %s.", self.learner.steps, error, before)
 
     def tell_lost(self, lost: int) -> None:
         """Say how many steps that this rank collected nobody will learn from."""
@@ -126,12 +132,12 @@ class Record:
         """On the way out of a failure: keep what was learned, say how many steps of this rank were `lost`, and let the failure
         speak. A deterministic run keeps nothing now: it goes on exactly from the last checkpoint that knows of the environments."""
         self.tell_lost(lost)
-        if self.config.deterministic and self.run_dir is not None and self.learner.steps > self._kept_steps:
-            logging.getLogger(__name__).warning(
-                "%d steps learned from since the checkpoint of step %d are lost: deterministic=true goes on exactly from there.",
-                self.learner.steps - self._kept_steps, self._kept_steps)
         try:
             if self.learner.updates and not self.config.deterministic:
                 self._write([])
         except Exception:  # the failure that brought us here matters more
             pass
+        if self.unsaved_steps:
+            why = ": deterministic=true goes on exactly from there" if self.config.deterministic and self.saved else ""
+            since = f"since the checkpoint of step {self._kept_steps}" if self.saved else "are in no checkpoint and"
+            logging.getLogger(__name__).warning("%d steps learned from %s are lost%s.", self.unsaved_steps, since, why)

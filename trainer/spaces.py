@@ -9,6 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
+__all__ = ["as_action", "choices", "flat_space", "flattener", "layout"]
+
 
 def flat_space(space: spaces.Space) -> spaces.Space:
     """The observation space that the policy sees. Boxes stay as they are, in a Dict too; whatever else there is, alone or under a

@@ -12,6 +12,7 @@ Each environment has one slot in the shared memory; it has at most one step unde
 from __future__ import annotations
 
 import ctypes
+import json
 import logging
 import os
 import pickle
@@ -30,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer import screen
 from trainer.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 
 NOTIFY_EVERY_S = 0.001  # steps faster than this are announced together
@@ -54,6 +56,7 @@ class Setup:
     sys_path: list[str]
     seed_episodes: bool = False  # every episode has its own seed, so that it can be played again (deterministic=true)
     replay: tuple = ()  # per environment: number of its episode, actions (L, ...) that it has taken in it
+    specs: tuple[bytes, ...] = ()  # of the environments that the learner's process has registered (`trainer.plugins`)
     offset: int = 0  # number of this rank's first environment among those of all ranks: no two have the same seed
 
 
@@ -167,7 +170,8 @@ def signals_held() -> Iterator[None]:
 
 
 def begin_child(parent: int) -> None:
-    """The first act of a child: leave it to the parent when to stop, but do not outlive it."""
+    """The first act of a child: leave it to the parent when to stop, but do not outlive it; and do not end with the screen."""
+    sys.stdout, sys.stderr = screen.safe(sys.stdout), screen.safe(sys.stderr)
     for signum in STOPPING:
         signal.signal(signum, lambda *_: None)  # not SIG_IGN, which programs that an environment starts would inherit
     os.register_at_fork(after_in_child=lambda: [signal.signal(signum, signal.SIG_DFL) for signum in STOPPING])
@@ -186,6 +190,9 @@ def main() -> None:
         sys.path[:] = setup.sys_path
         import cloudpickle
 
+        from trainer.plugins import register
+
+        register(setup.specs)
         make_env = cloudpickle.loads(setup.make_env)
         where = "while constructing an environment"
         worker = Worker(channel, setup, make_env)
@@ -233,7 +240,8 @@ class Worker:
         if len({layout(env.observation_space, env.action_space) for env in self.envs}) > 1:
             raise ValueError("make_env gave environments of different spaces; all have to have the same.")
         spaces = (self.envs[0].observation_space, self.envs[0].action_space)
-        channel.send(MESSAGE, cloudpickle.dumps(("spaces", spaces)))  # which may be of classes of the user's script
+        told = ("spaces", spaces, _made_from(self.envs[0]))
+        channel.send(MESSAGE, cloudpickle.dumps(told))  # spaces may be of classes of the user's script
         payload, fd = channel.receive_with_fd()
         self.shared = SharedArrays(pickle.loads(payload), fd)
         self.slots = slice(setup.first_env, setup.first_env + setup.num_envs)
@@ -362,6 +370,19 @@ def _made(make_env: Callable[[], Any]) -> Any:
     if not all(hasattr(env, name) for name in ("observation_space", "action_space", "reset", "step")):
         raise ValueError(f"make_env gave {env!r}, which is no Gymnasium environment.")
     return env
+
+
+def _made_from(env: Any) -> dict[str, Any] | None:
+    """What `gymnasium.make` made an environment from: `id` and `kwargs`, as plain values; None where it did not, or they are none."""
+    spec = getattr(env, "spec", None)
+    try:
+        return json.loads(json.dumps({"id": spec.id, "kwargs": spec.kwargs}, default=_as_plain))
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def _as_plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else os.fspath(value)
 
 
 def _numbers(info: Any) -> dict[str, float]:

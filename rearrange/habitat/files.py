@@ -5,23 +5,24 @@ Habitat answers a damaged file with a failed assertion, an exception, or the end
 
 from __future__ import annotations
 
-import json
 import struct
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
 from rearrange.errors import UserError
+from rearrange.files import open_regular, read_json, read_text
 
 _ASSETS = ("render_asset", "collision_asset")  # of a stage's or an object's configuration
 _PLACEHOLDER = "%%"  # Habitat puts the configuration's own name there
+MOST_BYTES = 1 << 28  # of a configuration or URDF
 _AGAIN = "export or download the data set again"
 
 
 def need_json(path: Path, what: str = "the data set's file") -> dict:
     """The object that a JSON file holds. Raises UserError."""
     try:
-        content = json.loads(path.read_bytes())
+        content = read_json(path, MOST_BYTES)
     except OSError as error:
         raise UserError(f"{what} {path} cannot be read ({error.strerror or error}): {_AGAIN}.") from None
     except ValueError as error:
@@ -34,7 +35,7 @@ def need_json(path: Path, what: str = "the data set's file") -> dict:
 def need_mesh(path: Path, of: Path) -> None:
     """Raises UserError unless a mesh, named by the file `of`, is there and, if it is a GLB, as long as it says."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(12)
         size = path.stat().st_size
     except OSError as error:
@@ -46,7 +47,7 @@ def need_mesh(path: Path, of: Path) -> None:
 def need_urdf(path: Path, what: str = "the data set's URDF") -> ElementTree.Element:
     """The root of a URDF document whose meshes are all there. Raises UserError."""
     try:
-        robot = ElementTree.fromstring(path.read_bytes().decode("utf-8"))
+        robot = ElementTree.fromstring(read_text(path, MOST_BYTES))
     except OSError as error:
         raise UserError(f"{what} {path} cannot be read ({error.strerror or error}): {_AGAIN}.") from None
     except (ElementTree.ParseError, ValueError) as error:

@@ -20,11 +20,12 @@ from rearrange.habitat.camera import matrix4
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.frames import numbers, turn_of_object
 from rearrange.habitat.homes import Found
+from rearrange.habitat.owners import Box, owners_in, part_box
 from rearrange.habitat.with_twin import WithTwin
 from rearrange.habitat.world import SUBSTEPS
 from rearrange.home import handle_part
 from rearrange.motors import move_targets
-from rearrange.robot_in_home import Point, SimulatorConfig
+from rearrange.robot_in_home import FIRST_JOINT, Point, SimulatorConfig
 from rearrange.y_up import pose_to_matrix, to_y_up, to_z_up
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
@@ -276,6 +277,20 @@ class HabitatSimulator(WithTwin):
     def depth_image(self, size: int) -> np.ndarray:
         """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
         return self.world.camera.depth(size)
+
+    def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see RobotInHome)."""
+        shapes = []
+        for i in range(len(self._objects)):
+            x, y, z, *turn = self.object_pose(i)
+            box = self._objects[i].root_scene_node.cumulative_bb
+            turned, middle = quat_matrix(np.array(turn)), np.array(to_z_up(*numbers(box.center())))
+            shapes.append((i, Box(turned @ middle + (x, y, z), turned, np.array(self.object_half_extents(i)))))
+        for k, name in enumerate(self.home.handles):
+            origin, turned = self.body_frame(name)
+            for part in self._body(name).parts:
+                shapes.append((FIRST_JOINT - k, part_box(part, origin, turned)))
+        return owners_in(self.depth_image(size)[:, :, 0], self.base_pose, shapes)
 
     def copy_state(self, other: HabitatSimulator) -> None:
         """Put everything where it is in another simulator that has loaded the same home and objects."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from numba import boolean, float64, int8, int32, int64, njit
 
+from rearrange.compiled import boolean, float64, int8, int32, int64, njit
 from rearrange.contacts import BASE, NO_OWNER, SCENE
 
 if TYPE_CHECKING:

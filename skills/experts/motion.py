@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from numba import float64, njit
 
 from rearrange import fetch
+from rearrange.compiled import float64, njit
 from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
 from rearrange.geometry import wrap_angle
 from rearrange.simulator import STEP_S

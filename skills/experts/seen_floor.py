@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from rearrange.compiled import njit
 from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
 from rearrange.geometry import PlanePose
 from rearrange.navigation import CELL_M, DistanceField, distance_field

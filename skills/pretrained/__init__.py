@@ -29,9 +29,9 @@ def path(skill: str) -> Path:
 
 def card(skill: str) -> dict[str, Any]:
     """What is known about the policy: command, commit, steps, success on apartments it has never seen."""
-    from omegaconf import OmegaConf
+    from rearrange.yaml_files import plain_yaml
 
-    return OmegaConf.to_container(OmegaConf.load(path(skill).with_suffix(".yaml")))
+    return plain_yaml(path(skill).with_suffix(".yaml"))
 
 
 def steps(card: dict[str, Any]) -> int:

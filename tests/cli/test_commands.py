@@ -19,7 +19,7 @@ def ended(monkeypatch, tmp_path):
     """`ended(end)`: train in an empty directory with `end(run_dir)` in place of the engine; the exit status."""
     monkeypatch.chdir(tmp_path)
     for name, stand_in in (("_probe", lambda task, silent: None), ("per_action", lambda engine, task, env: engine),
-                           ("_check_network", lambda engine, env, checkpoint: None)):
+                           ("_check_network", lambda *_, **__: None)):
         monkeypatch.setattr(commands, name, stand_in)
 
     def run(end) -> int:
@@ -32,26 +32,25 @@ def ended(monkeypatch, tmp_path):
     return run
 
 
-def result(reason: str, checkpoint: Path | None):
-    return loop.TrainResult(None, 100, reason, checkpoint, [])
+def result(reason: str, checkpoint: Path | None, unsaved: int = 0):
+    return loop.TrainResult(None, 100, reason, checkpoint, [], unsaved)
+
+
+AGAIN = "ontinue with: rearrange train skill=pick name=a resume=true"
 
 
 def test_a_training_whose_last_checkpoint_could_not_be_written_has_failed(ended, capsys):
-    def end(run_dir):
-        old = run_dir / "checkpoints" / "step_000000000050.pt"
-        old.touch()
-        return result("complete", old)
-
-    assert ended(end) == 1
+    old = RUN / "checkpoints" / "step_000000000060.pt"
+    assert ended(lambda run_dir: result("complete", old, 40)) == 1
     err = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "the checkpoint of step 100 could not be written; the last one is" in err
-    assert "Make room, and continue with: rearrange train skill=pick name=a resume=true" in err
+    assert f"all 100 steps are done, but the last checkpoint could not be written: the newest is {old}, and the 40 steps" in err
+    assert "Make room, and c" + AGAIN in err and err.split(" ", 2)[2] in (RUN / "log.txt").read_text()
     assert '"failed"' in (RUN / "status.json").read_text()
 
 
 def test_and_so_has_one_without_any(ended, capsys):
-    assert ended(lambda run_dir: result("complete", None)) == 1
-    assert "could not be written; there is none." in capsys.readouterr().err
+    assert ended(lambda run_dir: result("complete", None, 100)) == 1
+    assert "no checkpoint could be written: the 100 steps are lost. Make room" in capsys.readouterr().err
     assert '"failed"' in (RUN / "status.json").read_text()
 
 
@@ -60,20 +59,28 @@ def test_a_training_with_its_last_checkpoint_is_finished(ended):
     assert '"finished"' in (RUN / "status.json").read_text()
 
 
-def test_a_signal_after_which_nothing_could_be_saved(ended, capsys):
-    assert ended(lambda run_dir: result("SIGTERM", None)) == 130
-    out = capsys.readouterr().out
-    assert "no checkpoint could be written. Continue with: rearrange train skill=pick name=a resume=true" in out
+@pytest.mark.parametrize("checkpoint, unsaved, said", [
+    (Path("step_000000000100.pt"), 0, "; saved step_000000000100.pt. C"),
+    (Path("step_000000000060.pt"), 40, "the newest is step_000000000060.pt, and the 40 steps after it are lost. C"),
+    (None, 100, "; no checkpoint could be written: the 100 steps are lost. C"),
+])
+def test_a_signal_says_what_is_saved_and_what_is_lost(ended, capsys, checkpoint, unsaved, said):
+    assert ended(lambda run_dir: result("SIGTERM", checkpoint, unsaved)) == 130
+    assert said + AGAIN in capsys.readouterr().out and '"stopped"' in (RUN / "status.json").read_text()
 
 
-def test_a_signal_before_the_first_update_says_how_to_go_on(ended, capsys):
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_second_signal_says_what_there_is_and_how_to_go_on(ended, capsys, saved):
     """The name is taken by then."""
     def end(run_dir):
+        if saved:
+            (run_dir / "checkpoints" / "step_000000000050.pt").touch()
         raise KeyboardInterrupt
 
     assert ended(end) == 130
     err = capsys.readouterr().err
-    assert "Continue with: rearrange train skill=pick name=a resume=true" in err and "Traceback" not in err
+    kept = f"its newest checkpoint is {RUN}/checkpoints/step_000000000050.pt" if saved else "it has no checkpoint yet"
+    assert f"stopped at once; {kept}. C{AGAIN}" in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize("device, fine", [("meta", False), ("warp", False), ("cpu", True)])

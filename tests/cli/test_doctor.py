@@ -18,7 +18,8 @@ HOME = Path(__file__).resolve().parents[2]
 
 def answered(monkeypatch, broken: dict[str, doctor.Answer]):
     """Instead of processes: every probe answers well, but for those in `broken`."""
-    good = {"egl": "1", "cuda": "None", "habitat_sim": "0.3.3 with Bullet", "habitat": "0.3.3", "ffmpeg": "7.0"}
+    good = {"egl": "1", "cuda": "None", "habitat_sim": "0.3.3 with Bullet", "habitat": "0.3.3", "ffmpeg": "7.0",
+            "compiled": "/cache"}
     monkeypatch.setattr(doctor, "probe", lambda code: {
         name: broken.get(name, doctor.Answer(True, good.get(name, ""))) for name in code})
 
@@ -171,8 +172,8 @@ def test_requirements_are_read_from_what_pip_writes():
         Requirement("torch", ">=2.8"), Requirement("numpy", ">=1.26"), Requirement("gym", "<0.23.1,>=0.22.0")]
 
 
-def test_looking_for_gymnasium_does_not_lose_our_environments():
-    code = ("import rearrange; from rearrange import doctor; assert doctor._is_there('gymnasium'); import gymnasium; "
-            "assert 'rearrange/Pick-v0' in gymnasium.registry")
-    environment = os.environ | {"PYTHONPATH": str(HOME)}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+def test_a_place_for_compiled_code_is_needed(monkeypatch, capsys):
+    answered(monkeypatch, {"compiled": doctor.Answer(True, "")})
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "no folder can be written" in out and "NUMBA_CACHE_DIR" in out

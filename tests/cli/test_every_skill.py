@@ -56,6 +56,22 @@ def test_one_that_fails_does_not_stop_the_others_and_ctrl_c_does(tmp_path, capsy
     assert len(seen) == 1 and "not started" in capsys.readouterr().out
 
 
+def test_one_that_was_interrupted_stands_in_the_table_with_what_it_has(tmp_path, capsys):
+    first = keys.choices("skill")[0]
+    words = ["skill=all", f"output={tmp_path}", "name=x"]
+
+    def launch(job):
+        path = tmp_path / "eval" / first / "x"
+        path.mkdir(parents=True)
+        (path / "metrics.json").write_text(json.dumps(FIGURES | {"interrupted": True, "episodes_asked": 100}))
+        return 130
+
+    assert every_skill.run("eval", words, launch) == 130
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(first + " "))
+    assert "50.0%" in row and "2 of 100" in row and "stopped; time_limit 50.0%" in row
+    assert json.loads((tmp_path / "eval/all/x.json").read_text())[first]["interrupted"] is True
+
+
 @pytest.mark.parametrize("command, words, message", [
     ("train", ["skill=all"], "train takes one skill"),
     ("eval", ["skill=all", "agent=expret"], "Did you mean expert"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import io
+import logging
 import os
 import re
 import signal
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from rearrange import __version__, sweep
+from rearrange.cli import COMMANDS
 from rearrange.settings import compose
 
 HOME = Path(__file__).resolve().parents[2]
@@ -22,8 +25,8 @@ HEAVY = ("torch", "mujoco", "numba", "gymnasium", "wandb", "numpy")
 def test_alone_it_introduces_itself_and_starts_nothing(front_door, work):
     status, out, err = front_door("")
     assert status == 0 and not err and not work.calls
-    assert 8 <= len(out.strip().splitlines()) <= 12
-    assert "rearrange train" in out and "rearrange eval" in out
+    assert 8 <= len(out.strip().splitlines()) <= 14
+    assert not [command for command in COMMANDS if not re.search(rf"(rearrange|\|) {command}\b", out)]
 
 
 def test_version(front_door):
@@ -230,13 +233,38 @@ def test_a_closed_terminal_ends_a_command_tidily(front_door, work, monkeypatch):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_nobody_to_print_to_does_not_end_a_run(front_door, work, monkeypatch):
-    def closed(*words, **settings):
-        raise OSError(errno.EIO, "Input/output error")
+class Broken(io.StringIO):
+    """A stream that cannot be written."""
 
-    monkeypatch.setattr("builtins.print", closed)
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.error = OSError(number, os.strerror(number))
+
+    def write(self, text):
+        raise self.error
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EPIPE, errno.ENOSPC])
+def test_nobody_to_print_to_does_not_end_a_run(front_door, monkeypatch, number):
+    monkeypatch.setattr(sys, "stdout", Broken(number))
     assert front_door("train skill=pick name=a")[0] == 0
-    assert "working" in Path("outputs/train/pick/a/log.txt").read_text()
+    log = Path("outputs/train/pick/a/log.txt").read_text()
+    assert "working" in log and log.count("warning: standard output cannot be written") == 1
+
+
+@pytest.mark.parametrize("line", ["--help", "train --help", "list", "train skill=pick --cfg job"])
+def test_an_answer_that_nobody_can_read_is_no_answer(front_door, monkeypatch, line):
+    monkeypatch.setattr(sys, "stdout", Broken(errno.ENOSPC))
+    status, _, err = front_door(line)
+    assert status == 1 and err == "rearrange: standard output cannot be written: No space left on device.\n"
+    monkeypatch.setattr(sys, "stdout", Broken(errno.EPIPE))  # | head
+    assert front_door(line) == (0, "", "")
+
+
+def test_warnings_of_the_parts_are_in_the_log(front_door, work):
+    work.behave = lambda config, run: logging.getLogger("trainer.record").warning("checkpoint not written") or {}
+    assert front_door("train skill=pick name=a")[0] == 0
+    assert "warning: checkpoint not written" in Path("outputs/train/pick/a/log.txt").read_text()
 
 
 def test_a_full_disk_is_one_sentence(front_door, work):
@@ -273,13 +301,10 @@ def test_paths_and_names_may_hold_any_character(front_door, work, tmp_path, monk
 )
 def test_answers_are_quick_and_import_nothing_heavy(line):
     """What is imported is their time: 320 modules, Hydra's, are a quarter of a second; torch alone brings a thousand."""
-    code = (
-        "import sys; from rearrange.cli import main; status = main(sys.argv[1:]); "
-        f"heavy = [m for m in {HEAVY} if m in sys.modules]; print('HEAVY', heavy, len(sys.modules), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *line.split()], cwd=HOME, capture_output=True, text=True)
-    heavy, modules_n = re.search(r"^HEAVY (\[.*\]) (\d+)$", done.stderr, re.M).groups()
-    assert heavy == "[]" and int(modules_n) < 400, done.stderr
+    done = subprocess.run([sys.executable, "-X", "importtime", "-m", "rearrange", *line.split()], cwd=HOME, capture_output=True,
+                          text=True)
+    imported = re.findall(r"^import time: .*\| +(\S+)$", done.stderr, re.M)
+    assert 10 < len(imported) < 400 and not set(HEAVY) & set(imported), done.stderr
 
 
 def test_python_dash_m_and_a_closed_pipe():

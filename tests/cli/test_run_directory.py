@@ -10,6 +10,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from rearrange import run_directory
+from tests.e2e.front_door import somebody_works_in
 
 PICK = Path("outputs/train/pick")
 
@@ -198,3 +199,115 @@ def test_a_damaged_run_is_told_by_name(front_door, work):
     (PICK / "a" / "config.yaml").write_text("seed: [")
     status, _, err = front_door("train name=a resume=true")
     assert status == 2 and "config.yaml" in err and len(err.splitlines()) == 1
+
+
+def test_a_directory_in_which_a_process_works_is_refused_and_read(front_door, work):
+    work.behave = stop
+    for name in ("a", "b"):
+        front_door(f"train skill=pick name={name}")
+    (PICK / "b" / "status.json").write_text('{"status": "running", "result": {}}')
+    before = len(work.calls)
+    with somebody_works_in(PICK / "b") as pid:
+        for line in ("name=b", "name=b resume=true", "name=b resume=force seed=3", "-m seed=0 name=b resume=true"):
+            line = line.replace("-m seed=0 name=b", "-m name=b,c")
+            status, _, err = front_door(f"train skill=pick {line}")
+            assert status == 2 and len(err.splitlines()) == 1 and len(work.calls) == before
+            assert f"{PICK}/b is in use by process {pid} on " in err and "Wait for it, stop it, or choose another name=" in err
+        assert "running" in next(line for line in front_door("list")[1].splitlines() if "pick/b" in line)
+        assert front_door("train skill=pick resume=true")[0] == 130, "without a name, what is running is passed over"
+        assert work.calls[-1][2].path == PICK / "a"
+    assert "died" in next(line for line in front_door("list")[1].splitlines() if "pick/b" in line)
+    assert front_door("train skill=pick name=b resume=true")[0] == 130
+
+
+def test_all_runs_at_work_leave_nothing_to_resume(front_door, work):
+    work.behave = stop
+    front_door("train skill=pick name=a")
+    with somebody_works_in(PICK / "a") as pid:
+        status, _, err = front_door("train resume=true")
+    assert status == 2 and f"in use by process {pid}" in err
+
+
+def test_a_directory_that_is_taken_at_the_last_moment_is_left_alone(front_door, work):
+    work.behave = stop
+    front_door("train skill=pick name=a")
+    status = (PICK / "a" / "status.json").read_text()
+    make = run_directory.Run.create
+
+    def create(run):
+        with somebody_works_in(run.path):
+            make(run)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_directory.Run, "create", create)
+        code, _, err = front_door("train name=a resume=true")
+    assert code == 2 and "in use" in err and (PICK / "a" / "status.json").read_text() == status
+
+
+def test_what_a_killed_process_left_half_written_is_removed(front_door, work):
+    work.behave = stop
+    front_door("train skill=pick name=a")
+    left = [PICK / "a" / name for name in ("config.yaml.12.part", "metrics.csv.part", "videos/.episode_0000.12.partial.mp4")]
+    for file in left:
+        file.touch()
+    front_door("train name=a resume=true")
+    assert not any(file.exists() for file in left)
+
+    def ends_a_process_that_films(config, run):
+        left[-1].touch()
+        raise KeyboardInterrupt
+
+    work.behave = ends_a_process_that_films
+    front_door("train name=a resume=true")
+    assert not left[-1].exists()
+
+
+def older(run: Path, lacks: tuple[str, ...] = (), had: tuple[str, ...] = (), typed: tuple[str, ...] = ()) -> None:
+    """Make a run one of another version: without some settings, and with some that are gone."""
+    config = OmegaConf.load(run / "config.yaml")
+    for key in lacks:
+        parent, _, last = key.rpartition(".")
+        (OmegaConf.select(config, parent) if parent else config).pop(last)
+    for key in had:
+        OmegaConf.update(config, key, 3, force_add=True)
+    OmegaConf.save(config, run / "config.yaml")
+    words = list(OmegaConf.load(run / "overrides.yaml"))
+    OmegaConf.save(OmegaConf.create([*words, *typed]), run / "overrides.yaml")
+
+
+def test_a_run_of_an_older_version_goes_on_with_the_defaults_of_what_it_lacks(front_door, work):
+    work.behave = stop
+    front_door("train skill=pick seed=5 ppo=paper name=a")
+    lacks = ("ppo.imitation_coef", "trainer.overlap", "whole_task", "deterministic", "checkpoint")
+    older(PICK / "a", lacks, had=("ppo.momentum", "skill.colour"), typed=("ppo.momentum=3",))
+    status, out, _ = front_door("train name=a resume=true")
+    config = work.calls[-1][1]
+    assert status == 130 and config.seed == 5 and config.ppo.learning_rate == 0.00025
+    assert config.deterministic is False and config.whole_task.max_steps == 1000 and "momentum" not in config.ppo
+    assert "ppo.momentum, skill.colour: no longer a setting" in out
+    saved = OmegaConf.load(PICK / "a" / "config.yaml")
+    assert saved.trainer.overlap == config.trainer.overlap and "momentum" not in saved.ppo
+    older(PICK / "a", lacks)
+    assert "trainer.overlap: False -> True" in front_door("train name=a resume=true trainer.overlap=true")[2]
+    assert front_door("train name=a resume=force trainer.overlap=true")[0] == 130 and work.calls[-1][1].trainer.overlap
+
+
+@pytest.mark.parametrize("text, said", [("steps: banana", "steps=banana is not allowed"), ("ppo: 3", "ppo is not a group"),
+                                        ("seed: -1", "seed=-1 is not allowed")])
+def test_a_setting_that_cannot_be_is_told_by_its_file(front_door, work, text, said):
+    work.behave = stop
+    front_door("train skill=pick name=a")
+    config = OmegaConf.load(PICK / "a" / "config.yaml")
+    config.pop(text.split(":")[0])
+    (PICK / "a" / "config.yaml").write_text(OmegaConf.to_yaml(config) + text + "\n")
+    status, _, err = front_door("train name=a resume=true")
+    assert status == 2 and "config.yaml cannot be read" in err and said in err and len(err.splitlines()) == 1
+
+
+def test_values_that_are_made_from_others_are_saved_as_values(front_door, work):
+    work.behave = stop
+    assert front_door(["train", "skill=pick", "seed=7", "name=${seed}"])[0] == 130
+    assert OmegaConf.to_container(OmegaConf.load(PICK / "7" / "config.yaml"), resolve=False)["name"] == "7"
+    for words in (["name=7"], ["name=${seed}", "seed=7"], []):
+        assert front_door(["train", "skill=pick", "resume=true", *words])[0] == 130
+        assert work.calls[-1][2].path == PICK / "7" and work.calls[-1][1].seed == 7

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -119,3 +120,53 @@ def test_skill_all_shows_its_settings_as_any_other_training(front_door):
     status, out, _ = front_door("train skill=all experiment=laptop --cfg job")
     assert status == 0 and "steps: 5000000" in out
     assert front_door("train skill=all --help")[0] == 0
+
+
+PARENT = """
+import subprocess, sys
+from rearrange import sweep
+real = subprocess.Popen
+sweep.subprocess.Popen = lambda command, **how: real([sys.executable, "-c", sys.argv[1]], **how)
+sys.exit(sweep.launch_process([]))
+"""
+CHILD = """
+import os, signal, sys, time
+from rearrange.lifeline import follow_parent
+def end(signum, _):
+    print(signal.Signals(signum).name, flush=True)
+    came.append(signum)
+came = []
+for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(signum, end)
+follow_parent()
+print(os.getpid(), flush=True)
+while not came:
+    time.sleep(0.01)
+time.sleep(0.3)
+print("saved", "REARRANGE_LIFELINE" in os.environ, flush=True)
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("signum, whom, said, code", [
+    (signal.SIGINT, "parent", "SIGINT", 130),
+    (signal.SIGTERM, "parent", "SIGTERM", 130),
+    (signal.SIGHUP, "parent", "SIGHUP", 130),
+    (signal.SIGINT, "group", "SIGINT", 130),  # Ctrl-C in a terminal
+    (signal.SIGKILL, "parent", "SIGTERM", -9),
+    (signal.SIGKILL, "group", "SIGTERM", -9),
+])
+def test_a_job_gets_every_signal_once_and_does_not_outlive_the_sweep(signum, whom, said, code):
+    process = subprocess.Popen([sys.executable, "-c", PARENT, CHILD], cwd=HOME, stdout=subprocess.PIPE, text=True,
+                               start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+    assert int(process.stdout.readline()) != process.pid
+    os.kill(process.pid, signum) if whom == "parent" else os.killpg(process.pid, signum)
+    out, _ = process.communicate(timeout=20)  # until the child, too, has closed the pipe
+    assert out.split("\n") == [said, "saved False", ""] and process.returncode == code
+
+
+def test_a_sweep_goes_on_without_its_screen(launched, work, monkeypatch):
+    from tests.cli.test_front_door import Broken
+
+    monkeypatch.setattr(sys, "stdout", Broken(32))
+    assert main(["train", "-m", "skill=pick", "seed=0,1"]) == 0 and len(launched) == 2

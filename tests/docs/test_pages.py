@@ -39,7 +39,8 @@ def test_the_pages_have_commands():
     assert len([line for page in PAGES for line in commands(page)]) > 20
 
 
-EXAMPLES = [(name, i) for name, page in zip(NAMES, PAGES) for i in range(len(blocks(page, "python")))]
+EXAMPLES = [(name, i) for name, page in zip(NAMES, PAGES) for i, code in enumerate(blocks(page, "python"))
+            if "stable_baselines3" not in code]  # that one has tests of its own
 
 
 @pytest.mark.parametrize("name, number", EXAMPLES)

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
@@ -112,3 +113,16 @@ def listing(directory: Path) -> list[tuple[str, int, int]]:
         about = path.lstat()
         entries.append((str(path.relative_to(directory)), about.st_size if path.is_file() else 0, about.st_mtime_ns))
     return entries
+
+
+@contextmanager
+def somebody_works_in(directory: Path):
+    """Another process that owns a directory; gives its id."""
+    code = "import sys; from trainer import owner; own = owner.hold(sys.argv[1]); print('mine', flush=True); sys.stdin.read()"
+    process = subprocess.Popen([sys.executable, "-c", code, str(directory.resolve())], cwd=HOME, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "mine\n"
+    try:
+        yield process.pid
+    finally:
+        process.communicate()

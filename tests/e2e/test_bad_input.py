@@ -37,9 +37,9 @@ def refused(directory, line: str | list[str], *words: str) -> str:
     ("train skill=pick trainer.num_envs=0", ("trainer.num_envs=0", "greater than 0")),
     ("train skill=pick trainer.num_workers=0", ("trainer.num_workers=0", "greater than 0")),
     ("eval skill=pick episodes=0", ("episodes=0", "greater than 0")),
-    ("eval skill=pick video=-1", ("video=-1", "at least 0")),
+    ("eval skill=pick video=-1", ("video=-1", "from 0 to")),
     ("eval skill=pick workers=0", ("workers=0", "greater than 0")),
-    ("eval skill=pick", ("no run", "outputs/train/pick")),
+    ("eval hab=tidy_house agent=monolithic", ("no policy of tidy_house", "outputs/train/tidy_house", "rearrange train hab=")),
     ("train skill=pick resume=true name=nobody", ("no run", "nobody")),
 ])
 def test_settings(tmp_path, line, words):

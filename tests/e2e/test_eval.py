@@ -111,9 +111,11 @@ def test_files_of_the_user_are_not_taken_for_ours(tmp_path):
 
 def test_a_killed_process_ends_an_evaluation_with_a_sentence(tmp_path):
     process = start(tmp_path, "eval", "skill=pick", "agent=zero", "episodes=5000", "workers=2", "name=killed")
-    wait_until(lambda: len(session_members(process.pid)) == 3, process)
+    run = tmp_path / "outputs/eval/pick/killed"
+    wait_until(lambda: (run / "log.txt").exists() and "eval pick  " in (run / "log.txt").read_text(), process)
     os.kill(max(session_members(process.pid)), signal.SIGKILL)
     done = finish(process, 30)
     assert done.returncode == 1 and done.stderr.startswith("rearrange eval: evaluation process "), done.stderr
     assert "was killed by SIGKILL" in done.stderr and "Traceback" not in done.stderr and not session_members(process.pid)
-    assert status(tmp_path / "outputs/eval/pick/killed") == "failed"
+    figures, rows = results(tmp_path, "killed")
+    assert status(run) == "failed" and figures["interrupted"] is True and 0 < figures["episodes"] == len(rows)

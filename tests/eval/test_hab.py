@@ -12,6 +12,7 @@ import pytest
 
 import skills.experts
 from eval import hab, hab_figures, hab_video
+from eval.evaluate import cut_short, headline, missing
 from eval.hab_skills import AGENTS, Source
 from eval.intervals import wilson
 from eval.report_page_runs import read
@@ -51,10 +52,10 @@ def test_everything_is_reached_when_every_skill_does_what_it_promises(puppets, t
     assert figures["success"] == figures["success_015"] == 1.0 and figures["ends"] == {}
     assert [row["name"] for row in figures["interactions"]] == ["pick 1", "place 1", "pick 2", "place 2"]
     assert all(row["success"] == 1.0 and row["interval_95"] == list(wilson(3, 3)) for row in figures["interactions"])
-    assert set(figures["handoff"]) == {"open_cabinet", "pick", "place", "open_fridge"}
+    assert set(figures["handoff"]) == {"open_cabinet", "pick", "place", "open_fridge", "close_cabinet", "close_fridge"}
     assert figures["handoff"]["pick"]["n"] == 6 and figures["handoff"]["pick"]["distance_m"] < 0.3
     text = hab_figures.plan_text(results[0])
-    assert "success" in text.splitlines()[0] and len(text.splitlines()) == 13 and "open_cabinet cabinet_0 (drawer" in text
+    assert "success" in text.splitlines()[0] and len(text.splitlines()) == 17 and "open_cabinet cabinet_0 (drawer" in text
     assert results[0].metrics["stage_2"] == 1.0 and figures["mean_simulated_s"] == pytest.approx(figures["mean_steps"] / 30)
 
 
@@ -134,14 +135,22 @@ def test_a_hand_that_never_left_its_start_zone_is_said_so(hold, reason):
     assert hab.why_ended(report, False) == ("open_fridge", f"time limit: {reason}")
 
 
-def test_a_video_shows_the_object_its_goal_where_to_drive_and_the_step(tmp_path):
+def test_a_video_shows_the_object_its_goal_where_to_drive_the_step_and_why_it_ended(tmp_path, monkeypatch):
     import imageio.v3 as iio
 
     from rearrange.picture import Ghost, Sphere, WireBox
 
     it = replace(short(episodes=1), video_dir=str(tmp_path), video_speed=2)
     (result,) = hab.evaluate(it, workers=1)
+    ends, compose = [], hab_video.compose
+
+    def noting(*args, outcome, reason, **more):
+        ends.append((outcome, reason))
+        return compose(*args, outcome=outcome, reason=reason, **more)
+
+    monkeypatch.setattr(hab_video, "compose", noting)
     index, path = hab_video.record_one(it, result)
+    assert set(ends[:-1]) == {(None, "")} and ends[-1] == (False, f"{result.ended_in}: {result.reason}")
     frames = iio.imread(path)
     assert index == 0 and path.name == "episode_0000_failure.mp4" and iio.immeta(path)["fps"] == 30
     assert len(frames) == (result.steps + 1) // 2 + 1 + 21 and frames.shape[1:] == (512, 800, 3) and frames.std() > 20
@@ -164,9 +173,26 @@ def test_the_settings_mirror_the_rules():
 
     from rearrange import keys, settings
 
-    config = settings.compose("eval", ["hab=tidy_house"]).config
+    config = settings.compose("eval", ["hab=tidy_house", "planner=paper"]).config
     fields = {field.name for field in dataclasses.fields(Rules)}
     assert set(config.planner) == fields - {"navigate"} and set(config.skills) == set(SKILL_NAMES)
     assert Rules(**{key: dict(value) if key == "max_steps" else value for key, value in config.planner.items()}) == Rules()
     agent = next(key for key in keys.command_file("eval").keys if key.name == "agent")
     assert set(AGENTS) <= set(agent.rule.words())
+
+
+def test_what_is_finished_is_kept_when_the_rest_cannot_be():
+    it, kept = short(episodes=10), []
+
+    def progress(done, successes):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hab.evaluate(it, 2, progress, kept.extend)
+    whole = {result.index: result for result in hab.evaluate(it, workers=1)}
+    assert len(kept) == 5 and [result.index for result in kept] == sorted(result.index for result in kept)
+    assert all(result.metrics == whole[result.index].metrics for result in kept)
+    figures = cut_short(hab_figures.summary(it, kept), it.episodes)
+    assert figures["episodes"] == 5 and missing(figures)[0].startswith("interrupted: 5 of 10 episodes were finished, 5 are missing")
+    assert headline(figures)["episodes"] == 5 and not missing(hab_figures.summary(it, kept))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from planner.scenarios import load_scenario
 from rearrange import every_skill
@@ -39,6 +40,39 @@ def test_a_scenario_with_a_policy_an_expert_and_random_actions(tmp_path):
     assert len(frames) > 6 and abs(frames[0].astype(int) - frames[-1]).max() > 50
     assert "navigate_to_object object_0" in (run / "plan.txt").read_text()
     assert json.loads((run / "status.json").read_text())["status"] == "finished"
+
+
+def test_a_fresh_installation_runs_a_plan_with_what_comes_with_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["eval", "hab=tidy_house", "episodes=1", "video=0", "workers=1", "name=fresh", *SHORT]) == 0
+    first, head, *rows = capsys.readouterr().out.splitlines()[:5]
+    assert first == "eval outputs/eval/tidy_house/fresh   tidy_house   agent tp_srl"
+    assert [head.split()[0], *(row.split()[:2] for row in rows)] == [
+        "skill", ["navigate", "pretrained"], ["pick", "pretrained"], ["place", "pretrained"]]
+    assert all("the default" in row and "of 500 episodes" in row for row in rows)
+    assert first in (tmp_path / "outputs/eval/tidy_house/fresh/log.txt").read_text()
+
+
+@pytest.mark.parametrize("words, pick, place", [
+    ("", "pretrained", "pretrained"), ("agent=pretrained", "pretrained", "pretrained"), ("skills=newest", "new", "pretrained"),
+    ("skills.pick=expert skills=newest", "expert", "pretrained"), ("skills=expert skills.pick=newest", "new", "expert"),
+    ("agent=expert", "expert", "expert"), ("agent=expert skills=pretrained", "pretrained", "pretrained"),
+])
+def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
+    from eval.hab_command import make_job
+    from rearrange import settings
+    from rearrange.run_directory import Run
+
+    run = tmp_path / "train/pick/new"
+    made = untrained(run / "checkpoints", "pick")
+    made.rename(made.with_name("step_000000000001.pt"))
+    (run / "config.yaml").write_text("{}")
+    (run / "status.json").write_text('{"status": "finished", "result": {}}')
+    composed = settings.compose("eval", ["hab=tidy_house", f"output={tmp_path}", "episodes=1", *SHORT[2:], *words.split()])
+    job = make_job(OmegaConf.to_container(composed.config), Run(tmp_path / "eval/x", composed))
+    ran = {name: job.skills[name].choice.run_by for name in ("pick", "place")}
+    assert ran == {"pick": str(run / "checkpoints/step_000000000001.pt") if pick == "new" else pick, "place": place}
+    assert job.agent == ("expert" if "agent=expert" in words else "tp_srl")
 
 
 def test_every_scenario_in_turn(tmp_path, capsys):
@@ -73,19 +107,25 @@ def test_every_scenario_in_turn(tmp_path, capsys):
     ("hab=tidy_house agent=zero", ("agent=zero is for skill=", "tp_srl_nonav")),
     ("hab=tidy_house skill=pick", ("both given",)),
     ("hab=tidy_house checkpoint=a.pt", ("checkpoint=a.pt is for skill=", "skills.pick=a.pt")),
+    ("hab=tidy_house checkpoint=newest", ("checkpoint=newest is for skill=", "skills=newest")),
     ("skill=pick agent=tp_srl", ("agent=tp_srl is for hab=",)),
     ("skill=pick skills.pick=expert", ("skills.pick is a setting of scenarios", "hab=tidy_house")),
     ("skill=pick planner.recovery=retry", ("planner.recovery is a setting of scenarios",)),
     ("hab=tidy_house planner.recovery=again", ("planner.recovery=again", "retry")),
     ("hab=tidy_house skills.pik=expert", ("unknown key 'skills.pik'", "skills.pick")),
-    ("hab=tidy_house", ("needs skill navigate", "rearrange train skill=navigate", "skills.navigate=expert")),
+    ("hab=tidy_house skills=newst", ("skills=newst is not allowed", "Did you mean newest", "skills.navigate=")),
+    ("hab=tidy_house skills=outputs/train", ("skills=outputs/train is not allowed", "skills.navigate=")),
+    ("hab=tidy_house planner.max_steps=9", ("planner.max_steps is a group of settings",)),
+    ("skill=pick skills=newest", ("skills is a setting of scenarios", "hab=tidy_house")),
+    ("skill=pick checkpoint=newst", ("no checkpoint at newst", "Did you mean checkpoint=newest")),
+    ("hab=tidy_house agent=monolithic", ("no policy of tidy_house", "rearrange train hab=tidy_house")),
     ("hab=tidy_house agent=expert skills.place=gone.pt", ("skills.place: no checkpoint at gone.pt", "skills.place=expert")),
     ("hab=tidy_house agent=expert hab.problem=gone", ("no planning problem 'gone'",)),
     ("hab=tidy_house agent=expert hab.clutter_on=[]", ("clutter_on=[] leaves no place",)),
     ("hab=tidy_house agent=expert hab.clutter_on=[top_drawer]", ("clutter_on=[top_drawer] is shut",)),
     ("hab=tidy_house agent=expert sim.episodes=gone.json", ("gone.json",)),
     ("hab=all hab=tidy_house agent=expert", ("hab=all and hab=tidy_house are both given",)),
-    ("hab=all agent=tp_srl", ("needs skill navigate", "skills.navigate=expert")),
+    ("hab=all skills.open_fridge=gone.pt", ("skills.open_fridge: no checkpoint at gone.pt", "skills.open_fridge=expert")),
 ])
 def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -11,6 +11,7 @@ import torch
 from eval.hab_policies import RandomSkill, SkillPolicy
 from eval.hab_skills import shared_settings, sources
 from rearrange.errors import UserError
+from skills import pretrained
 from tests.eval.hab_checkpoints import untrained
 from trainer.checkpoint import load_checkpoint
 
@@ -24,7 +25,7 @@ def request(skill="pick", first=False, seed=0):
     rng = np.random.default_rng(seed)
     keys = [key for key in SKILLS[skill]().observation_keys if key != "depth"]
     observation = {key: rng.standard_normal(OBSERVATIONS[key][0].shape).astype(np.float32) for key in keys}
-    return SimpleNamespace(skill=skill, observation=observation, first=first)
+    return SimpleNamespace(skill=skill, observation=observation, first=first, mean=False)
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +75,14 @@ def test_agents_and_choices(pick, tmp_path):
     found = sources("expert", {"pick": str(pick), "place": "random"}, NEEDED, tmp_path, "tidy_house")
     assert {skill: found[skill].kind for skill in NEEDED} == {"navigate": "expert", "pick": "policy", "place": "random"}
     assert found["open_fridge"].kind == "expert"
-    found = sources("tp_srl", {"pick": str(pick), "navigate": "expert", "place": "expert"}, NEEDED, tmp_path, "tidy_house")
+    found = sources("tp_srl", {"pick": str(pick), "navigate": "expert", "open_fridge": "newest"}, NEEDED, tmp_path, "tidy_house")
     assert set(found) == set(NEEDED) and found["pick"].checkpoint == str(pick)
+    assert found["place"].checkpoint == str(pretrained.path("place")), "what comes with the package, unless something else is said"
 
 
-def test_a_missing_checkpoint_names_the_skill_and_what_to_do(pick, tmp_path):
-    with pytest.raises(UserError, match="plan of tidy_house needs skill place.*train skill=place.*skills.place=expert"):
+def test_a_missing_checkpoint_names_the_skill_and_what_to_do(pick, tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrained, "names", lambda: ["pick"])
+    with pytest.raises(UserError, match="no policy of place comes with the package.*train skill=place.*skills.place=expert"):
         sources("tp_srl", {"pick": str(pick), "navigate": "expert"}, NEEDED, tmp_path, "tidy_house")
     with pytest.raises(UserError, match=r"skills.pick: no checkpoint at .*nowhere.*train skill=pick.*skills.pick=expert"):
         sources("expert", {"pick": str(tmp_path / "nowhere")}, NEEDED, tmp_path, "tidy_house")
@@ -88,21 +91,6 @@ def test_a_missing_checkpoint_names_the_skill_and_what_to_do(pick, tmp_path):
         sources("expert", {"pick": str(tmp_path / "junk.pt")}, NEEDED, tmp_path, "tidy_house")
     with pytest.raises(UserError, match="is a checkpoint of skill pick, not of place"):
         sources("expert", {"place": str(pick)}, NEEDED, tmp_path, "tidy_house")
-
-
-def test_the_newest_training_run_is_taken(tmp_path):
-    for run in ("old", "new"):
-        made = untrained(tmp_path / "train/pick" / run / "checkpoints", "pick", seed=len(run))
-        made.rename(made.with_name("step_000000000001.pt"))
-        (tmp_path / "train/pick" / run / "config.yaml").write_text("")
-    (tmp_path / "train/pick/empty").mkdir()
-    (tmp_path / "train/pick/empty/config.yaml").write_text("")
-    import os
-
-    for age, run in enumerate(("old", "new", "empty")):
-        os.utime(tmp_path / "train/pick" / run / "config.yaml", (1e9 + age, 1e9 + age))
-    found = sources("tp_srl", {"navigate": "expert", "place": "expert"}, NEEDED, tmp_path, "tidy_house")
-    assert found["pick"].checkpoint.endswith("new/checkpoints/step_000000000001.pt"), "the newest has no checkpoint yet"
 
 
 def test_a_policy_runs_with_the_settings_it_was_trained_with(tmp_path):

@@ -24,7 +24,7 @@ def run(tmp_path):
               gymnasium.spaces.Box(-1, 1, (3,), np.float32))
     policy = Policy(*spaces, PolicyConfig(encoder=None, body_size=16))
     path = tmp_path / "run"
-    save(path / "checkpoints", 5000, {**policy_content(policy, *spaces), "optimizer": {"big": torch.zeros(1000)},
+    save(path / "checkpoints", 5000, {**policy_content(policy, *spaces), "window": [{"success": 1.0}] * 1000,
                                       "meta": {"skill": "pick", "env": {}}})
     (path / "overrides.yaml").write_text("- skill=pick\n- policy=blind\n- name=x\n- output=/somewhere\n")
     (path / "git.txt").write_text("0123abc 2026-01-01\n## main\n")
@@ -84,6 +84,13 @@ def test_the_card_says_what_the_policy_began_with(run, tmp_path):
     meta["started_from"] = "mine.pt"  # a file of no run
     save(then / "checkpoints", 9000, content | {"step": 9000, "meta": meta})
     assert OmegaConf.load(publish_policy(then, tmp_path).with_suffix(".yaml")).started_from == "mine.pt"
+
+
+def test_figures_of_an_interrupted_evaluation_are_refused(run, tmp_path):
+    (run / "metrics.json").write_text(json.dumps({"skill": "pick", "checkpoint": str(publish_policy(run, tmp_path)),
+                                                  "interrupted": True}))
+    with pytest.raises(UserError, match="was interrupted"):
+        publish_evaluation(run, tmp_path)
 
 
 def test_figures_of_another_policy_are_refused(run, tmp_path, capsys):

@@ -58,7 +58,7 @@ def test_it_loads_without_errors_and_without_the_network(page):
     assert page.messages == []
     outside = [address for address in page.requests if not address.startswith(("file:", "data:", "blob:"))]
     assert outside == [] and sum(address.startswith("file:") for address in page.requests) == 1
-    assert page.value("document.querySelector('h1').textContent") == "Pick, tidy house"
+    assert page.value("document.querySelector('h1').textContent") == "Report on pick and tidy house"
 
 
 def test_the_security_policy_refuses_the_network(page):
@@ -71,7 +71,7 @@ def test_the_security_policy_refuses_the_network(page):
 
 def test_the_menu_leads_to_the_parts(page):
     names = page.value("[...document.querySelectorAll('nav a')].map((a) => a.hash)")
-    assert names == ["#scenarios", "#paper", "#skills", "#training", "#videos", "#episodes", "#settings"]
+    assert names == ["#summary", "#scenarios", "#paper", "#caveats", "#skills", "#training", "#videos", "#episodes", "#settings"]
     for name in names:
         page.click(f"nav a[href='{name}']")
         page.until(
@@ -205,6 +205,16 @@ def test_nothing_hangs_over_the_edge_of_a_small_screen(page, width):
         ".map((t) => 12 * t.ownerSVGElement.getBoundingClientRect().width / t.ownerSVGElement.viewBox.baseVal.width))"
     )
     assert smallest > 9  # pixels: letters stay readable
+
+
+def test_no_row_is_tall_and_empty_on_a_phone(page):
+    """A card of the paper's table takes a few lines, whatever stands in its last column; its words are not cut off."""
+    page.window(360, 780)
+    for table in ("paper", "summary"):
+        rows = page.value(
+            f"[...document.querySelectorAll('table.{table} tbody tr')].map((r) => [r.offsetHeight, r.scrollWidth - innerWidth])"
+        )
+        assert rows and all(height < 130 and over <= 0 for height, over in rows), rows
 
 
 def test_dark_and_light_and_print(page):

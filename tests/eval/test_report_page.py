@@ -233,6 +233,72 @@ def test_runs_are_told_apart_by_the_fewest_settings(tmp_path):
     assert labels([read(twice[0])]) == ["tp_srl"]
 
 
+def evaluated(path: Path, **figures) -> Path:
+    """An evaluation of pick with some of its figures changed."""
+    run = skill_evaluation(path)
+    (run / "metrics.json").write_text(json.dumps(json.loads((run / "metrics.json").read_text()) | figures))
+    return run
+
+
+def test_shipped_policies_are_named_so(tmp_path):
+    def agent(name: str, **figures) -> str:
+        return read(evaluated(tmp_path / "eval/pick" / name, **figures)).agent
+
+    shipped, own = (f"/somewhere/{folder}/pick.pt" for folder in ("skills/pretrained", "outputs/train/pick/a/checkpoints"))
+    assert agent("shipped", checkpoint=shipped) == agent("word", agent="pretrained", checkpoint=shipped) == "pretrained (shipped)"
+    assert agent("own", checkpoint=own) == "policy" and agent("expert", agent="expert", checkpoint=None) == "expert"
+    scenario = {"scenario": "set_table", "skill": None, "checkpoint": None, "agent": "tp_srl"}
+    assert agent("all", **scenario, skills={"pick": shipped, "place": shipped}) == "tp_srl, pretrained (shipped)"
+    assert agent("some", **scenario, skills={"pick": shipped, "place": "expert"}) == "tp_srl"
+    assert agent("mixed", **scenario, skills={"pick": shipped, "place": own}) == "tp_srl"
+    assert agent("experts", **scenario, skills={"pick": "expert"}) == "tp_srl"
+    both = [read(tmp_path / "eval/pick" / name) for name in ("shipped", "own")]
+    assert labels(both) == ["pretrained (shipped)", "policy"]
+    assert len(newest(tmp_path)) == 5  # agents
+
+
+def test_a_summary_of_all_evaluations_leads_to_their_parts(made):
+    text = made.read_text()
+    summary = text.split('<section id="summary">')[1].split("</section>")[0]
+    assert text.index('<section id="summary">') == min(found.start() for found in re.finditer("<section", text))
+    rows = [re.sub(r"<[^>]*>|&nbsp;", " ", row).split() for row in re.findall("<tr>(.*?)</tr>", summary)[1:]]
+    assert [row[:2] for row in rows] == [["pick", "policy"], ["pick", "random"], ["set", "table"], ["set", "table"]]
+    assert [" ".join(row[row.index("%") - 1 : row.index("%") + 1]) for row in rows] == ["75 %", "2.5 %", "32 %", "0 %"]
+    assert re.findall(r'href="(#[^"]*)"', summary) == ["#skill-pick"] * 2 + ["#scenario-set_table"] * 2
+
+
+@pytest.mark.parametrize("episodes, grey", [(29, True), (30, False)])
+def test_few_episodes_are_grey_also_beside_the_paper(tmp_path, episodes, grey):
+    run = scenario_evaluation(tmp_path / "a", "tp_srl", [1.0, 1.0, 1.0, 1.0], episodes, "set_table")
+    text = report_page.make([str(run)], tmp_path / "r.html", tmp_path, None, 0).path.read_text()
+    for part in ("summary", "paper"):
+        section = text.split(f'<section id="{part}">')[1].split("</section>")[0]
+        assert ('<span class="few">100 %</span>' in section, "<strong>100 %</strong>" in section) == (grey, not grey)
+        assert ("Grey: fewer than 30 episodes" in section) == grey
+    assert '<section id="caveats"><h2>Caveats</h2>' in text
+
+
+def test_no_caveats_without_figures_of_the_paper(tmp_path):
+    run = skill_evaluation(tmp_path / "a")
+    text = report_page.make([str(run)], tmp_path / "r.html", tmp_path, None, 0).path.read_text()
+    assert 'id="caveats"' not in text and 'id="paper"' not in text
+
+
+@pytest.mark.parametrize("skills, scenarios, title", [
+    (["pick"], [], "Report on pick"), ([], ["set_table"], "Report on set table"),
+    (["pick", "place"], ["tidy_house"], "Report on pick, place and tidy house"),
+    (["pick", "place", "navigate", "open_fridge"], ["tidy_house"], "Report on 4 skills and 1 scenario"),
+    (["pick", "place", "navigate", "open_fridge"], [], "Report on 4 skills"),
+])
+def test_the_title_is_plain(tmp_path, skills, scenarios, title):
+    for skill in skills:
+        evaluated(tmp_path / f"eval/{skill}/a", skill=skill)
+    for name in scenarios:
+        scenario_evaluation(tmp_path / f"eval/{name}/a", "tp_srl", [0.5, 0.5], 4, name)
+    text = report_page.make([str(tmp_path)], tmp_path / "r.html", tmp_path, None, 0).path.read_text()
+    assert f"<title>{title}</title>" in text and f"<h1>{title}</h1>" in text
+
+
 def test_by_default_the_newest_of_each_is_taken(outputs, tmp_path):
     """Of each agent the newest evaluation; the newest training run with its other seeds, not an older experiment."""
     folder = tmp_path / "outputs"
@@ -246,6 +312,10 @@ def test_by_default_the_newest_of_each_is_taken(outputs, tmp_path):
     (folder / "eval/pick/latest").symlink_to("new")
     (folder / "eval/pick/unfinished").mkdir()
     assert sorted(newest(folder)) == sorted([new, other, *seeds])
+    figures = json.loads((new / "metrics.json").read_text())
+    (new / "metrics.json").write_text(json.dumps(figures | {"interrupted": True, "episodes_asked": 100}))
+    assert sorted(newest(folder)) == sorted([old, other, *seeds]), "a whole evaluation, even if it is older"
+    assert read(new).about.status == "finished, only 40 of 100 episodes"
 
 
 def test_a_link_and_its_run_count_once(outputs, tmp_path):

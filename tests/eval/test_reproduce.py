@@ -15,7 +15,7 @@ from rearrange.cli import main
 from rearrange.errors import UserError
 from rearrange.run_directory import Run, folder_of
 from skills import pretrained
-from tests.e2e.front_door import finish, rearrange, start, steps_logged, wait_until
+from tests.e2e.front_door import finish, rearrange, somebody_works_in, start, steps_logged, wait_until
 
 NAMES = [f"{what} {k}" for k in range(1, 6) for what in ("pick", "place")]
 
@@ -142,8 +142,19 @@ def test_other_settings_need_another_name(work):
 
 
 def test_two_at_once_are_refused(work, tmp_path):
-    with reproduce._alone(tmp_path / "reproduce/reproduce_smoke"), pytest.raises(UserError, match="being worked on"):
+    (folder := tmp_path / "reproduce/reproduce_smoke").mkdir(parents=True)
+    with somebody_works_in(folder) as pid, pytest.raises(UserError, match=f"reproduce_smoke is in use by process {pid} on "):
         work()
+
+
+def test_a_job_that_somebody_else_runs_is_left_alone(work, tmp_path):
+    """It was killed, say, with its evaluation still under way."""
+    run = tmp_path / "eval/tidy_house/reproduce_smoke_random"
+    work({"eval tidy_house random": 130}, agents="[random]")
+    with somebody_works_in(run) as pid, pytest.raises(UserError, match=f"{run} is in use by process {pid} on "):
+        work(agents="[random]")
+    assert (run / "config.yaml").exists()
+    assert work(agents="[random]")[1].seen == ["eval tidy_house random"]
 
 
 @pytest.mark.parametrize("words, said", [
@@ -174,6 +185,7 @@ def test_figures_of_the_paper():
     assert rows["tp_srl", "place 1"].measured is None and len(rows) == 6
     assert not beside([made | {"skills": {"pick": "expert"}}]), "the agent of the paper has no experts"
     assert not beside([made | {"beyond_paper": ["recovery=retry"]}]), "and does not retry"
+    assert not beside([made | {"interrupted": True}]), "figures of a part are not set beside the whole"
     limited = made | {"limited_skills": ["pick", "place"], "mean_skill_steps": {"navigate": 9.0, "pick": 9.0, "place": 9.0}}
     rows = {(row.stated.agent, row.stated.after): row for row in beside([limited])}
     assert rows["tp_srl, limited actions", WHOLE].measured == 0.25 and rows["tp_srl", WHOLE].measured is None

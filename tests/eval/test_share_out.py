@@ -16,13 +16,13 @@ from tests.e2e.front_door import HOME, session_members
 
 
 def square(job, chunk):
-    return job["offset"] + chunk**2
+    yield job["offset"] + chunk**2
 
 
 def refuse(job, chunk):
     if chunk == 3:
         raise UserError("no threes.")
-    return chunk
+    yield chunk
 
 
 class Awkward(Exception):
@@ -33,23 +33,30 @@ class Awkward(Exception):
 
 
 def awkward(job, chunk):
+    yield chunk
     raise Awkward("quite", "awkward")
 
 
 def die(job, chunk):
     if chunk == 1:
+        yield "before"
         os.kill(os.getpid(), signal.SIGKILL)
-    return chunk
+    yield chunk
 
 
 def nap(job, chunk):
     time.sleep(job)
+    yield None
 
 
 def run(work, chunks, workers):
     answers = []
     share_out(work, {"offset": 1}, chunks, workers, answers.append)
     return answers
+
+
+def count(job, chunk):
+    yield from range(chunk)
 
 
 def children() -> list[str]:
@@ -64,6 +71,11 @@ def test_every_chunk_is_answered_once(workers):
     assert children() == before
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_chunk_may_give_many_answers_or_none(workers):
+    assert sorted(run(count, [3, 0, 2], workers)) == [0, 0, 1, 1, 2]
+
+
 @pytest.mark.parametrize("work, error, words", [(refuse, UserError, "no threes."),
                                                 (awkward, RuntimeError, "Awkward: quite awkward")])
 def test_what_is_raised_there_is_raised_here_and_says_where(work, error, words):
@@ -74,10 +86,11 @@ def test_what_is_raised_there_is_raised_here_and_says_where(work, error, words):
     assert children() == before
 
 
-def test_a_killed_process_is_told():
-    before = children()
+def test_a_killed_process_is_told_and_what_it_gave_before_is_kept():
+    before, answers = children(), []
     with pytest.raises(ProcessDied, match="killed by SIGKILL; .* fewer workers="):
-        run(die, list(range(6)), 2)
+        share_out(die, None, list(range(1, 7)), 2, answers.append)
+    assert "before" in answers
     assert children() == before
 
 

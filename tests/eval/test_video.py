@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from eval.evaluate import EpisodeResult, Job, run_chunk, write
-from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoError, VideoWriter, compose, fit
+from eval.hab_video import PLAN_LINES
+from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoError, VideoWriter, compose, fit, wrap
 from rearrange.overlay import text_width
 from rearrange.run_directory import write_whole
+from skills import SKILLS, make_env
 
 
 def frames(count=6, shape=(64, 96, 3)):
@@ -80,7 +82,7 @@ def test_a_video_that_ffmpeg_could_not_write_is_an_error_without_a_file(tmp_path
 
 def test_an_evaluation_goes_on_without_a_video_that_cannot_be_written(tmp_path, monkeypatch):
     class Recorder:
-        def __init__(self, env, directory, index):
+        def __init__(self, env, directory, index, observation):
             self.index, self.frames = index, 0
 
         def frame(self, *_):
@@ -100,10 +102,59 @@ def test_an_evaluation_goes_on_without_a_video_that_cannot_be_written(tmp_path, 
     monkeypatch.setattr("eval.recorder.EpisodeRecorder", Recorder)
     monkeypatch.setattr("eval.evaluate._KEPT", {})
     job = Job("pick", {"depth_size": 0, "max_steps": 5, "num_layouts": 4}, "zero", None, 4, videos=3, video_dir=str(tmp_path))
-    results = run_chunk(job, [0, 1, 2, 3])
+    results = list(run_chunk(job, [0, 1, 2, 3]))
     assert sorted(discarded) == [0, 1] and [r.steps for r in results] == [5] * 4
     found = {result.index: (result.video, result.video_problem) for result in results}
     assert found == {0: (None, "no room"), 1: (None, "no room"), 2: ("a.mp4", None), 3: (None, None)}
+
+
+@pytest.mark.parametrize("repeat", [1, 4])
+def test_a_video_has_a_frame_for_every_step_and_says_why_it_failed(tmp_path, monkeypatch, repeat):
+    frames = []
+
+    def compose(picture, depth, lines, outcome, reason, **_):
+        frames.append((lines[0], depth.copy(), outcome, reason))
+        return np.zeros((64, 96, 3), np.uint8)
+
+    monkeypatch.setattr("eval.recorder.compose", compose)
+    monkeypatch.setattr("eval.evaluate._KEPT", {})
+    settings = {"depth_size": 16, "max_steps": 10, "num_layouts": 4, "action_repeat": repeat, "render_mode": "rgb_array",
+                "action_parts": ["base"]}
+    job = Job("navigate", settings, "random", None, 2, videos=1, video_dir=str(tmp_path))
+    first, second = run_chunk(job, [0, 1])
+    assert first.steps == second.steps == 10 and second.video is None
+    assert [frame[0] for frame in frames] == [f"step {k} of 10" for k in range(1, 11)]
+    assert [frame[2:] for frame in frames] == [(None, "")] * 9 + [(False, "time limit")]
+    looks = [frame[1] for frame in frames]  # the policy looks once an action
+    assert sum(not np.array_equal(a, b) for a, b in zip(looks, looks[1:])) == {1: 9, 4: 3}[repeat]
+    assert len(iio.imread(first.video, plugin="FFMPEG")) == 10 + round(0.7 * 30)
+
+
+def test_a_file_that_cannot_be_written_within_an_action_ends_no_episode(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise VideoError("no room")
+
+    monkeypatch.setattr("eval.recorder.compose", full)
+    monkeypatch.setattr("eval.evaluate._KEPT", {})
+    settings = {"depth_size": 0, "max_steps": 10, "num_layouts": 4, "action_repeat": 4, "render_mode": "rgb_array"}
+    (result,) = run_chunk(Job("navigate", settings, "zero", None, 1, videos=1, video_dir=str(tmp_path)), [0])
+    assert (result.steps, result.video, result.video_problem) == (10, None, "no room") and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("skill", SKILLS)
+def test_every_line_about_a_skill_is_in_the_frame(skill):
+    env = make_env(skill, depth_size=0, num_layouts=4, split="val")
+    env.reset(options={"episode": 0})
+    lines = ["step", "reward", *env.status_lines()]
+    shown, last_cut = (compose(np.zeros((512, 512, 3), np.uint8), np.zeros((16, 16, 1)), said, title=skill, footer="val/3")
+                       for said in (lines, lines[:-1]))
+    assert not np.array_equal(shown, last_cut)
+    assert len(lines) >= 2 + PLAN_LINES  # so those of a scenario fit as well
+
+
+def test_pictures_of_a_repeated_action_are_shown_in_real_time():
+    assert make_env("navigate", depth_size=0, num_layouts=4, action_repeat=4).metadata["render_fps"] == 7.5
+    assert make_env("pick", depth_size=0, num_layouts=4).metadata["render_fps"] == 30
 
 
 def test_figures_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -179,5 +230,13 @@ def test_odd_pictures_give_even_frames_and_the_outcome_is_shown():
         frame = compose(np.zeros((301, 333, 3), np.uint8), None, [], outcome=outcome)
         assert frame.shape[0] % 2 == 0 and frame.shape[1] % 2 == 0
         assert (frame[:80, :140] == rgb).all(axis=2).sum() > 500
+    scene, sizes = np.zeros((301, 333, 3), np.uint8), []
+    for reason in ("", "arm force", "stop: bad stop: (at bowl_1 goal_1) (not holding bowl_1) never held " * 2):
+        frame = compose(scene, None, [], outcome=False, reason=reason)
+        red = np.argwhere((frame == FAILURE_RGB).all(axis=2))
+        assert red[:, 1].max() < 333 and red[:, 0].max() < 200
+        sizes.append(len(red))
+    assert sizes == sorted(set(sizes))
+    assert wrap("one two three", 16, text_width("one two", 16)) == ["one two", "three"] and wrap("", 16, 9) == []
     plain = compose(np.zeros((301, 333, 3), np.uint8), None, [])
     assert not plain[:301, :333].any()

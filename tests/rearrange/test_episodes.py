@@ -170,3 +170,18 @@ def test_what_is_moved_is_where_the_arm_gets_in_time():
                     _, y = to_frame(pose[0], pose[1], (*receptacle.center_m[:2], receptacle.yaw_rad))
                     hinge = bodies["fridge_door"].hinge_sign
                     assert receptacle.half_extents_m[1] - hinge * y > made.BESIDE_DOOR_M - 1e-6
+
+
+def test_a_handoff_is_kept_in_the_file_and_damage_to_it_is_told(tmp_path):
+    from dataclasses import replace
+
+    from rearrange.episodes import Handoff
+
+    episode = generate_episode("pick", "train", 0)
+    kept = [replace(episode, robot_start=(1.0, 2.0, 0.5), handoff=Handoff("place", 0, 0)),
+            replace(episode, robot_start=(1.0, 2.0, 0.5), handoff=Handoff("open_fridge", "fridge_door"))]
+    write_episodes(tmp_path / "e.json.gz", kept)
+    assert [read.handoff for read in read_episodes(tmp_path / "e.json.gz")] == [each.handoff for each in kept]
+    write_episodes(tmp_path / "bad.json", [replace(kept[0], handoff=Handoff("place", 99))])
+    with pytest.raises(UserError, match=r"bad.json, episode 0: field 'info.handoff' should be .*not .*99"):
+        read_episodes(tmp_path / "bad.json")

@@ -249,25 +249,6 @@ def test_shapes_that_cannot_be_drawn_are_named():
         DepthCamera(model)
 
 
-def test_kernels_are_compiled_without_any_writable_cache_directory(tmp_path):
-    """A read-only install: neither beside the source nor in the user's cache directory can anything be written."""
-    (tmp_path / "module.py").write_text(
-        "from rearrange.raster import compiled\n@compiled\ndef double(x):\n    return 2 * x\nprint(double(21))\n"
-    )
-    (tmp_path / "__pycache__").write_text("a file, so that no directory can be made here")
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment |= {
-        "HOME": str(tmp_path / "module.py"),
-        "XDG_CACHE_HOME": str(tmp_path / "module.py"),
-        "PYTHONPATH": ROOT,
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    result = subprocess.run(
-        [sys.executable, tmp_path / "module.py"], env=environment, capture_output=True, text=True, timeout=60
-    )
-    assert result.stdout.strip() == "42", result.stderr
-
-
 def test_warm_up_compiles_what_cameras_and_pictures_use_for_one_set_of_argument_types():
     """In a process of its own, so that nothing else compiles; one set: see `raster_kernels.compiled`."""
     code = """

@@ -5,6 +5,7 @@ date.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mujoco
 import numpy as np
@@ -269,3 +270,12 @@ def test_a_file_can_bring_its_own_contents_but_no_unknown_object():
         sim.reset(Episode(id="0", scene="v3_sc0.scene_instance.json", objects=(), start_poses=()))
     with pytest.raises(UserError, match="oven"):
         sim.reset(on_table(articulated={"oven": 1.0}))
+
+
+def test_objects_that_are_all_in_one_place_are_told():
+    episode = generate_episode("pick", "train", 0)
+    x, y, z, *turned = episode.start_poses[0]
+    heap = replace(episode, objects=episode.objects[:1] * 150, start_poses=tuple((x, y, z + 0.1 * i, *turned) for i in range(150)),
+                   targets={}, labels={}, target_receptacles=(), goal_receptacles=())
+    with pytest.raises(UserError, match="its 150 objects touch in more places"):
+        Simulator().reset(heap)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from rearrange.env import ACTION_SIZES, ENV_FAILURES, OBSERVATIONS
 from rearrange.episode_generator import KINDS, generate_episode
@@ -40,16 +38,6 @@ def test_it_sees_every_observation_that_it_is_said_to_have(env):
     assert set(make_env(env.skill.name, depth_size=16, observation_keys=keys).reset(seed=0)[0]) == set(keys)
 
 
-def test_it_is_made_by_its_gymnasium_name(env):
-    import gymnasium
-
-    from rearrange.registration import ENVIRONMENTS
-
-    (name,) = [name for name, chosen in ENVIRONMENTS.items() if chosen == env.skill.name]
-    assert gymnasium.make(f"rearrange/{name}", depth_size=16).unwrapped.skill.name == env.skill.name
-    assert name == env.skill.name.title().replace("_", "") + "-v0"
-
-
 def test_same_seed_same_trajectory_whatever_came_before(env):
     def trajectory(env) -> list[bytes]:
         rng, out = np.random.default_rng(3), []
@@ -80,12 +68,6 @@ def test_a_spectator_sees_marks_and_words(env):
     env.reset(seed=0)
     marks, lines = env.skill.marks(env.sim), env.status_lines()
     assert marks and 2 <= len(lines) <= 5 and all(line and "\n" not in line for line in lines)
-
-
-def test_gymnasiums_checker_passes(env):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check_env(env, skip_render_check=True)
 
 
 def test_reward_terms_are_those_of_the_scales_and_failures_are_listed(env):

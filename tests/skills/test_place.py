@@ -194,3 +194,28 @@ def test_scales_and_rest_are_checked():
         PlaceConfig(reward_scales={"put": 1.0})
     with pytest.raises(UserError, match="rest_position_m"):
         PlaceConfig(rest_position_m=(1.0,))
+
+
+def test_an_object_that_passes_its_goal_while_it_falls_does_not_count_when_it_has_to_stay():
+    ends = {}
+    for settle in (0, 15):
+        env = started(settle_steps=settle)
+        sim = env.sim
+        sim.suction.release()
+        sim._read_hold()
+        x, y, z = sim.from_base((1.0, 0.0, 1.1))
+        sim._set_object(env.skill.target, (x, y, z, 1.0, 0.0, 0.0, 0.0))  # in mid-air
+        env.skill.goal_pose = (x, y, z - 0.05, 1.0, 0.0, 0.0, 0.0)
+        env.skill.config = type(env.skill.config)(settle_steps=settle, rest_radius_m=9.0)  # the hand is always at rest
+        mujoco.mj_forward(sim.model, sim.data)
+        ends[settle] = any(env.step(action(env, -1.0))[2] for _ in range(60))
+    assert ends == {0: True, 15: False}
+
+
+def test_an_object_that_stays_at_its_goal_counts_when_it_has_been_there_long_enough():
+    env = started(settle_steps=15)
+    put_at_goal(env)
+    env.skill.config = type(env.skill.config)(settle_steps=15, rest_radius_m=9.0)
+    mujoco.mj_forward(env.sim.model, env.sim.data)
+    ended = [env.step(action(env, -1.0))[2] for _ in range(17)]
+    assert ended.index(True) == 15

@@ -2,12 +2,14 @@
 
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
@@ -136,9 +138,17 @@ def _fill_like(learner, seed):
 
 def test_resume_continues_counters_and_weights(tmp_path):
     first = train(Pointer, TrainConfig(steps=1024, **SMALL), tmp_path)
-    second = train(Pointer, TrainConfig(steps=2048, **SMALL), tmp_path, resume_from=tmp_path)
-    assert second.steps == 2048 and second.history[0]["step"] > first.steps
+    more = TrainConfig(steps=1800, **SMALL)
+    second = train(Pointer, more, tmp_path, resume_from=tmp_path)
+    assert second.steps == more.last_step(first.steps) == 2048 and second.history[0]["step"] > first.steps
     assert load_checkpoint(tmp_path)["counters"]["updates"] == 8
+
+
+def test_the_last_step_is_that_of_the_last_whole_rollout():
+    config = TrainConfig(steps=1000, **SMALL)  # rollouts of 256 steps
+    assert [config.last_step(start) for start in (0, 100, 1000, 2000)] == [1024, 1124, 1000, 2000]
+    assert config.last_step(ranks=3) == 1000, "ranks that preempt each other give fewer steps, nobody knows how many"
+    assert replace(config, collect=replace(config.collect, preemption="none")).last_step(ranks=3) == 1536
 
 
 def test_a_run_that_begins_with_the_policy_of_another_counts_from_zero(tmp_path):
@@ -203,6 +213,29 @@ def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, caplog):
     assert result.steps == 1024 and "No space left" in caplog.text
     assert not list(tmp_path.rglob("*.partial"))
     assert load_checkpoint(tmp_path)["counters"]["steps"] in (512, 1024)
+
+
+def test_what_could_not_be_saved_is_told(tmp_path, monkeypatch, caplog):
+    """A run that is continued on a full disk ends with the checkpoint that it began with."""
+    from trainer import checkpoint
+
+    before = train(Pointer, TrainConfig(steps=256, **SMALL), tmp_path)
+    assert before.unsaved_steps == 0
+    (tmp_path / "checkpoints/step_000000000999.partial").touch()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint.torch, "save", full)
+    result = train(Pointer, TrainConfig(steps=512, **SMALL), tmp_path, resume_from=tmp_path)
+    assert (result.steps, result.checkpoint, result.unsaved_steps) == (512, before.checkpoint, 256)
+    assert not list(tmp_path.rglob("*.partial")), "of a process that was killed"
+    with pytest.raises(WorkerError):
+        train(functools.partial(Faulty, "raise", at=100), TrainConfig(steps=10**6, **SMALL), tmp_path, resume_from=tmp_path)
+    assert re.search(r"\d+ steps learned from since the checkpoint of step 256 are lost", caplog.text)
+    with pytest.raises(WorkerError):
+        train(functools.partial(Faulty, "raise", at=100), TrainConfig(steps=10**6, **SMALL), tmp_path / "new")
+    assert re.search(r"\d+ steps learned from are in no checkpoint and are lost", caplog.text)
 
 
 @pytest.mark.parametrize("fault, words", [

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from trainer import progress
-from trainer.progress import Progress, of_episodes, counting, learning_curve, short, sparkline, spoken_time
+from trainer.progress import Progress, of_episodes, counting, learning_curve, short, sparkline, spoken_rate, spoken_time
 
 
 class Terminal(io.StringIO):
@@ -99,7 +99,24 @@ def test_counting_episodes(clock):
         for done in range(1, 5):
             clock.now += 1
             told(done, done // 2)
-    assert out.getvalue().splitlines()[-1] == "eval pick  4/4 100%  1 episodes/s  success 50%  left 0:00"
+    assert out.getvalue().splitlines()[-1] == "eval pick  4/4 100%  1.0 episodes/s  success 50%  left 0:00"
+
+
+def test_slow_episodes_are_said_in_seconds_each(clock):
+    shown = Progress(8, "eval tidy_house", out=io.StringIO(), unit="episodes")
+    assert shown.line(0) == "eval tidy_house  0/8 0%  left ?"
+    clock.now += 90
+    shown.update(4, {})
+    assert shown.line(4) == "eval tidy_house  4/8 50%  22.5 s/episode  left 1:30"
+    assert [spoken_rate(rate, "steps") for rate in (0.25, 1, 9.96, 10, 3412.4)] == [
+        "4.0 s/step", "1.0 steps/s", "10.0 steps/s", "10 steps/s", "3,412 steps/s"]
+
+
+def test_a_share_is_whole_only_at_the_end_and_never_more(clock):
+    shown = Progress(1000, "t", out=io.StringIO())
+    assert "999/1,000 99%" in shown.line(999)
+    shown.update(1640, {})
+    assert "1,640/1,640 100%" in shown.line(1640)
 
 
 def test_sparkline_covers_its_range():

@@ -1,0 +1,223 @@
+"""What a robot knows of the world while it carries out a plan: the coordinates that it was told when the episode began, its own
+body, and what its head camera has seen since.
+
+A `Belief` answers what the planner asks of a simulator (`planner.predicates`), so that plans, effects and the coordinates that
+skills are told come from it. It reaches the world through `Eyes` alone: joint angles and odometry, whether the suction holds
+something, and a perfect detector, that is, whose each pixel of the depth image is. Poses of objects and openings of drawers and
+doors are worked out from those pixels (`planner.detector`), from the hand that holds a thing, and from nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.detector import Sighting, fit_opening, looks_through, opening_at, sight
+from planner.spa_senses import Senses
+from rearrange.containers import inside_at
+from rearrange.robot_in_home import FIRST_JOINT
+
+if TYPE_CHECKING:
+    from rearrange.episodes import Episode
+    from rearrange.layouts import Layout
+    from rearrange.robot_in_home import RobotInHome
+
+LOOK_EVERY = 5  # steps
+IMAGE_SIZE = 128  # pixels of the detector's image
+
+_SAME_PLACE_M = 0.08  # two sightings this near are of a thing that did not move
+_POORER = 0.6  # a sighting of less than this share of the largest surface seen does not replace a better one
+_IN_HAND_M = 0.20  # from the cup to the middle of what it holds, at most
+_NOT_IN_HAND_M = 0.35
+_FLOOR_M = 0.05  # height at which something is looked for that is not where it was
+_SURE = 3  # looks, one after another, before the hand is believed to hold something else, or a place to be empty
+_NEAR_M = 1.2  # from the base: what it, or its arm, may have moved
+
+
+class Eyes(Senses):
+    """`Senses` with a perfect detector."""
+
+    def owner_image(self) -> tuple[np.ndarray, np.ndarray]:
+        """Depth (m) and owner of each pixel, both one row after another; owners as in `RobotInHome.owner_image`."""
+        depth, owners = self._sim.owner_image(IMAGE_SIZE)
+        return depth.ravel(), owners.ravel()
+
+    def hand_position(self) -> tuple[float, float, float]:
+        """The suction cup in the frame of the odometry, from the joint angles."""
+        return tuple(self.hand()[0])
+
+
+@dataclass(frozen=True)
+class Home:
+    """Walls, furniture and where it opens, as the robot knows them."""
+
+    layout: Layout
+
+
+@dataclass
+class _Thing:
+    """What is believed about one object."""
+
+    position: tuple[float, float, float]  # of its middle
+    area_m2: float = 0.0  # of its surface, in the best sighting at this place
+    seen_step: int = 0  # the last look that showed it
+    near_step: int = -1  # the last look at which the robot was near enough to have moved it since
+    missed: int = 0  # looks, one after another, that went through the place where it should be
+
+
+@dataclass
+class Belief:
+    """What is known in one episode. least_pixels: what the detector recognises; noise_m: standard deviation of the error that is
+    added to each coordinate that it gives.
+    """
+
+    eyes: Eyes
+    episode: Episode
+    home: Home
+    handles: tuple[str, ...]  # drawers and doors, in the order of the detector's codes
+    things: list[_Thing]
+    openings: dict[str, float]  # of drawers (m) and doors (rad)
+    least_pixels: int
+    noise_m: float
+    rng: np.random.Generator
+    held: int | None = None
+    held_handle: str | None = None
+    steps: int = 0
+    _wanted: int | str | None = None  # the object, or the handle, that the running skill is about to take
+    _doubts: dict[int | None, int] = field(default_factory=dict)  # looks in which the hand held this instead
+
+    @classmethod
+    def begin(cls, sim: RobotInHome, least_pixels: int, noise_m: float, rng: np.random.Generator) -> Belief:
+        """At the beginning of an episode: objects, drawers and doors are as every agent is told."""
+        told = [_Thing(tuple(position)) for position in sim.start_positions]
+        handles = tuple(sim.home.handles)
+        openings = {name: sim.episode.articulated.get(name, 0.0) for name in handles}
+        return cls(Eyes(sim), sim.episode, Home(sim.home.layout), handles, told, openings, least_pixels, noise_m, rng)
+
+    # ------------------------------------------------------------------ what a plan asks
+
+    @property
+    def is_holding(self) -> bool:
+        return self.eyes.is_holding
+
+    @property
+    def base_pose(self) -> tuple[float, float, float]:
+        return self.eyes.base_pose
+
+    def object_position(self, index: int) -> tuple[float, float, float]:
+        """Where the middle of an object is believed to be, world frame."""
+        return self.things[index].position
+
+    def joint_position(self, name: str) -> float:
+        """How far a drawer (m) or door (rad) is believed to stand open."""
+        return self.openings[name]
+
+    def handle_position(self, name: str) -> tuple[float, float, float]:
+        """Where the handle of a drawer or door is believed to be, world frame."""
+        parts = self._body(name).parts_at(self.openings[name])
+        return next(part.center_m for part in parts if part.name == f"{name}_handle")
+
+    def missing(self, index: int) -> bool:
+        """The place where the object should be was seen to be empty."""
+        return self.things[index].missed >= _SURE
+
+    def unsure(self, index: int) -> bool:
+        """The robot has been near the object since it last saw it."""
+        thing = self.things[index]
+        return index != self.held and thing.near_step > thing.seen_step
+
+    # ------------------------------------------------------------------ what changes it
+
+    def intend(self, thing: int | str | None) -> None:
+        """Say which object or handle the suction takes next, if it takes something."""
+        self._wanted = thing
+
+    def step(self) -> None:
+        """Take in one step of the robot's own body; every few steps, look."""
+        self.steps += 1
+        hand = self.eyes.hand_position()
+        if not self.eyes.is_holding:
+            self.held, self.held_handle = None, None
+        elif self.held is None and self.held_handle is None:
+            self.held = self._wanted if isinstance(self._wanted, int) else None
+            self.held_handle = self._wanted if isinstance(self._wanted, str) else None
+            self._doubts = {}
+        if self.held is not None:
+            self._put(self.held, hand)
+        if self.held_handle is not None:
+            self._open(self.held_handle, opening_at(self._body(self.held_handle), hand))
+        if self.steps % LOOK_EVERY == 0:
+            self.look()
+
+    def look(self) -> None:
+        """Take in what the head camera shows now."""
+        depth, owners = self.eyes.owner_image()
+        pose, hand = self.eyes.base_pose, self.eyes.hand_position()
+        seen = {index: sight(depth, owners, index, self.episode.objects[index], pose)
+                for index in np.unique(owners[owners >= 0]).tolist() if np.count_nonzero(owners == index) >= self.least_pixels}
+        if self.is_holding and self.held_handle is None:
+            self._check_hand(seen, hand)
+        for k, name in enumerate(self.handles):
+            if name != self.held_handle and np.count_nonzero(owners == FIRST_JOINT - k) >= self.least_pixels:
+                self._open(name, fit_opening(self._body(name), depth, owners == FIRST_JOINT - k, pose, self.openings[name]))
+        empty = looks_through(depth, np.array([thing.position for thing in self.things]), pose)
+        for index, thing in enumerate(self.things):
+            if index == self.held:
+                continue
+            if math.dist(pose[:2], thing.position[:2]) < _NEAR_M:
+                thing.near_step = self.steps
+            if index in seen:
+                self._see(thing, seen[index])
+            elif thing.missed < _SURE:
+                thing.missed = thing.missed + 1 if empty[index] else 0
+                if thing.missed == _SURE and self._in_the_open(thing):
+                    thing.position = (*thing.position[:2], _FLOOR_M)  # it fell
+
+    def _see(self, thing: _Thing, sighting: Sighting) -> None:
+        """An object was seen; a glimpse does not replace a better view of the same place."""
+        thing.seen_step, thing.missed = self.steps, 0
+        moved = math.dist(sighting.position, thing.position) > _SAME_PLACE_M
+        if moved or sighting.area_m2 > _POORER * thing.area_m2:
+            noise = self.rng.normal(0.0, self.noise_m, 3) if self.noise_m else np.zeros(3)
+            thing.position = tuple(float(a + b) for a, b in zip(sighting.position, noise))
+            thing.area_m2 = sighting.area_m2 if moved else max(sighting.area_m2, thing.area_m2)
+
+    def _check_hand(self, seen: dict[int, Sighting], hand: tuple[float, float, float]) -> None:
+        """Whether the hand holds what it was to take: the detector sees which object hangs there."""
+        if self.held in seen and math.dist(seen[self.held].position, hand) < _NOT_IN_HAND_M:
+            self._doubts = {}
+            return
+        near = [index for index, sighting in seen.items() if math.dist(sighting.position, hand) < _IN_HAND_M]
+        other = min(near, key=lambda index: math.dist(seen[index].position, hand), default=None)
+        if other is None and self.held not in seen:
+            return
+        self._doubts[other] = self._doubts.get(other, 0) + 1
+        if self._doubts[other] >= _SURE:
+            self.held = other
+
+    def _in_the_open(self, thing: _Thing) -> bool:
+        """It lay in no drawer and not in the fridge."""
+        return not any(inside_at(self.home.layout, thing.position, name, self.openings[name]) for name in self.handles)
+
+    def _put(self, index: int, position: tuple[float, float, float]) -> None:
+        """An object is where the hand is, and stays there when the hand lets go, until it is seen."""
+        thing = self.things[index]
+        thing.position, thing.area_m2, thing.missed, thing.seen_step = position, 0.0, 0, self.steps
+
+    def _open(self, name: str, opening: float) -> None:
+        """A drawer or door stands at another opening; what lies in a drawer moves with it."""
+        body, before = self._body(name), self.openings[name]
+        self.openings[name] = opening
+        if body.joint != "slide" or abs(opening - before) < 1e-6:
+            return
+        (x0, y0, _), (x1, y1, _) = body.pose(before), body.pose(opening)
+        for index, thing in enumerate(self.things):
+            if index != self.held and inside_at(self.home.layout, thing.position, name, before):
+                x, y, z = thing.position
+                thing.position = (x + x1 - x0, y + y1 - y0, z)
+
+    def _body(self, name: str):
+        return next(body for body in self.home.layout.bodies if body.name == name)

@@ -1,0 +1,114 @@
+"""What can be worked out from an image in which each pixel says how far it is and whose it is: places of objects, openings of
+drawers and doors, and places that are empty.
+
+Depth images are flat, one row after another, in metres along the camera's axis; poses and points are in the world frame, which
+is that of the robot's odometry.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
+from rearrange.geometry import to_frame
+from rearrange.head_camera import camera_axes, camera_points, to_world
+from rearrange.objects import OBJECTS
+
+if TYPE_CHECKING:
+    from rearrange.geometry import PlanePose
+    from rearrange.layout_parts import Body
+
+_GRID = 61  # openings that are tried
+_MOST_POINTS = 80  # of a drawer or door
+_GOOD_FIT_M = 0.006  # mean distance of the points to the shape
+_NEAREST_M, _FARTHEST_M = 0.3, 6.0  # at which an empty place is recognised
+_BEHIND_M = 0.15  # how much farther than the object the camera has to see
+_WINDOW = 1  # pixels around the middle of the object
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """An object in an image: its middle, and how much of its surface is seen, across the line of sight."""
+
+    position: tuple[float, float, float]
+    area_m2: float
+
+
+def sight(depth_m: np.ndarray, owners: np.ndarray, index: int, name: str, base_pose: PlanePose) -> Sighting:
+    """Where the object `index` of kind `name` is, of which some pixels are seen.
+
+    Across the line of sight and upwards it lies in the middle of what is seen; along the line of sight, behind the nearest point
+    by as much as the kind is thick.
+    """
+    which = np.flatnonzero(owners == index)
+    points = to_world(camera_points(depth_m, which), base_pose)
+    eye = to_world(np.array([HEAD_CAMERA_POSITION_M]), base_pose)[0]
+    ahead = points[:, :2].mean(0) - eye[:2]
+    ahead /= np.linalg.norm(ahead)
+    aside = np.array([-ahead[1], ahead[0]])
+    along, across = points[:, :2] @ ahead, points[:, :2] @ aside
+    half = OBJECTS[name].half_size_m
+    thick = (half[0] + half[1]) / 2 if OBJECTS[name].shape == "box" else half[0]
+    x, y = (along.min() + thick) * ahead + (across.min() + across.max()) / 2 * aside
+    pixel = 2 * math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2)) / math.isqrt(len(depth_m))
+    z = (points[:, 2].min() + points[:, 2].max()) / 2
+    return Sighting((float(x), float(y), float(z)), float(((depth_m[which] * pixel) ** 2).sum()))
+
+
+def looks_through(depth_m: np.ndarray, points: np.ndarray, base_pose: PlanePose) -> np.ndarray:
+    """Which of the points (n, 3) the camera looks at and sees what is behind them: (n,) bool."""
+    x, y = to_frame(points[:, 0], points[:, 1], base_pose)
+    right, down, away = np.stack(camera_axes()) @ (np.stack([x, y, points[:, 2]]) - np.array(HEAD_CAMERA_POSITION_M)[:, None])
+    size = math.isqrt(len(depth_m))
+    slope = math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2))
+    image, found = depth_m.reshape(size, size), np.zeros(len(points), bool)
+    for k in np.flatnonzero((_NEAREST_M < away) & (away < _FARTHEST_M)):
+        column, row = (int((value[k] / away[k] / slope + 1) * size / 2) for value in (right, down))
+        if _WINDOW <= column < size - _WINDOW and _WINDOW <= row < size - _WINDOW:
+            around = image[row - _WINDOW:row + _WINDOW + 1, column - _WINDOW:column + _WINDOW + 1]
+            found[k] = around.min() > away[k] + _BEHIND_M
+    return found
+
+
+def fit_opening(body: Body, depth_m: np.ndarray, which: np.ndarray, base_pose: PlanePose, before: float) -> float:
+    """How far a drawer or door stands open whose pixels are `which`: as before if that explains them, else what does best."""
+    pixels = np.flatnonzero(which)
+    points = to_world(camera_points(depth_m, pixels[::max(1, len(pixels) // _MOST_POINTS)]), base_pose)
+    if _misfit(body, before, points) < _GOOD_FIT_M:
+        return before
+    low, high = body.range_m_or_rad
+    for _ in range(2):  # the second time around the best of the first
+        tried = np.linspace(low, high, _GRID)
+        best = float(min(tried, key=lambda opening: _misfit(body, opening, points)))
+        step = tried[1] - tried[0]
+        low, high = max(low, best - step), min(high, best + step)
+    return best
+
+
+def _misfit(body: Body, opening: float, points: np.ndarray) -> float:
+    """Mean distance (m) of points (n, 3) from the surface of a drawer or door."""
+    pose = body.pose(opening)
+    x, y = to_frame(points[:, 0], points[:, 1], pose)
+    z = points[:, 2] - body.position_m[2]
+    nearest = np.full(len(points), np.inf)
+    for part in body.parts:
+        inner_x, inner_y = to_frame(x, y, (part.center_m[0], part.center_m[1], part.yaw_rad))
+        off = np.abs(np.stack([inner_x, inner_y, z - part.center_m[2]])) - np.array(part.half_extent_m)[:, None]
+        outside = np.linalg.norm(np.maximum(off, 0.0), axis=0)
+        nearest = np.minimum(nearest, np.where(outside > 0, outside, -off.max(0)))
+    return float(nearest.mean())
+
+
+def opening_at(body: Body, hand: tuple[float, float, float]) -> float:
+    """How far a drawer or door stands open whose handle is at the hand."""
+    handle = next(part.center_m for part in body.parts if part.name == f"{body.name}_handle")
+    low, high = body.range_m_or_rad
+    x, y = to_frame(hand[0], hand[1], (*body.position_m[:2], body.yaw_rad))
+    if body.joint == "slide":
+        return float(min(max(x - handle[0], low), high))
+    turned = body.hinge_sign * (math.atan2(y, x) - math.atan2(handle[1], handle[0]))
+    return float(min(max((turned + math.pi) % (2 * math.pi) - math.pi, low), high))

@@ -1,0 +1,85 @@
+"""Where compiled code is kept when neither the package folder nor the home can be written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rearrange import compiled
+
+ROOT = Path(__file__).resolve().parents[2]
+ONCE = "import rearrange.motors"
+TWICE = f"import subprocess, sys, rearrange.motors; subprocess.run([sys.executable, '-P', '-c', {ONCE!r}], check=True)"
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """A copy of the package and a home that cannot be written, not even by root, as the start of a command and its environment."""
+    shutil.copytree(ROOT / "rearrange", tmp_path / "installed/rearrange", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "tmp").mkdir()
+    without = []
+    if os.geteuid() == 0:  # root ignores permissions
+        if not shutil.which("setpriv"):
+            pytest.skip("root ignores permissions, and there is no setpriv to take that from it")
+        without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    folders = [tmp_path / "home", tmp_path / "installed", *(p for p in (tmp_path / "installed").rglob("*") if p.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    dropped = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX")
+    environment = {key: value for key, value in os.environ.items() if key not in dropped} | {
+        "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(tmp_path / "installed"),
+        "OMP_NUM_THREADS": "1"}
+    yield [*without, sys.executable, "-P", "-c"], environment
+    for folder in folders:
+        folder.chmod(0o755)
+
+
+def run(read_only: tuple[list[str], dict[str, str]], code: str, **more: str) -> subprocess.CompletedProcess:
+    start, environment = read_only
+    return subprocess.run([*start, code], env=environment | more, capture_output=True, text=True, timeout=120)
+
+
+def test_a_temporary_folder_is_taken_and_said_once(read_only, tmp_path):
+    done = run(read_only, TWICE)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (tmp_path / "tmp").iterdir()
+    assert done.stderr.count("\n") == 1 and f"compiled code is kept in {folder}" in done.stderr
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and list(folder.rglob("*.nbi"))
+
+
+@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
+def test_a_folder_that_is_asked_for_or_the_users_cache_is_taken_silently(read_only, tmp_path, variable):
+    done = run(read_only, ONCE, **{variable: str(tmp_path / "asked")})
+    assert done.returncode == 0 and not done.stderr and not list((tmp_path / "tmp").iterdir())
+    assert list((tmp_path / "asked").rglob("*.nbi"))
+
+
+def test_a_temporary_folder_that_others_can_write_is_not_trusted(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path))
+    planted = tmp_path / f"rearrange-{os.getuid()}"
+    planted.mkdir()
+    planted.chmod(0o777)
+    taken = compiled._temporary()
+    assert taken is not None and taken != planted and stat.S_IMODE(taken.stat().st_mode) == 0o700
+    shutil.rmtree(planted)
+    (tmp_path / "elsewhere").mkdir()
+    planted.symlink_to(tmp_path / "elsewhere")
+    assert compiled._temporary() not in (None, planted)
+
+
+def test_here_it_is_kept_where_it_can_be_written():
+    assert compiled.kept_in() is not None
+
+
+def test_all_compiled_code_finds_its_place_first():
+    """Nobody imports numba but `rearrange.compiled`, which chooses the folder."""
+    files = [file for name in ("rearrange", "skills", "planner", "trainer", "eval") for file in (ROOT / name).rglob("*.py")]
+    importing = [file.name for file in files if "import numba" in (text := file.read_text()) or "from numba" in text]
+    assert importing == ["compiled.py"]

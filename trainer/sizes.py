@@ -1,0 +1,77 @@
+"""How much memory a network and the experience of a run take, computed before any of it is asked for."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from gymnasium import spaces
+
+from trainer.config import PolicyConfig, TrainConfig
+from trainer.policy import is_image
+from trainer.spaces import choices
+
+SIZED_ENCODERS = ("light", "resnet18")  # whose last layer has a row per feature and at least a column per 16 pixels
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+def least_weights(config: PolicyConfig, vectors: list[tuple[int, ...]], images: list[tuple[int, ...]], action_size: int) -> int:
+    """How many numbers the network has at least, for the shapes of the observations that it sees."""
+    total, width = 0, sum(map(_size, vectors)) + len(images) * config.embedding_size + action_size
+    if config.encoder in SIZED_ENCODERS:
+        total += sum(config.embedding_size * (height * wide // 16) for height, wide, _ in images)
+    for _ in range(config.body_layers if config.body_size else 0):
+        total, width = total + width * config.body_size, config.body_size
+    inputs = width
+    for _ in range(config.lstm_layers):
+        total, inputs = total + 4 * config.hidden_size * (inputs + config.hidden_size), config.hidden_size
+    return total + inputs * action_size
+
+
+def rollout_bytes(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], action_size: int, state_size: int) -> int:
+    """Bytes of the stored experience: of every step its observations, actions, recurrent state and some ten numbers."""
+    rows = (2 if config.collect.overlap else 1) * config.steps_per_rollout + config.collect.num_envs
+    return rows * (4 * (sum(map(_size, shapes.values())) + 2 * action_size + state_size) + 60)
+
+
+def check_memory(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], action_size: int) -> None:
+    """Raise ValueError, with how much it would take, for a run that does not fit into this machine's memory. `shapes`: of the
+    observations, by key."""
+    images = [shape for shape in shapes.values() if is_image(shape)] if config.policy.encoder else []
+    vectors = [shape for shape in shapes.values() if not is_image(shape)]
+    state_size = 2 * config.policy.lstm_layers * config.policy.hidden_size
+    wanted = {
+        "the network (policy.hidden_size, body_size, embedding_size and layers)":
+            16 * least_weights(config.policy, vectors, images, action_size),  # with its gradient, and Adam's two means of it
+        f"the experience of {config.steps_per_rollout:,} steps (trainer.num_envs x trainer.rollout_steps)":
+            rollout_bytes(config, shapes, action_size, state_size),
+    }
+    there = memory_bytes()
+    for what, size in wanted.items():
+        if size > there:
+            raise ValueError(f"{what} would take {_spoken(size)} of memory, and this machine has {_spoken(there)}: choose less.")
+
+
+def memory_bytes() -> int:
+    """The memory of this machine, or what this container may use of it."""
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        return min(there, int(_CGROUP.read_text()))
+    except (OSError, ValueError):  # no such group, or "max"
+        return there
+
+
+def action_numbers(space: spaces.Space) -> int:
+    """How many numbers an action has, or options where it is discrete."""
+    return sum(choices(space)) or int(np.prod(space.shape))
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    return math.prod(map(int, shape))
+
+
+def _spoken(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB"
