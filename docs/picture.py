@@ -1,12 +1,12 @@
 """Pictures of episodes. The moving one of the README, from videos of evaluations:
 
-    rearrange eval skill=pick agent=pretrained episodes=6 video=6 name=moving
-    rearrange eval skill=open_fridge agent=pretrained episodes=6 video=6 name=moving
+    rearrange eval skill=pick agent=pretrained episodes=4 video=4 name=moving
+    rearrange eval skill=open_fridge agent=pretrained episodes=4 video=4 name=moving
     rearrange eval hab=tidy_house episodes=4 video=1 name=moving
-    python docs/picture.py docs/images/skills.webp outputs/eval/pick/moving outputs/eval/open_fridge/moving outputs/eval/tidy_house/moving@4
+    python docs/picture.py docs/images/skills.webp outputs/eval/pick/moving outputs/eval/open_fridge/moving outputs/eval/tidy_house/moving
 
-One panel for each evaluation, side by side: its successes one after another, from the given second of the first one on (`@4`),
-until SECONDS are over. Each panel shows the scene from outside and, in its corner, the depth image of the head camera.
+One panel for each evaluation, side by side: its successes one after another, for SECONDS. Each panel shows the scene from outside
+and, in its corner, the depth image of the head camera.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rearrange.overlay import draw_text
 
 MOMENTS = (0.0, 0.6, 1.0)  # of the episode, in a still picture
 WIDTH_PX, GAP_PX = 380, 6
-SECONDS, VIDEO_FPS, EVERY = 9, 30, 3  # of the moving picture: every third frame of the videos
+SECONDS, VIDEO_FPS, EVERY = 9, 30, 2  # of the moving picture: every second frame of the videos
 PANEL_PX, CAPTION_PX, QUALITY = 300, 24, 60
 
 
@@ -54,35 +54,30 @@ def beside(pictures: Sequence[np.ndarray]) -> np.ndarray:
 
 def panel(evaluation: str) -> Iterator[np.ndarray]:
     """The frames of one panel, without end: the successes of an evaluation, over and over."""
-    directory, _, second = evaluation.partition("@")
-    videos = sorted(Path(directory, "videos").glob("*success*.mp4"))
+    videos, text = sorted(Path(evaluation, "videos").glob("*_success.mp4")), caption(Path(evaluation))
     if not videos:
-        raise SystemExit(f"{directory}/videos has no video of a success")
-    text = caption(Path(directory))
-    skipped = round(float(second or 0) * VIDEO_FPS)
+        raise SystemExit(f"{evaluation}/videos has no video of a success")
     for video in itertools.cycle(videos):
-        for frame in iio.imread(video)[skipped::EVERY]:
+        for frame in itertools.islice(iio.imiter(video), 0, None, EVERY):
             picture = np.full((PANEL_PX + CAPTION_PX, PANEL_PX, 3), 255, np.uint8)
             picture[CAPTION_PX:] = column(frame, PANEL_PX)
             draw_text(picture, (2, 2), text, 16, (36, 40, 48))
             yield picture
-        skipped = 0
 
 
 def caption(directory: Path) -> str:
     """Which skill or scenario, and how much faster than the robot it is shown."""
-    name = directory.parent.name.replace("_", " ").capitalize()
+    name = directory.parent.name.replace("_", " ")
     settings = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
-    speed = settings["video_speed"] if settings.get("hab") else 1
-    return name if speed == 1 else f"{name}, {speed} times as fast"
+    return f"{name.title()}, {settings['video_speed']} times as fast" if settings.get("hab") else name.capitalize()
 
 
 def main(target: str, *evaluations: str) -> None:
     """Write the moving picture."""
     frames = zip(*map(panel, evaluations), strict=True)
     shown = [Image.fromarray(beside(row)) for row in itertools.islice(frames, SECONDS * VIDEO_FPS // EVERY)]
-    shown[0].save(target, save_all=True, append_images=shown[1:], duration=1000 * EVERY // VIDEO_FPS, loop=0,
-                  quality=QUALITY, method=6)
+    shown[0].save(target, save_all=True, append_images=shown[1:], duration=round(1000 * EVERY / VIDEO_FPS), loop=0,
+                  quality=QUALITY)
 
 
 if __name__ == "__main__":
