@@ -77,7 +77,7 @@ def main(target: str, *evaluations: str) -> None:
     frames = zip(*map(panel, evaluations), strict=True)
     shown = [Image.fromarray(beside(row)) for row in itertools.islice(frames, SECONDS * VIDEO_FPS // EVERY)]
     shown[0].save(target, save_all=True, append_images=shown[1:], duration=round(1000 * EVERY / VIDEO_FPS), loop=0,
-                  quality=QUALITY)
+                  quality=QUALITY, method=6)
 
 
 if __name__ == "__main__":
