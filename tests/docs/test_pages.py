@@ -60,6 +60,11 @@ def test_every_link_leads_somewhere(name):
     text = (HOME / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert target.startswith("http") or ((HOME / name).parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", text):
+        page = (HOME / name).parent / target if target else HOME / name
+        if not target.startswith("http"):
+            heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}, f"{target}#{anchor}"
     for target in re.findall(r"`((?:rearrange|skills|trainer|eval|configs|tests|docs|planner)/[\w./]+)`", text):
         assert (HOME / target).exists(), target
 
