@@ -15,11 +15,11 @@ import numpy as np
 
 from eval.agents import make_agent
 from eval.intervals import wilson
-from eval.share_out import share_out
-from rearrange.run_directory import write_whole
+from eval.processes import share_out
+from rearrange.runs.run_directory import write_whole
 
 if TYPE_CHECKING:
-    from eval.recorder import EpisodeRecorder
+    from eval.episode_video import EpisodeRecorder
 
 __all__ = ["EpisodeResult", "Job", "evaluate", "summary", "write"]
 
@@ -149,7 +149,7 @@ class _Slot:
         self.agent.begin(self.number, seed)
         self.reward = 0.0
         if self.index < self.job.videos:
-            from eval.recorder import EpisodeRecorder
+            from eval.episode_video import EpisodeRecorder
 
             self.recorder = EpisodeRecorder(self.env, Path(self.job.video_dir), self.index, self.observation)
             self.video_problem = None

@@ -10,7 +10,8 @@ import inspect
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rearrange import keys, own_packages
+from rearrange import own_packages
+from rearrange.settings import keys
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rearrange import commands
-from rearrange.cli import main
+from rearrange.command_line import commands
+from rearrange.command_line.cli import main
 from trainer import loop
 
 RUN = Path("outputs/train/pick/a")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from eval.hab_policies import RandomSkill, SkillPolicy
-from eval.hab_skills import shared_settings, sources
+from eval.scenario.policies import RandomSkill, SkillPolicy
+from eval.scenario.skill_sources import shared_settings, sources
 from rearrange.errors import UserError
 from skills import pretrained
 from tests.eval.hab_checkpoints import untrained

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import rearrange
-from rearrange.cli import main
+from rearrange.command_line.cli import main
 from rearrange.errors import UserError
-from rearrange.trained_policy import settings_of, training_of
+from eval.trained_policy import settings_of, training_of
 from skills import SKILLS, pretrained
 from trainer import CollectConfig, TrainConfig, load_checkpoint, train
 
