@@ -400,22 +400,9 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, epi
     probe = _probe(Task(skill, env, 0), episodes, first)
     if checkpoint is None:
         return
-    from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy, space_from_plain
+    from eval.trained_policy import check_fit
+    from trainer.checkpoint import load_checkpoint
     from trainer.policy import observation_shapes
 
-    content = load_checkpoint(checkpoint)
-    try:
-        policy = load_policy(content)
-        seen = observation_shapes(space_from_plain(content["observation_space"]))
-    except CheckpointError as error:
-        raise UserError(f"{checkpoint} cannot be used: {error}") from error
-    shapes, actions = observation_shapes(probe.observation_space), probe.action_space.shape[0]
-    needed = {k: seen[k] for k in (*policy.vector_keys, *policy.image_keys)}
-    wrong = [k for k, shape in needed.items() if shapes.get(k) != shape]
-    if wrong:
-        gives = f"with shape {shapes[wrong[0]]}" if wrong[0] in shapes else "not at all"
-        raise UserError(f"{checkpoint} is a checkpoint of another network: it needs observation '{wrong[0]}' with shape "
-                        f"{needed[wrong[0]]}, which this environment gives {gives}.")
-    if policy.action_size != actions:
-        raise UserError(f"{checkpoint} is a checkpoint of another network: it gives {policy.action_size} actions, this environment "
-                        f"takes {actions}.")
+    check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space), probe.action_space.shape[0],
+              "this environment")
