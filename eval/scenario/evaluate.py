@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,6 @@ import numpy as np
 from eval.agents import Agent, PolicyAgent, RandomAgent
 from eval.evaluate import SEED_STRIDE, run_chunks
 from eval.scenario.skill_sources import Source
-from eval.processes import share_out
 from planner.rules import Rules
 from planner.execute import Executor, Record, Report, Request
 from planner.scenario import spoken
@@ -267,36 +265,3 @@ def _executors(job: Job) -> list[Executor]:
         _KEPT.clear()
         _KEPT[key] = [make_executor(job) for _ in range(SLOTS)]
     return _KEPT[key]
-
-
-def shown(results: Sequence[EpisodeResult], count: int) -> list[EpisodeResult]:
-    """The `count` episodes to show: the first success, the first failure, the longest, then the first ones."""
-    success = next((result for result in results if result.success), None)
-    failure = next((result for result in results if not result.success), None)
-    longest = max(results, key=lambda result: (result.steps, -result.index), default=None)
-    chosen: dict[int, EpisodeResult] = {}
-    for result in (success, failure, longest, *results):
-        if result is not None and len(chosen) < count:
-            chosen.setdefault(result.index, result)
-    return list(chosen.values())
-
-
-def record(job: Job, results: Sequence[EpisodeResult], workers: int | None,
-           progress: Callable[[int, int], None] | None = None) -> dict[int, str]:
-    """Run some episodes again and record them; index -> path of the video."""
-    paths: dict[int, str] = {}
-
-    def take(made: tuple[int, Path]) -> None:
-        paths[made[0]] = str(made[1])
-        if progress:
-            progress(len(paths), sum(result.success for result in results if result.index in paths))
-
-    if results:
-        share_out(_record_one, job, list(results), workers, take)
-    return paths
-
-
-def _record_one(job: Job, result: EpisodeResult) -> Iterator[tuple[int, Path]]:
-    from eval.scenario.video import record_one
-
-    yield record_one(job, result)
