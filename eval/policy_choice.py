@@ -1,7 +1,7 @@
 """Which trained policy runs a skill or a scenario, why, how good it was measured to be, and which of one's own are passed over.
 
     pretrained   the policy that comes with the package
-    newest       that of the newest finished training run (rearrange/finished_runs.py); the package's where there is none
+    newest       that of the newest finished training run (rearrange/runs/finished_runs.py); the package's where there is none
     a path       a checkpoint file, or the newest of a run's directory
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rearrange.columns import columns
+from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
-from rearrange.finished_runs import measured, newest_finished, success
+from rearrange.runs.finished_runs import measured, newest_finished, success
 from skills import SKILLS, pretrained
 
 WORDS = ("pretrained", "newest")

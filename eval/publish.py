@@ -15,9 +15,9 @@ from omegaconf import OmegaConf
 
 from rearrange.errors import UserError
 from rearrange.files import MOST_JSON, read_json, read_text
-from rearrange.yaml_files import plain_yaml
+from rearrange.settings.yaml_files import plain_yaml
 from skills import SKILLS, pretrained
-from trainer.logger import read_jsonl
+from trainer.logs.logger import read_jsonl
 
 MAX_BYTES = 3_000_000
 _KEPT = ("format", "step", "policy", "policy_config", "observation_space", "action_space", "meta")

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.overlay import depth_picture, draw_text, floor_picture, text_width
+from rearrange.pictures.overlay import depth_picture, draw_text, floor_picture, text_width
 
 if TYPE_CHECKING:
-    from rearrange.robot_in_home import RobotInHome
+    from rearrange.simulator import RobotInHome
     from skills.skill import Skill
 
 PANEL_WIDTH, MARGIN, DEPTH_SIZE, MAP_SIZE = 288, 16, 256, 128

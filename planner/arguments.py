@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.deploy import Rules, Step
+from planner.rules import Rules, Step
 from planner.predicates import Symbols, in_
-from rearrange.containers import inside, inside_at
-from rearrange.episodes import NoStartPose
-from rearrange.scene_check import receptacle_under
-from rearrange.simulator import Simulator
+from rearrange.apartments.containers import inside, inside_at
+from rearrange.apartments.episodes import NoStartPose
+from rearrange.episode_making.scene_check import receptacle_under
+from rearrange.mujoco_sim.simulator import Simulator
 from skills.skill import can_start
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.detector import Sighting, fit_opening, looks_through, opening_at, sight
-from planner.spa_senses import Senses
-from rearrange.containers import inside_at
-from rearrange.robot_in_home import FIRST_JOINT
+from planner.spa.senses import Senses
+from rearrange.apartments.containers import inside_at
+from rearrange.simulator import FIRST_JOINT
 
 if TYPE_CHECKING:
-    from rearrange.episodes import Episode
-    from rearrange.layouts import Layout
-    from rearrange.robot_in_home import RobotInHome
+    from rearrange.apartments.episodes import Episode
+    from rearrange.apartments.layouts import Layout
+    from rearrange.simulator import RobotInHome
 
 LOOK_EVERY = 5  # steps
 IMAGE_SIZE = 128  # pixels of the detector's image

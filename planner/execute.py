@@ -16,23 +16,22 @@ import numpy as np
 
 from planner.arguments import Arguments
 from planner.belief import Belief
-from planner.deploy import (
-    Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of)
+from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of
 from planner.pddl import Atom, Operator
 from planner.predicates import holds
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
 from rearrange.env import OF_MAP, Observation, action_slices, takes_images
-from rearrange.episodes import Episode, Handoff
+from rearrange.apartments.episodes import Episode, Handoff
 from rearrange.errors import UserError
-from rearrange.fetch import ARM_DELTA_RAD, ARM_START_RAD
-from rearrange.simulator import STEP_S
+from rearrange.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
+from rearrange.mujoco_sim.simulator import STEP_S
 from skills.experts.motion import servo
 from skills.skill import distance_to_rest
 
 if TYPE_CHECKING:
-    from rearrange.robot_in_home import RobotInHome
+    from rearrange.simulator import RobotInHome
     from skills.skill import Skill
 
 RETREAT_M_S = 0.6

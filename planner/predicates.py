@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.pddl import Atom
-from rearrange.containers import inside
-from rearrange.episodes import Pose
+from rearrange.apartments.containers import inside
+from rearrange.apartments.episodes import Pose
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.mujoco_sim.simulator import Simulator
 
 AT_M = 0.30  # between an object and its goal
 ROBOT_AT_M = 2.0  # between the base and a thing, along the floor

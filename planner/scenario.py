@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
 from planner.predicates import AT_M, PREDICATES, Symbols, holds
 from planner.search import Outcome, Result, search
-from rearrange.containers import inside_at, kind_of
-from rearrange.episode_generator import OPEN_M_OR_RAD
+from rearrange.apartments.containers import inside_at, kind_of
+from rearrange.episode_making.generator import OPEN_M_OR_RAD
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:
-    from rearrange.episodes import Episode
-    from rearrange.layouts import Layout
-    from rearrange.simulator import Simulator
+    from rearrange.apartments.episodes import Episode
+    from rearrange.apartments.layouts import Layout
+    from rearrange.mujoco_sim.simulator import Simulator
 
 PROBLEMS = Path(__file__).with_name("problems")
 _PLACEHOLDERS = ("objects", "init", "at_goals")

@@ -29,23 +29,14 @@ from planner.scenario import goal_of
 from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
 from rearrange.env import (
-    ACTION_SIZES,
-    FAR_M,
-    OBSERVATIONS,
-    OF_IMAGES,
-    Observation,
-    action_slices,
-    asked_episode,
-    check_depth_size,
-    success_info,
-    vector,
-    within,
+    ACTION_SIZES, FAR_M, OBSERVATIONS, OF_IMAGES, Observation, action_slices, asked_episode, check_depth_size, success_info,
+    vector, within,
 )
-from rearrange.episodes import Episode, read_episodes
+from rearrange.apartments.episodes import Episode, read_episodes
 from rearrange.errors import UserError
-from rearrange.hab_episodes import scenario_episode
-from rearrange.scene_check import check_episode, random_start
-from rearrange.robot_in_home import RobotInHome, SimulatorConfig
+from rearrange.episode_making.scenario_episodes import scenario_episode
+from rearrange.episode_making.scene_check import check_episode, random_start
+from rearrange.simulator import RobotInHome, SimulatorConfig
 from rearrange.simulators import SIMULATORS, make_simulator, scene_data
 
 if TYPE_CHECKING:
@@ -316,7 +307,7 @@ class ScenarioEnv(gymnasium.Env):
 
     def follow(self) -> None:
         """Let the spectator's camera follow the robot for one step; `render` does it too."""
-        from rearrange.picture import follow_camera
+        from rearrange.pictures.picture import follow_camera
 
         self._view = follow_camera(self.sim.base_pose, self._view)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from planner.scenario import problem_file
-from rearrange import keys
+from rearrange.settings import keys
 from rearrange.errors import UserError
-from rearrange.hab_episodes import Scenario
-from rearrange.run_directory import checked_name
-from rearrange.yaml_files import plain_yaml
+from rearrange.episode_making.scenario_episodes import Scenario
+from rearrange.runs.run_directory import checked_name
+from rearrange.settings.yaml_files import plain_yaml
 
 __all__ = ["ScenarioConfig", "load_scenario", "make_scenario", "scenarios"]
 

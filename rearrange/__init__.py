@@ -1,7 +1,7 @@
 """rearrange: train mobile-manipulation skills with VER and chain them to solve the Home Assistant Benchmark.
 
 `import rearrange` makes the environments known to Gymnasium: `gymnasium.make("rearrange/Pick-v0")`. In the processes of the
-command line `rearrange.commands` does it, since Gymnasium takes longer to import than `rearrange --help` to answer.
+command line `rearrange.command_line.commands` does it, since Gymnasium takes longer to import than `rearrange --help` to answer.
 
 `rearrange.load_pretrained("pick")` gives an environment and a trained policy for it.
 """
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
     from rearrange.errors import UserError
-    from rearrange.trained_policy import load_pretrained
+    from eval.trained_policy import load_pretrained
     from skills import make_env
 
 __version__ = "0.1.0"
 __all__ = ["RearrangeEnv", "UserError", "load_pretrained", "make_env"]
 
-_HOME = {"RearrangeEnv": "rearrange.env", "UserError": "rearrange.errors", "load_pretrained": "rearrange.trained_policy",
+_HOME = {"RearrangeEnv": "rearrange.env", "UserError": "rearrange.errors", "load_pretrained": "eval.trained_policy",
          "make_env": "skills"}  # loaded on first use
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from rearrange.cli import main
+from rearrange.command_line.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
-from rearrange.episode_generator import generate_episode
-from rearrange.episodes import Episode, NoStartPose, read_episodes
+from rearrange.episode_making.generator import generate_episode
+from rearrange.apartments.episodes import Episode, NoStartPose, read_episodes
 from rearrange.errors import UserError
-from rearrange.fetch import ARM_LIMITS_RAD, REST_POSITION_M
-from rearrange.floor_map import MAP_SIZE, SHOWN_CELL_M
+from rearrange.robot.fetch import ARM_LIMITS_RAD, REST_POSITION_M
+from rearrange.mapping.floor_map import MAP_SIZE, SHOWN_CELL_M
 from rearrange.geometry import wrap_angle
-from rearrange.layouts import SPLIT_FAMILIES
-from rearrange.robot_in_home import MAX_SPEED, Point, SimulatorConfig
-from rearrange.scene_check import check_joints
+from rearrange.apartments.layouts import SPLIT_FAMILIES
+from rearrange.simulator import MAX_SPEED, Point, SimulatorConfig
+from rearrange.episode_making.scene_check import check_joints
 from rearrange.simulators import SIMULATORS, make_simulator, scene_data
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class RearrangeEnv(gymnasium.Env):
         """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with the marks of the skill."""
         if self.render_mode is None or self.episode is None:
             return None
-        from rearrange.picture import follow_camera
+        from rearrange.pictures.picture import follow_camera
 
         self._view = follow_camera(self.sim.base_pose, self._view)
         return self.sim.picture(*self._view, self.skill.marks(self.sim))

@@ -1,335 +1,168 @@
-"""The embedded simulator: one Fetch in one home, stepped by MuJoCo at 30 Hz in four substeps of 1/120 s.
+"""What every simulator keeps about the robot in the home, however it computes it: frames, forces, the hold.
 
-World frame: z up, metres. Base frame: x forward, y left, z up, on the floor between the wheels. End-effector frame:
-origin at the tip of the suction cup, x the way the cup faces.
+`rearrange.mujoco_sim.simulator` (MuJoCo) and `rearrange.habitat.simulator` (Habitat-Sim) derive from it. docs/habitat.md lists all
+that skills, planner, environments and videos ask of a simulator.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import pairwise
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 
-from rearrange.compiled_home import CompiledHome, load_home, put_to_rest, scene_layout
-from rearrange.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
-from rearrange.episodes import Episode, Pose
-from rearrange.errors import UserError
-from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMERA_RANGE_M
-from rearrange.geometry import matrix_quat
-from rearrange.home_copy import give_back, take
-from rearrange.layouts import Layout
-from rearrange.motors import move_targets
-from rearrange.objects import OBJECTS, STANDARD_SET
-from rearrange.robot_in_home import MAX_SPEED, NOTHING, RobotInHome, SimulatorConfig
-from rearrange.views import Spectator, head_camera
+from rearrange.apartments.episodes import Episode
+from rearrange.robot.fetch import ARM_DELTA_RAD
+from rearrange.mapping.floor_map import FloorMap
+from rearrange.apartments.layouts import Layout
 
-STEP_S = 1 / 30
+Point = tuple[float, float, float]
 
-_REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
-_HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
-_TOUCH_TOLERANCE_M = 1e-4
-_ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
+MAX_SPEED = 200.0  # m/s or rad/s of any joint or object: where something is faster the physics has broken down
+_MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
+NOTHING = -1  # in an image of owners: neither an object nor a drawer or door
+FIRST_JOINT = -2  # the k-th drawer or door of `home.handles` is FIRST_JOINT - k
 
 
-class Simulator(RobotInHome):
-    """One robot in one home. `reset` loads an episode, `place_robot` puts the robot into it, `step` advances 1/30 s.
-
-    Objects are referred to by their index in the episode, drawers and doors by their joint's name. After `step`,
-    positions and contacts are those of the new state; contact forces are those of the last substep.
+@dataclass(frozen=True)
+class SimulatorConfig:
+    """Limits of the robot. `base_speed_m_s` and `base_turn_rad_s` are reached at full command; Habitat's are 2.5 and
+    2.5.
     """
 
+    base_speed_m_s: float = 1.0
+    base_turn_rad_s: float = 1.5
+    max_joint_delta_rad: float = ARM_DELTA_RAD  # per step, added to the motor target
+    max_joint_lag_rad: float = 0.15  # how far a motor target may lead its joint
+    hold_break_m: float = 0.15  # stretch at which the suction lets go
+    suction_max_angle_rad: float | None = None  # largest angle between cup axis and contact normal; None = any touch
+    settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
+
+
+class RobotInHome(ABC):
+    """State that is read as plain attributes; `_take_pose` and `_take_forces` keep it up to date."""
+
+    episode: Episode
+    start_positions: list[Point]
+    base_pose: Point  # x, y (m), yaw (rad)
+    start_base_pose: Point
+    ee_position: Point
+    ee_in_base: Point
+    arm_force_n: float
+    base_force_n: float
+    arm_force_rise_n: float
+    accumulated_arm_force_n: float
+    held: int | None
+    held_handle: str | None
+    floor_map: FloorMap | None = None  # what depth images have shown since the start, where something looks at it
+
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
-        super().__init__(config)
-        self.home: CompiledHome | None = None
-        self._spectator = Spectator()
-        self._shadow: Simulator | None = None
+        self.config = config
+        self.wanted: int | None = None  # object, and
+        self.wanted_handle: str | None = None  # handle, that the suction prefers when it touches several things
+        self.unstable = False  # the physics broke down in the last step: the episode has to end
+        self.stop_called = False  # by the stop action, for skills that have one
 
-    # ------------------------------------------------------------------ episodes
-
-    def reset(self, episode: Episode) -> None:
-        """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
-        outside.
-        """
-        home = load_home(episode.scene, slots_for(episode.objects))
-        if home is not self.home:
-            self._use(home)
-        mujoco.mj_copyData(self.data, self.model, home.parked)
-        self.suction.release()
-        self.episode = episode
-        self._slots = _assign_slots(episode.objects, home.objects)
-        self._bodies = [self._copy.body_of_slot[slot] for slot in self._slots]
-        self._index_of_slot = {slot: i for i, slot in enumerate(self._slots)}
-        for joint, value in episode.articulated.items():
-            self.set_joint(joint, value)
-        for i, pose in enumerate(episode.start_poses):
-            self._set_object(i, (*pose[:2], pose[2] - _REST_DEPTH_M, *pose[3:]))
-        try:
-            put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(), 4 * self.config.settle_steps)
-        except mujoco.FatalError:
-            raise UserError(f"episode {episode.id!r} cannot be simulated: its {len(episode.objects)} objects touch in more places "
-                            "than MuJoCo has memory for. Put fewer of them into one another.") from None
-        self._read_hold()  # of the cup, which holds nothing now
-        self._begin_episode()
-
-    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
-        here.
-        """
-        data, home = self.data, self.home
-        data.qpos[home.base_qpos] = (x, y, yaw)
-        data.qpos[home.arm_qpos] = arm_rad
-        data.qvel[:] = 0.0
-        data.ctrl[home.arm_ctrl] = arm_rad
-        data.ctrl[home.base_ctrl] = 0.0
-        mujoco.mj_forward(self.model, data)
-        self._target_rad = np.array(arm_rad)
-        self._read_pose()
-        self.start_here((x, y, yaw))
-        self._forget_forces()
-
-    def robot_collides(self) -> bool:
-        """True when any part of the robot, or what it holds, is in contact with something else or in a wall or furniture."""
-        contact, home = self.data.contact, self.home
-        return robot_touches(contact.geom, contact.dist, home.geom_role, home.object_of_geom, self._held_slot,
-                             _TOUCH_TOLERANCE_M) or self._arm_in_something()
-
-    def _arm_in_something(self) -> bool:
-        """Whether walls, furniture, doors or drawers cross the line from the base along the arm to what it holds: MuJoCo sees no
-        contact of a capsule whose axis lies in a thin box.
-        """
-        joints = self.data.xanchor[self.model.dof_jntid[self.home.arm_dofs]]
-        line = [(*self.base_pose[:2], joints[0][2]), *joints, self.ee_position]
-        if self.held is not None:
-            line.append(self.object_position(self.held))
-        return any(self.blocked(start, end) for start, end in pairwise(line))
-
-    def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
-        """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
-        direction = np.subtract(end, start)
-        length = float(np.linalg.norm(direction))
-        groups = np.array([1, 1, 0, 0, 0, 0], np.uint8)
-        geom = np.zeros(1, np.int32)
-        hit = mujoco.mj_ray(self.model, self.data, np.array(start), direction / length, groups, 1, -1, geom)
-        return 0.0 <= hit < length
-
-    # ------------------------------------------------------------------ one step
-
+    @abstractmethod
     def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
         """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) joint deltas, `grip` >= 0 suction on, `base` forward
         and left turn.
         """
-        if arm is not None:
-            self._move_arm_target(arm)
-        self._drive(base)
-        self._advance()
-        self._take_forces(*self._forces)
-        self._read_pose()
-        self._hold_or_release(grip)
 
-    def _move_arm_target(self, arm: list[float]) -> None:
-        """Add the deltas to the motor targets, which stay near the joint and inside its limits."""
-        move_targets(self._target_rad, np.array(arm, float), self._copy.arm_qpos, self.config.max_joint_delta_rad,
-                     self.config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._copy.arm_ctrl)
+    def in_own_terms(self, episode: Episode) -> Episode:
+        """An episode of a file in the frame, and with the names, of this simulator's world. Twice is as good as once."""
+        return episode
 
-    def _drive(self, base: list[float] | None) -> None:
-        if base is None:
-            self._copy.base_ctrl[:] = 0.0
-            return
-        speed = self.config.base_speed_m_s * base[0]
-        self._copy.base_ctrl[:] = (speed * self._cos, speed * self._sin, self.config.base_turn_rad_s * base[1])
-
-    def _advance(self) -> None:
-        """Four substeps, of which the first continues from, and the last is followed by, an update of positions and
-        contacts.
-
-        The same computations as mj_step(nstep=4) in another cut: poses and contacts are up to date at the end of a
-        step.
-        """
-        model, data = self.model, self.data
-        before_s = data.time
-        self._copy.keep_near(STEP_S)
-        try:  # Ctrl-C between two lines must not leave the model without its furniture
-            mujoco.mj_step2(model, data)
-            mujoco.mj_step(model, data, nstep=3)
-            self._forces = self._contact_forces() if data.ncon else (0.0, 0.0)  # half of all steps or more have no contact
-            mujoco.mj_step1(model, data)
-        finally:
-            self._copy.keep_all()
-        # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
-        # a gap flies off at a speed that nothing in a home has.
-        self.unstable = data.time < before_s or not slower_than(data.qvel, MAX_SPEED)
-
-    def _contact_forces(self) -> tuple[float, float]:
-        """Largest force (N) on the arm and on the base."""
-        contact = self.data.contact
-        return robot_forces(contact.geom, contact.dim, contact.efc_address, self.data.efc_force, self._copy.elliptic,
-                            self.home.geom_role, self.home.object_of_geom, self._held_slot)
-
-    def _read_pose(self) -> None:
-        self._take_pose(self._copy.base_qpos.tolist(), self._copy.ee_xpos.tolist(), self._copy.ee_xmat.tolist())
-
-    def _hold_or_release(self, grip: float | None) -> None:
-        self.hold_broken = self.released = False
-        suction = self.suction
-        if suction.holding:
-            if suction.stretch_m() > self.config.hold_break_m:
-                self.hold_broken = True
-                suction.release()
-            elif grip is not None and grip < 0.0:
-                self.released = True
-                suction.release()
-        elif grip is not None and grip >= 0.0 and self.data.ncon:
-            suction.hold_touched(None if self.wanted is None else self._slots[self.wanted], self.wanted_handle)
-        self._read_hold()
-
-    def _read_hold(self) -> None:
-        slot = self.suction.slot
-        self._held_slot = NO_OWNER if slot is None else slot
-        self.held = None if slot is None else self._index_of_slot[slot]
-        self.held_handle = self.suction.handle
-
-    # ------------------------------------------------------------------ reading and setting the state
-
-    def arm_positions(self) -> np.ndarray:
-        """Angles of the seven arm joints (rad); a view."""
-        return self._copy.arm_qpos
-
-    def arm_velocities(self) -> np.ndarray:
-        """Speeds of the seven arm joints (rad/s); a view."""
-        return self._copy.arm_qvel
-
-    def arm_targets(self) -> np.ndarray:
-        """Where the motors of the seven arm joints are sent (rad); a view."""
-        return self._target_rad
-
-    def object_position(self, i: int) -> list[float]:
-        """Middle of object i, world frame."""
-        return self.data.xpos[self._bodies[i]].tolist()
-
-    def object_pose(self, i: int) -> Pose:
-        """Pose of object i, world frame."""
-        return (*self.object_position(i), *self.data.xquat[self._bodies[i]].tolist())
-
-    def slot_of(self, i: int) -> int:
-        """The slot of the compiled home in which object i is."""
-        return self._slots[i]
-
-    def object_half_extents(self, i: int) -> tuple[float, float, float]:
-        """Half size of the box around object i, in its own frame."""
-        return tuple(self.model.geom_aabb[self.model.geom(f"object_{self._slots[i]}").id, 3:].tolist())
-
-    def handle_position(self, name: str) -> list[float]:
-        """Middle of the handle of a drawer or door, world frame."""
-        return self._copy.handle_xpos[name].tolist()
-
-    def joint_position(self, name: str) -> float:
-        """Opening of a drawer (m) or door (rad)."""
-        return float(self.data.qpos[self._copy.handle_qpos[name]])
-
-    def joint_velocity(self, name: str) -> float:
-        """Opening speed of a drawer (m/s) or door (rad/s)."""
-        return float(self.data.qvel[self._copy.handle_dof[name]])
-
-    def set_joint(self, name: str, value: float) -> None:
-        """Open a drawer (m) or door (rad), before the robot is placed."""
-        if name not in self.home.handles:
-            known = ", ".join(self.home.handles)
-            raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {known}.")
-        self.data.qpos[self._copy.handle_qpos[name]] = value
-
-    def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame."""
-        body = self.data.body(name)
-        return body.xpos, body.xmat.reshape(3, 3)
-
-    def cup_touches(self) -> bool:
-        """True when the suction cup touches something."""
-        return bool(self.suction.touches())
-
-    def touched_objects(self) -> set[int | None]:
-        """The objects that the suction cup touches; None among them for anything else."""
-        return {self._index_of_slot.get(int(self.home.object_of_geom[geom])) for geom in self.suction.touches()}
-
-    def put_in_hand(self, i: int) -> None:
-        """Hold object i by the middle of its top, as if it had been picked from above."""
-        middle, upright = self.in_hand(self.object_half_extents(i)[2], _HOLD_DEPTH_M)
-        self._set_object(i, (*middle, *matrix_quat(upright)))
-        mujoco.mj_forward(self.model, self.data)
-        self.suction.hold_object(self._slots[i])
-        self._read_hold()
-
-    # ------------------------------------------------------------------ seeing
-
-    def depth_image(self, size: int) -> np.ndarray:
-        """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
-        image = np.empty((size, size, 1), np.float32)
-        head_camera(self.home, size).render(self.data, image[:, :, 0])
-        return image
-
-    def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see RobotInHome)."""
-        depth = np.empty((size, size), np.float32)
-        geoms = head_camera(self.home, size).render_geoms(self.data, depth)
-        indices = np.full(len(self.home.objects), NOTHING, np.int32)
-        indices[self._slots] = np.arange(len(self._slots))
-        of_geom = np.append(self.home.moving_of_geom, NOTHING)  # the last for geom -1: nothing is seen
-        objects = np.append(self.home.object_of_geom, NO_OWNER)
-        owners = np.where(objects >= 0, indices[objects], of_geom)
-        return np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(HEAD_CAMERA_RANGE_M)), owners[geoms].astype(np.int32)
-
-    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
-        """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8."""
-        return self._spectator.picture(self.model, self.data, eye, target, marks)
-
-    # ------------------------------------------------------------------ scenes
-
+    @abstractmethod
     def layout_of(self, episode: Episode) -> Layout:
         """The layout of an episode's home, which need not be loaded."""
-        return scene_layout(episode.scene)
 
-    # ------------------------------------------------------------------ a second simulator
+    def _begin_episode(self) -> None:
+        """Nothing is held or wanted, and objects are where they came to rest."""
+        self.start_positions = [tuple(self.object_position(i)) for i in range(len(self.episode.objects))]
+        self.held, self.held_handle, self.hold_broken, self.released, self.unstable = None, None, False, False, False
+        self.wanted = self.wanted_handle = None
+        self.stop_called = False
 
-    def shadow(self) -> Simulator:
-        """A simulator of the same kind, in which poses are tried out that this one must not take; always the same one."""
-        self._shadow = self._shadow or Simulator(self.config)
-        return self._shadow
+    @abstractmethod
+    def object_position(self, i: int) -> list[float]:
+        """Middle of object i, world frame."""
 
-    def copy_state(self, other: Simulator) -> None:
-        """Put everything where it is in another simulator that has loaded the same home and objects."""
-        mujoco.mj_copyData(self.data, self.model, other.data)
+    @abstractmethod
+    def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """What the head camera sees now: depth (size, size) float32, metres along its axis, inf beyond 10 m; and whose each
+        pixel is, (size, size) int32: the index of an object, FIRST_JOINT - k for the k-th drawer or door, else NOTHING.
+        """
 
-    # ------------------------------------------------------------------ loading
+    def start_here(self, pose: Point) -> None:
+        """Where the base is now is what measures relative to the start begin from; what was seen before is forgotten."""
+        self.start_base_pose, self.floor_map = pose, None
 
-    def _use(self, home: CompiledHome) -> None:
-        """Switch to a home."""
-        if self.home is not None:
-            give_back(self._copy)
-        self.home = home
-        self._copy = used = take(home)
-        self.model, self.data, self.suction = used.model, used.data, used.suction
-        self.suction.max_angle_rad = self.config.suction_max_angle_rad
-        self._held_slot = NO_OWNER
+    def remember(self, depth: np.ndarray) -> None:
+        """Enter a depth image that was taken just now in `floor_map`."""
+        self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
+        self.floor_map.add(depth, self.base_pose, self.ee_in_base)
 
-    def _set_object(self, i: int, pose: Pose) -> None:
-        address = self._copy.qpos_of_slot[self._slots[i]]
-        self.data.qpos[address:address + 7] = pose
+    @property
+    def settle_distance_m(self) -> float:
+        """How far the object that moved most came to rest from where the episode put it."""
+        pairs = zip(self.start_positions, self.episode.start_poses)
+        return max((math.dist(position, pose[:3]) for position, pose in pairs), default=0.0)
 
+    @property
+    def is_holding(self) -> bool:
+        """True when the suction holds an object or a handle."""
+        return self.held is not None or self.held_handle is not None
 
-def slots_for(objects: tuple[str, ...]) -> tuple[str, ...]:
-    """Contents to compile for an episode: the standard set where it suffices, so that homes can be shared between
-    episodes.
-    """
-    unknown = sorted(set(objects) - set(OBJECTS))
-    if unknown:
-        raise UserError(f"there is no object called {unknown[0]!r}; there are {', '.join(OBJECTS)}.")
-    return STANDARD_SET if not Counter(objects) - Counter(STANDARD_SET) else objects
+    # ------------------------------------------------------------------ forces
 
+    def _forget_forces(self) -> None:
+        self.arm_force_n = self.base_force_n = self.arm_force_rise_n = self.accumulated_arm_force_n = 0.0
+        self._reference_force_n = 0.0
 
-def _assign_slots(objects: tuple[str, ...], contents: tuple[str, ...]) -> list[int]:
-    """The slot of each object: the first free one of its name."""
-    free: dict[str, list[int]] = {}
-    for slot in reversed(range(len(contents))):
-        free.setdefault(contents[slot], []).append(slot)
-    return [free[name].pop() for name in objects]
+    def _take_forces(self, arm_n: float, base_n: float) -> None:
+        """HAB's force measure on the arm: the sum of rises above 20 N of the largest contact force."""
+        self.arm_force_n, self.base_force_n = arm_n, base_n
+        rise = self.arm_force_n - self._reference_force_n
+        self.arm_force_rise_n = 0.0
+        if rise > _MIN_FORCE_RISE_N:
+            self.arm_force_rise_n = rise
+            self.accumulated_arm_force_n += rise
+            self._reference_force_n = self.arm_force_n
+        elif rise < 0.0:
+            self._reference_force_n = self.arm_force_n
+
+    # ------------------------------------------------------------------ frames
+
+    def _take_pose(self, base_pose: list[float], ee_position: list[float], ee_matrix: list[float]) -> None:
+        """Keep the poses that everything else is computed from as plain floats; `ee_matrix`: (9,), row by row."""
+        self.base_pose = x, y, yaw = tuple(base_pose)
+        self._cos, self._sin = math.cos(yaw), math.sin(yaw)
+        self.ee_position = tuple(ee_position)
+        self._ee_matrix = ee_matrix
+        self.ee_in_base = self.to_base(self.ee_position)
+
+    def to_base(self, point: Point) -> Point:
+        """A world point in the base frame."""
+        dx, dy = point[0] - self.base_pose[0], point[1] - self.base_pose[1]
+        return (self._cos * dx + self._sin * dy, self._cos * dy - self._sin * dx, point[2])
+
+    def from_base(self, point: Point) -> Point:
+        """A point of the base frame in the world."""
+        (x, y, _), (forward, left, up) = self.base_pose, point
+        return (x + self._cos * forward - self._sin * left, y + self._sin * forward + self._cos * left, up)
+
+    def to_ee(self, point: Point) -> Point:
+        """A world point in the end-effector frame."""
+        m, e = self._ee_matrix, self.ee_position
+        dx, dy, dz = point[0] - e[0], point[1] - e[1], point[2] - e[2]
+        return (m[0] * dx + m[3] * dy + m[6] * dz, m[1] * dx + m[4] * dy + m[7] * dz, m[2] * dx + m[5] * dy + m[8] * dz)
+
+    def in_hand(self, half_height_m: float, depth_m: float) -> tuple[np.ndarray, np.ndarray]:
+        """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by the middle of its top, `depth_m` in
+        the cup.
+        """
+        x_axis, y_axis, z_axis = np.array(self._ee_matrix).reshape(3, 3).T
+        middle = np.array(self.ee_position) + (half_height_m - depth_m) * x_axis
+        return middle, np.column_stack([z_axis, y_axis, -x_axis])

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from rearrange.errors import UserError
-from rearrange.robot_in_home import SimulatorConfig
-from rearrange.simulator import Simulator
+from rearrange.simulator import SimulatorConfig
+from rearrange.mujoco_sim.simulator import Simulator
 
 if TYPE_CHECKING:
-    from rearrange.episodes import Episode
+    from rearrange.apartments.episodes import Episode
     from rearrange.habitat.data import HabitatData
 
 SIMULATORS = ("mujoco", "habitat")
@@ -32,9 +32,9 @@ def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None 
         return Simulator(config)
     if name != "habitat":
         raise UserError(f"sim={name} is not one of {', '.join(SIMULATORS)}.")
-    from rearrange.habitat.need import need_habitat
+    from rearrange.habitat.installed import need_habitat
     from rearrange.habitat.simulator import HabitatSimulator
-    from rearrange.settings import has_nvidia_device
+    from rearrange.settings.compose import has_nvidia_device
 
     need_habitat()
     return cast(Simulator, HabitatSimulator(config, data, has_nvidia_device()))  # which offers what docs/habitat.md lists

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rearrange import keys
+from rearrange.settings import keys
 from rearrange.errors import UserError
 from skills.close_cabinet import CloseCabinet, CloseCabinetConfig
 from skills.close_fridge import CloseFridge, CloseFridgeConfig
@@ -25,7 +25,7 @@ from skills.skill import Skill
 
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
-    from rearrange.keys import Rule
+    from rearrange.settings.keys import Rule
 
 __all__ = ["SKILLS", "SKILL_CONFIGS", "Skill", "make_env"]
 

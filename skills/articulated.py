@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from rearrange.episodes import NoStartPose
+from rearrange.apartments.episodes import NoStartPose
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame
 from skills.marks import handle_ball, held_name, rest_ball
 from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stands_free
 
 if TYPE_CHECKING:
-    from rearrange.episodes import Episode
+    from rearrange.apartments.episodes import Episode
     from rearrange.geometry import PlanePose
-    from rearrange.simulator import Simulator
+    from rearrange.mujoco_sim.simulator import Simulator
     from skills.skill import Mark
 
 OBSERVATION_KEYS = (

@@ -1,4 +1,4 @@
-"""What several skills show a spectator: marks in the picture (`rearrange.picture`) and words. No policy sees them."""
+"""What several skills show a spectator: marks in the picture (`rearrange.pictures.picture`) and words. No policy sees them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.objects import OBJECTS
+from rearrange.apartments.objects import OBJECTS
 
 if TYPE_CHECKING:
-    from rearrange.picture import Ghost, Sphere, WireBox
-    from rearrange.simulator import Simulator
+    from rearrange.pictures.picture import Ghost, Sphere, WireBox
+    from rearrange.mujoco_sim.simulator import Simulator
 
 _BOX_RGB, _REST_RGB, _GOAL_RGB = (1.0, 0.8, 0.0), (0.2, 0.8, 1.0), (0.2, 0.9, 0.4)
 _BOX_MARGIN_M = 0.01
@@ -18,7 +18,7 @@ _BOX_MARGIN_M = 0.01
 
 def object_box(sim: Simulator, i: int) -> WireBox:
     """A wire box around object i, where it is now."""
-    from rearrange.picture import WireBox
+    from rearrange.pictures.picture import WireBox
 
     pose = sim.object_pose(i)
     half = np.array(sim.object_half_extents(i)) + _BOX_MARGIN_M
@@ -27,7 +27,7 @@ def object_box(sim: Simulator, i: int) -> WireBox:
 
 def object_ghost(name: str, pose: tuple[float, ...]) -> Ghost | Sphere:
     """A translucent copy of an object at a world pose: where it belongs; a ball for an object of others."""
-    from rearrange.picture import Ghost, Sphere
+    from rearrange.pictures.picture import Ghost, Sphere
 
     if name not in OBJECTS:
         return Sphere(np.array(pose[:3]), 0.05, _GOAL_RGB, 0.5)
@@ -37,21 +37,21 @@ def object_ghost(name: str, pose: tuple[float, ...]) -> Ghost | Sphere:
 
 def rest_ball(sim: Simulator, rest_m: tuple[float, float, float]) -> Sphere:
     """A small ball where the end-effector has to come to rest (`rest_m`: base frame)."""
-    from rearrange.picture import Sphere
+    from rearrange.pictures.picture import Sphere
 
     return Sphere(np.array(sim.from_base(rest_m)), 0.03, _REST_RGB, 0.6)
 
 
 def handle_ball(sim: Simulator, handle: str) -> Sphere:
     """A ball at the handle of a drawer or door."""
-    from rearrange.picture import Sphere
+    from rearrange.pictures.picture import Sphere
 
     return Sphere(np.array(sim.handle_position(handle)), 0.05, _BOX_RGB, 0.6)
 
 
 def goal_ball(point: tuple[float, float]) -> Sphere:
     """A ball on the floor where the robot has to drive."""
-    from rearrange.picture import Sphere
+    from rearrange.pictures.picture import Sphere
 
     return Sphere(np.array((*point, 0.1)), 0.1, _GOAL_RGB, 0.5)
 

@@ -29,32 +29,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.episodes import NoStartPose
+from rearrange.apartments.episodes import NoStartPose
 from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
-from rearrange.navigation import CELL_M, ROBOT_RADIUS_M, floor_grid
+from rearrange.apartments.floor_grid import CELL_M, ROBOT_RADIUS_M, floor_grid
 from skills.articulated import start_before, starts_around_handle
 from skills.close_cabinet import CloseCabinetConfig
 from skills.close_fridge import CloseFridgeConfig
 from skills.marks import goal_ball, held_name, object_box, object_ghost, spoken_name
 from skills.open_cabinet import OpenCabinetConfig
 from skills.open_fridge import OpenFridgeConfig
-from skills.skill import (
-    Skill,
-    contact_terms,
-    draw_target,
-    merge_scales,
-    receptacle_of,
-    stands_free,
-    start_near,
-    starts_around,
-)
+from skills.skill import Skill, contact_terms, draw_target, merge_scales, receptacle_of, stands_free, start_near, starts_around
 
 if TYPE_CHECKING:
-    from rearrange.episodes import Episode
+    from rearrange.apartments.episodes import Episode
     from rearrange.geometry import PlanePose
-    from rearrange.layout_parts import Receptacle
-    from rearrange.simulator import Simulator
+    from rearrange.apartments.parts import Receptacle
+    from rearrange.mujoco_sim.simulator import Simulator
     from skills.skill import Mark
 
 REWARD_SCALES = {

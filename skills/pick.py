@@ -23,12 +23,11 @@ import numpy as np
 
 from rearrange.errors import UserError
 from skills.marks import held_name, object_box, rest_ball, spoken_name
-from skills.skill import (
-    Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near)
+from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near
 
 if TYPE_CHECKING:
-    from rearrange.episodes import Episode
-    from rearrange.simulator import Simulator
+    from rearrange.apartments.episodes import Episode
+    from rearrange.mujoco_sim.simulator import Simulator
     from skills.skill import Mark
 
 REWARD_SCALES = {

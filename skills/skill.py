@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rearrange.episodes import NoStartPose
+from rearrange.apartments.episodes import NoStartPose
 from rearrange.errors import UserError
-from rearrange.fetch import REST_POSITION_M
+from rearrange.robot.fetch import REST_POSITION_M
 
 if TYPE_CHECKING:
-    from rearrange.episodes import Episode
+    from rearrange.apartments.episodes import Episode
     from rearrange.geometry import PlanePose
-    from rearrange.layout_parts import Receptacle
-    from rearrange.picture import Ghost, Sphere, WireBox
-    from rearrange.simulator import Simulator
+    from rearrange.apartments.parts import Receptacle
+    from rearrange.pictures.picture import Ghost, Sphere, WireBox
+    from rearrange.mujoco_sim.simulator import Simulator
 
     Mark = WireBox | Sphere | Ghost
 
@@ -44,7 +44,7 @@ class Skill(ABC):
 
     name: ClassVar[str]
     description: ClassVar[str]  # one line for `rearrange list`
-    episode_kind: ClassVar[str]  # kind of generated episodes (`rearrange.episode_generator`)
+    episode_kind: ClassVar[str]  # kind of generated episodes (`rearrange.episode_making.generator`)
     failures: ClassVar[tuple[str, ...]]  # every reason that `failure` can give
 
     config: Any  # frozen dataclass with at least the four fields below

@@ -68,7 +68,7 @@ def test_the_wheel_works_from_another_directory(wheel, tmp_path):
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); import rearrange; "
         "assert 'site' in rearrange.__file__; "
-        "from rearrange.cli import main; sys.exit(main(['train', 'skill=pick', '--cfg', 'job']))"
+        "from rearrange.command_line.cli import main; sys.exit(main(['train', 'skill=pick', '--cfg', 'job']))"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], cwd=tmp_path / "elsewhere", capture_output=True, text=True
@@ -90,7 +90,7 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_version_and_command():
-    assert PROJECT["project"]["scripts"] == {"rearrange": "rearrange.cli:main"}
+    assert PROJECT["project"]["scripts"] == {"rearrange": "rearrange.command_line.cli:main"}
     assert rearrange.__version__.count(".") == 2
 
 

@@ -4,7 +4,7 @@
     from trainer import TrainConfig, train
     result = train(lambda: gym.make("Pendulum-v1"), TrainConfig(steps=100_000))
 
-Names are loaded on first use, so that environment workers, which import only `trainer.workers`, never load torch.
+Names are loaded on first use, so that environment workers, which import only `trainer.workers.worker`, never load torch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
     from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
-    from trainer.environments import WorkerError
+    from trainer.workers.environments import WorkerError
     from trainer.loop import TrainResult, train
     from trainer.player import Player
     from trainer.policy import Policy
@@ -27,7 +27,7 @@ __all__ = [
 _HOME = {
     "train": "loop", "TrainResult": "loop", "TrainConfig": "config", "PPOConfig": "config", "PolicyConfig": "config",
     "CollectConfig": "config", "Policy": "policy", "load_checkpoint": "checkpoint", "load_policy": "checkpoint",
-    "CheckpointError": "checkpoint", "Player": "player", "WorkerError": "environments",
+    "CheckpointError": "checkpoint", "Player": "player", "WorkerError": "workers.environments",
 }
 
 

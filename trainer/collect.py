@@ -31,11 +31,11 @@ import torch
 from torch import Tensor
 
 from trainer.config import CollectConfig
-from trainer.divergence import check_acts
-from trainer.environments import Environments, WorkerError
-from trainer.order import FixedOrder
+from trainer.nonfinite import check_acts
+from trainer.workers.environments import Environments, WorkerError
+from trainer.fixed_order import FixedOrder
 from trainer.policy import Act, Policy
-from trainer.preemption import POLL_EVERY_S, Preemption
+from trainer.ranks.preemption import POLL_EVERY_S, Preemption
 from trainer.rollout import NO_ROW, Rollout
 
 

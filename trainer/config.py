@@ -15,7 +15,7 @@ MAX_UNITS, MAX_LAYERS = 16384, 64  # of each part of a network
 MAX_ROLLOUT_STEPS, MAX_STEPS, MAX_EPOCHS = 1_000_000, 10**12, 1000
 PRECISIONS = ("float32", "bfloat16")
 MODES = ("ver", "nover", "ddppo", "hts")
-PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (trainer/preemption.py)
+PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (trainer/ranks/preemption.py)
 
 
 @dataclass(frozen=True)

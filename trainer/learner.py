@@ -14,10 +14,10 @@ from gymnasium import spaces
 from trainer import checkpoint, ppo
 from trainer.collect import CollectStats, Collector
 from trainer.config import TrainConfig
-from trainer.divergence import GoodState, check_finite
-from trainer.launch import Place
+from trainer.nonfinite import GoodState, check_finite
+from trainer.ranks.launch import Place
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
-from trainer.ranks import Ranks
+from trainer.ranks.ranks import Ranks
 from trainer.rollout import Rollout
 
 

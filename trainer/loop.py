@@ -17,19 +17,19 @@ import torch
 from trainer import checkpoint, owner
 from trainer.collect import Cancelled, Collector
 from trainer.config import TrainConfig
-from trainer.divergence import NonFinite, write_dump
+from trainer.nonfinite import NonFinite, write_dump
 from trainer.experience import Alternating, Overlapping
 from trainer.learner import Learner, plain
-from trainer.logger import MetricsLogger
+from trainer.logs.logger import MetricsLogger
 from trainer.policy import Policy, observation_shapes
-from trainer.ranks import Ranks
-from trainer.ranks import join as ranks_of_this_run
-from trainer.record import Observer, Record, Report
-from trainer.recording import recording
+from trainer.ranks.ranks import Ranks
+from trainer.ranks.ranks import join as ranks_of_this_run
+from trainer.logs.training_log import Observer, Record, Report
+from trainer.logs.run_files import recording
 from trainer.rollout import Rollout
 from trainer.sizes import action_numbers, check_memory
 from trainer.threads import LearnThreads
-from trainer.workers import STOPPING
+from trainer.workers.worker import STOPPING
 
 __all__ = ["TrainResult", "train"]
 
@@ -52,13 +52,13 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     """Train a policy with VER and PPO on any Gymnasium environment.
 
     make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
-    may have. run_dir: checkpoints go to `run_dir/checkpoints`, metrics to `run_dir` (`trainer.logger`), and progress is shown unless
+    may have. run_dir: checkpoints go to `run_dir/checkpoints`, metrics to `run_dir` (`trainer.logs.logger`), and progress is shown unless
     `progress` is False; without it nothing is written or shown. resume_from: a checkpoint to continue. observers: called with
     (step, metrics) about every `config.log_every_s`; a MetricsLogger among them takes the place of the run's own metrics and
     progress. meta: plain values kept in the checkpoints. start_from: a checkpoint whose policy a new run begins with; the steps,
     the optimiser and the schedule begin anew.
 
-    Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks.py).
+    Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks/ranks.py).
 
     SIGINT, SIGTERM and SIGHUP finish the update under way, save and return; where that takes longer than ten seconds, the
     rollout under way is lost. A second one stops at once.
@@ -194,7 +194,7 @@ def _with_dump(error: NonFinite, run_dir: Path | None, learner: Learner, rollout
         path = write_dump(run_dir, learner, rollout, error)
     except (OSError, RuntimeError) as problem:
         return type(error)(f"{error}; a dump of it could not be written ({problem}).")
-    return type(error)(f"{error} in update {learner.updates + 1}; python -m trainer.divergence {path} repeats it.")
+    return type(error)(f"{error} in update {learner.updates + 1}; python -m trainer.nonfinite {path} repeats it.")
 
 
 def _device(name: str, local_rank: int) -> torch.device:

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from trainer import distributions
 from trainer.config import PPOConfig
-from trainer.divergence import NonFinite
-from trainer.launch import Place
+from trainer.nonfinite import NonFinite
+from trainer.ranks.launch import Place
 from trainer.policy import EXPERT_ACTION, Policy
-from trainer.ranks import Ranks
+from trainer.ranks.ranks import Ranks
 from trainer.returns import gae, importance_weights
 from trainer.rollout import Batch, Rollout
 from trainer.sequences import Sequences, find_sequences, mini_batches

@@ -11,7 +11,7 @@ from rearrange.errors import UserError
 from rearrange.habitat.files import need_json
 
 if TYPE_CHECKING:
-    from rearrange.episodes import Episode
+    from rearrange.apartments.episodes import Episode
 
 
 def scenes_of(split: str, num_layouts: int, listed: Sequence[Episode] | None = None) -> Iterator[str]:

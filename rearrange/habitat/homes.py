@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rearrange.compiled_home import CompiledHome, load_home
-from rearrange.episodes import Episode, Marker
+from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home
+from rearrange.apartments.episodes import Episode, Marker
 from rearrange.errors import UserError
 from rearrange.habitat.scene_layout import SceneHome, find_home
-from rearrange.simulator import slots_for
-from rearrange.to_habitat.home_files import scene_name
+from rearrange.mujoco_sim.simulator import slots_for
+from rearrange.habitat.export.home_files import scene_name
 
 _AWAY_M = (-60.0, 0.0, 60.0)  # y up: where the robot is while a scene is looked at
 _FILE = ".scene_instance.json"

@@ -10,13 +10,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rearrange.episode_generator import _Surface, _surfaces
-from rearrange.episodes import Episode, Pose
+from rearrange.episode_making.generator import _Surface, _surfaces
+from rearrange.apartments.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.geometry import to_frame
 from rearrange.habitat.scene_receptacles import PREFIX
-from rearrange.layouts import Layout
-from rearrange.scene_check import _surface_under
+from rearrange.apartments.layouts import Layout
+from rearrange.episode_making.scene_check import _surface_under
 
 if TYPE_CHECKING:
     from rearrange.habitat.scene_layout import SceneHome

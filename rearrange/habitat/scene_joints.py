@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.episodes import Marker
-from rearrange.layout_parts import Body, Part
-from rearrange.y_up import AXES, to_y_up
+from rearrange.apartments.episodes import Marker
+from rearrange.apartments.parts import Body, Part
+from rearrange.habitat_axes import AXES, to_y_up
 
 HANDLE_HALF_M = 0.1
 """A marker is a point, and nothing says how large the handle is that it stands for: so near to it the cup may hold."""

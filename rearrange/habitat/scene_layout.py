@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.episodes import Marker
+from rearrange.apartments.episodes import Marker
 from rearrange.geometry import PlanePose, from_frame, rotate, to_frame, wrap_angle
 from rearrange.habitat.scene_floor import Floor, find_floor
 from rearrange.habitat.scene_joints import (
-    MovingLink, door_body, drawer_body, drawers_of, fridge_doors, link_frame, moving_links, names_for)
+    MovingLink, door_body, drawer_body, drawers_of, fridge_doors, link_frame, moving_links, names_for,
+)
 from rearrange.habitat.scene_receptacles import FoundReceptacle, find_receptacles
-from rearrange.layout_parts import Body, Receptacle
-from rearrange.layout_standing import HAND_M, MIN_SHARE, STAND_M
-from rearrange.layouts import Layout
-from rearrange.navigation import CELL_M, FloorGrid, floor_grid
-from rearrange.y_up import to_y_up
+from rearrange.apartments.parts import Body, Receptacle
+from rearrange.apartments.standing import HAND_M, MIN_SHARE, STAND_M
+from rearrange.apartments.layouts import Layout
+from rearrange.apartments.floor_grid import CELL_M, FloorGrid, floor_grid
+from rearrange.habitat_axes import to_y_up
 
 FRIDGE_DOOR = "fridge_door"
 _NOWHERE: PlanePose = (0.0, 0.0, 0.0)

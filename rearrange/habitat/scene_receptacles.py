@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rearrange.habitat.scene_joints import link_frame
-from rearrange.y_up import AXES
+from rearrange.habitat_axes import AXES
 
 PREFIX = "receptacle_aabb_"
 _UP, _FRONT = np.array((0.0, 1.0, 0.0)), np.array((0.0, 0.0, -1.0))  # Habitat's

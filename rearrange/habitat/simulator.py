@@ -1,6 +1,6 @@
-"""Habitat-Sim with Bullet behind the interface of the embedded simulator (`rearrange.robot_in_home`, docs/habitat.md).
+"""Habitat-Sim with Bullet behind the interface of the embedded simulator (`rearrange.simulator`, docs/habitat.md).
 
-World frame: z up, metres, as everywhere else here; Habitat's is y up (`rearrange.y_up`). Time: four substeps of 1/120 s in
+World frame: z up, metres, as everywhere else here; Habitat's is y up (`rearrange.habitat_axes`). Time: four substeps of 1/120 s in
 a step. Forces and contacts are those of the last substep.
 """
 
@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.contacts import cos_limit
-from rearrange.episodes import Episode, Pose
-from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD
+from rearrange.mujoco_sim.contacts import cos_limit
+from rearrange.apartments.episodes import Episode, Pose
+from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.geometry import matrix_quat, quat_matrix
 from rearrange.habitat.contacts import Touch, collides, forces, within_angle
 from rearrange.habitat.camera import matrix4
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.frames import numbers, turn_of_object
 from rearrange.habitat.homes import Found
-from rearrange.habitat.owners import Box, owners_in, part_box
-from rearrange.habitat.with_twin import WithTwin
+from rearrange.habitat.pixel_owners import Box, owners_in, part_box
+from rearrange.habitat.scene_entry import WithTwin
 from rearrange.habitat.world import SUBSTEPS
-from rearrange.home import handle_part
-from rearrange.motors import move_targets
-from rearrange.robot_in_home import FIRST_JOINT, Point, SimulatorConfig
-from rearrange.y_up import pose_to_matrix, to_y_up, to_z_up
+from rearrange.mujoco_sim.home import handle_part
+from rearrange.robot.motors import move_targets
+from rearrange.simulator import FIRST_JOINT, Point, SimulatorConfig
+from rearrange.habitat_axes import pose_to_matrix, to_y_up, to_z_up
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
@@ -39,7 +39,7 @@ _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD)
 
 
 class HabitatSimulator(WithTwin):
-    """One robot in one home of a Habitat scene data set. See `rearrange.simulator.Simulator`, which has the same methods."""
+    """One robot in one home of a Habitat scene data set. See `rearrange.mujoco_sim.simulator.Simulator`, which has the same methods."""
 
     def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False, found: Found | None = None) -> None:
         """`found`: homes of others that another simulator of the same data set has looked at."""

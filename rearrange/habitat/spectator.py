@@ -13,7 +13,7 @@ import numpy as np
 
 from rearrange.geometry import quat_matrix
 from rearrange.habitat.camera import camera_matrix, matrix4
-from rearrange.picture import Ghost, Sphere, WireBox, camera_axes
+from rearrange.pictures.picture import Ghost, Sphere, WireBox, camera_axes
 
 SIZE = 512
 _NAME = "spectator"

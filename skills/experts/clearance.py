@@ -10,11 +10,11 @@ import mujoco
 import numpy as np
 
 from rearrange.compiled import boolean, float64, int8, int32, int64, njit
-from rearrange.contacts import BASE, NO_OWNER, SCENE
+from rearrange.mujoco_sim.contacts import BASE, NO_OWNER, SCENE
 
 if TYPE_CHECKING:
-    from rearrange.compiled_home import CompiledHome
-    from rearrange.simulator import Simulator
+    from rearrange.mujoco_sim.compiled_home import CompiledHome
+    from rearrange.mujoco_sim.simulator import Simulator
 
 MARGIN_M = 0.03  # distances are known up to this one
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from rearrange import fetch
+from rearrange.robot import fetch
 from rearrange.compiled import float64, njit
-from rearrange.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
+from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
 from rearrange.geometry import wrap_angle
-from rearrange.simulator import STEP_S
+from rearrange.mujoco_sim.simulator import STEP_S
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.mujoco_sim.simulator import Simulator
 
 Pose2 = tuple[float, float, float]  # x, y (m), yaw (rad), world
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from skills.experts.clearance import Clearance
 from skills.experts.motion import servo
-from skills.experts.reach import NARROW, Aim, Reach, Target, plan_reach
-from skills.experts.reaching import ReachingExpert
+from skills.experts.reach_plan import NARROW, Aim, Reach, Target, plan_reach
+from skills.experts.pick_or_place import ReachingExpert
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.mujoco_sim.simulator import Simulator
 
 
 class PickExpert(ReachingExpert):

@@ -11,11 +11,11 @@ import numpy as np
 
 from skills.experts.clearance import Clearance
 from skills.experts.motion import Tool, servo
-from skills.experts.reach import NARROW, Aim, Reach, Target, plan_reach
-from skills.experts.reaching import ReachingExpert
+from skills.experts.reach_plan import NARROW, Aim, Reach, Target, plan_reach
+from skills.experts.pick_or_place import ReachingExpert
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.mujoco_sim.simulator import Simulator
 
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
 # Per radian, as a leaning object may fall over: where all that counts is that it lies near its goal in time, and in a plan.

@@ -29,7 +29,7 @@ def path(skill: str) -> Path:
 
 def card(skill: str) -> dict[str, Any]:
     """What is known about the policy: command, commit, steps, success on apartments it has never seen."""
-    from rearrange.yaml_files import plain_yaml
+    from rearrange.settings.yaml_files import plain_yaml
 
     return plain_yaml(path(skill).with_suffix(".yaml"))
 

@@ -1,4 +1,4 @@
-"""A stand-in for `rearrange.commands`: the front door is tested without training anything."""
+"""A stand-in for `rearrange.command_line.commands`: the front door is tested without training anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import rearrange
-from rearrange.cli import main
+from rearrange.command_line.cli import main
 from rearrange.errors import UserError
 
 
@@ -48,7 +48,7 @@ class FakeWork:
         self.calls.append(("reproduce", config, None))
 
     def list_(self, config):
-        from rearrange import listing
+        from rearrange.command_line import listing
 
         self.calls.append(("list", config, None))
         listing.show(config)
@@ -60,7 +60,7 @@ def work(monkeypatch, tmp_path):
     fake = FakeWork()
     module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_, report=fake.report,
                              reproduce=fake.reproduce, scenes=fake.scenes)
-    monkeypatch.setitem(sys.modules, "rearrange.commands", module)
+    monkeypatch.setitem(sys.modules, "rearrange.command_line.commands", module)
     monkeypatch.setattr(rearrange, "commands", module, raising=False)
     monkeypatch.chdir(tmp_path)
     return fake

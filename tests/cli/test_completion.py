@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from rearrange.cli import main
-from rearrange.completion import SHELLS, candidates
+from rearrange.command_line.cli import main
+from rearrange.command_line.completion import SHELLS, candidates
 
 
 @pytest.mark.parametrize(

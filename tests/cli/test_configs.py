@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from rearrange import keys, settings
+from rearrange.settings import keys, compose as settings
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 
 COMMANDS = ("train", "eval", "reproduce", "bench", "report", "scenes", "list", "doctor")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rearrange import doctor, requirements
-from rearrange.cli import main
-from rearrange.requirements import Requirement
+from rearrange.command_line import doctor, requirements
+from rearrange.command_line.cli import main
+from rearrange.command_line.requirements import Requirement
 
 HOME = Path(__file__).resolve().parents[2]
 

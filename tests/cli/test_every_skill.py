@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from rearrange import every_skill, keys
+from rearrange.command_line import all_skills as every_skill
+from rearrange.settings import keys
 from rearrange.errors import UserError
 
 FIGURES = {"success": 0.5, "success_interval_95": [0.1, 0.9], "episodes": 2, "mean_steps": 81.5, "failures": {"time_limit": 0.5}}
@@ -16,8 +17,8 @@ def worker(code_of: dict[str, int], seen: list[list[str]]):
     """Stands in for a process: writes what an evaluation leaves, and ends with the given status."""
 
     def launch(words: list[str]) -> int:
-        from rearrange.run_directory import folder_of
-        from rearrange.settings import compose
+        from rearrange.runs.run_directory import folder_of
+        from rearrange.settings.compose import compose
 
         seen.append(words)
         config = compose(words[0], words[1:]).config

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from rearrange import __version__, sweep
-from rearrange.cli import COMMANDS
-from rearrange.settings import compose
+from rearrange import __version__
+from rearrange.command_line import sweep
+from rearrange.command_line.cli import COMMANDS
+from rearrange.settings.compose import compose
 
 HOME = Path(__file__).resolve().parents[2]
 HEAVY = ("torch", "mujoco", "numba", "gymnasium", "wandb", "numpy")
@@ -262,7 +263,7 @@ def test_an_answer_that_nobody_can_read_is_no_answer(front_door, monkeypatch, li
 
 
 def test_warnings_of_the_parts_are_in_the_log(front_door, work):
-    work.behave = lambda config, run: logging.getLogger("trainer.record").warning("checkpoint not written") or {}
+    work.behave = lambda config, run: logging.getLogger("trainer.logs.training_log").warning("checkpoint not written") or {}
     assert front_door("train skill=pick name=a")[0] == 0
     assert "warning: checkpoint not written" in Path("outputs/train/pick/a/log.txt").read_text()
 

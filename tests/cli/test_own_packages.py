@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rearrange import doctor, own_packages
+from rearrange import own_packages
+from rearrange.command_line import doctor
 from tests.e2e.front_door import HOME, environment
 
 START = {
     "python -m": ["-m", "rearrange", "list"],
-    "console script": ["-P", "-c", "import sys; from rearrange.cli import main; sys.exit(main(['list']))"],
+    "console script": ["-P", "-c", "import sys; from rearrange.command_line.cli import main; sys.exit(main(['list']))"],
     "gymnasium": ["-c", "import gymnasium, rearrange; gymnasium.make('rearrange/Pick-v0')"],
     "sweep": ["-m", "rearrange", "train", "-m", "skill=pick", "seed=0,1"],
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from rearrange import run_directory
+from rearrange.runs import run_directory
 from tests.e2e.front_door import somebody_works_in
 
 PICK = Path("outputs/train/pick")
@@ -91,7 +91,7 @@ def test_a_changed_setting_needs_force(front_door, work):
 
 
 def test_settings_of_a_run_outlive_changed_defaults(front_door, work, monkeypatch):
-    from rearrange import settings
+    from rearrange.settings import compose as settings
 
     work.behave = stop
     monkeypatch.setattr(settings, "has_nvidia_device", lambda: False)

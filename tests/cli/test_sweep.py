@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rearrange import sweep
-from rearrange.cli import main
+from rearrange.command_line import sweep
+from rearrange.command_line.cli import main
 
 HOME = Path(__file__).resolve().parents[2]
 
@@ -95,7 +95,7 @@ def test_a_job_is_a_process_of_its_own(tmp_path):
     trap.mkdir()
     (trap / "__init__.py").write_text("raise SystemExit('imported from the working directory')")
     call = "launch_process(['train', 'skill=pick', 'name=../x'])"
-    code = f"import sys; from rearrange.sweep import launch_process; sys.exit({call})"
+    code = f"import sys; from rearrange.runs.processes import launch_process; sys.exit({call})"
     environment = {**os.environ, "PYTHONPATH": str(HOME)}
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment
@@ -124,14 +124,14 @@ def test_skill_all_shows_its_settings_as_any_other_training(front_door):
 
 PARENT = """
 import subprocess, sys
-from rearrange import sweep
+from rearrange.runs import processes
 real = subprocess.Popen
-sweep.subprocess.Popen = lambda command, **how: real([sys.executable, "-c", sys.argv[1]], **how)
-sys.exit(sweep.launch_process([]))
+processes.subprocess.Popen = lambda command, **how: real([sys.executable, "-c", sys.argv[1]], **how)
+sys.exit(processes.launch_process([]))
 """
 CHILD = """
 import os, signal, sys, time
-from rearrange.lifeline import follow_parent
+from rearrange.runs.lifeline import follow_parent
 def end(signum, _):
     print(signal.Signals(signum).name, flush=True)
     came.append(signum)

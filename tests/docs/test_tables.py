@@ -10,14 +10,14 @@ from tests.docs.markdown import table
 
 
 def test_home_families():
-    from rearrange.layouts import SPLIT_FAMILIES
+    from rearrange.apartments.layouts import SPLIT_FAMILIES
 
     rows = [(int(row["family"].split()[0]), row["split"]) for row in table("home.md", "family")]
     assert rows == [(family, split) for split, families in SPLIT_FAMILIES.items() for family in families]
 
 
 def test_home_objects():
-    from rearrange.objects import OBJECTS
+    from rearrange.apartments.objects import OBJECTS
 
     rows = {row["object"]: row for row in table("home.md", "object")}
     assert list(rows) == list(OBJECTS)
@@ -28,11 +28,11 @@ def test_home_objects():
 
 
 def test_home_receptacle_kinds_are_all_there():
-    from rearrange.layouts import make_layout
+    from rearrange.apartments.layouts import make_layout
     from tests.docs.markdown import HOME
 
     text = (HOME / "docs/home.md").read_text(encoding="utf-8")
-    listed = set(re.search(r"`rearrange.layout_parts.Receptacle`\): ([^.]+)\.", text)[1].replace("\n", " ").split(", "))
+    listed = set(re.search(r"`rearrange.apartments.parts.Receptacle`\): ([^.]+)\.", text)[1].replace("\n", " ").split(", "))
     assert listed == {r.kind for index in range(6) for r in make_layout("train", index).receptacles}
 
 
@@ -47,7 +47,7 @@ def test_evaluation_fields():
 
 
 def test_command_line_presets_exist():
-    from rearrange import keys
+    from rearrange.settings.compose import keys
 
     named = [row["preset"].strip("`").split("=") for row in table("command_line.md", "preset")]
     for group, choice in named:
@@ -57,7 +57,7 @@ def test_command_line_presets_exist():
 
 
 def test_gymnasium_ids():
-    from rearrange import keys
+    from rearrange.settings.compose import keys
     from rearrange.registration import environment_id
 
     named = [id for row in table("gymnasium.md", "id") for id in re.findall(r"`(.+?)`", row["id"])]

@@ -118,7 +118,7 @@ def test_a_killed_worker_ends_the_run_with_its_name(tmp_path):
     shared_before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
     process = start(tmp_path, "train", *TINY, "steps=1000000", "name=killed")
     wait_until(lambda: bool(steps_logged(run)), process)
-    (worker,) = (pid for pid in session_members(process.pid) if "trainer.workers" in _command(pid))
+    (worker,) = (pid for pid in session_members(process.pid) if "trainer.workers.worker" in _command(pid))
     os.kill(worker, signal.SIGKILL)
     done = finish(process, 30.0)
     assert done.returncode == 1, done.stderr

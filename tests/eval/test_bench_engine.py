@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from eval import bench_engine
-from eval.bench_engine_bounds import at_batch, inference_bound, latency_bound, measure, system_bound, trace_bound
-from eval.bench_engine_report import table
+from eval.bench import engine as bench_engine
+from eval.bench.engine_bounds import at_batch, inference_bound, latency_bound, measure, system_bound, trace_bound
+from eval.bench.engine_table import table
 from eval.intervals import bootstrap
-from eval.step_trace import Trace, cut
-from rearrange.cli import main
+from eval.bench.step_trace import Trace, cut
+from rearrange.command_line.cli import main
 
 
 def trace(ends, seconds, resets=()):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from eval import bench_modes
+from eval.bench import modes as bench_modes
 
 SETTINGS = {"env": "pendulum", "modes": ["ver", "nover"], "steps": 5000, "seeds": 2, "seed": 0, "policy": "blind", "num_envs": 4}
 

@@ -7,10 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from eval.collection_model import (LONGEST, RULES, Workload, best_in_hindsight, ddppo_preemption, fixed_s, full_at, no_preemption,
-                                   synchronous_s, variable, ver_preemption)
-from eval.synthetic_env import PRESETS, StepCost
-from rearrange.cli import main
+from eval.bench.collection_model import (
+    LONGEST, RULES, Workload, best_in_hindsight, ddppo_preemption, fixed_s, full_at, no_preemption, synchronous_s, variable,
+    ver_preemption,
+)
+from eval.bench.synthetic_env import PRESETS, StepCost
+from rearrange.command_line.cli import main
 
 
 def clockwork(step_s, rollout_steps=4, learn_s=2.0):

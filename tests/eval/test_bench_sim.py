@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eval.bench_sim import bench_sim, table
+from eval.bench.sim import bench_sim, table
 from rearrange.errors import UserError
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from eval.bench_update import PARTS, bench_update, table
-from rearrange.cli import main
+from eval.bench.update import PARTS, bench_update, table
+from rearrange.command_line.cli import main
 from trainer import ppo
 
 

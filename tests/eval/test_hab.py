@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import skills.experts
-from eval import hab, hab_figures, hab_video
+from eval.scenario import evaluate as hab, figures as hab_figures, video as hab_video
 from eval.evaluate import cut_short, headline, missing
-from eval.hab_skills import AGENTS, Source
+from eval.scenario.skill_sources import AGENTS, Source
 from eval.intervals import wilson
-from eval.report_page_runs import read
-from planner.deploy import SKILL_NAMES, Rules
+from eval.report.runs import read
+from planner.rules import SKILL_NAMES, Rules
 from planner.execute import Record
 from planner.scenarios import load_scenario
 from tests.planner.puppet import Puppet
@@ -106,9 +106,9 @@ def outcome(index, success, steps):
 
 def test_which_episodes_are_shown():
     results = [outcome(0, False, 5), outcome(1, False, 9), outcome(2, True, 7), outcome(3, True, 8)]
-    assert [result.index for result in hab.shown(results, 3)] == [2, 0, 1]
-    assert [result.index for result in hab.shown(results, 9)] == [2, 0, 1, 3]
-    assert [result.index for result in hab.shown(results[2:], 3)] == [2, 3] and hab.shown(results, 0) == []
+    assert [result.index for result in hab_video.shown(results, 3)] == [2, 0, 1]
+    assert [result.index for result in hab_video.shown(results, 9)] == [2, 0, 1, 3]
+    assert [result.index for result in hab_video.shown(results[2:], 3)] == [2, 3] and hab_video.shown(results, 0) == []
 
 
 @pytest.mark.parametrize("end, records, holding, expected", [
@@ -138,7 +138,7 @@ def test_a_hand_that_never_left_its_start_zone_is_said_so(hold, reason):
 def test_a_video_shows_the_object_its_goal_where_to_drive_the_step_and_why_it_ended(tmp_path, monkeypatch):
     import imageio.v3 as iio
 
-    from rearrange.picture import Ghost, Sphere, WireBox
+    from rearrange.pictures.picture import Ghost, Sphere, WireBox
 
     it = replace(short(episodes=1), video_dir=str(tmp_path), video_speed=2)
     (result,) = hab.evaluate(it, workers=1)
@@ -171,7 +171,7 @@ def test_an_episode_that_goes_another_way_is_not_passed_off_as_the_first(tmp_pat
 def test_the_settings_mirror_the_rules():
     import dataclasses
 
-    from rearrange import keys, settings
+    from rearrange.settings import keys, compose as settings
 
     config = settings.compose("eval", ["hab=tidy_house", "planner=paper"]).config
     fields = {field.name for field in dataclasses.fields(Rules)}

@@ -11,10 +11,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from planner.scenarios import load_scenario
-from rearrange import every_skill
-from rearrange.cli import main
-from rearrange.episodes import write_episodes
-from rearrange.hab_episodes import scenario_episodes
+from rearrange.command_line import all_skills as every_skill
+from rearrange.command_line.cli import main
+from rearrange.apartments.episodes import write_episodes
+from rearrange.episode_making.scenario_episodes import scenario_episodes
 from tests.e2e.front_door import succeed
 from tests.eval.hab_checkpoints import untrained
 
@@ -59,9 +59,9 @@ def test_a_fresh_installation_runs_a_plan_with_what_comes_with_it(tmp_path, monk
     ("agent=expert", "expert", "expert"), ("agent=expert skills=pretrained", "pretrained", "pretrained"),
 ])
 def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
-    from eval.hab_command import make_job
-    from rearrange import settings
-    from rearrange.run_directory import Run
+    from eval.scenario.command import make_job
+    from rearrange.settings import compose as settings
+    from rearrange.runs.run_directory import Run
 
     run = tmp_path / "train/pick/new"
     made = untrained(run / "checkpoints", "pick")
@@ -168,7 +168,7 @@ def test_all_scenarios_are_checked_before_the_first(tmp_path, monkeypatch, capsy
 
 
 def test_a_scenario_of_one_s_own(tmp_path, monkeypatch):
-    from rearrange import settings
+    from rearrange.settings import compose as settings
     from tests.planner.test_own_scenario import block
 
     folder = tmp_path / "my own scenarios"

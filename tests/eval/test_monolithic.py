@@ -8,11 +8,11 @@ import json
 import numpy as np
 import pytest
 
-from eval.hab import make_agents, make_executor, why_ended
+from eval.scenario.evaluate import make_agents, make_executor, why_ended
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from planner.whole_task import NAME, WholeTask
-from rearrange.cli import main
+from planner.monolithic import NAME, WholeTask
+from rearrange.command_line.cli import main
 from tests.e2e.front_door import status, succeed
 from tests.eval.hab_checkpoints import untrained
 
@@ -99,9 +99,9 @@ def test_the_policy_is_asked_for_every_step_and_may_stop():
 def test_agents_of_a_job_have_the_policy_alone(home):
     from dataclasses import replace
 
-    from eval.hab import Job
-    from eval.hab_skills import whole_task_source
-    from planner.deploy import Rules
+    from eval.scenario.evaluate import Job
+    from eval.scenario.skill_sources import whole_task_source
+    from planner.rules import Rules
 
     scenario = replace(load_scenario("set_table"), max_steps=5)
     source = whole_task_source(str(home / "outputs/train/set_table/tiny"), ScenarioEnv(scenario, depth_size=0), home / "outputs")

@@ -10,7 +10,7 @@ import pytest
 
 from eval.policy_choice import choose, table
 from rearrange.errors import UserError
-from rearrange.finished_runs import newest_finished, success
+from rearrange.runs.finished_runs import newest_finished, success
 from skills import pretrained
 from trainer.owner import hold
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eval import report_page
+from eval.report import page as report_page
 from tests.eval.browser import Page, browser, missing
 from tests.eval.report_directories import add_video, scenario_evaluation, skill_evaluation, training
 

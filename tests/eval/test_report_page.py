@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval import report_page
-from eval.report_page_names import labels
-from eval.report_page_runs import newest, read, read_all
-from eval.report_page_sections import mean_curve
-from eval.report_page_svg import Shares, curves, intervals, nice_ticks, short_number, thinned
-from rearrange.cli import main
+from eval.report import page as report_page
+from eval.report.run_names import labels
+from eval.report.runs import newest, read, read_all
+from eval.report.sections import mean_curve
+from eval.report.svg import Shares, curves, intervals, nice_ticks, short_number, thinned
+from rearrange.command_line.cli import main
 from rearrange.errors import UserError
 from tests.eval.report_directories import add_video, scenario_evaluation, skill_evaluation, training
 
@@ -450,7 +450,7 @@ def test_what_a_run_lacks_is_left_out(tmp_path):
 
 
 def test_curves_of_a_flat_line_and_of_one_point():
-    from eval.report_page_svg import Curve
+    from eval.report.svg import Curve
 
     for points in (((0.0, 0.0), (10.0, 0.0)), ((5.0, 3.0),), ((0.0, -2.0), (1.0, -2.0))):
         ElementTree.fromstring(curves([Curve("x", 0, points)], "return"))

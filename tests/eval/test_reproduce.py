@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from eval import reproduce
-from eval.paper import STATED, WHOLE, beside
-from rearrange import settings as front
-from rearrange.cli import main
+from eval.reproduction import reproduce
+from eval.report.paper import STATED, WHOLE, beside
+from rearrange.settings import compose as front
+from rearrange.command_line.cli import main
 from rearrange.errors import UserError
-from rearrange.run_directory import Run, folder_of
+from rearrange.runs.run_directory import Run, folder_of
 from skills import pretrained
 from tests.e2e.front_door import finish, rearrange, somebody_works_in, start, steps_logged, wait_until
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from eval.share_out import ProcessDied, share_out
+from eval.processes import ProcessDied, share_out
 from rearrange.errors import UserError
 from tests.e2e.front_door import HOME, session_members
 
@@ -96,7 +96,7 @@ def test_a_killed_process_is_told_and_what_it_gave_before_is_kept():
 
 SCRIPT = """
 import sys
-from eval.share_out import share_out
+from eval.processes import share_out
 from tests.eval.test_share_out import nap
 try:
     print("ready", flush=True)

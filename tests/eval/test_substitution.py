@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from eval.hab_skills import Source
-from eval.substitution import EXPERT, variants
-from rearrange.cli import main
+from eval.scenario.skill_sources import Source
+from eval.scenario.substitution import EXPERT, variants
+from rearrange.command_line.cli import main
 
 
 def learned(made):

@@ -10,10 +10,10 @@ import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
 
-from eval import device_time
-from eval.collection_model import Workload, fixed_s, no_preemption, synchronous_s, variable
-from eval.step_trace import Traced, cut, read_traces
-from eval.synthetic_env import PRESETS, StepCost, SyntheticEnv
+from eval.bench import pretended_network as device_time
+from eval.bench.collection_model import Workload, fixed_s, no_preemption, synchronous_s, variable
+from eval.bench.step_trace import Traced, cut, read_traces
+from eval.bench.synthetic_env import PRESETS, StepCost, SyntheticEnv
 
 QUICK = StepCost(mean_s=1e-4, sigma_env=0.3, sigma_episode=0.5, sigma_step=0.5, episode_steps=20)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval import bench_transfer as bench
+from eval.bench import transfer as bench
 from eval.evaluate import EpisodeResult
 from rearrange.errors import UserError
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from eval.evaluate import EpisodeResult, Job, run_chunk, write
-from eval.hab_video import PLAN_LINES
+from eval.scenario.video import PLAN_LINES
 from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoError, VideoWriter, compose, fit, wrap
-from rearrange.overlay import text_width
-from rearrange.run_directory import write_whole
+from rearrange.pictures.overlay import text_width
+from rearrange.runs.run_directory import write_whole
 from skills import SKILLS, make_env
 
 
@@ -99,7 +99,7 @@ def test_an_evaluation_goes_on_without_a_video_that_cannot_be_written(tmp_path, 
             discarded.append(self.index)
 
     discarded = []
-    monkeypatch.setattr("eval.recorder.EpisodeRecorder", Recorder)
+    monkeypatch.setattr("eval.episode_video.EpisodeRecorder", Recorder)
     monkeypatch.setattr("eval.evaluate._KEPT", {})
     job = Job("pick", {"depth_size": 0, "max_steps": 5, "num_layouts": 4}, "zero", None, 4, videos=3, video_dir=str(tmp_path))
     results = list(run_chunk(job, [0, 1, 2, 3]))
@@ -116,7 +116,7 @@ def test_a_video_has_a_frame_for_every_step_and_says_why_it_failed(tmp_path, mon
         frames.append((lines[0], depth.copy(), outcome, reason))
         return np.zeros((64, 96, 3), np.uint8)
 
-    monkeypatch.setattr("eval.recorder.compose", compose)
+    monkeypatch.setattr("eval.episode_video.compose", compose)
     monkeypatch.setattr("eval.evaluate._KEPT", {})
     settings = {"depth_size": 16, "max_steps": 10, "num_layouts": 4, "action_repeat": repeat, "render_mode": "rgb_array",
                 "action_parts": ["base"]}
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_written_within_an_action_ends_no_episode(tmp_path
     def full(*_, **__):
         raise VideoError("no room")
 
-    monkeypatch.setattr("eval.recorder.compose", full)
+    monkeypatch.setattr("eval.episode_video.compose", full)
     monkeypatch.setattr("eval.evaluate._KEPT", {})
     settings = {"depth_size": 0, "max_steps": 10, "num_layouts": 4, "action_repeat": 4, "render_mode": "rgb_array"}
     (result,) = run_chunk(Job("navigate", settings, "zero", None, 1, videos=1, video_dir=str(tmp_path)), [0])

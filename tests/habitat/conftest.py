@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rearrange.cli import main
+from rearrange.command_line.cli import main
 
 HOMES = 2
 MISSING = [name for name in ("habitat_sim", "trimesh") if importlib.util.find_spec(name) is None]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rearrange.cli import main
+from rearrange.command_line.cli import main
 from tests.habitat.conftest import HOMES
 
 pytestmark = pytest.mark.habitat

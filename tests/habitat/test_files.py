@@ -14,14 +14,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from rearrange.episodes import Episode
+from rearrange.apartments.episodes import Episode
 from rearrange.errors import UserError
-from rearrange.habitat import need
+from rearrange.habitat import installed as need
 from rearrange.habitat.data import HabitatData, scenes_of
 from rearrange.habitat.files import files_called, need_json, need_template, need_urdf, templates_of
 from rearrange.habitat.homes import Homes
-from rearrange.habitat.own_folder import own_folder
-from rearrange.robot_in_home import SimulatorConfig
+from rearrange.habitat.temporary_folder import own_folder
+from rearrange.simulator import SimulatorConfig
 from rearrange.simulators import make_simulator
 
 URDF = '<robot name="r"><link name="a"><visual><geometry><mesh filename="a.glb"/></geometry></visual></link></robot>'

@@ -12,12 +12,12 @@ import pytest
 
 from planner.scenarios import load_scenario
 from planner.scenario_env import ScenarioEnv
-from rearrange.cli import main
-from rearrange.compiled_home import scene_layout
-from rearrange.episodes import read_episodes
+from rearrange.command_line.cli import main
+from rearrange.mujoco_sim.compiled_home import scene_layout
+from rearrange.apartments.episodes import read_episodes
 from rearrange.errors import UserError
-from rearrange.home import handle_part
-from rearrange.navigation import floor_grid
+from rearrange.mujoco_sim.home import handle_part
+from rearrange.apartments.floor_grid import floor_grid
 from skills import make_env
 from tests.habitat.others import as_of_others
 
@@ -84,7 +84,7 @@ def test_drawers_and_doors_move_as_ours(found):
 
 
 def test_what_is_in_a_drawer_is_found_there_however_far_it_is_open(found):
-    from rearrange.containers import inside_at
+    from rearrange.apartments.containers import inside_at
 
     env, _ = found
     layout = env.sim.home.layout

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.episode_generator import generate_episode
-from rearrange.fetch import ARM_START_RAD
+from rearrange.episode_making.generator import generate_episode
+from rearrange.robot.fetch import ARM_START_RAD
 from skills import SKILLS, make_env
 from tests.habitat.conftest import HOMES
 

@@ -9,17 +9,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rearrange.cli import main
+from rearrange.command_line.cli import main
 from rearrange.errors import UserError
-from rearrange.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
-from rearrange.habitat import need
+from rearrange.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.habitat import installed as need
 from rearrange.habitat.contacts import RobotParts, collides, forces, within_angle
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import BASE_JOINTS, with_driving_base
 from rearrange.habitat.frames import base_matrix, camera_in_base, rotation_of_link, turn_of_object
 from rearrange.simulators import make_simulator
-from rearrange.robot_in_home import SimulatorConfig
-from rearrange.y_up import AXES, to_y_up
+from rearrange.simulator import SimulatorConfig
+from rearrange.habitat_axes import AXES, to_y_up
 
 ROBOT, CUP, BASE_LINK, ARM_LINK = 7, 26, 2, 20
 STAGE, APPLE, BOWL = 0, 30, 31

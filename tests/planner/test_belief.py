@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from planner.belief import IMAGE_SIZE, LOOK_EVERY, Belief
-from planner.deploy import Rules
+from planner.rules import Rules
 from planner.detector import fit_opening, opening_at, sight
 from planner.execute import Executor
 from planner.scenario import plan
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from rearrange.objects import OBJECTS
-from rearrange.robot_in_home import FIRST_JOINT, NOTHING
+from rearrange.apartments.objects import OBJECTS
+from rearrange.simulator import FIRST_JOINT, NOTHING
 from skills import SKILL_CONFIGS, SKILLS
 
 SEEN = Rules(recovery="replan", knowledge="seen", at_m=0.15, max_steps={"navigate": 12, "pick": 3})
@@ -207,7 +207,7 @@ def test_the_error_of_the_detector_can_be_set(envs):
 
 def test_habitat_s_owner_image_which_is_made_of_boxes_agrees_with_the_rasteriser_s(envs):
     from rearrange.geometry import quat_matrix
-    from rearrange.habitat.owners import Box, owners_in, part_box
+    from rearrange.habitat.pixel_owners import Box, owners_in, part_box
 
     for name, episode in (("tidy_house", 1), ("set_table", 2)):
         sim, belief = begin(envs[name], episode)

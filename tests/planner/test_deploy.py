@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.deploy import Rules, Step, believed_stop, is_over, kept_grip, reset_arm_action, skill_of, steps_of
+from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, reset_arm_action, skill_of, steps_of
 from planner.pddl import Operator, ground
 from planner.search import search
 from rearrange.errors import UserError

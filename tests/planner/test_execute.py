@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from planner.arguments import moved_with_drawer
-from planner.deploy import Rules
+from planner.rules import Rules
 from planner.execute import Executor, run_episode
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
 from planner.stages import stage_names
 from rearrange.errors import UserError
-from rearrange.fetch import ARM_START_RAD
+from rearrange.robot.fetch import ARM_START_RAD
 from skills import SKILL_CONFIGS, SKILLS
 from tests.planner.puppet import Puppet
 from tests.planner.worlds import SOLUTIONS
@@ -478,7 +478,7 @@ def test_the_states_in_which_plans_hand_over_are_kept_and_skills_begin_there(env
 
 
 def test_half_of_the_episodes_can_come_from_a_file(envs, tmp_path):
-    from rearrange.episodes import write_episodes
+    from rearrange.apartments.episodes import write_episodes
     from skills import make_env
 
     run = executor(envs["tidy_house"])

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eval.hab import why_ended
-from planner.deploy import Rules
+from eval.scenario.evaluate import why_ended
+from planner.rules import Rules
 from planner.execute import Executor, run_episode
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario

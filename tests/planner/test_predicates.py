@@ -12,9 +12,9 @@ from planner.predicates import PREDICATES, holds
 from planner.scenario import name_things, observe, plan
 from planner.scenarios import load_scenario
 from planner.search import Outcome
-from rearrange.containers import inside
-from rearrange.hab_episodes import scenario_episode
-from rearrange.simulator import Simulator
+from rearrange.apartments.containers import inside
+from rearrange.episode_making.scenario_episodes import scenario_episode
+from rearrange.mujoco_sim.simulator import Simulator
 
 OPEN = {"cabinet_0": 0.5, "fridge": 1.5}
 

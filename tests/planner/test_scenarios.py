@@ -12,13 +12,13 @@ from planner.scenario_env import ScenarioEnv
 from planner.scenario import plan
 from planner.scenarios import load_scenario, make_scenario, scenarios
 from planner.search import Outcome
-from rearrange.containers import inside
-from rearrange.episodes import NoStartPose, read_episodes, write_episodes
+from rearrange.apartments.containers import inside
+from rearrange.apartments.episodes import NoStartPose, read_episodes, write_episodes
 from rearrange.errors import UserError
-from rearrange.hab_episodes import HAB_OPEN, Scenario, scenario_episode, scenario_episodes
-from rearrange.navigation import floor_grid
-from rearrange.scene_check import MAX_SETTLE_M, check_episode
-from rearrange.simulator import Simulator
+from rearrange.episode_making.scenario_episodes import HAB_OPEN, Scenario, scenario_episode, scenario_episodes
+from rearrange.apartments.floor_grid import floor_grid
+from rearrange.episode_making.scene_check import MAX_SETTLE_M, check_episode
+from rearrange.mujoco_sim.simulator import Simulator
 from skills.navigate import Navigate
 
 COUNT = 6

@@ -8,16 +8,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from planner import spa
-from planner.deploy import Rules
+from planner.spa import controllers as spa
+from planner.rules import Rules
 from planner.execute import Executor
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from planner.spa_map import CloudClearance, Map
-from planner.spa_senses import SIZE, Senses, arm_spheres
+from planner.spa.voxel_map import CloudClearance, Map
+from planner.spa.senses import SIZE, Senses, arm_spheres
 from rearrange.errors import UserError
-from rearrange.fetch import ARM_START_RAD, BASE_RADIUS_M
-from rearrange.simulator import Simulator
+from rearrange.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
+from rearrange.mujoco_sim.simulator import Simulator
 from skills import SKILL_CONFIGS, SKILLS
 from skills.experts.motion import arm_model
 
@@ -113,7 +113,7 @@ def test_it_drives_to_the_first_object(run):
 
 
 def test_a_scenario_whose_plan_closes_something_is_refused(run):
-    from eval.hab_skills import sources
+    from eval.scenario.skill_sources import sources
 
     assert {source.kind for source in sources("tp_spa", {}, ["pick"], None, "x").values()} == {"spa"}
     with pytest.raises(UserError, match="close_cabinet"):

@@ -14,8 +14,8 @@ import pytest
 from rearrange import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
-ONCE = "import rearrange.motors"
-TWICE = f"import subprocess, sys, rearrange.motors; subprocess.run([sys.executable, '-P', '-c', {ONCE!r}], check=True)"
+ONCE = "import rearrange.robot.motors"
+TWICE = f"import subprocess, sys, rearrange.robot.motors; subprocess.run([sys.executable, '-P', '-c', {ONCE!r}], check=True)"
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from rearrange.env import OBSERVATIONS, OF_IMAGES, asked_episode
-from rearrange.episode_generator import generate_episode
-from rearrange.episodes import write_episodes
+from rearrange.episode_making.generator import generate_episode
+from rearrange.apartments.episodes import write_episodes
 from rearrange.errors import UserError
-from rearrange.fetch import JOINT_NAMES
+from rearrange.robot.fetch import JOINT_NAMES
 from rearrange.geometry import from_frame
 from skills import make_env
 

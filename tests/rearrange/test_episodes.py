@@ -10,11 +10,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rearrange.compiled_home import scene_layout
-from rearrange.episode_generator import MIN_MOVE_M, OPEN_M_OR_RAD, generate_episode
-from rearrange.episodes import Episode, Marker, read_episodes, write_episodes
+from rearrange.mujoco_sim.compiled_home import scene_layout
+from rearrange.episode_making.generator import MIN_MOVE_M, OPEN_M_OR_RAD, generate_episode
+from rearrange.apartments.episodes import Episode, Marker, read_episodes, write_episodes
 from rearrange.errors import UserError
-from rearrange.objects import OBJECTS
+from rearrange.apartments.objects import OBJECTS
 
 
 @pytest.fixture
@@ -147,10 +147,10 @@ def test_unknown_kind_and_negative_index_are_the_users_mistake():
 
 
 def test_what_is_moved_is_where_the_arm_gets_in_time():
-    from rearrange import episode_generator as made
-    from rearrange.compiled_home import scene_layout
+    from rearrange.episode_making import generator as made
+    from rearrange.mujoco_sim.compiled_home import scene_layout
     from rearrange.geometry import to_frame
-    from rearrange.objects import OBJECTS
+    from rearrange.apartments.objects import OBJECTS
 
     for split in ("train", "val", "test"):
         for index in range(150):
@@ -175,7 +175,7 @@ def test_what_is_moved_is_where_the_arm_gets_in_time():
 def test_a_handoff_is_kept_in_the_file_and_damage_to_it_is_told(tmp_path):
     from dataclasses import replace
 
-    from rearrange.episodes import Handoff
+    from rearrange.apartments.episodes import Handoff
 
     episode = generate_episode("pick", "train", 0)
     kept = [replace(episode, robot_start=(1.0, 2.0, 0.5), handoff=Handoff("place", 0, 0)),

@@ -6,13 +6,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange import fetch
-from rearrange.compiled_home import load_home
+from rearrange.robot import fetch
+from rearrange.mujoco_sim.compiled_home import load_home
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, yaw_quat
-from rearrange.home import ARM, BASE, HEADER, compile_home, home_mjcf
-from rearrange.layouts import make_layout
-from rearrange.objects import OBJECTS, STANDARD_SET
+from rearrange.mujoco_sim.home import ARM, BASE, HEADER, compile_home, home_mjcf
+from rearrange.apartments.layouts import make_layout
+from rearrange.apartments.objects import OBJECTS, STANDARD_SET
 
 SAMPLE = [
     (split, index) for split, count in (("train", 18), ("val", 11), ("test", 11)) for index in range(1000, 1000 + count)

@@ -8,22 +8,12 @@ import pytest
 
 from rearrange.errors import UserError
 from rearrange.geometry import (
-    compose,
-    from_frame,
-    matrix_quat,
-    quat_inverse,
-    quat_matrix,
-    quat_multiply,
-    quat_yaw,
-    rectangles_overlap,
-    rotate,
-    to_frame,
-    wrap_angle,
-    yaw_quat,
+    compose, from_frame, matrix_quat, quat_inverse, quat_matrix, quat_multiply, quat_yaw, rectangles_overlap, rotate, to_frame,
+    wrap_angle, yaw_quat,
 )
-from rearrange.layout_parts import Part, box
-from rearrange.layouts import SPLIT_FAMILIES, Layout, make_layout
-from rearrange.navigation import ROBOT_RADIUS_M, floor_grid
+from rearrange.apartments.parts import Part, box
+from rearrange.apartments.layouts import SPLIT_FAMILIES, Layout, make_layout
+from rearrange.apartments.floor_grid import ROBOT_RADIUS_M, floor_grid
 
 KINDS = {"table", "coffee_table", "counter", "sink", "chair", "sofa", "tv_stand", "shelf", "fridge", "drawer"}
 COUNTS = {"train": 400, "val": 300, "test": 300}

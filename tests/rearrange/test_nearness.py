@@ -4,8 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.compiled_home import load_home
-from rearrange.home_copy import HomeCopy
+from rearrange.mujoco_sim.compiled_home import load_home
+from rearrange.mujoco_sim.home_copy import HomeCopy
 from skills import make_env
 
 FIELDS = ("body_contype", "body_conaffinity", "bvh_child", "bvh_nodeid", "bvh_aabb")  # of the model, that a step changes

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.raster import FACES, NO_CODE, DepthCamera, draw, pixel_slopes, shape_table
+from rearrange.pictures.raster import FACES, NO_CODE, DepthCamera, draw, pixel_slopes, shape_table
 
 FAR_M = 10.0
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -109,8 +109,8 @@ def test_random_scenes_agree_with_rays(size):
 
 @pytest.mark.parametrize("size", [64, 128])
 def test_homes_agree_with_rays(size):
-    from rearrange.home import compile_home
-    from rearrange.layouts import make_layout
+    from rearrange.mujoco_sim.home import compile_home
+    from rearrange.apartments.layouts import make_layout
 
     depths, oracles, ids = [], [], []
     for split in ("train", "val", "test"):

@@ -16,7 +16,7 @@ from planner.scenario_env import ScenarioEnv
 from planner.scenarios import scenarios
 from rearrange.env import _OF, OBSERVATIONS
 from rearrange.errors import UserError
-from rearrange.listing import text
+from rearrange.command_line.listing import text
 from rearrange.registration import environment_id
 from skills import SKILLS, make_env
 from skills.experts import EXPERTS

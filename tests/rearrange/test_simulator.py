@@ -11,15 +11,15 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.compiled_home import load_home
-from rearrange.contacts import NO_OWNER
-from rearrange.episode_generator import generate_episode
-from rearrange.episodes import Episode
+from rearrange.mujoco_sim.compiled_home import load_home
+from rearrange.mujoco_sim.contacts import NO_OWNER
+from rearrange.episode_making.generator import generate_episode
+from rearrange.apartments.episodes import Episode
 from rearrange.errors import UserError
-from rearrange.fetch import ARM_START_RAD
+from rearrange.robot.fetch import ARM_START_RAD
 from rearrange.geometry import rotate
-from rearrange.objects import OBJECTS
-from rearrange.simulator import Simulator, SimulatorConfig
+from rearrange.apartments.objects import OBJECTS
+from rearrange.mujoco_sim.simulator import Simulator, SimulatorConfig
 from skills.skill import start_near
 from tests.rearrange.penetration import arm_axis_depth_m
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rearrange.episode_generator import generate_episode
-from rearrange.episodes import read_episodes
-from rearrange.fetch import ARM_START_RAD, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M, JOINT_NAMES, TORSO_START_M
+from rearrange.episode_making.generator import generate_episode
+from rearrange.apartments.episodes import read_episodes
+from rearrange.robot.fetch import ARM_START_RAD, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M, JOINT_NAMES, TORSO_START_M
 from rearrange.geometry import from_frame
-from rearrange.simulator import Simulator
-from rearrange.to_habitat.episode_files import HANDLE
-from rearrange.y_up import matrix_to_pose, pose_to_matrix, to_y_up
+from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.habitat.export.episode_files import HANDLE
+from rearrange.habitat_axes import matrix_to_pose, pose_to_matrix, to_y_up
 
 habitat_sim = pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
 pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
@@ -27,7 +27,7 @@ HOMES = 3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    from rearrange.cli import main
+    from rearrange.command_line.cli import main
 
     out = tmp_path_factory.mktemp("scenes") / "homes"
     words = f"scenes export split=val count={HOMES} episodes_of=[{','.join(KINDS)}] out={out}"
@@ -135,7 +135,7 @@ def free_poses(sim, count):
 @pytest.mark.parametrize("kind, index", [(kind, index) for kind in KINDS for index in range(HOMES)])
 def test_both_show_the_same_depth(habitat, kind, index):
     """Within 2 cm on 99 % of the pixels, robot and open drawers and doors in the picture."""
-    from rearrange.raster import DepthCamera
+    from rearrange.pictures.raster import DepthCamera
 
     sim, _ = ours_and_theirs(habitat, kind, index)
     camera, image = DepthCamera(sim.model, SIZE, far_m=FAR_M), np.empty((SIZE, SIZE), np.float32)

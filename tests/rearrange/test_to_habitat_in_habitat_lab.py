@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rearrange.fetch import ARM_START_RAD
+from rearrange.robot.fetch import ARM_START_RAD
 from rearrange.geometry import from_frame
-from rearrange.simulator import Simulator
-from rearrange.y_up import to_y_up
+from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.habitat_axes import to_y_up
 
 pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
 pytest.importorskip("habitat", reason="habitat-lab is not installed")
@@ -99,7 +99,7 @@ def test_it_reads_the_episodes(habitat, kind):  # noqa: F811
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     """A folder with an empty data/ and homes/ with one home and its episodes of the scenarios."""
-    from rearrange.cli import main
+    from rearrange.command_line.cli import main
 
     folder = tmp_path_factory.mktemp("lab")
     (folder / "data").mkdir()

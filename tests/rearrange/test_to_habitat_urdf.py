@@ -4,14 +4,14 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange import fetch
-from rearrange.home import compile_home
-from rearrange.layouts import make_layout
-from rearrange.to_habitat.fetch_links import EE_OFFSET_M, fetch_links
-from rearrange.to_habitat.home_files import root_pose, write_home
-from rearrange.to_habitat.links import shapes_of
-from rearrange.to_habitat.urdf import roll_pitch_yaw
-from rearrange.y_up import AXES, pose_to_matrix, to_y_up
+from rearrange.robot import fetch
+from rearrange.mujoco_sim.home import compile_home
+from rearrange.apartments.layouts import make_layout
+from rearrange.habitat.export.fetch_links import EE_OFFSET_M, fetch_links
+from rearrange.habitat.export.home_files import root_pose, write_home
+from rearrange.habitat.export.links import shapes_of
+from rearrange.habitat.export.urdf import roll_pitch_yaw
+from rearrange.habitat_axes import AXES, pose_to_matrix, to_y_up
 from tests.rearrange.urdf_reader import Urdf, origin, turn
 
 pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
@@ -36,7 +36,7 @@ def model(layout):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, layout):
-    from rearrange.to_habitat.export import write_robot
+    from rearrange.habitat.export.data_set import write_robot
 
     made = tmp_path_factory.mktemp("exported")
     write_home(made, layout)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import rearrange
-from rearrange.cli import main
+from rearrange.command_line.cli import main
 from rearrange.errors import UserError
-from rearrange.trained_policy import settings_of, training_of
+from eval.trained_policy import settings_of, training_of
 from skills import SKILLS, pretrained
 from trainer import CollectConfig, TrainConfig, load_checkpoint, train
 
@@ -102,7 +102,7 @@ def test_eval_takes_a_checkpoint_of_the_engine(of_the_engine, tmp_path, monkeypa
 
 @pytest.mark.parametrize("what, settings, said", [
     ("pik", {}, r"no checkpoint at pik: .* Did you mean 'pick'\?"),
-    ("pick", {"depth_size": 32}, "was trained with observations"),
+    ("pick", {"depth_size": 32}, "another network: it needs observation 'depth'"),
     ("pick", {"splt": "val"}, "did you mean 'split'"),
     ("pendulum", {}, "is a checkpoint of environment Pendulum-v1, not of a skill"),
 ])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rearrange.geometry import quat_matrix
-from rearrange.y_up import AXES, matrix_to_pose, pose_to_matrix, to_y_up, to_z_up
+from rearrange.habitat_axes import AXES, matrix_to_pose, pose_to_matrix, to_y_up, to_z_up
 
 
 def test_up_is_up():

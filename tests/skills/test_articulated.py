@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rearrange.errors import UserError
-from rearrange.fetch import ARM_START_RAD, REST_POSITION_M
+from rearrange.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from rearrange.geometry import to_frame
 from skills import SKILL_CONFIGS, make_env
 from skills.articulated import front_frame

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from planner.deploy import Rules
+from planner.rules import Rules
 from skills import make_env
 from skills.experts.door import CloseDoorExpert
 from skills.experts.handle import CloseDrawerExpert, OpenExpert

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rearrange.env import ACTION_SIZES, ENV_FAILURES, OBSERVATIONS
-from rearrange.episode_generator import KINDS, generate_episode
+from rearrange.episode_making.generator import KINDS, generate_episode
 from rearrange.errors import UserError
 from skills import SKILL_CONFIGS, SKILLS, make_env
 from tests.rearrange.penetration import arm_axis_depth_m, robot_depth_m

@@ -11,7 +11,7 @@ import pytest
 
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, wrap_angle
-from rearrange.settings import ADVISED_SKILLS
+from rearrange.settings.compose import ADVISED_SKILLS
 from skills import SKILLS, make_env
 from skills.articulated import front_frame
 from skills.experts import ADVISERS

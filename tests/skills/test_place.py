@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rearrange.errors import UserError
-from rearrange.fetch import REST_POSITION_M
+from rearrange.robot.fetch import REST_POSITION_M
 from rearrange.geometry import quat_multiply, yaw_quat
 from skills import make_env
 from skills.experts.motion import servo

@@ -134,7 +134,7 @@ def steps_counted(directory: Path) -> int:
 
 def workers(of: int | None = None) -> list[int]:
     """Process ids of a process's environment workers, by default this one's; zombies included."""
-    out = subprocess.run(["pgrep", "-P", str(of or os.getpid()), "-f", "trainer.workers"], capture_output=True, text=True).stdout
+    out = subprocess.run(["pgrep", "-P", str(of or os.getpid()), "-f", "trainer.workers.worker"], capture_output=True, text=True).stdout
     return [int(pid) for pid in out.split()]
 
 

@@ -15,14 +15,15 @@ import numpy as np
 import torch
 
 from tests.trainer.toys import Paced, Pointer
-from trainer import launch, ppo, ranks
+from trainer import ppo
+from trainer.ranks import launch, ranks
 from trainer.checkpoint import list_checkpoints
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 from trainer.learner import Learner
 from trainer.loop import train
 from trainer.policy import Policy
 from trainer.rollout import Rollout
-from trainer.watch import RankError
+from trainer.ranks.rank_watch import RankError
 
 POLICY = PolicyConfig(encoder=None, hidden_size=8, body_size=16)
 LEARN = PPOConfig(learning_rate=3e-3, epochs=2, mini_batches=2, entropy_coef=1e-3, entropy_target=0.0)
@@ -129,7 +130,7 @@ def forever(out: Path) -> None:
 
 def watched(out: Path) -> None:
     """As `forever`, but a rank that is silent for 3 s counts as dead."""
-    from trainer import watch
+    from trainer.ranks import rank_watch as watch
 
     watch.SILENT_S, watch.BEAT_S, watch.GRACE_S = 3.0, 0.5, 2.0
     forever(out)

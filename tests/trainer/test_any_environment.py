@@ -18,7 +18,7 @@ from tests.trainer.toys import Pointer
 from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, train
 from trainer import loop
 from trainer.checkpoint import CheckpointError, list_checkpoints
-from trainer.environments import WorkerError
+from trainer.workers.environments import WorkerError
 
 SMALL = PolicyConfig(encoder=None, body_size=16, hidden_size=8)
 

@@ -17,7 +17,7 @@ import pytest
 from tests.trainer.fault_tools import MODES, Counted, Held, Odd, config, steps_counted, when_saved, workers
 from tests.trainer.toys import Faulty, Paced, Pointer
 from trainer import load_checkpoint, train
-from trainer.environments import Environments, WorkerError
+from trainer.workers.environments import Environments, WorkerError
 
 FAULTS = {
     "killed": "was killed by signal SIGKILL during a step of environment [26]\\.",
@@ -224,7 +224,7 @@ def test_stopped_workers_are_ended_together():
 
 
 def test_an_environment_that_is_never_built_is_reported(monkeypatch):
-    from trainer import environments
+    from trainer.workers import environments
 
     class Endless(Pointer):
         def __init__(self):

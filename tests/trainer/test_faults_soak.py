@@ -26,8 +26,9 @@ from tests.trainer.fault_tools import MODES, Counted, Held, Odd, Stalling, confi
 from tests.trainer.test_faults_ranks import step, until
 from tests.trainer.test_ranks import finish, start
 from tests.trainer.toys import Counter, Faulty
-from trainer import environments, load_checkpoint, train
-from trainer.environments import WorkerError
+from trainer import load_checkpoint, train
+from trainer.workers import environments
+from trainer.workers.environments import WorkerError
 
 FATAL = ("kill", "stop for ever")
 PASSING = ("pause", "slow", "pause the learner", "nothing")

@@ -10,7 +10,7 @@ import socket
 
 import pytest
 
-from trainer.logger import Csv, JsonLines, MetricsLogger, read_jsonl
+from trainer.logs.logger import Csv, JsonLines, MetricsLogger, read_jsonl
 
 
 def table(path):

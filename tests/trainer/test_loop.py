@@ -33,7 +33,7 @@ def shared_memory_files() -> set[str]:
 
 
 def children() -> list[str]:
-    return subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "trainer.workers"], capture_output=True, text=True).stdout.split()
+    return subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "trainer.workers.worker"], capture_output=True, text=True).stdout.split()
 
 
 def test_learns_to_point(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.preemption import Preemption, completion_times, optimal_plan
+from trainer.ranks.preemption import Preemption, completion_times, optimal_plan
 
 step_times = st.lists(st.floats(0.01, 3.0), min_size=1, max_size=4)
 
@@ -76,7 +76,7 @@ class Store:
 
 
 def test_ddppo_waits_for_60_percent_of_ranks_and_a_quarter_of_the_steps(monkeypatch):
-    monkeypatch.setattr("trainer.preemption.POLL_EVERY_S", 0.0)
+    monkeypatch.setattr("trainer.ranks.preemption.POLL_EVERY_S", 0.0)
     store = Store()
     ranks = [Preemption("fraction", 100, 0.6, 0.25, 5, store) for _ in range(5)]
     for _ in range(5):
@@ -95,14 +95,14 @@ def test_ddppo_waits_for_60_percent_of_ranks_and_a_quarter_of_the_steps(monkeypa
 
 
 def test_optimal_counts_the_steps_of_all_ranks(monkeypatch):
-    monkeypatch.setattr("trainer.preemption.POLL_EVERY_S", 0.0)
+    monkeypatch.setattr("trainer.ranks.preemption.POLL_EVERY_S", 0.0)
     store = Store()
     fast, slow = (Preemption("optimal", 100, 0.6, 0.25, 2, store) for _ in range(2))
     for rank in (fast, slow):
         rank.begin()
     fast.finish(100)
     assert not slow.over(99) and slow.over(100), "without a plan, to the end"
-    from trainer.preemption import Plan
+    from trainer.ranks.preemption import Plan
 
     for rank in (fast, slow):
         rank.plan = Plan(130, 1.0)

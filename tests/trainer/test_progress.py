@@ -7,8 +7,8 @@ import io
 
 import pytest
 
-from trainer import progress
-from trainer.progress import Progress, of_episodes, counting, learning_curve, short, sparkline, spoken_rate, spoken_time
+from trainer.logs import progress
+from trainer.logs.progress import Progress, of_episodes, counting, learning_curve, short, sparkline, spoken_rate, spoken_time
 
 
 class Terminal(io.StringIO):

@@ -16,7 +16,7 @@ import torch
 
 from tests.trainer import rank_jobs
 from trainer.checkpoint import list_checkpoints, load_checkpoint
-from trainer.launch import Place, first_host, place
+from trainer.ranks.launch import Place, first_host, place
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,8 +6,8 @@ import csv
 
 from tests.trainer.toys import Pointer
 from trainer import CollectConfig, PolicyConfig, TrainConfig, train
-from trainer.logger import MetricsLogger, read_jsonl
-from trainer.recording import recording
+from trainer.logs.logger import MetricsLogger, read_jsonl
+from trainer.logs.run_files import recording
 
 
 def config(steps: int) -> TrainConfig:

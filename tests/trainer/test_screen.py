@@ -51,7 +51,7 @@ def test_the_work_goes_on_and_the_loss_is_told_once(tmp_path, shell, told):
 def test_a_wrong_character_is_the_writers_mistake():
     import io
 
-    from trainer.screen import Screen
+    from trainer.logs.screen import Screen
 
     with pytest.raises(UnicodeError):
         Screen(io.TextIOWrapper(io.BytesIO(), encoding="ascii")).write("\u00e9")

@@ -1,0 +1,169 @@
+"""How fast the embedded simulator steps on one core, and where the time goes.
+
+Random smooth actions (noise that forgets over half a second) in crowded episodes, a new one whenever one ends, on
+layouts that have been used before, as in training. Times are CPU times of the process, so that other work on the
+machine distorts them little.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rearrange.env import check_depth_size
+from rearrange.episode_making.generator import MAX_OBJECTS, generate_episode
+from rearrange.errors import UserError
+from skills import make_env
+
+if TYPE_CHECKING:
+    from rearrange.runs.run_directory import Run
+
+NOISE_MEMORY = 0.93  # of the action noise per step
+NOISE_STD = 0.5
+WARM_UP_STEPS = 200
+NUM_LAYOUTS = 8
+
+
+def check(settings: dict[str, Any]) -> None:
+    """Refuses another simulator, and an image that the camera does not take."""
+    check_depth_size(settings["depth_size"])
+    if settings["sim"]["name"] != "mujoco":
+        raise UserError(f"bench sim measures the embedded simulator; for both write rearrange bench habitat "
+                        f"sim={settings['sim']['name']} sim.scene_dataset=...")
+
+
+def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+    """`rearrange bench sim`: print the table and keep the figures in bench.json; returns the headline ones."""
+    result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"])
+    for line in table(result):
+        run.say(line)
+    (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    run.say(f"figures: {run.path / 'bench.json'}")
+    return {"steps_per_s": result["steps_per_s"], **{f"{name}_ms": ms for name, ms in result["parts_ms"].items()}}
+
+
+def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0, seed: int = 0) -> dict[str, Any]:
+    """Step one environment for about `seconds` and return speed, mean milliseconds by part, and the machine; plain
+    values only.
+    """
+    if seconds <= 0:
+        raise UserError(f"seconds={seconds} must be greater than 0.")
+    env = make_env(skill, depth_size=depth_size, num_layouts=NUM_LAYOUTS)
+    clock = _Clock()
+    env.sim._advance = clock.timed("physics", env.sim._advance)  # noqa: SLF001 the benchmark looks inside
+    env._take_image = clock.timed("depth", env._take_image)  # noqa: SLF001
+    episodes = _crowded_episodes(env.skill.episode_kind)
+    rng = np.random.default_rng(seed)
+    for _ in range(NUM_LAYOUTS):
+        _reset(env, episodes)
+    _run(env, episodes, rng, lambda steps: steps >= WARM_UP_STEPS)
+    clock.clear()
+    start = time.thread_time()
+    steps, resets, objects, step_s, reset_s, in_reset_s = _run(
+        env, episodes, rng, lambda _: time.thread_time() - start >= seconds, clock)
+    parts = {name: 1e3 * (clock.total_s[name] - in_reset_s[name]) / steps for name in clock.total_s}
+    step_ms = 1e3 * np.array(step_s)
+    reset_ms = 1e3 * np.array(reset_s)
+    return {
+        "skill": skill, "depth_size": depth_size, "objects": objects, "steps": steps, "resets": resets,
+        "steps_per_s": steps / sum(step_s),
+        "steps_per_s_with_resets": steps / (sum(step_s) + sum(reset_s)),
+        "step_ms": {"mean": float(step_ms.mean()), **{f"p{q}": float(np.percentile(step_ms, q)) for q in (50, 95, 99)}},
+        "parts_ms": {**parts, "rest": float(step_ms.mean()) - sum(parts.values())},
+        "reset_ms": {"mean": float(reset_ms.mean()), "max": float(reset_ms.max())} if resets else None,
+        "machine": f"{platform.processor() or platform.machine()}, Python {platform.python_version()}",
+    }
+
+
+def table(result: dict[str, Any]) -> list[str]:
+    """The result as lines to print."""
+    step = result["step_ms"]
+    size = result["depth_size"]
+    image = f"{size}x{size} depth" if size else "no image"
+    lines = [
+        f"{result['steps_per_s']:,.0f} steps/s on one core "
+        f"({result['steps_per_s_with_resets']:,.0f} with resets): Fetch, {result['objects']:.0f} objects, {image}, "
+        f"skill {result['skill']}, {result['steps']:,} steps",
+        f"step   {step['mean']:.3f} ms of CPU   p50 {step['p50']:.3f}   p95 {step['p95']:.3f}   p99 {step['p99']:.3f}",
+    ]
+    for name, part_ms in result["parts_ms"].items():
+        lines.append(f"  {name:<8} {part_ms:.3f} ms  {100 * part_ms / step['mean']:3.0f} %")
+    if result["reset_ms"]:
+        reset = result["reset_ms"]
+        lines.append(f"reset  {reset['mean']:.1f} ms   max {reset['max']:.1f}   ({result['resets']} resets)")
+    return lines
+
+
+class _Clock:
+    """Adds up the time spent in functions."""
+
+    def __init__(self) -> None:
+        self.total_s: dict[str, float] = {}
+
+    def timed(self, name: str, function: Callable) -> Callable:
+        self.total_s[name] = 0.0
+
+        def call(*args: Any) -> Any:
+            start = time.thread_time()
+            result = function(*args)
+            self.total_s[name] += time.thread_time() - start
+            return result
+
+        return call
+
+    def clear(self) -> None:
+        self.total_s = dict.fromkeys(self.total_s, 0.0)
+
+
+def _crowded_episodes(kind: str) -> Iterator[int]:
+    """Training episodes in which as many objects as there can be stand around, by number."""
+    index = 0
+    while True:
+        if len(generate_episode(kind, "train", index, NUM_LAYOUTS).objects) == MAX_OBJECTS:
+            yield index
+        index += 1
+
+
+def _reset(env: Any, episodes: Iterator[int]) -> float:
+    """Start the next episode that can be started; returns the seconds that its reset took."""
+    while True:
+        number = next(episodes)
+        start = time.thread_time()
+        try:
+            env.reset(options={"episode": number})
+        except UserError:  # the robot finds no place before a crowded piece of furniture
+            continue
+        return time.thread_time() - start
+
+
+def _run(env: Any, episodes: Iterator[int], rng: np.random.Generator, enough: Callable[[int], bool],
+         clock: _Clock | None = None) -> tuple:
+    """Step until `enough`; returns steps, resets, mean objects, times of steps and of resets, and the parts' time
+    within resets.
+    """
+    step_s: list[float] = []
+    reset_s: list[float] = []
+    counts: list[int] = []
+    in_reset_s = dict.fromkeys(clock.total_s, 0.0) if clock else {}
+    size = env.action_space.shape[0]
+    noise, done, steps = np.zeros(size), True, 0
+    while not enough(steps):
+        if done:
+            before = dict(clock.total_s) if clock else {}
+            reset_s.append(_reset(env, episodes))
+            counts.append(len(env.episode.objects))
+            for name, value in before.items():
+                in_reset_s[name] += clock.total_s[name] - value
+        noise = NOISE_MEMORY * noise + NOISE_STD * np.sqrt(1 - NOISE_MEMORY**2) * rng.standard_normal(size)
+        action = np.clip(noise, -1.0, 1.0).astype(np.float32)
+        start = time.thread_time()
+        _, _, terminated, truncated, _ = env.step(action)
+        step_s.append(time.thread_time() - start)
+        done = terminated or truncated
+        steps += 1
+    return steps, len(reset_s), float(np.mean(counts)), step_s, reset_s, in_reset_s

@@ -1,0 +1,1 @@
+"""`rearrange report`: evaluations and trainings as one HTML page."""

@@ -1,0 +1,303 @@
+"""The sections of the page: scenarios, skills, training, settings. Each is a function from runs to HTML text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from eval.intervals import wilson
+from eval.report.run_names import labels
+from eval.report.runs import Evaluation, Training, same_settings
+from eval.report.svg import Curve, Shares, curves, intervals, short_number, swatch
+
+CURVES = (
+    ("episode/success", "success", True),
+    ("episode/return", "return", False),
+    ("steps_per_s", "steps per second", False),
+)
+FEW = 30  # a result of fewer episodes is grey
+WIDE_PX, NARROW_PX = 860, 360  # of a plot of interactions: the style sheet shows the one that fits
+
+
+def share(value: float) -> str:
+    """0.5 as 50 %, never more exact than a tenth of a percent."""
+    return f"{100 * value:.1f}".removesuffix(".0") + " %"
+
+
+def words(name: str) -> str:
+    """`time_limit` as people write it."""
+    return escape(name.replace("_", " "))
+
+
+def interval_of(figures: dict[str, Any], value: float, given: Any) -> tuple[float, float]:
+    """The interval that the evaluation wrote, else Wilson's for its number of episodes."""
+    if isinstance(given, list | tuple) and len(given) == 2:
+        return float(given[0]), float(given[1])
+    n = figures["episodes"]
+    return wilson(round(value * n), n)
+
+
+def grouped(runs: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    """Runs by a key, both in order of appearance."""
+    groups: dict[Any, list[Any]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def section(anchor: str, title: str, body: str, note: str = "") -> str:
+    """One part of the page; nothing without a body."""
+    intro = f'<p class="note">{note}</p>' if note else ""
+    return f'<section id="{anchor}"><h2>{escape(title)}</h2>{intro}{body}</section>' if body else ""
+
+
+def table(head: list[str], rows: list[list[str]], style: str = "") -> str:
+    """A table of HTML cells; the first column is a heading of its row."""
+    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    body = "".join(
+        "<tr>" + f'<th scope="row">{row[0]}</th>' + "".join(f"<td>{cell}</td>" for cell in row[1:]) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div class="scroll"><table class="{style}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def bar(value: float, low: float | None = None, high: float | None = None, kind: str = "") -> str:
+    """A horizontal bar of a share, with its interval as a whisker."""
+    whisker = "" if low is None else f'<i style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%"></i>'
+    return (
+        f'<span class="bar {kind}" aria-hidden="true"><b style="width:{100 * min(value, 1):.2f}%"></b>{whisker}</span>'
+    )
+
+
+def figure(value: float, episodes: int) -> str:
+    """A share that was measured: bold, or grey where so few episodes say little."""
+    return f"<strong>{share(value)}</strong>" if episodes >= FEW else f'<span class="few">{share(value)}</span>'
+
+
+def success_row(run: Evaluation, label: str) -> list[str]:
+    """Name, bar, success with its interval, steps of one evaluation."""
+    figures = run.figures
+    low, high = interval_of(figures, figures["success"], figures.get("success_interval_95"))
+    steps = figures.get("mean_steps")
+    return [
+        named(run, label),
+        bar(figures["success"], low, high),
+        figure(figures["success"], figures["episodes"]),
+        f"{share(low)} to {share(high)}",
+        f"{steps:.0f}" if isinstance(steps, int | float) else "",
+        escape(str(figures.get("split") or "")),
+    ]
+
+
+SUCCESS_HEAD = ["", "", "success", "95 % interval", "mean steps", "homes"]
+
+
+def named(run: Evaluation, label: str) -> str:
+    """The name of an evaluation with its number of episodes."""
+    return f"{escape(label)} <small>n&nbsp;=&nbsp;{run.figures['episodes']}</small>"
+
+
+def summary(found: list[Evaluation]) -> str:
+    """One row for each evaluation, the skills first; each leads to its part of the page."""
+    rows = []
+    for kind, scenario in (("skill", False), ("scenario", True)):
+        for name, runs in grouped((run for run in found if run.is_scenario == scenario), lambda run: run.what).items():
+            link = f'<a href="#{kind}-{escape(name)}">{words(name)}</a>'
+            for run, label in zip(runs, labels(runs), strict=True):
+                heading, *cells = success_row(run, label)
+                rows.append([f"{link} {heading}", *cells])
+    note = "Share of episodes with success, of a scenario the whole task. Whiskers are 95 % intervals."
+    if any(run.figures["episodes"] < FEW for run in found):
+        note += f" Grey: fewer than {FEW} episodes, which say little."
+    return section("summary", "Summary", table(SUCCESS_HEAD, rows, "numbers bars summary") if rows else "", note)
+
+
+def scenarios(found: list[Evaluation]) -> str:
+    """For each scenario: success after each interaction as in Figure 6, as a table too, and where episodes ended."""
+    styles: dict[str, int] = {}
+    parts = []
+    for name, runs in grouped(found, lambda run: run.what).items():
+        names = labels(runs)
+        for label in names:
+            styles.setdefault(label, len(styles))
+        parts.append(f'<article class="scenario" id="scenario-{escape(name)}"><h3>{words(name)}</h3>')
+        parts.append(_interactions(runs, names, styles))
+        parts.append(_full_task(runs, names))
+        parts.append(_endings(runs, names) + "</article>")
+    return section(
+        "scenarios",
+        "Scenarios",
+        "".join(parts),
+        "Share of episodes that succeeded up to each interaction: earlier objects must stand at their goals too. "
+        "Whiskers are 95 % intervals.",
+    )
+
+
+def _interactions(runs: list[Evaluation], names: list[str], styles: dict[str, int]) -> str:
+    measured = [(label, run.figures.get("interactions") or []) for label, run in zip(names, runs, strict=True)]
+    places = list(dict.fromkeys(str(row["name"]) for _, rows in measured for row in rows))
+    if not places:
+        return ""
+    series, rows = [], []
+    for (label, interactions), run in zip(measured, runs, strict=True):
+        by_name = {str(row["name"]): row for row in interactions if row.get("success") is not None}
+        values = [_value(run, by_name.get(place)) for place in places]
+        series.append(Shares(label, styles[label], tuple(values)))
+        cells = [_cell(value, run.figures["episodes"]) for value in values]
+        rows.append([f"{swatch(styles[label])} {named(run, label)}", *cells])
+    plots = "".join(
+        f'<div class="{kind}">{intervals(series, places, "success", width=width)}</div>'
+        for kind, width in (("wide", WIDE_PX), ("narrow", NARROW_PX))
+    )
+    return f"<figure>{plots}</figure>" + table(["agent", *map(escape, places)], rows, "numbers")
+
+
+def _value(run: Evaluation, row: dict[str, Any] | None) -> tuple[float, float, float] | None:
+    if row is None:
+        return None
+    value = float(row["success"])
+    return (value, *interval_of(run.figures, value, row.get("interval_95")))
+
+
+def _cell(value: tuple[float, float, float] | None, episodes: int) -> str:
+    if value is None:
+        return "&ndash;"
+    return f"{figure(value[0], episodes)}<small>{100 * value[1]:.0f} to {100 * value[2]:.0f} %</small>"
+
+
+def _full_task(runs: list[Evaluation], names: list[str]) -> str:
+    """Success of the whole task, at 0.30 m and at 0.15 m."""
+    rows = []
+    for run, label in zip(runs, names, strict=True):
+        near, seconds = run.figures.get("success_015"), run.figures.get("mean_simulated_s")
+        row = success_row(run, label)
+        near_text = share(near) if isinstance(near, int | float) else ""
+        rows.append([*row[:4], near_text, row[4], f"{seconds:.0f}" if isinstance(seconds, int | float) else "", row[5]])
+    head = [
+        "whole task",
+        "",
+        "success (0.30 m)",
+        "95 % interval",
+        "success (0.15 m)",
+        "mean steps",
+        "simulated s",
+        "homes",
+    ]
+    return table(head, rows, "numbers bars")
+
+
+def _endings(runs: list[Evaluation], names: list[str]) -> str:
+    """Where (skill) and why (reason) episodes ended, most frequent first, side by side for the agents."""
+    columns = [run.figures.get("ends") or run.figures.get("failures") or {} for run in runs]
+    reasons = sorted(
+        {key for ends in columns for key in ends}, key=lambda key: (-max(e.get(key, 0) for e in columns), key)
+    )
+    if not reasons:
+        return ""
+    rows = [
+        [
+            words(reason),
+            *(
+                f"{bar(ends[reason], kind='quiet')} {share(ends[reason])}" if ends.get(reason) else ""
+                for ends in columns
+            ),
+        ]
+        for reason in reasons
+    ]
+    return table(["why episodes ended", *map(escape, names)], rows, "numbers endings")
+
+
+def skills(found: list[Evaluation]) -> str:
+    """For each skill: why episodes failed."""
+    parts = []
+    for name, runs in grouped(found, lambda run: run.what).items():
+        parts.append(f'<article class="skill" id="skill-{escape(name)}"><h3>{words(name)}</h3>')
+        parts.append((_endings(runs, labels(runs)) or '<p class="faint">No failure is on record.</p>') + "</article>")
+    return section("skills", "Skills", "".join(parts), "Why episodes failed, as a share of all episodes of an evaluation.")
+
+
+def training(found: list[Training]) -> str:
+    """For each skill: curves of success, return and speed. Runs that differ in their seed alone share a style."""
+    parts = []
+    for name, runs in grouped(found, lambda run: run.skill).items():
+        groups = list(grouped(runs, same_settings).values())
+        names = labels([group[0] for group in groups])
+        legend = "".join(
+            f"<li>{swatch(style)} {escape(label)}{_runs(group)} {_last(group)}</li>"
+            for style, (label, group) in enumerate(zip(names, groups, strict=True))
+        )
+        plots = "".join(_plot(groups, names, key, title, shares) for key, title, shares in CURVES)
+        parts.append(
+            f'<article class="training" id="training-{escape(name)}"><h3>{words(name)}</h3>'
+            f'<ul class="legend">{legend}</ul><div class="plots">{plots}</div></article>'
+        )
+    note = (
+        "Success and return are means of the episodes of a time window during training, with sampled actions, "
+        "on the training homes. Thin lines are runs with the same settings, such as other seeds; the thick line is "
+        "their mean."
+    )
+    return section("training", "Training", "".join(parts), note)
+
+
+def _runs(group: list[Training]) -> str:
+    return f" ({len(group)} runs)" if len(group) > 1 else ""
+
+
+def _last(group: list[Training]) -> str:
+    """The end of the runs: steps, and success where it was measured."""
+    steps = max(run.rows[-1]["step"] for run in group)
+    ends = [
+        next((row["episode/success"] for row in reversed(run.rows) if "episode/success" in row), None) for run in group
+    ]
+    ends = [end for end in ends if end is not None]
+    success = f", success {share(float(np.mean(ends)))}" if ends else ""
+    return f'<span class="faint">{short_number(steps)} steps{success}</span>'
+
+
+def _plot(groups: list[list[Training]], names: list[str], key: str, title: str, shares: bool) -> str:
+    drawn = []
+    for style, (label, group) in enumerate(zip(names, groups, strict=True)):
+        lines = [tuple((row["step"], row[key]) for row in run.rows if key in row) for run in group]
+        lines = [line for line in lines if line]
+        if len(lines) > 1:
+            drawn += [
+                Curve(f"{label}, seed {run.config.get('seed')}", style, line, True)
+                for run, line in zip(group, lines, strict=False)
+            ]
+            lines = [mean_curve(lines)]
+        drawn += [Curve(label, style, line) for line in lines if line]
+    return f"<figure>{curves(drawn, title, shares=shares)}</figure>" if drawn else ""
+
+
+def mean_curve(lines: list[tuple[tuple[float, float], ...]]) -> tuple[tuple[float, float], ...]:
+    """Mean over seeds, where all of them have values; between their points they are straight."""
+    low, high = max(line[0][0] for line in lines), min(line[-1][0] for line in lines)
+    steps = sorted({x for line in lines for x, _ in line if low <= x <= high})
+    if not steps:
+        return ()
+    values = [np.interp(steps, *zip(*line, strict=True)) for line in lines]
+    return tuple(zip(steps, np.mean(values, axis=0).tolist(), strict=True))
+
+
+def settings(found: list[Evaluation | Training]) -> str:
+    """How each run was made: command, code, end, all settings."""
+    parts = []
+    for run in found:
+        about = run.about
+        code = f"commit <code>{escape(about.commit[:12])}</code>" if about.commit else "no git checkout"
+        facts = [code + (" with changes" if about.changed else ""), escape(about.status), escape(about.ended)]
+        folded = "".join(
+            f"<details><summary>{title}</summary><pre>{escape(text)}</pre></details>"
+            for title, text in (("all settings", about.settings), ("plan", about.plan))
+            if text.strip()
+        )
+        parts.append(
+            f'<article class="run"><h3>{escape(str(about.path))}</h3><pre class="command">{escape(about.command)}</pre>'
+            f'<p class="faint">{" &middot; ".join(fact for fact in facts if fact)}</p>{folded}</article>'
+        )
+    return section("settings", "How it was made", "".join(parts))

@@ -1,0 +1,1 @@
+"""`rearrange reproduce`: trainings, evaluations and the paper's figures beside them."""

@@ -1,0 +1,190 @@
+"""What `rearrange reproduce` has to do: which policies there are, which trainings and evaluations are missing.
+
+Nothing is remembered but the run directories themselves: a run that is finished is done, one that is not goes on.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from eval.scenario.skill_sources import AGENTS
+from rearrange.settings import keys
+from rearrange.settings import compose as front
+from rearrange.errors import UserError
+from rearrange.files import read_json
+from rearrange.runs.run_directory import changes, checked_name, folder_of, read_status, refuse_if_held, runs, saved_config
+from skills import pretrained
+
+TRAINED = ("tp_srl", "tp_srl_nonav")  # agents whose skills are trained policies
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training or evaluation."""
+
+    what: str  # in a word or two
+    words: tuple[str, ...]  # of the command line
+    path: Path
+    state: str  # finished, unfinished or new
+    needs: tuple[Path, ...] = ()  # runs of training that must be finished before
+
+    def line(self) -> str:
+        """What a person would type."""
+        return shlex.join(["rearrange", *self.words])
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What runs a skill, or a whole scenario: the package's, a run that was there, or one that is to be trained."""
+
+    source: str  # "pretrained", or the directory of a run
+    why: str  # for people
+    training: Job | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything, in order; `policies` by skill, and by scenario for the whole task."""
+
+    policies: dict[str, Policy]
+    evaluations: tuple[Job, ...]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """Trainings that are to be done or were, then evaluations."""
+        return (*(policy.training for policy in self.policies.values() if policy.training), *self.evaluations)
+
+
+def make_plan(plain: dict[str, Any]) -> Plan:
+    """What the settings of `rearrange reproduce` ask for. Raises UserError for what cannot be, and writes nothing."""
+    agents = _checked(plain["agents"], AGENTS, "agents")
+    scenarios = _checked(plain["scenarios"], keys.choices("hab"), "scenarios")
+    checked_name(plain["name"])
+    needed = {scenario: _needed(scenario, plain["split"], plain["seed"]) for scenario in scenarios}
+    policies: dict[str, Policy] = {}
+    if set(agents) & set(TRAINED):
+        navigates = "tp_srl" in agents
+        for skill in dict.fromkeys(skill for found in needed.values() for skill in found):
+            if skill != "navigate" or navigates:
+                policies[skill] = _policy("skill", skill, plain["steps"], plain)
+    if "monolithic" in agents:
+        for scenario in scenarios:
+            if policy := _policy("hab", scenario, plain["monolithic_steps"], plain):
+                policies[scenario] = policy
+    evaluations = [_evaluation(scenario, agent, needed[scenario], policies, plain)
+                   for scenario in scenarios for agent in agents if agent != "monolithic" or scenario in policies]
+    return Plan(policies, tuple(evaluations))
+
+
+def _checked(chosen: list[str], known: Iterable[str], key: str) -> list[str]:
+    known = list(known)
+    for name in chosen:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, cutoff=0.5)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UserError(f"{key}: there is no {name!r}.{hint} Choices: {', '.join(known)}.")
+    if not chosen:
+        raise UserError(f"{key}=[] leaves nothing to do. Choices: {', '.join(known)}.")
+    return list(dict.fromkeys(chosen))
+
+
+def as_in_the_paper(scenario: str) -> list[str]:
+    """The words that evaluate a scenario by the paper's rules, with the paper's goal."""
+    goal = [f"hab.problem={scenario}_paper"] if scenario == "set_table" else []
+    return [f"hab={scenario}", *goal, "planner=paper"]
+
+
+@functools.cache
+def _needed(scenario: str, split: str, seed: int) -> list[str]:
+    """The skills that the plan of the scenario's first episode needs."""
+    from eval.scenario.command import needed_skills
+    from planner.rules import Rules
+    from planner.scenarios import make_scenario
+
+    made = front.compose("eval", [*as_in_the_paper(scenario), f"split={split}", f"seed={seed}"])
+    settings = OmegaConf.to_container(made.config, resolve=True)
+    return needed_skills(make_scenario(settings["hab"], "hab"), Rules(**settings["planner"]), settings)
+
+
+def _policy(group: str, what: str, steps: int | None, plain: dict[str, Any]) -> Policy | None:
+    """Where a policy comes from: the run of this name, another finished run, the package, or a training.
+
+    None where there is none and none is to be trained.
+    """
+    typed = (f"{group}={what}", f"experiment={plain['experiment']}", f"steps={steps or plain['steps']}",
+             f"seed={plain['seed']}", f"name={plain['name']}", f"output={plain['output']}")
+    own = _job(f"train {what}", "train", typed, plain)
+    if own.state == "finished":
+        return Policy(str(own.path), f"{own.path}, finished", own)
+    if own.state == "new":
+        if found := _finished_run(group, what, typed):
+            return Policy(str(found), f"{found}, a finished run")
+        if group == "skill" and plain["pretrained"] and what in pretrained.names():
+            return Policy("pretrained", "comes with the package")
+        if steps is None:
+            return None
+    return Policy(str(own.path), f"{'goes on' if own.state == 'unfinished' else 'to be trained'}: {own.path}", own)
+
+
+def _finished_run(group: str, what: str, typed: tuple[str, ...]) -> Path | None:
+    """The newest finished training run under any name, of as many steps and with the same parts of the action."""
+    wanted = front.compose("train", list(typed)).config
+    for path in reversed(runs(Path(wanted.output), "train", what)):
+        made = saved_config(path)
+        fits = group != "skill" or made.skill.action_parts == wanted.skill.action_parts
+        whole = read_status(path)["status"] == "finished" and any((path / "checkpoints").glob("*.pt"))
+        if whole and fits and made.steps >= wanted.steps:
+            return path
+    return None
+
+
+def _evaluation(scenario: str, agent: str, needed: list[str], policies: dict[str, Policy],
+                plain: dict[str, Any]) -> Job:
+    """One agent in one scenario; every policy that it uses is named, so that a later training changes nothing."""
+    words = [*as_in_the_paper(scenario), f"agent={agent}"]
+    words += [f"{key}={plain[key]}" for key in ("episodes", "video", "split", "seed", "output")]
+    words.append(f"name={plain['name']}_{agent}")
+    used: list[Policy] = []
+    if agent in TRAINED:
+        run_by = {skill: policies[skill] for skill in needed if skill != "navigate" or agent == "tp_srl"}
+        words += [f"skills.{skill}={policy.source}" for skill, policy in run_by.items()]
+        used = list(run_by.values())
+    elif agent == "monolithic":
+        used = [policies[scenario]]
+        words.append(f"checkpoint={policies[scenario].source}")
+    needs = tuple(policy.training.path for policy in used if policy.training)
+    return _job(f"eval {scenario} {agent}", "eval", tuple(words), plain, needs)
+
+
+def _job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any], needs: tuple[Path, ...] = ()) -> Job:
+    """A job and how far it is. Raises UserError where a run of this name has other settings."""
+    made = front.compose(command, list(typed))
+    path = folder_of(made.config, command) / made.config.name
+    if not path.exists():
+        return Job(what, (command, *typed), path, "new", needs)
+    if not (path / "config.yaml").exists():
+        raise UserError(f"{path} exists already and is not a run. Choose another name=.")
+    if changed := changes(path, made):
+        shown = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
+        raise UserError(f"{path} exists already with other settings ({shown}). Give this a name= of its own.")
+    if read_status(path)["status"] == "finished" and (command == "train" or _has_figures(path)):
+        return Job(what, (command, *typed), path, "finished", needs)
+    refuse_if_held(path)
+    again = ("resume=true",) if command == "train" else ()
+    return Job(what, (command, *typed, *again), path, "unfinished", needs)
+
+
+def _has_figures(path: Path) -> bool:
+    """Whether the figures of an evaluation are still there, and whole."""
+    try:
+        return bool(read_json(path / "metrics.json")["episodes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -1,0 +1,1 @@
+"""`rearrange eval hab=...`: whole scenarios, planned and carried out skill by skill."""

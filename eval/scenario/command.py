@@ -1,0 +1,140 @@
+"""`rearrange eval hab=<scenario>`: from settings to a run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eval import policy_choice
+from eval.scenario import evaluate as hab, figures as hab_figures, substitution, video
+from eval.evaluate import SEED_STRIDE, cut_short, headline
+from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
+from planner import monolithic as whole_task
+from planner.rules import Rules, steps_of
+from planner.scenario import observe, plan, require_solved
+from planner.scenario_env import ScenarioEnv
+from planner.scenarios import ScenarioConfig, make_scenario
+from rearrange.apartments.episodes import Episode, read_episodes, write_episodes
+from rearrange.errors import UserError
+from eval.tasks import load_listed, sim_settings
+
+if TYPE_CHECKING:
+    from rearrange.runs.run_directory import Run
+
+VIDEOS = 3  # first success, first failure, longest
+
+
+def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
+    """One scenario, one agent, many episodes. Everything is checked before the directory is made."""
+    job = make_job(plain, run)
+    run.create()
+    run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}")
+    for line in policy_choice.table(source.choice for source in job.skills.values() if source.choice):
+        run.say(line)
+    if job.episodes < plain["episodes"]:
+        run.say(f"{job.env['episodes']} has {job.episodes} episodes: each is run once, instead of episodes={plain['episodes']}")
+    from trainer.logs.progress import counting
+
+    def keep(finished: list[hab.EpisodeResult]) -> None:
+        figures = cut_short(hab_figures.summary(job, finished), job.episodes)
+        run.result = headline(figures)
+        hab_figures.print_table(figures, run)
+        hab_figures.write(run.path, job, figures, finished, {})
+
+    with counting(job.episodes, f"eval {job.scenario.name}", log=run.log) as progress:
+        results = hab.evaluate(job, plain["workers"], progress, keep)
+    figures = hab_figures.summary(job, results)
+    try:
+        hab_figures.write(run.path, job, figures, results, {})  # the figures are safe before videos take their time
+    except OSError:  # a full disk
+        hab_figures.print_table(figures, run)
+        raise
+    run.result = headline(figures)
+    wanted = video.shown(results, VIDEOS if plain["video"] is None else plain["video"])
+    if wanted:
+        with counting(len(wanted), "videos") as progress:
+            videos = video.record(job, wanted, plain["workers"], progress)
+        hab_figures.write(run.path, job, figures, results, videos)
+    if job.handoffs:
+        _write_handoffs(run, results)
+    hab_figures.print_table(figures, run)
+    if plain["substitute"]:
+        substitution.substitute(job, figures, run, plain["workers"], counting)
+    return run.result
+
+
+def _write_handoffs(run: Run, results: Sequence[hab.EpisodeResult]) -> None:
+    """The states in which skills began, an episode file for each skill: `handoffs/pick.json.gz`."""
+    found: dict[str, list[Episode]] = {}
+    for result in results:
+        for episode in result.handoffs:
+            found.setdefault(episode.handoff.skill, []).append(episode)
+    folder = run.path / "handoffs"
+    folder.mkdir(exist_ok=True)
+    for skill, episodes in found.items():
+        write_episodes(folder / f"{skill}.json.gz", episodes)
+        run.say(f"handoffs  {folder / skill}.json.gz ({len(episodes)}; for sim.episodes=)")
+
+
+def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
+    """The job that settings describe. Raises UserError for what cannot work: agent, checkpoints, scenario, plan."""
+    asked = plain["agent"] or "tp_srl"
+    agent = "tp_srl" if asked == "pretrained" else asked
+    if agent not in AGENTS:
+        raise UserError(f"agent={agent} is for skill=; a scenario is done by agent=pretrained, {', '.join(AGENTS)}, and each of its "
+                        "skills can be chosen, as in skills.pick=expert.")
+    if plain["checkpoint"] is not None and agent != "monolithic":
+        word = plain["checkpoint"]
+        instead = f"skills={word}" if word in policy_choice.WORDS else f"skills.pick={word}, or another skill's name"
+        raise UserError(f"checkpoint={word} is for skill= and agent=monolithic; for the skills of a scenario write {instead}.")
+    scenario = make_scenario(plain["hab"], "hab")
+    rules = Rules(**plain["planner"], navigate=agent != "tp_srl_nonav")
+    typed = {word.split("=")[0].removeprefix("sim.") for word in run.settings.overrides if word.startswith("sim.")}
+    if plain["substitute"] and agent not in ("tp_srl", "tp_srl_nonav"):
+        raise UserError(f"substitute=true puts experts in the place of learned skills, which agent={agent} does not have: take "
+                        "agent=tp_srl.")
+    if agent == "monolithic":
+        found = _whole_task(scenario, plain)
+    else:
+        needed = needed_skills(scenario, rules, plain)
+        found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name)
+    sim = plain["sim"]
+    env = _homes(sim) | {"split": plain["split"]}
+    env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})
+    # An episode of a file that is run twice is no second sample.
+    count = plain["episodes"] if env.get("episodes") is None else min(plain["episodes"], len(read_episodes(env["episodes"])))
+    return hab.Job(scenario, agent, env, found, rules, count, plain["seed"], plain["deterministic"],
+                   str(run.videos), plain["video_speed"], plain["handoffs"],
+                   run.settings.choices["planner"])
+
+
+def _homes(sim: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the group `sim` that do not depend on how a policy was trained."""
+    return {key: value for key, value in sim_settings(sim).items() if key not in SHARED}
+
+
+def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, Source]:
+    """The one policy of agent=monolithic, by the name that it has in place of a skill's."""
+    chosen = next((skill for skill, source in plain["skills"].items() if source is not None), None)
+    if chosen:
+        raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, "
+                        "or choose another agent.")
+    env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
+    for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
+        pass
+    return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]))}
+
+
+def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any]) -> list[str]:
+    """The skills that plans need, or may need when they are made again. Raises UserError for an episode that cannot be solved or has no plan."""
+    env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
+    needed: dict[str, None] = {}
+    for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
+        found = plan(env.sim, scenario.problem)
+        require_solved(found, env.episode.scene)
+        needed |= dict.fromkeys(step.skill for step in steps_of(found.steps, rules))
+        if rules.recovery == "replan":  # a door that falls shut has to be opened again
+            used = {atom[2] for atom in observe(env.sim, found.symbols) if atom[0] == "in"}
+            needed |= dict.fromkeys(f"open_{found.symbols.types[name]}" for name in sorted(used))
+    return list(needed)

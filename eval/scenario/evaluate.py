@@ -1,0 +1,267 @@
+"""Evaluation of a scenario: plans carried out in many episodes at once, on all cores, with batched inference.
+
+An episode depends on the seed and its number alone: not on how many processes share the work, nor on which episodes run
+beside it. So the few that are shown in a video are run again afterwards, when it is known which they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eval.agents import Agent, PolicyAgent, RandomAgent
+from eval.evaluate import SEED_STRIDE, run_chunks
+from eval.scenario.skill_sources import Source
+from planner.rules import Rules
+from planner.execute import Executor, Record, Report, Request
+from planner.scenario import spoken
+from planner.scenario_env import ScenarioEnv
+from planner.scenarios import ScenarioConfig
+from planner.spa.controllers import controllers
+from planner.stages import stage_names
+from planner.monolithic import NAME, WholeTask
+
+if TYPE_CHECKING:
+    from rearrange.apartments.episodes import Episode
+
+SLOTS = 4  # environments per process, stepped together; fixed, because a batch of another size may round differently
+CHUNK = 8  # episodes handed to a process at a time
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to evaluate."""
+
+    scenario: ScenarioConfig
+    agent: str
+    env: Mapping[str, Any]  # further arguments of ScenarioEnv
+    skills: Mapping[str, Source]
+    rules: Rules
+    episodes: int
+    seed: int = 0
+    deterministic: bool = False
+    video_dir: str | None = None
+    video_speed: int = 4  # steps per frame
+    handoffs: bool = False  # keep the states in which manipulation skills began
+    protocol: str = "paper"  # the choice of `planner` that `rules` began with
+
+    def episode(self, index: int) -> int:
+        """Number of the index-th episode in its split."""
+        return index + SEED_STRIDE * self.seed
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """How one step of a plan went."""
+
+    words: str  # the operator, for people
+    skill: str
+    steps: int
+    ended: str  # done, time_limit, what ended the episode, or "not begun"
+    effects_hold: bool | None
+    handed_to: str | None = None  # of navigate: the skill that came next
+    distance_m: float | None = None  # of navigate: from where the next skill starts in training
+    angle_rad: float | None = None
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """How one episode went. ended_in, reason: None on success."""
+
+    index: int
+    slot: int  # the place it had in a batch
+    episode_id: str
+    scene: str
+    success: bool
+    ended_in: str | None  # a skill, or "stop"
+    reason: str | None
+    steps: int
+    recoveries: int
+    metrics: Mapping[str, float]
+    plan: tuple[StepResult, ...] = field(default=())
+    handoffs: tuple[Episode, ...] = field(default=(), repr=False)
+
+    def stages(self) -> list[bool]:
+        """Which interactions succeeded, two for each object that the goal is about."""
+        count = sum(name.startswith("stage_") for name in self.metrics) // 2
+        return [bool(self.metrics[name]) for name in stage_names(count)]
+
+
+def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None,
+             keep: Callable[[list[EpisodeResult]], None] | None = None) -> list[EpisodeResult]:
+    """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far), `keep` what is finished
+    when the rest cannot be."""
+    chunks = [list(range(a, min(a + CHUNK, job.episodes))) for a in range(0, job.episodes, CHUNK)]
+    return run_chunks(run_chunk, job, chunks, workers, progress, keep)
+
+
+def run_chunk(job: Job, indices: Sequence[int]) -> Iterator[EpisodeResult]:
+    """Some episodes, SLOTS at a time, in this process, as they end. A slot whose episode is over takes the next one."""
+    executors, agents = _executors(job), make_agents(job)
+    waiting: Iterator[int] = iter(indices)
+    slots = [Slot(number, executor, agents, job) for number, executor in enumerate(executors[:len(indices)])]
+    for slot in slots:
+        slot.next(waiting)
+    while any(slot.index is not None for slot in slots):
+        step_all(slots, agents)
+        for slot in slots:
+            if slot.index is not None and slot.executor.done:
+                yield slot.result()
+                slot.next(waiting)
+
+
+def run_one(job: Job, index: int, slot_number: int, watch: Callable[[Executor], None]) -> EpisodeResult:
+    """The same episode again, in the slot that it had; `watch` is called at its start and after every step."""
+    agents = make_agents(job)
+    slot = Slot(slot_number, make_executor(job), agents, job)
+    slot.next(iter([index]))
+    watch(slot.executor)
+    while not slot.executor.done:
+        step_all([slot], agents)
+        watch(slot.executor)
+    return slot.result()
+
+
+def step_all(slots: Sequence[Slot], agents: Mapping[str, Agent]) -> None:
+    """One step in every slot that has an episode: each skill's policy answers all that ask for it at once."""
+    asking: dict[str, dict[int, Any]] = {}
+    for slot in slots:
+        if slot.index is not None and (request := slot.executor.request) is not None:
+            asking.setdefault(request.skill, {})[slot.number] = request
+    actions = {skill: answers(agents[skill], requests) for skill, requests in asking.items()}
+    for slot in slots:
+        if slot.index is not None:
+            request = slot.executor.request
+            slot.executor.advance(None if request is None else actions[request.skill][slot.number])
+
+
+def answers(agent: Agent, requests: Mapping[int, Request]) -> dict[int, np.ndarray]:
+    """Slot -> action; what begins has forgotten."""
+    for slot, request in requests.items():
+        if request.first:
+            agent.forget(slot)
+    return agent.act({slot: request.observation for slot, request in requests.items()},
+                     mean=[slot for slot, request in requests.items() if request.mean])
+
+
+class Slot:
+    """One executor and the episode that runs in it."""
+
+    def __init__(self, number: int, executor: Executor, agents: Mapping[str, Agent], job: Job) -> None:
+        self.number, self.executor, self._agents, self._job = number, executor, agents, job
+        self.index: int | None = None
+
+    def next(self, waiting: Iterator[int]) -> None:
+        """Begin the next episode, if there is one."""
+        self.index = next(waiting, None)
+        if self.index is None:
+            return
+        seed = int(np.random.SeedSequence([self._job.seed, self.index]).generate_state(1)[0])
+        for skill, agent in self._agents.items():
+            agent.begin(self.number, int(np.random.SeedSequence([seed, *skill.encode()]).generate_state(1)[0]))
+        self.executor.reset(self._job.episode(self.index), seed)
+        self._words = self._spoken()
+
+    def _spoken(self) -> dict[str, str]:
+        run = self.executor
+        return {str(step.operator): spoken(step.operator, run.symbols, run.env.episode) for step in run.steps}
+
+    def result(self) -> EpisodeResult:
+        """How the episode went that has just ended."""
+        run = self.executor
+        report, metrics = run.report, run.report.metrics
+        success = bool(metrics["success"])
+        words = self._words | self._spoken()
+        ended_in, reason = (None, None) if success else why_ended(report, run.sim.is_holding)
+        return EpisodeResult(self.index, self.number, report.episode_id, report.scene, success, ended_in, reason,
+                             int(metrics["episode_steps"]), report.recoveries, metrics, _steps(run, words), tuple(report.handoffs))
+
+
+def _steps(run: Executor, words: Mapping[str, str]) -> tuple[StepResult, ...]:
+    """The steps that were carried out, in order, then those of the plan that were not begun."""
+    records, steps = run.report.records, []
+    for i, record in enumerate(records):
+        to = None
+        if record.skill == "navigate":
+            to = next((other.skill for other in records[i + 1:] if other.skill != "navigate"), None)
+        steps.append(StepResult(words.get(record.operator, record.operator), record.skill, record.steps, record.ended,
+                                record.effects_hold, to, record.goal_distance_m, record.goal_angle_rad))
+    last = records[-1].operator if records else None
+    current = run.at < len(run.steps) and str(run.steps[run.at].operator) == last and records[-1].ended != "done"
+    left = run.steps[run.at + current:]
+    return (*steps, *(StepResult(words[str(s.operator)], s.skill, 0, "not begun", None) for s in left))
+
+
+def why_ended(report: Report, holding: bool) -> tuple[str, str]:
+    """Where (skill) and why an episode without success ended.
+
+    A bad stop, after the whole plan, is put down to the first skill whose effects did not hold when it handed over.
+    """
+    last = report.records[-1] if report.records else None
+    if report.end == "bad_stop":
+        missed = next((record for record in report.records if record.effects_hold is False), None)
+        if missed:
+            return missed.skill, "bad stop: its effects did not hold"
+        never = " ".join(f"({' '.join(atom)})" for atom in report.never_held)
+        return "stop", f"bad stop: {never} never held" if never else "bad stop: undone later"
+    if last is None or report.end in ("time_limit", "unstable"):
+        return last.skill if last else "stop", {"time_limit": "time limit of the episode"}.get(report.end, str(report.end))
+    return last.skill, "time limit: " + _unfinished(last, holding)
+
+
+def _unfinished(record: Record, holding: bool) -> str:
+    """What a manipulation skill had not done at its time limit."""
+    if record.effects_hold:
+        return "start zone not left" if record.in_start_zone else "hand not at rest"
+    return {
+        "pick": "wrong object" if holding else "nothing picked",
+        "place": "not released" if holding else "released elsewhere",
+    }.get(record.skill, "not closed" if record.skill.startswith("close") else "not opened")
+
+
+def make_agents(job: Job) -> dict[str, Agent]:
+    """Skill -> what acts for it, for those that no expert runs."""
+    agents: dict[str, Agent] = {}
+    for skill, source in job.skills.items():
+        if source.kind == "policy":
+            import torch
+
+            from trainer.checkpoint import load_checkpoint
+
+            torch.set_num_threads(1)
+            agents[skill] = PolicyAgent(load_checkpoint(source.checkpoint), SLOTS, job.deterministic)
+        elif source.kind == "random":
+            from rearrange.env import ACTION_SIZES
+
+            agents[skill] = RandomAgent(SLOTS, sum(ACTION_SIZES[part] for part in source.make(skill).action_parts))
+    return agents
+
+
+def make_executor(job: Job) -> Executor | WholeTask:
+    """An environment of the scenario, and what carries plans out in it, or asks one policy for every action."""
+    if NAME in job.skills:
+        return WholeTask(ScenarioEnv(job.scenario, depth_size=job.skills[NAME].image_size, **job.env))
+    from skills.experts import EXPERTS
+
+    skills = {name: source.make(name) for name, source in job.skills.items()}
+    experts = {name: EXPERTS[name] for name, source in job.skills.items() if source.kind == "expert"}
+    experts |= {name: made for name, made in controllers().items() if name in job.skills and job.skills[name].kind == "spa"}
+    sizes = {name: source.image_size for name, source in job.skills.items()}
+    env = ScenarioEnv(job.scenario, depth_size=0, **job.env)
+    return Executor(env, skills, experts, job.rules, sizes, job.handoffs)
+
+
+_KEPT: dict[str, list[Executor]] = {}  # executors are kept between the chunks of a process
+
+
+def _executors(job: Job) -> list[Executor]:
+    key = json.dumps([str(job.scenario), dict(job.env), {k: str(v) for k, v in job.skills.items()}, str(job.rules)],
+                     sort_keys=True, default=str)
+    if key not in _KEPT:
+        _KEPT.clear()
+        _KEPT[key] = [make_executor(job) for _ in range(SLOTS)]
+    return _KEPT[key]

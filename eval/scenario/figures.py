@@ -1,0 +1,140 @@
+"""The figures of a scenario's evaluation, what is printed of them, and the files that they are kept in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eval.evaluate import missing
+from eval.scenario.evaluate import EpisodeResult, Job, StepResult
+from eval.intervals import wilson
+from rearrange.runs.run_directory import write_whole
+from rearrange.mujoco_sim.simulator import STEP_S
+from skills import SKILLS
+
+if TYPE_CHECKING:
+    from rearrange.runs.run_directory import Run
+
+
+def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
+    """Success of the whole task and after each interaction, where and why episodes ended, handoffs, steps."""
+    n = len(results)
+    wins, near = (sum(bool(r.metrics[key]) for r in results) for key in ("success", "success_15cm"))
+    stages = np.array([result.stages() for result in results])
+    ends = Counter(f"{r.ended_in}: {r.reason}" for r in results if not r.success)
+    steps = [result.steps for result in results]
+    return {
+        "scenario": job.scenario.name, "agent": job.agent, "split": job.env.get("split"), "seed": job.seed,
+        "deterministic": job.deterministic,
+        "skills": {skill: source.checkpoint or source.kind for skill, source in job.skills.items()},
+        "limited_skills": [skill for skill, source in job.skills.items() if skill in SKILLS and source.kind == "policy"
+                           and "base" not in source.make(skill).action_parts],
+        "problem": job.scenario.problem.stem, "protocol": job.protocol, "beyond_paper": job.rules.beyond_paper,
+        "episodes": n, "success": wins / n, "success_interval_95": list(wilson(wins, n)),
+        "success_015": near / n, "success_015_interval_95": list(wilson(near, n)),
+        "interactions": [
+            {"name": f"{'place' if i % 2 else 'pick'} {i // 2 + 1}", "success": int(k) / n, "interval_95": list(wilson(int(k), n))}
+            for i, k in enumerate(stages.sum(0))
+        ],
+        "ends": {end: times / n for end, times in ends.most_common()},
+        "handoff": handoffs([step for result in results for step in result.plan]),
+        "mean_steps": float(np.mean(steps)), "mean_simulated_s": float(np.mean(steps)) * STEP_S,
+        "mean_steps_of_successes": float(np.mean([r.steps for r in results if r.success])) if wins else None,
+        "mean_recoveries": float(np.mean([result.recoveries for result in results])),
+        "mean_disturbed_objects": float(np.mean([result.metrics["disturbed_objects"] for result in results])),
+        "mean_objects_at_goal": float(np.mean([result.metrics["objects_at_goal"] for result in results])),
+        "mean_skill_steps": _means((step.skill, step.steps) for r in results for step in r.plan if step.ended != "not begun"),
+    }
+
+
+def handoffs(steps: Sequence[StepResult]) -> dict[str, dict[str, float]]:
+    """How far navigate left the robot from where each skill starts in training: means, by the skill that came next."""
+    known = [step for step in steps if step.handed_to and step.distance_m is not None]
+    distance = _means((step.handed_to, step.distance_m) for step in known)
+    angle = _means((step.handed_to, step.angle_rad) for step in known)
+    counts = Counter(step.handed_to for step in known)
+    return {skill: {"n": counts[skill], "distance_m": distance[skill], "angle_rad": angle[skill]} for skill in distance}
+
+
+def _means(pairs: Any) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return {key: float(np.mean(all_of)) for key, all_of in values.items()}
+
+
+def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequence[EpisodeResult],
+          videos: Mapping[int, str]) -> None:
+    """metrics.json, episodes.csv and plan.txt."""
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["index", "episode_id", "scene", "success", "success_015", "stage", "ended_in", "reason", "steps",
+                    "simulated_s", "video", "objects_at_goal", "disturbed_objects", "recoveries", "handoff_m", "handoff_rad", "arm_force_n",
+                    *(row["name"].replace(" ", "_") for row in figures["interactions"])])
+    for result in results:
+        stages, metrics = result.stages(), result.metrics
+        far, turned = ([getattr(step, name) for step in result.plan if getattr(step, name) is not None]
+                       for name in ("distance_m", "angle_rad"))
+        table.writerow([
+            result.index, result.episode_id, result.scene, int(result.success), int(metrics["success_15cm"]), sum(stages),
+            result.ended_in or "", result.reason or "", result.steps, f"{result.steps * STEP_S:.2f}",
+            videos.get(result.index, ""), int(metrics["objects_at_goal"]), int(metrics["disturbed_objects"]), result.recoveries,
+            f"{np.mean(far):.4f}" if far else "", f"{np.mean(turned):.4f}" if turned else "",
+            f"{metrics['arm_force_n']:.5g}", *map(int, stages),
+        ])
+    write_whole(directory / "plan.txt", "\n\n".join(plan_text(result) for result in results) + "\n")
+    write_whole(directory / "episodes.csv", text.getvalue())
+    write_whole(directory / "metrics.json", json.dumps(figures, indent=2) + "\n")  # last: with it, the directory is whole
+
+
+def plan_text(result: EpisodeResult) -> str:
+    """The plan of an episode in words, with how each step went."""
+    outcome = "success" if result.success else f"{result.ended_in}: {result.reason}"
+    lines = [f"episode {result.index}   {result.episode_id}   {result.scene}   {outcome} after {result.steps} steps"]
+    width = max((len(step.words) for step in result.plan), default=0)
+    for number, step in enumerate(result.plan, 1):
+        went = (step.ended.replace("_", " ") if step.ended in ("not begun",)
+                else f"{step.steps} steps, {step.ended.replace('_', ' ')}")
+        if step.distance_m is not None:
+            went += f", {step.distance_m:.2f} m and {step.angle_rad:.2f} rad from the start of the next skill"
+        if step.effects_hold is False:
+            went += ", without its effect"
+        lines.append(f"  {number:>2}  {step.words:<{width}}  {went}")
+    return "\n".join(lines)
+
+
+def table_lines(figures: Mapping[str, Any]) -> list[str]:
+    """The figures as lines of text: the interactions of Figure 6, then the whole task."""
+    n = figures["episodes"]
+    title = (f"{figures['scenario']}   agent {figures['agent']}   planner {figures['protocol']}   split {figures['split']}   "
+             f"n = {n}")
+    rows = [(row["name"], _share(row["success"], row["interval_95"])) for row in figures["interactions"]]
+    rows += [("whole task", _share(figures["success"], figures["success_interval_95"])),
+             ("  within 0.15 m", _share(figures["success_015"], figures["success_015_interval_95"])),
+             ("steps", f"{figures['mean_steps']:.0f}   simulated {figures['mean_simulated_s']:.0f} s"),
+             ("others disturbed", f"{figures['mean_disturbed_objects']:.2f} objects an episode by more than 5 cm"),
+             *((f"ended in {end}", f"{share:.1%}") for end, share in figures["ends"].items()),
+             *((f"handoff to {skill}", f"{row['distance_m']:.2f} m   {row['angle_rad']:.2f} rad   n = {row['n']}")
+               for skill, row in figures["handoff"].items())]
+    width = max(len(name) for name, _ in rows)
+    return [title, "-" * len(title), *(f"{name:<{width}}   {text}" for name, text in rows)]
+
+
+def _share(value: float, interval: Sequence[float]) -> str:
+    return f"{value:>6.1%}   95 % interval {interval[0]:.1%} .. {interval[1]:.1%}"
+
+
+def print_table(figures: Mapping[str, Any], run: Run) -> None:
+    """Print the table, keep it in the run's log, and say where everything is."""
+    for line in ["", *table_lines(figures), "", *missing(figures)]:
+        run.say(line)
+    run.say(f"metrics   {run.path / 'metrics.json'}, {run.path / 'episodes.csv'}, {run.path / 'plan.txt'}")
+    if videos := sorted(run.videos.glob("*.mp4")):
+        run.say(f"videos    {run.videos} ({len(videos)})")

@@ -1,0 +1,137 @@
+"""Where each skill of a plan comes from: a scripted expert, random actions, or a checkpoint with its own settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eval.policy_choice import ASKED, WORDS, Choice, choose
+from eval.tasks import trained_settings
+from eval.trained_policy import check_fit, of_what, training_of
+from planner.spa.controllers import CONTROLLERS
+from rearrange.errors import UserError
+from skills import SKILL_CONFIGS, SKILLS
+
+if TYPE_CHECKING:
+    from planner.scenario_env import ScenarioEnv
+
+# Agent -> what runs a skill of which nothing else is said. monolithic has no skills.
+AGENTS = {"tp_srl": "pretrained", "tp_srl_nonav": "pretrained", "expert": "expert", "monolithic": None, "tp_spa": "spa",
+          "random": "random"}
+SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")  # settings of the one simulator
+
+
+@dataclass(frozen=True)
+class Source:
+    """What runs one skill. Without a checkpoint: `kind` is expert, random or spa, and the skill has its own defaults."""
+
+    kind: str  # expert, random, spa or policy
+    checkpoint: str | None = None
+    image_size: int = 0
+    config: dict[str, Any] = field(default_factory=dict)  # fields of the skill's config, as it was trained
+    shared: dict[str, Any] = field(default_factory=dict)  # those of SHARED that it was trained with
+    choice: Choice | None = field(default=None, repr=False, compare=False)  # why this one, for people
+
+    def make(self, skill: str) -> Any:
+        """The skill with the settings it was trained with."""
+        values = {key: tuple(value) if isinstance(value, list) else value for key, value in self.config.items()}
+        return SKILLS[skill](SKILL_CONFIGS[skill](**values))
+
+
+def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str], output: Path,
+            scenario: str) -> dict[str, Source]:
+    """Skill -> what runs it, for all skills of the plan, and others for which an expert, say, or a path was chosen.
+
+    agent: one of AGENTS, or "pretrained". chosen: skill -> expert, random, pretrained, newest, the path of a checkpoint, or
+    None: as the agent has it. needed: skills of the plan. Raises UserError where a needed skill has nothing to run it.
+    """
+    found: dict[str, Source] = {}
+    needed = set(needed)
+    for skill in SKILLS:
+        word, key = chosen.get(skill), f"skills.{skill}"
+        which = word or AGENTS.get(agent, agent)
+        if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
+            found[skill] = Source(which, choice=Choice(skill, which, ASKED))
+        elif which == "spa" and skill in needed:
+            raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the scripted "
+                            f"expert with {key}=expert, or another agent.")
+        elif which != "spa" and (skill in needed or word not in (None, *WORDS)):
+            found[skill] = _read(choose(word or ("pretrained" if agent == "pretrained" else None), skill, output, key, which))
+    return found
+
+
+def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path) -> Source:
+    """The policy of agent=monolithic: a checkpoint, or that of the newest finished training run of the scenario of `env`. Raises
+    UserError where there is none, or it does not fit.
+    """
+    name = env.config.name
+    choice = choose(checkpoint, name, output, "checkpoint")
+    content, meta = _loaded(choice, "checkpoint")
+    if meta.get("scenario") != name:
+        raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of scenario {name}: give another checkpoint=.")
+    size = meta.get("image_size", 0)
+    shapes = {key: box.shape for key, box in env.observation_space.items() if key != "depth"}
+    check_fit(choice.checkpoint, content, shapes | ({"depth": (size, size, 1)} if size else {}), env.action_space.shape[0],
+              f"scenario {name}")
+    shared = {k: v for k, v in meta.get("env", {}).items() if k in SHARED}  # their rules are those of any skill
+    shared = trained_settings(choice.checkpoint, {"env": shared}, "navigate")
+    return Source("policy", str(choice.checkpoint), size, shared=shared, choice=choice)
+
+
+def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A checkpoint, and what it says about how it was trained."""
+    from trainer.checkpoint import CheckpointError, load_checkpoint
+
+    try:
+        content = load_checkpoint(choice.checkpoint)
+    except CheckpointError as error:
+        raise UserError(f"{key}: {error}") from error
+    return content, training_of(content)
+
+
+def _read(choice: Choice) -> Source:
+    """What a checkpoint says about how it was trained; refused if it is not one of this skill."""
+    from rearrange.env import ACTION_SIZES, OBSERVATIONS, OF_IMAGES
+
+    skill, path = choice.what, choice.checkpoint
+    content, meta = _loaded(choice, f"skills.{skill}")
+    if meta.get("skill") != skill:
+        raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of {skill}: write another path as skills.{skill}=.")
+    env = trained_settings(path, meta, skill)
+    fields = {each.name for each in dataclasses.fields(SKILL_CONFIGS[skill])}
+    source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
+                    {k: v for k, v in env.items() if k in SHARED}, choice)
+    made, size = source.make(skill), source.image_size
+    there = [key for key in made.observation_keys if size or key not in OF_IMAGES]
+    shapes = {key: OBSERVATIONS[key][0].shape for key in there if key != "depth"}
+    if size and "depth" in made.observation_keys:
+        shapes["depth"] = (size, size, 1)
+    check_fit(path, content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts), f"skill {skill}")
+    return source
+
+
+def shared_settings(found: Mapping[str, Source], typed: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the simulator that all skills share: what was typed, else what the policies were trained with.
+
+    Policies that were trained with different ones are refused, since one robot has one base.
+    """
+    from planner.scenario_env import ScenarioEnv
+
+    defaults = {name: inspect.signature(ScenarioEnv).parameters[name].default for name in SHARED}
+    settings = {}
+    for name, default in defaults.items():
+        if name in typed:
+            settings[name] = typed[name]
+            continue
+        trained = {skill: source.shared.get(name, default) for skill, source in found.items() if source.kind == "policy"}
+        skill, value = next(iter(trained.items()), ("", default))
+        other = next((each for each, setting in trained.items() if setting != value), None)
+        if other:
+            raise UserError(f"{skill} was trained with sim.{name}={value} and {other} with {trained[other]}: one robot cannot "
+                            f"have both, so choose one by writing sim.{name}=, or other checkpoints.")
+        settings[name] = value
+    return settings

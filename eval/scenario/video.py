@@ -1,0 +1,158 @@
+"""Videos of scenarios: the home from outside with what the plan is about, the depth image, the plan with its current step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eval.processes import share_out
+from eval.scenario.evaluate import EpisodeResult, Job, run_one
+from eval.video import VideoWriter, compose, known_floor
+from rearrange.mujoco_sim.simulator import STEP_S
+from skills.marks import goal_ball, handle_ball, object_box, object_ghost, spoken_name
+
+if TYPE_CHECKING:
+    from planner.rules import Step
+    from planner.execute import Executor
+
+PLAN_LINES = 4  # of the plan, around the current step
+DEPTH_SIZE = 128  # of the picture for people, where the skill sees none
+
+
+def shown(results: Sequence[EpisodeResult], count: int) -> list[EpisodeResult]:
+    """The `count` episodes to show: the first success, the first failure, the longest, then the first ones."""
+    success = next((result for result in results if result.success), None)
+    failure = next((result for result in results if not result.success), None)
+    longest = max(results, key=lambda result: (result.steps, -result.index), default=None)
+    chosen: dict[int, EpisodeResult] = {}
+    for result in (success, failure, longest, *results):
+        if result is not None and len(chosen) < count:
+            chosen.setdefault(result.index, result)
+    return list(chosen.values())
+
+
+def record(job: Job, results: Sequence[EpisodeResult], workers: int | None,
+           progress: Callable[[int, int], None] | None = None) -> dict[int, str]:
+    """Run some episodes again and record them; index -> path of the video."""
+    paths: dict[int, str] = {}
+
+    def take(made: tuple[int, Path]) -> None:
+        paths[made[0]] = str(made[1])
+        if progress:
+            progress(len(paths), sum(result.success for result in results if result.index in paths))
+
+    if results:
+        share_out(_record_one, job, list(results), workers, take)
+    return paths
+
+
+def _record_one(job: Job, result: EpisodeResult) -> Iterator[tuple[int, Path]]:
+    yield record_one(job, result)
+
+
+def record_one(job: Job, result: EpisodeResult) -> tuple[int, Path]:
+    """Run an episode again and film it: `episode_<index>_<success|failure>.mp4`; the index and the file.
+
+    Raises RuntimeError if the episode does not go as it went before.
+    """
+    name = f"episode_{result.index:04d}_{'success' if result.success else 'failure'}.mp4"
+    with VideoWriter(Path(job.video_dir) / name) as video:
+        film = _Film(video, job)
+        again = run_one(job, result.index, result.slot, film.watch)
+        if (again.success, again.steps, again.metrics) != (result.success, result.steps, result.metrics):
+            raise RuntimeError(f"episode {result.index} went another way when it was run again: {result.steps} steps before, "
+                               f"{again.steps} now.")
+        film.last(again)
+    return result.index, video.path
+
+
+class _Film:
+    """One frame every `video_speed` steps, and one at the end with the outcome."""
+
+    def __init__(self, video: VideoWriter, job: Job) -> None:
+        self._video, self._job = video, job
+
+    def watch(self, run: Executor) -> None:
+        self._run = run
+        run.env.render_mode = "rgb_array"
+        if run.env.steps % self._job.video_speed == 0 and not run.done:
+            self._video.add(self._frame())
+        elif not run.done:
+            run.env.follow()
+
+    def last(self, result: EpisodeResult) -> None:
+        """The end: where and why."""
+        why = "" if result.success else f"{result.ended_in}: {result.reason}".replace("_", " ")
+        self._video.add(self._frame(result.success, why))
+
+    def _frame(self, outcome: bool | None = None, why: str = "") -> np.ndarray:
+        run, env = self._run, self._run.env
+        at_goal = sum(env.at_goal(k) for k in range(len(env.episode.targets)))
+        speed = f"   x{self._job.video_speed}" if self._job.video_speed > 1 else ""
+        lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{speed}",
+                 f"at their goals: {at_goal} of {len(env.episode.targets)}", *plan_lines(run)]
+        depth = env.image if env.image is not None else env.take_image(DEPTH_SIZE)
+        known = known_floor(env.sim, run.skills[run.step.skill]) if run.step is not None and env.maps_floor else None
+        return compose(env.render(marks(run)), depth, lines, title=f"{self._job.scenario.name}: {phase(run)}".replace("_", " "),
+                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=why, floor=known)
+
+
+def phase(run: Executor) -> str:
+    """What is being done, in a word or two."""
+    if run.step is not None:
+        return run.step.skill
+    if not run.steps:
+        return "whole task"
+    return "wait" if run.at >= len(run.steps) else "reset arm"
+
+
+def plan_lines(run: Executor) -> list[str]:
+    """Some lines of the plan; `>` marks the current step."""
+    first = max(0, min(run.at - 1, len(run.steps) - PLAN_LINES))
+    return [f"{'>' if i == run.at else '  '} {i + 1}  {short(run, run.steps[i])}"
+            for i in range(first, min(first + PLAN_LINES, len(run.steps)))]
+
+
+def short(run: Executor, step: Step) -> str:
+    """A step in a few words: `pick bowl`."""
+    args = step.operator.args
+    if step.skill == "navigate" and args[0] in run.symbols.goals:
+        return f"navigate to goal {args[0].rpartition('_')[2]}"
+    thing = spoken_name(run.sim, run.symbols.objects[args[0]]) if args[0] in run.symbols.objects else args[0]
+    words = {"navigate": "navigate to ", "pick": "pick ", "place": "place "}.get(step.skill)
+    return (words + thing if words else f"{step.skill}").replace("_", " ")
+
+
+def about(run: Executor) -> str | None:
+    """The object that the current step, or the next one that is about an object, is about."""
+    for step in run.steps[run.at:]:
+        for operator in (step.operator, step.next):
+            found = next((arg for arg in (operator.args if operator else ()) if arg in run.symbols.objects), None)
+            if found:
+                return found
+    return None
+
+
+def marks(run: Executor) -> list[Any]:
+    """A wire box on the object, a ghost of it at its goal, a ball where to drive or at the handle."""
+    shown: list[Any] = []
+    if not run.steps:  # no plan: everything that is to be moved
+        for index, goal in run.episode.targets.items():
+            shown += [object_box(run.sim, index), object_ghost(run.episode.objects[index], goal)]
+        return shown
+    if (name := about(run)) is not None:
+        index = run.symbols.objects[name]
+        shown += [object_box(run.sim, index), object_ghost(run.episode.objects[index], run.episode.targets[index])]
+    step = run.step
+    if step is None:
+        return shown
+    if step.skill == "navigate":
+        skill, thing = run.skills["navigate"], step.operator.args[0]
+        point = skill.goal_pose if run.has_goal_pose else run.symbols.position(run.sim, thing)
+        shown.append(goal_ball((point[0], point[1])))
+    elif step.operator.args[0] in run.symbols.joints:
+        shown.append(handle_ball(run.sim, run.symbols.joints[step.operator.args[0]]))
+    return shown

@@ -1,0 +1,113 @@
+"""What `rearrange train` trains: a skill, or one policy for a whole scenario. The engine gets a function that makes
+environments, and knows neither.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rearrange.errors import UserError
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from planner.scenarios import ScenarioConfig
+
+NOT_OF_SKILLS = ("name", "initial_std", "initial_mean")  # keys of configs/skill that are not fields of a skill's config
+_MANY = 50  # episodes of a file, from which on loading them shows its progress
+
+
+@dataclass(frozen=True)
+class Task:
+    """name: of the skill or scenario. env: settings of its environment. scenario: None for a skill."""
+
+    name: str
+    env: dict[str, Any]
+    image_size: int
+    scenario: ScenarioConfig | None = None
+    initial: dict[str, Any] | None = None  # initial_mean and initial_std by part of the action
+    word: str = ""  # that chooses it on a command line
+    advised: bool = False  # observations also say what an expert would do
+
+    def make(self) -> gymnasium.Env:
+        """One environment; called in worker processes."""
+        if self.scenario is None:
+            from skills import make_env
+
+            return make_env(self.name, **self.env, **({"expert_action": True} if self.advised else {}))
+        from planner.scenario_env import ScenarioEnv
+
+        return ScenarioEnv(self.scenario, **self.env)
+
+    def meta(self) -> dict[str, Any]:
+        """What a checkpoint says about how its policy was trained."""
+        of = {"skill": self.name} if self.scenario is None else {"scenario": self.name}
+        return of | {"env": _json_safe(self.env), "image_size": self.image_size}
+
+
+def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = False) -> Iterator[None]:
+    """Load `count` episodes of an environment's episode file one after another, at least one: what is wrong with one of them
+    is told before anything starts. `silent`: without a progress line. UserError.
+    """
+    from trainer.logs.progress import Progress
+
+    count = max(1, min(count, env.listed))
+    with Progress(count, "reading episodes", unit="episodes") if count >= _MANY and not silent else nullcontext() as progress:
+        for index in range(count):
+            env.reset(seed=0, options={"episode": first + index})
+            if progress:
+                progress.update(index + 1, {})
+            yield
+
+
+def sim_settings(sim: dict[str, Any]) -> dict[str, Any]:
+    """The group `sim` of a configuration as settings of an environment; what has its default is left out."""
+    return {("sim" if k == "name" else k): v for k, v in sim.items() if v is not None and (k, v) != ("episodes_share", 1.0)}
+
+
+def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
+    """The skill of the plain settings of `rearrange train` or `rearrange eval`."""
+    skill = {k: v for k, v in plain["skill"].items() if k not in NOT_OF_SKILLS}
+    sim = sim_settings(plain["sim"])
+    name = plain["skill"]["name"]
+    return Task(name, skill | sim | {"split": split, "depth_size": image_size}, image_size, initial=plain["skill"],
+                word=f"skill={name}")
+
+
+def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
+    """What the plain settings of `rearrange train` train; `typed`: its words."""
+    image_size, advised = plain["policy"]["image_size"], bool(plain["ppo"].get("imitation_coef"))
+    if not plain.get("hab"):
+        return dataclasses.replace(skill_task(plain, plain["split"], image_size), advised=advised)
+    from planner.scenarios import make_scenario
+
+    scenario, whole = make_scenario(plain["hab"], "hab"), plain["whole_task"]
+    if whole["max_steps"] is not None:
+        scenario = dataclasses.replace(scenario, max_steps=whole["max_steps"])
+    env = sim_settings(plain["sim"]) | {"split": plain["split"], "depth_size": image_size, "reward_scales": whole["reward_scales"]}
+    word = next((word for word in typed if word.startswith("hab=")), f"hab={scenario.name}")
+    return Task(scenario.name, env, image_size, scenario, initial=whole, word=word)
+
+
+def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, Any]:
+    """The settings of the environment that the policy in `file` was trained with; UserError for one that cannot be. `meta`: what
+    the checkpoint says of itself."""
+    from skills import checked_settings, setting_names
+
+    try:
+        return checked_settings("skill", skill, setting_names(skill), meta.get("env", {}))
+    except UserError as error:
+        raise UserError(f"{file} is damaged: in meta.env, {error}") from error
+
+
+def _json_safe(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _json_safe(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_safe(v) for v in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

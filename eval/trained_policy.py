@@ -1,0 +1,108 @@
+"""A trained policy and the environment that it was trained in: what its checkpoint says, and both of them for Python.
+
+    env, policy = rearrange.load_pretrained("navigate")
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rearrange.settings import keys
+from rearrange.errors import UserError
+
+__all__ = ["load_pretrained"]
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from trainer.player import Player
+
+WHERE = ("split", "num_layouts", "episodes", "episodes_share", "sim", "scene_dataset", "robot", "gpu_device")
+"""Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
+
+
+def training_of(content: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says about the training of its policy: `skill` or `scenario`; `env`, the settings of the environment;
+    `image_size`. `environment` instead, an id of Gymnasium's, where it is something else than ours.
+
+    `rearrange train` writes this itself; `trainer.train` keeps what `gymnasium.make` made the environment from.
+    """
+    meta = content.get("meta", {})
+    made = meta.get("gymnasium")
+    if made is None or "skill" in meta or "scenario" in meta:
+        return meta
+    from planner.scenario_env import ScenarioEnv
+    from rearrange.env import RearrangeEnv
+    from rearrange.registration import environment_id
+
+    for group, what, kind in (("skill", "skill", RearrangeEnv), ("hab", "scenario", ScenarioEnv)):
+        for name in keys.choices(group):
+            if environment_id(name) == made["id"]:
+                env = {key: value for key, value in made["kwargs"].items() if key not in ("name_of_id", "render_mode")}
+                default = inspect.signature(kind).parameters["depth_size"].default
+                return {what: name, "env": env, "image_size": env.get("depth_size", default)}
+    return {"environment": made["id"]}
+
+
+def of_what(meta: dict[str, Any]) -> str:
+    """What a checkpoint is of, in words, by what `training_of` says."""
+    return next((f"{what} {meta[what]}" for what in ("skill", "scenario", "environment") if what in meta), "something unknown")
+
+
+def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
+    """How an environment has to be made for a policy of which `training_of` says `meta`: settings of `skills.make_env`."""
+    how = {key: value for key, value in meta.get("env", {}).items() if key not in WHERE}
+    return how | {"depth_size": meta.get("image_size", 0)}
+
+
+def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str) -> None:
+    """UserError if the policy of a checkpoint cannot act in `where`, which shows observations of these `shapes` and takes so many
+    `actions`."""
+    from trainer.checkpoint import CheckpointError, load_policy
+    from trainer.fit import misfit
+
+    try:
+        policy = load_policy(content)
+    except CheckpointError as error:
+        raise UserError(f"{file} cannot be used: {error}") from error
+    if problem := misfit(policy, shapes, actions, where=where):
+        raise UserError(f"{file} is a checkpoint of another network: {problem}.")
+
+
+def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = False, seed: int = 0,
+                    **settings: Any) -> tuple[gymnasium.Env, Player]:
+    """A trained policy, and the environment of its skill with the settings that it was trained with.
+
+    policy: a skill, whose policy comes with the package, or a checkpoint or training run of your own. deterministic: the mean
+    action instead of a drawn one. seed: of what is drawn. settings: of the environment, such as split="test" or
+    render_mode="rgb_array"; its homes are those of split="val" unless told otherwise. Call `policy.reset()` wherever the
+    environment is reset. Raises UserError, a ValueError, for what is not there or does not fit.
+    """
+    import gymnasium
+
+    from rearrange.registration import environment_id, register_envs
+    from eval.tasks import trained_settings
+    from skills import SKILLS, pretrained
+    from trainer.checkpoint import CheckpointError, load_checkpoint, newest
+    from trainer.player import Player
+
+    try:
+        path = pretrained.path(str(policy)) if policy in SKILLS else newest(Path(policy))
+        meta = training_of(load_checkpoint(path))
+    except CheckpointError as error:
+        near = difflib.get_close_matches(str(policy), SKILLS, 1)
+        raise UserError(f"{error} Skills: {', '.join(SKILLS)}.{f' Did you mean {near[0]!r}?' if near else ''}") from error
+    if meta.get("skill") not in SKILLS:
+        raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of a skill: {', '.join(SKILLS)}.")
+    register_envs()
+    trained = settings_of(meta | {"env": trained_settings(path, meta, meta["skill"])})
+    env = gymnasium.make(environment_id(meta["skill"]), **{"split": "val"} | trained | settings)
+    try:
+        return env, Player(path, env, deterministic, seed)
+    except CheckpointError as error:
+        raise UserError(str(error)) from error

@@ -1,0 +1,107 @@
+"""`skill=all`, `hab=all`: the same command for every skill or scenario, one after another, with one table at the end.
+
+Each is a process and a run directory of its own, called alike. A figure that all have stands in the table;
+the rest is in each run's own files, and all of it in `<output>/<command>/all/<name>.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from rearrange.settings import keys
+from rearrange.settings import compose as front
+from rearrange.runs.text_table import columns
+from rearrange.errors import UserError
+from rearrange.runs.processes import launch_process
+from rearrange.runs.run_directory import Run, checked_name, folder_of
+
+
+def run(command: str, words: list[str], launch: Callable[[list[str]], int] | None = None, group: str = "skill") -> int:
+    """Run `command` for each choice of `group`; 0 if all went well, 130 if stopped, else 1. Every one is checked before the
+    first.
+    """
+    if command != "eval":
+        raise UserError(f"{group}=all is for eval; {command} takes one {group}: {', '.join(keys.choices(group))}.")
+    jobs, name = plan(command, words, group)
+    codes: dict[str, int] = {}
+    for number, (choice, (job, _)) in enumerate(jobs.items(), 1):
+        print(f"\n[{number}/{len(jobs)}] rearrange {' '.join(job)}", flush=True)
+        codes[choice] = (launch or launch_process)(job)
+        if codes[choice] == 130:
+            break
+    figures = {choice: made for choice, (_, path) in jobs.items() if choice in codes and (made := _figures(path))}
+    print("\n" + "\n".join([*table(jobs, codes, figures, group), *interaction_lines(figures)]))
+    if figures:
+        saved = next(iter(jobs.values()))[1].parent.parent / ("all" if group == "skill" else "all_scenarios") / f"{name}.json"
+        saved.parent.mkdir(parents=True, exist_ok=True)
+        saved.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        print(f"\nmetrics   {saved}")
+    return 130 if 130 in codes.values() else 1 if any(codes.values()) else 0
+
+
+def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str, tuple[list[str], Path]], str]:
+    """For each choice its words and its directory, checked; and the name that the directories share."""
+    others = [word for word in words if word != f"{group}=all" and not word.startswith("name=")]
+    if twice := next((word for word in others if word.startswith(("skill=", "hab="))), None):
+        raise UserError(f"{group}=all and {twice} are both given: leave one of them out.")
+    given = next((word.partition("=")[2] for word in reversed(words) if word.startswith("name=")), None)
+    name = checked_name(given) if given and given != "null" else time.strftime("all_%Y-%m-%d_%H-%M-%S")
+    jobs = {}
+    for choice in keys.choices(group):
+        job = [f"{group}={choice}", *others, f"name={name}"]
+        made = front.compose(command, job)
+        front.require(made)
+        path = folder_of(made.config, command) / name
+        if path.exists():
+            raise UserError(f"{path} exists already. Choose another name=.")
+        if group == "hab":  # their checks take seconds, their evaluations minutes
+            from eval.scenario.command import make_job
+
+            make_job(OmegaConf.to_container(made.config, resolve=True), Run(path, made))
+        jobs[choice] = ([command, *job], path)
+    return jobs, name
+
+
+def table(jobs: dict[str, Any], codes: dict[str, int], figures: dict[str, dict[str, Any]], group: str = "skill") -> list[str]:
+    """One line per skill or scenario: success with its interval, n, steps, and the reasons of failures."""
+    rows = [("scenario" if group == "hab" else group, "success", "95 % interval", "n", "steps", "failed by")]
+    for choice in jobs:
+        state = ("not started" if choice not in codes else "" if codes[choice] == 0 else "stopped" if codes[choice] == 130
+                 else "failed: see above")
+        if choice not in figures:
+            rows.append((choice, state, "", "", "", ""))
+            continue
+        made = figures[choice]
+        low, high = made["success_interval_95"]
+        why = made["ends"] if "ends" in made else made["failures"]
+        reasons = ", ".join(f"{reason} {share:.1%}" for reason, share in why.items()) or "-"
+        n = f"{made['episodes']} of {made['episodes_asked']}" if made.get("interrupted") else str(made["episodes"])
+        rows.append((choice, f"{made['success']:.1%}", f"{low:.1%} .. {high:.1%}", n, f"{made['mean_steps']:.0f}",
+                     "; ".join(filter(None, [state, reasons]))))
+    return columns(rows)
+
+
+def interaction_lines(figures: dict[str, dict[str, Any]]) -> list[str]:
+    """Success after each interaction, a row for each scenario, as in Figure 6 of the paper; nothing for skills."""
+    measured = {name: made["interactions"] for name, made in figures.items() if "interactions" in made}
+    if not measured:
+        return []
+    longest = max(measured.values(), key=len)
+    rows = [("after", *(row["name"] for row in longest))]
+    rows += [(name, *(f"{row['success']:.0%}" for row in interactions), *[""] * (len(longest) - len(interactions)))
+             for name, interactions in measured.items()]
+    return ["", *columns(rows)]
+
+
+def _figures(path: Path) -> dict[str, Any] | None:
+    """Of a run that began; None where it has none."""
+    try:
+        return json.loads((path / "metrics.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None

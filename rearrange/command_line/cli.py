@@ -1,0 +1,304 @@
+"""The front door: `rearrange train | eval | reproduce | bench | report | scenes | list | doctor`.
+
+    rearrange train skill=pick seed=1          one run
+    rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
+
+Answers to `--help` and to mistakes come without importing torch or a simulator; the work is in `rearrange.command_line.commands`,
+imported once everything that was typed has been checked. Exit status: 0 done, 2 a mistake of the user, 130 stopped,
+1 anything else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import io
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+
+from rearrange import __version__, own_packages
+from rearrange.errors import UserError
+from rearrange.runs.lifeline import follow_parent
+
+COMMANDS = {
+    "train": "train a skill with reinforcement learning",
+    "eval": "evaluate a trained skill, a whole scenario or a baseline, and record videos",
+    "reproduce": "train what is missing, evaluate every agent on every scenario, and set them beside the paper",
+    "bench": "measure speed on this machine",
+    "report": "write one HTML page with plots, videos and episodes of runs",
+    "scenes": "write our homes, objects, robot and episodes as a data set for Habitat",
+    "list": "show skills, simulators and checkpoints",
+    "doctor": "say what is installed, what is missing, and the command that mends it",
+}
+RUNLESS = ("list", "report", "reproduce", "scenes")  # commands without a run directory of their own
+BARE_WORDS = {"bench": "bench", "scenes": "action"}  # command -> key of a first word that is not key=value
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FLAGS = ("--help", "--cfg", "--multirun")
+INTRODUCTION = """\
+rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
+
+  rearrange train experiment=quickstart     learn to pick, in about five minutes
+  rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
+  rearrange eval hab=tidy_house             a whole scenario: planned, and carried out by the trained skills that ship
+  rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
+  rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
+  rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
+  rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
+  rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
+
+'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;
+'rearrange --install-completion' sets up the Tab key; 'rearrange --version' prints the version."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line; returns the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):  # names of files that are no UTF-8 are printed as they are
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="surrogateescape")
+    follow_parent()
+    if own_packages.in_the_way("trainer"):
+        return _status(words)  # which says so
+    from trainer.logs import screen
+
+    with screen.guarded():
+        try:
+            status = _status(words)
+            sys.stdout.flush()
+            return status
+        except screen.Lost as error:
+            if error.errno in (errno.EPIPE, errno.EIO):  # `rearrange train --help | head`; a closed terminal
+                return 0
+            print(f"rearrange: standard output cannot be written: {error.strerror}.", file=sys.stderr)
+            return 1
+        finally:
+            sys.stderr.flush()
+
+
+def _status(words: list[str]) -> int:
+    """Do what the words say; the exit status, once a mistake or a stop has been told."""
+    name = f"rearrange {words[0]}" if words and words[0] in COMMANDS else "rearrange"
+    try:
+        return _dispatch(words)
+    except UserError as error:
+        if _speaks():
+            print(f"{name}: {error}", file=sys.stderr)
+        else:
+            time.sleep(3.0)  # the launcher ends all ranks when one ends: let the first speak before
+        return 2
+    except KeyboardInterrupt:
+        if _speaks():
+            print(f"{name}: stopped.", file=sys.stderr)
+        return 130
+
+
+def _speaks() -> bool:
+    """Of several ranks, the first speaks for all; one that does not know its place speaks, too."""
+    try:
+        from trainer.ranks.launch import place
+
+        return place().rank == 0
+    except (ValueError, ImportError):  # another trainer may be in the way
+        return True
+
+
+def _check_place() -> None:
+    """UserError if the launcher's environment variables make no sense."""
+    from trainer.ranks.launch import place
+
+    try:
+        place()
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help") and len(words) == 1:
+        print(INTRODUCTION)
+        return 0
+    if words[0] != "doctor":  # which tells all of it
+        own_packages.check()
+    if words[0] == "help":
+        words = [words[1], "--help", *words[2:]]
+    first, rest = words[0], words[1:]
+    if first == "--version":
+        print(f"rearrange {__version__}")
+        return 0
+    if first in ("--install-completion", "--complete"):
+        from rearrange.command_line import completion
+
+        return completion.install(rest) if first == "--install-completion" else completion.complete(rest)
+    if first not in COMMANDS:
+        near = difflib.get_close_matches(
+            first, [*COMMANDS, "--version", "--help", "--install-completion"], 1, cutoff=0.5
+        )
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        raise UserError(f"unknown command '{first}'.{hint} Commands: {', '.join(COMMANDS)}.")
+    if first == "doctor":  # answers even where what the other commands need is missing or broken
+        from rearrange.command_line import doctor
+
+        return doctor.main(rest)
+    return _command(first, rest)
+
+
+def _command(command: str, words: list[str]) -> int:
+    """One of COMMANDS with its words."""
+    from trainer.logs import screen
+
+    overrides, flags = _split_flags(command, words)
+    if command == "report":
+        overrides = _named_runs(overrides)
+    every = next((word for word in overrides if word in ("skill=all", "hab=all")), None)
+    if every and flags & {"--help", "--cfg"}:  # what all of them have in common
+        overrides = [word for word in overrides if word != every]
+    elif every == "skill=all" and command == "train":
+        from rearrange.command_line import sweep
+
+        overrides, flags = sweep.all_skills(overrides), flags | {"--multirun"}
+    elif every:
+        from rearrange.command_line import all_skills as every_skill
+
+        screen.is_expendable()
+        return every_skill.run(command, overrides, group=every.partition("=")[0])
+    if "--multirun" in flags and command in RUNLESS:
+        raise UserError(f"{command} has no sweeps: leave -m out, and give every setting one value.")
+    if "--multirun" in flags and not flags & {"--help", "--cfg"}:
+        from rearrange.command_line import sweep
+
+        screen.is_expendable()
+        return sweep.run(command, overrides)
+
+    from rearrange.settings import compose as front
+
+    settings = front.compose(command, overrides)
+    if "--help" in flags:
+        from rearrange.command_line.key_help import help_text
+
+        print(help_text(settings, COMMANDS[command]))
+        return 0
+    if "--cfg" in flags:
+        _print_config(settings)
+        return 0
+    if command in RUNLESS:
+        from rearrange.command_line import commands
+
+        _end_like_ctrl_c()
+        if command == "reproduce":
+            screen.is_expendable()
+        work = {"list": commands.list_, "report": commands.report, "reproduce": commands.reproduce,
+                "scenes": commands.scenes}[command]
+        return work(settings.config) or 0
+    return _work(command, overrides, settings)
+
+
+def _work(command: str, overrides: list[str], settings) -> int:
+    """Train, evaluate or measure in a run directory."""
+    from rearrange.runs import run_directory
+    from rearrange.settings.compose import require
+    from trainer.logs import screen
+
+    _check_place()
+    if command == "train" and settings.config.resume:
+        settings = run_directory.settings_to_resume(command, overrides)
+    require(settings)
+    run = run_directory.plan(settings) if _speaks() else run_directory.silent(settings)
+    screen.is_expendable(run.log)
+
+    from rearrange.command_line import commands  # torch and the simulator, from here on
+
+    _end_like_ctrl_c()
+    work = {"train": commands.train, "eval": commands.evaluate, "bench": commands.bench}[command]
+    try:
+        with run.keeps_warnings():
+            result = work(settings.config, run)
+    except KeyboardInterrupt:
+        run.finish("stopped")
+        raise
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            if run.created:
+                run.log(traceback.format_exc())
+            run.finish("failed")
+            raise
+        how = "continue with resume=true" if command == "train" else "run it again under another name="
+        sentence = f"{error.filename or run.path} cannot be written: {error.strerror}. Make room, and {how}."
+        run.finish("failed")
+        print(f"rearrange {command}: {sentence}", file=sys.stderr)
+        return 1
+    except BaseException:
+        if run.created:
+            run.log(traceback.format_exc())
+        run.finish("failed")
+        raise
+    run.finish("finished", result)
+    return 0
+
+
+def _end_like_ctrl_c() -> None:
+    """Let SIGTERM end a command as Ctrl-C does: tidily. Training replaces this by a handler that saves first.
+
+    SIGINT too, since a shell starts its background jobs with that signal ignored; and SIGHUP, which comes when the terminal is
+    closed, unless nohup has it ignored.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN:
+                signal.signal(signum, signal.default_int_handler)
+
+
+def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
+    """The `key=value` words, and the flags among FLAGS; `bench sim` means `bench=sim`."""
+    overrides, flags, rest = [], set(), list(words)
+    short = {"-h": "--help", "-m": "--multirun", "-c": "--cfg"}
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            key = BARE_WORDS.get(command) if "=" not in word and not overrides else None
+            overrides.append(f"{key}={word}" if key else word)
+            continue
+        flag = short.get(word, word)
+        if flag not in FLAGS:
+            near = difflib.get_close_matches(flag, FLAGS, 1, cutoff=0.5)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UserError(
+                f"unknown option '{word}'.{hint} Options: --help, --cfg job, -m. Settings are written key=value."
+            )
+        if flag == "--cfg" and (not rest or rest.pop(0) != "job"):
+            raise UserError("--cfg prints the settings of a job: write --cfg job.")
+        flags.add(flag)
+    return overrides, flags
+
+
+def _named_runs(words: list[str]) -> list[str]:
+    """`report a b` means `report runs=[a,b]`, and so does `report runs=a,b`. A word is a path if it is not `key=value`."""
+    paths, settings = [], []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or "/" in key or os.path.exists(word):
+            paths.append(word)
+        elif key == "runs" and value and value != "null" and not value.startswith("["):
+            paths += [value] if os.path.exists(value) else value.split(",")
+        else:
+            settings.append(word)
+    if not paths:
+        return settings
+    if any(word.startswith("runs=") for word in settings):
+        raise UserError("runs= and directories without it are both given; write all of them without runs=.")
+    quoted = ("'" + os.path.expanduser(path).replace("\\", "\\\\").replace("'", "\\'") + "'" for path in paths)
+    return [*settings, f"runs=[{','.join(quoted)}]"]
+
+
+def _print_config(settings) -> None:
+    """`--cfg job`: the choices as a comment, and every setting as YAML."""
+    from omegaconf import OmegaConf
+
+    print("# " + " ".join(f"{group}={choice}" for group, choice in settings.choices.items()))
+    print(OmegaConf.to_yaml(settings.config), end="")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,360 @@
+"""What the commands do, once the command line has been checked: the glue between homes, skills, engine and evaluation.
+
+`rearrange.command_line.cli` imports this module last; everything here may import torch and the simulator.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from rearrange.errors import UserError
+from rearrange.registration import register_envs
+from eval.engine_settings import check_device, engine_config, per_action
+from eval.tasks import Task, load_listed, skill_task, trained_settings, training_task
+
+if TYPE_CHECKING:
+    from eval.evaluate import EpisodeResult
+    from eval.policy_choice import Choice
+    from rearrange.runs.run_directory import Run
+    from trainer.loop import TrainResult
+
+register_envs()  # a policy may be of any environment that `gymnasium.make` knows
+
+
+def train(config: DictConfig, run: Run) -> dict[str, float]:
+    """`rearrange train`: one run of the engine on one skill or scenario. Returns the final figures."""
+    from trainer.checkpoint import CheckpointError
+    from trainer.collect import WorkerError
+    from trainer.nonfinite import NonFinite
+    from trainer.loop import train as run_engine
+    from trainer.logs.run_files import recording
+    from trainer.ranks.rank_watch import RankError
+
+    plain = OmegaConf.to_container(config, resolve=True)
+    task = training_task(plain, run.settings.overrides)
+    engine = engine_config(plain)
+    try:
+        engine.check()
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    probe = _probe(task, silent=run.silent)
+    engine = per_action(engine, task, probe)
+    resume_from = _newest_checkpoint(run) if run.resumed else None
+    begun_with = plain.get("checkpoint")  # runs of before have no such setting
+    start_from = None if resume_from else _first_policy(begun_with, task)
+    meta = task.meta() | ({"started_from": begun_with} if begun_with else {})
+    _check_network(engine, probe, resume_from or start_from, to_continue=bool(resume_from))
+    run.create()
+    if run.resumed and _newest_checkpoint(run) != resume_from:  # before the directory was this process's own
+        raise UserError(f"another process has just worked in {run.path}; repeat the command.")
+    run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
+            f"policy {plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
+    where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
+    name = "" if run.silent and plain["name"] is None else f" name={shlex.quote(run.path.name)}"
+    again = f"rearrange train {task.word}{name}{where} resume=true"
+    try:
+        if run.silent:  # of several ranks, the first writes and prints
+            result = run_engine(task.make, engine)
+            return {} if result.reason == "complete" else _stop()
+        with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
+                       plain["logger"]["wandb"], plain) as (logger, progress):
+            result = run_engine(task.make, engine, run.path, resume_from, (logger, progress), meta, start_from)
+    except KeyboardInterrupt:
+        _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
+        raise
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
+    except (WorkerError, NonFinite, RankError) as error:
+        if getattr(error, "told_elsewhere", False):
+            run.log(str(error))
+        else:
+            _tell(run, f"{error}\nThe run ended; {_newest_in_words(run)}. Continue with: {again}")
+        run.finish("failed")
+        raise SystemExit(1) from None
+    final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
+    if result.reason != "complete":
+        run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: {again}")
+        raise KeyboardInterrupt
+    if result.unsaved_steps:
+        _tell(run, f"all {result.steps:,} steps are done, but {_saved_in_words(result)}. Make room, and continue with: {again}")
+        run.finish("failed")
+        raise SystemExit(1)
+    for line in progress.curve():
+        run.say(line)
+    run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
+    who = "agent=monolithic " if task.scenario else ""
+    run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))} video=3")
+    return final
+
+
+def _first_policy(checkpoint: str | None, task: Task) -> Path | None:
+    """The file of the policy that a new run begins with; None = a new policy."""
+    if checkpoint == "pretrained" and task.scenario:
+        raise UserError("checkpoint=pretrained is for skill=: no policy of a whole scenario comes with the package.")
+    return None if checkpoint is None else _policy_file(checkpoint, task.name)
+
+
+def _policy_file(checkpoint: str | Path, skill: str) -> Path:
+    """The file that `checkpoint=` means: a file, the newest of a run, or the one that comes with the package."""
+    from skills import pretrained
+    from trainer.checkpoint import CheckpointError, newest
+
+    try:
+        return pretrained.path(skill) if checkpoint == "pretrained" else newest(Path(checkpoint))
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
+
+
+def _tell(run: Run, sentence: str) -> None:
+    """Say how a training ended that did not reach its end; the first rank speaks for all, and the log keeps it."""
+    run.log(sentence)
+    if not run.silent:
+        print(f"rearrange train: {sentence}", file=sys.stderr)
+
+
+def _saved_in_words(result: TrainResult) -> str:
+    """The newest checkpoint, and what it lacks."""
+    if not result.unsaved_steps:
+        return f"saved {result.checkpoint}"
+    if result.checkpoint is None:
+        return f"no checkpoint could be written: the {result.unsaved_steps:,} steps are lost"
+    return (f"the last checkpoint could not be written: the newest is {result.checkpoint}, and the {result.unsaved_steps:,} steps "
+            "after it are lost")
+
+
+def _newest_in_words(run: Run) -> str:
+    """The newest checkpoint, where nobody is left to say what it lacks; of a rank that does not write, nobody knows."""
+    newest = _newest_checkpoint(run)
+    return f"its newest checkpoint is {newest}" if newest else "it has no checkpoint yet"
+
+
+def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
+    """`rearrange eval`: success over many episodes, metrics.json, episodes.csv and videos."""
+    from eval.processes import ProcessDied
+    from eval.video import VideoError
+
+    plain = OmegaConf.to_container(config, resolve=True)
+    try:
+        if plain.get("hab"):
+            from eval.scenario import command as hab_command
+
+            return hab_command.evaluate(plain, run)
+        return _evaluate_skill(plain, run)
+    except (ProcessDied, VideoError) as error:
+        run.log(str(error))
+        print(f"rearrange eval: {error}", file=sys.stderr)
+        run.finish("failed")
+        raise SystemExit(1) from None
+
+
+def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
+    from eval import evaluate as evaluation
+    from eval.policy_choice import table
+    from eval.summary_table import print_table
+
+    plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
+    if plain["agent"] == "pretrained":
+        plain |= {"agent": "policy", "checkpoint": "pretrained"}
+    task = skill_task(plain, plain["split"], 0)
+    skill, env = task.name, task.env
+    choice, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
+    checkpoint = choice.checkpoint
+    recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
+                      "render_mode": "rgb_array"}
+    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["episodes"],
+                   evaluation.SEED_STRIDE * plain["seed"])
+    run.create()
+    count = _episodes(plain["episodes"], env.get("episodes"))
+    job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
+                         plain["deterministic"], plain["video"], str(run.videos), recorded)
+    run.say(f"eval {run.path}   skill {skill}   agent {plain['agent']}")
+    for line in table([choice]):
+        run.say(line)
+    if count < plain["episodes"]:
+        run.say(f"{env['episodes']} has {count} episodes: each is run once, instead of episodes={plain['episodes']}")
+    from trainer.logs.progress import counting
+
+    def keep(finished: list[EpisodeResult]) -> None:
+        figures = evaluation.cut_short(evaluation.summary(job, finished), count)
+        run.result = evaluation.headline(figures)
+        print_table(figures, run)
+        evaluation.write(run.path, figures, finished)
+
+    with counting(count, f"eval {skill}", log=run.log) as progress:
+        results = evaluation.evaluate(job, plain["workers"], progress, keep)
+    figures = evaluation.summary(job, results)
+    print_table(figures, run)  # which a full disk does not prevent
+    evaluation.write(run.path, figures, results)
+    if problem := next((result.video_problem for result in results if result.video_problem), None):
+        lost = sum(result.video_problem is not None for result in results)
+        run.log(f"warning: {lost} videos are missing: {problem}")
+        print(f"warning: {lost} of {min(plain['video'], plain['episodes'])} videos are missing: {problem}", file=sys.stderr)
+    return evaluation.headline(figures)
+
+
+def _episodes(asked: int, file: str | None) -> int:
+    """How many episodes to evaluate: of a file none twice."""
+    if file is None:
+        return asked
+    from rearrange.apartments.episodes import read_episodes
+
+    return min(asked, len(read_episodes(file)))
+
+
+def bench(config: DictConfig, run: Run) -> dict[str, float]:
+    """`rearrange bench <what>`: measurements on this machine."""
+    from importlib import import_module
+
+    plain = OmegaConf.to_container(config, resolve=True)
+    module = import_module(f"eval.bench.{plain['what']}")
+    if hasattr(module, "check"):
+        module.check(plain)
+    run.create()
+    return module.run_bench(plain, run)
+
+
+def report(config: DictConfig) -> None:
+    """`rearrange report`: runs as one HTML page."""
+    from eval.report.page import report as write_report
+
+    made = write_report(OmegaConf.to_container(config, resolve=True))
+    for path in made.runs:
+        print(f"  {path}")
+    left_out = f", {made.left_out} left out (raise video_mb=)" if made.left_out else ""
+    print(f"{made.path}   {made.path.stat().st_size / 1e6:.1f} MB   {len(made.runs)} runs   {made.episodes:,} episodes   "
+          f"{made.videos} videos{left_out}")
+
+
+def reproduce(config: DictConfig) -> int:
+    """`rearrange reproduce`: trainings, evaluations and the report, each once; the exit status."""
+    from eval.reproduction.reproduce import run as reproduce_all
+
+    return reproduce_all(OmegaConf.to_container(config, resolve=True))
+
+
+def scenes(config: DictConfig) -> None:
+    """`rearrange scenes export`."""
+    from rearrange.habitat.export.data_set import export
+
+    export(OmegaConf.to_container(config, resolve=True))
+
+
+def list_(config: DictConfig) -> None:
+    """`rearrange list`."""
+    from rearrange.command_line.listing import show
+
+    show(config)
+
+
+def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False):
+    """Build an environment here and step it once, before anything is written or started; of an episode file, load so many
+    `episodes` from the `first` on.
+
+    A setting that cannot work is told at once, and what has to be compiled is compiled once, not in every process.
+    """
+    import threading
+
+    hint = threading.Timer(2.0, print, ["preparing the simulator (the first time on a machine it is compiled, "
+                                        "which takes some ten seconds) ..."], {"flush": True})
+    hint.daemon = True
+    hint.start()
+    try:
+        probe = task.make()
+        probe.reset(seed=0)
+        probe.step(probe.action_space.sample() * 0)
+        probe.render()
+    finally:
+        hint.cancel()
+    if probe.listed:
+        ours = probe.sim.home.layout.is_ours  # what episodes of others ask for in vain is failed
+        for _ in load_listed(probe, episodes if ours else 1, first, silent):
+            pass
+    return probe
+
+
+def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = False) -> None:
+    """Refuse a device that is not there, what does not fit into memory, and a network that does not fit the environment or the
+    checkpoint to go on from."""
+    from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.policy import Policy, observation_shapes
+    from trainer.sizes import check_memory
+
+    actions = env.action_space.shape[0]
+    for name in ("mean_init", "log_std_init"):
+        value = getattr(engine.policy, name)
+        if isinstance(value, tuple) and len(value) != actions:
+            raise UserError(f"policy.{name} has {len(value)} numbers; it must be one number, "
+                            f"or one for each of the {actions} actions.")
+    check_device(engine)
+    try:
+        check_memory(engine, observation_shapes(env.observation_space), actions)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    try:
+        policy = Policy(env.observation_space, env.action_space, engine.policy)
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"this policy cannot be built for these observations: {str(error).splitlines()[0]}") from error
+    if checkpoint is not None:
+        try:
+            policy.load_state_dict(load_checkpoint(checkpoint, to_continue)["policy"])
+        except CheckpointError as error:
+            raise UserError(str(error)) from error
+        except RuntimeError as error:
+            raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. "
+                            "Choose the policy=, observations and actions that it was trained with.") from error
+
+
+def _stop() -> dict[str, float]:
+    raise KeyboardInterrupt
+
+
+def _newest_checkpoint(run: Run) -> Path | None:
+    """The checkpoint to resume from; None where the run stopped before its first."""
+    from trainer.checkpoint import list_checkpoints
+
+    found = list_checkpoints(run.checkpoints)
+    return found[-1] if found else None
+
+
+def _step_of(checkpoint: Path | None) -> int:
+    return 0 if checkpoint is None else int(checkpoint.stem.removeprefix("step_"))
+
+
+def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
+                      typed: tuple[str, ...]) -> tuple[Choice, dict[str, Any]]:
+    """Who acts, and the environment: with the settings that a policy was trained with, but for what was typed."""
+    from eval.policy_choice import ASKED, Choice, choose
+    from eval.trained_policy import of_what, settings_of, training_of
+    from trainer.checkpoint import CheckpointError, load_checkpoint
+
+    if plain["agent"] != "policy":
+        return Choice(skill, plain["agent"], ASKED), env
+    choice = choose(plain["checkpoint"], skill, Path(plain["output"]), "checkpoint")
+    try:
+        meta = training_of(load_checkpoint(choice.checkpoint))
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
+    if meta.get("skill") != skill:
+        other = f"write skill={meta['skill']}, or another" if "skill" in meta else "give another"
+        raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {skill}: {other} checkpoint=.")
+    trained = trained_settings(choice.checkpoint, meta, skill)
+    kept = {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
+    return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}
+
+
+def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, episodes: int, first: int) -> None:
+    """Refuse a checkpoint whose spaces are not those of the environment."""
+    probe = _probe(Task(skill, env, 0), episodes, first)
+    if checkpoint is None:
+        return
+    from eval.trained_policy import check_fit
+    from trainer.checkpoint import load_checkpoint
+    from trainer.policy import observation_shapes
+
+    check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space), probe.action_space.shape[0],
+              "this environment")

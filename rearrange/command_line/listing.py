@@ -1,0 +1,62 @@
+"""What there is: skills, simulators, training runs. Read from files; nothing heavy is imported."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from rearrange.settings import keys
+from rearrange.runs.finished_runs import measured, why_not
+from rearrange.registration import environment_id
+from rearrange.runs.run_directory import read_status, runs
+from skills import pretrained
+
+# Name -> module that must be there, and how to get it.
+SIMULATORS = {"mujoco": ("mujoco", "pip install mujoco"), "habitat": ("habitat_sim", "docs/habitat.md")}
+
+
+def show(config: DictConfig) -> None:
+    """`rearrange list`."""
+    print(text(Path(config.output)))
+
+
+def text(output: Path) -> str:
+    """The text of `rearrange list`."""
+    lines: list[str] = []
+    for title, group in (("skills", "skill"), ("scenarios", "hab")):
+        lines += [f"{title}, with their Gymnasium ids"]
+        lines += [f"  {name:<19}{environment_id(name):<31}{keys.choice_file(group, name).title}" for name in keys.choices(group)]
+        lines += [""]
+    lines += ["simulators"]
+    for name in keys.choices("sim"):
+        module, how = SIMULATORS.get(name, (name, ""))
+        there = "installed" if importlib.util.find_spec(module) else f"not installed ({how})"
+        lines.append(f"  {name:<16}{there:<33}{keys.choice_file('sim', name).title}")
+    lines += ["", "trained policies that come with the package (pretrained)"]
+    lines += [_pretrained_line(name) for name in pretrained.names()] or ["  none"]
+    lines += ["", f"training runs in {output}/, the newest first (newest: the first of a skill that is finished)"]
+    found = [_run_line(path, output) for path in reversed(runs(output, "train"))]
+    return "\n".join(lines + (found or ["  none yet; start one with: rearrange train experiment=quickstart"]))
+
+
+def _pretrained_line(skill: str) -> str:
+    """One line for a published policy: steps of training, and success where it was measured."""
+    card = pretrained.card(skill)
+    success = "; ".join(text for row in card["evaluations"] if (text := measured(row)))
+    return f"  {skill:<16}{pretrained.steps(card) / 1e6:.1f} M steps   {f'success {success}' if success else 'not evaluated'}"
+
+
+def _run_line(path: Path, output: Path) -> str:
+    """One line for a training run: name, how it ended, its success, its newest checkpoint."""
+    status, why = read_status(path), why_not(path)
+    success = next(
+        (f"success {value:.0%}" for key, value in status["result"].items() if key.split("/")[-1] == "success"), ""
+    )
+    ended = status["status"] + (f", {why}" if why not in (None, status["status"]) else "")
+    saved = sorted((path / "checkpoints").glob("*.pt"), key=lambda file: file.stat().st_mtime)
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(saved[-1].stat().st_mtime)) if saved else ""
+    newest = f"{saved[-1].relative_to(path)}, {when}" if saved else "no checkpoint"
+    return f"  {str(path.relative_to(output)):<44} {ended:<26} {success:<13} {newest}"

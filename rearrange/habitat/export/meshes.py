@@ -1,0 +1,103 @@
+"""Primitives as triangles in GLB files: what Habitat draws, and collides the building with.
+
+Round shapes have so many sides that their faces lie within 0.1 mm of the true surface, but at most 64. All shapes of a
+file are one mesh with colours at its vertices, which Habitat draws in one call. Its material is for Habitat's Phong
+shader, by `shader_type` in the files that name the mesh: the physically based one prepares light maps for ten seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from rearrange.errors import UserError
+from rearrange.habitat.export.links import Shape
+
+SIDES = 64
+FLOOR_DEPTH_M = 0.1  # of the solid floor: a plane has none
+_SAGITTA_M = 1e-4
+
+
+def need_trimesh():
+    """The library that writes GLB files."""
+    try:
+        import trimesh
+    except ImportError:
+        raise UserError("exporting scenes needs trimesh, which is not installed: pip install 'trimesh>=4'.") from None
+    return trimesh
+
+
+def write_glb(path: Path, shapes: Iterable[Shape], turn: np.ndarray) -> None:
+    """The shapes as one mesh; `turn` (3, 3) takes their frame to the file's."""
+    trimesh = need_trimesh()
+    parts = [triangles(shape) for shape in shapes]
+    for part, shape in zip(parts, shapes):
+        colour = [*(round(255 * value) for value in shape.rgb), 255]
+        part["colours"] = np.tile(np.array(colour, np.uint8), (len(part["points"]), 1))
+    starts = np.cumsum([0, *(len(part["points"]) for part in parts)])
+    white = trimesh.visual.material.PBRMaterial(
+        "white", baseColorFactor=[1.0] * 4, metallicFactor=0.0, roughnessFactor=1.0)
+    looks = trimesh.visual.TextureVisuals(material=white)
+    looks.vertex_attributes["color"] = np.concatenate([part["colours"] for part in parts])
+    mesh = trimesh.Trimesh(
+        vertices=np.concatenate([part["points"] for part in parts]) @ turn.T,
+        faces=np.concatenate([part["faces"] + start for part, start in zip(parts, starts)]),
+        vertex_normals=np.concatenate([part["normals"] for part in parts]) @ turn.T, visual=looks, process=False)
+    path.write_bytes(trimesh.exchange.gltf.export_glb(trimesh.Scene({path.stem: mesh}), include_normals=True))
+
+
+def triangles(shape: Shape) -> dict[str, np.ndarray]:
+    """points and normals (N, 3), faces (M, 3) of a shape, in the frame of its link."""
+    creation = need_trimesh().creation
+    if shape.kind == "plane":
+        x, y = shape.half_size_m
+        corners = np.array([(-x, -y, 0), (x, -y, 0), (x, y, 0), (-x, y, 0)])
+        up = np.tile((0.0, 0.0, 1.0), (4, 1))
+        made = {"points": corners, "faces": np.array([(0, 1, 2), (0, 2, 3)]), "normals": up}
+    elif shape.kind == "box":
+        made = _faceted(creation.box(extents=[2 * half for half in shape.half_size_m]))
+    elif shape.kind == "cylinder":
+        radius, half = shape.half_size_m
+        made = _faceted(creation.cylinder(radius=radius, height=2 * half, sections=sides(radius)))
+    elif shape.kind == "capsule":
+        radius, half = shape.half_size_m
+        mesh = creation.capsule(radius=radius, height=2 * half, count=[sides(radius) // 4 * 2, sides(radius)])
+        made = _round(mesh, np.column_stack([np.zeros((len(mesh.vertices), 2)), mesh.vertices[:, 2].clip(-half, half)]))
+    else:
+        mesh = creation.icosphere(subdivisions=3, radius=shape.half_size_m[0])
+        made = _round(mesh, np.zeros((len(mesh.vertices), 3)))
+    made["points"] = made["points"] @ shape.rotation.T + shape.position_m
+    made["normals"] = made["normals"] @ shape.rotation.T
+    return made
+
+
+def sides(radius_m: float) -> int:
+    """Of a circle, a multiple of four so that it reaches its radius along both axes."""
+    enough = math.pi / math.acos(1.0 - min(1.0, _SAGITTA_M / radius_m))
+    return min(SIDES, 4 * math.ceil(enough / 4))
+
+
+def _faceted(mesh) -> dict[str, np.ndarray]:
+    """With the normal of its triangle at each corner."""
+    return {"points": mesh.triangles.reshape(-1, 3), "faces": np.arange(3 * len(mesh.faces)).reshape(-1, 3),
+            "normals": np.repeat(mesh.face_normals, 3, axis=0)}
+
+
+def _round(mesh, nearest_on_axis: np.ndarray) -> dict[str, np.ndarray]:
+    """With normals that point away from its axis or middle."""
+    away = mesh.vertices - nearest_on_axis
+    return {"points": np.asarray(mesh.vertices), "faces": np.asarray(mesh.faces),
+            "normals": away / np.linalg.norm(away, axis=1, keepdims=True)}
+
+
+def solid(shape: Shape) -> Shape:
+    """A plane as the top of a slab, for physics; other shapes as they are."""
+    if shape.kind != "plane":
+        return shape
+    x, y = shape.half_size_m
+    below = shape.position_m - shape.rotation[:, 2] * FLOOR_DEPTH_M / 2
+    return replace(shape, kind="box", half_size_m=(x, y, FLOOR_DEPTH_M / 2), position_m=below)

@@ -1,0 +1,73 @@
+"""A home that one simulator steps: its own model and state, and the views of them that are read at every step.
+
+The model is copied because what is held, and what is near, is written into it. Making a copy costs more than anything
+else in a reset, so one that has been left waits with its home for the next simulator of the process.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import mujoco
+import numpy as np
+
+from rearrange.compiled import cfunc, float64
+from rearrange.mujoco_sim.compiled_home import CompiledHome
+from rearrange.mujoco_sim.nearness import keep_all, keep_near, work_room
+from rearrange.mujoco_sim.suction import Suction
+
+
+@cfunc(float64(), cache=True)
+def _no_time():
+    return 0.0
+
+
+if mujoco.get_mjcb_time() is None:  # MuJoCo reads the clock thirty times per substep to profile itself: 5 % of a step
+    mujoco.set_mjcb_time(_no_time.ctypes)
+
+
+class HomeCopy:
+    """Model and data of a home, its suction cup, and views into both."""
+
+    def __init__(self, home: CompiledHome) -> None:
+        self.home = home
+        self.model = model = copy.copy(home.model)
+        self.data = data = mujoco.MjData(model)
+        self.suction = Suction(model, data, home.handles, home.object_of_geom, home.handle_of_geom)
+        self.elliptic = model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
+        self.body_of_slot = [model.body(f"object_{slot}").id for slot in range(len(home.objects))]
+        self.qpos_of_slot = [int(model.joint(f"object_{slot}").qposadr[0]) for slot in range(len(home.objects))]
+        self.base_qpos, self.base_ctrl = data.qpos[home.base_qpos], data.ctrl[home.base_ctrl]
+        self.arm_qpos, self.arm_ctrl = data.qpos[home.arm_qpos], data.ctrl[home.arm_ctrl]
+        self.arm_qvel = data.qvel[home.arm_dofs]
+        site = model.site("end_effector").id
+        self.ee_xpos, self.ee_xmat = data.site_xpos[site], data.site_xmat[site]
+        self.handle_xpos = {name: data.site_xpos[model.site(f"{name}_handle").id] for name in home.handles}
+        self.handle_qpos = {name: int(model.joint(name).qposadr[0]) for name in home.handles}
+        self.handle_dof = {name: int(model.joint(name).dofadr[0]) for name in home.handles}
+        near, rows = home.nearness, slice(0, len(home.nearness.geom))
+        collision = (model.body_contype, model.body_conaffinity, model.bvh_child[rows], model.bvh_nodeid[rows],
+                     model.bvh_aabb[rows])
+        self._keep_near = (near.box, near.bits, near.tree, near.dof, near.reach_m, near.piece, near.piece_box, data.xipos,
+                           data.ximat, data.qvel, data.tree_asleep, *work_room(near), *collision)
+        self._keep_all = (near.bits, near.child, near.geom, near.row_box, *collision)
+
+    def keep_near(self, duration_s: float) -> None:
+        """Leave out of the collision test what nothing can touch in the next `duration_s`."""
+        self._pieces = keep_near(duration_s, *self._keep_near)
+
+    def keep_all(self) -> None:
+        """Undo `keep_near`."""
+        keep_all(self._pieces, *self._keep_all)
+
+
+def take(home: CompiledHome) -> HomeCopy:
+    """A copy of a home in the state that the last user left."""
+    return home.spare.pop() if home.spare else HomeCopy(home)
+
+
+def give_back(used: HomeCopy) -> None:
+    """Keep a copy for the next who takes one; of each home one copy waits."""
+    used.suction.release()
+    if not used.home.spare:
+        used.home.spare.append(used)

@@ -1,0 +1,1 @@
+"""Depth images and colour pictures without GL: a rasteriser for one CPU core."""

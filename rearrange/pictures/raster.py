@@ -1,0 +1,145 @@
+"""Depth images of a MuJoCo scene on one CPU core, without GL (the method: `rearrange.pictures.raster_kernels`).
+
+Frames: image row 0 on top, pixel centres at half-integers; distances in metres. A camera inside a shape sees its far
+side from within, as `mj_ray` does; a plane is seen from its front only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+
+from rearrange.pictures.raster_kernels import (
+    BOX, CAPSULE, CYLINDER, FACES, NO_CODE, PLANE, SPHERE, F, compiled, draw_depth, draw_depth_and_codes, normalise,
+)
+
+__all__ = [
+    "FACES",
+    "NO_CODE",
+    "SHAPE_NAMES",
+    "DepthCamera",
+    "box_half_extents",
+    "compiled",
+    "draw",
+    "pixel_slopes",
+    "shape_table",
+    "warm_up",
+]
+
+SHAPE_NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", CYLINDER: "cylinder", BOX: "box"}
+ENDLESS_M = 1e3  # half extent that stands for an endless plane
+
+
+def draw(shapes, halves, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, inverse_depth, codes=None) -> None:
+    """Rasterise every shape into `inverse_depth` (rows, columns) float32, and into `codes` (same, int32) if given.
+
+    shapes (N, 2) int32: kind, index into xpos/xmat; halves (N, 4) float32: half extents of the shape's box, bounding
+    radius (m). xpos (G, 3), xmat (G, 9), cam_xpos (C, 3), cam_xmat (C, 9): float64, as in MjData. camera: row of
+    cam_xpos. us (columns,), vs (rows,): ray slopes of the pixel centres, float32. far: float32, what lies farther is
+    not drawn (m). All arrays are contiguous.
+    """
+    arguments = (shapes, halves, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, inverse_depth)
+    if codes is None:
+        draw_depth(*arguments)
+    else:
+        draw_depth_and_codes(*arguments, codes)
+
+
+def shape_table(model: mujoco.MjModel, hide_groups: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
+    """`shapes` and `halves` of `draw` for the geoms of a model, without hidden groups and wholly transparent geoms (as
+    `mj_ray`).
+    """
+    shapes, halves = [], []
+    for g in range(model.ngeom):
+        if model.geom_group[g] in hide_groups or (model.geom_rgba[g, 3] == 0 and model.geom_matid[g] < 0):
+            continue
+        kind = int(model.geom_type[g])
+        if kind not in SHAPE_NAMES:
+            raise ValueError(
+                f"geom {g} ({model.geom(g).name!r}) has a type that cannot be drawn; "
+                f"allowed: {', '.join(SHAPE_NAMES.values())}"
+            )
+        half = box_half_extents(kind, model.geom_size[g])
+        shapes.append((kind, g))
+        halves.append((*half, math.hypot(*half)))
+    return np.array(shapes, np.int32).reshape(-1, 2), np.array(halves, np.float32).reshape(-1, 4)
+
+
+def box_half_extents(kind: int, size: np.ndarray) -> tuple[float, float, float]:
+    """Half extents (m) of the box around a shape in its own frame, from MuJoCo's `geom_size`."""
+    a, b, c = (float(value) for value in size)
+    if kind == BOX:
+        return a, b, c
+    if kind == SPHERE:
+        return a, a, a
+    if kind == PLANE:
+        return (a if a > 0 else ENDLESS_M), (b if b > 0 else ENDLESS_M), 0.0
+    return a, a, b + (a if kind == CAPSULE else 0.0)
+
+
+def pixel_slopes(count: int, pitch: float) -> np.ndarray:
+    """Ray slopes (count,) float32 of pixel centres around the optical axis, `pitch` apart."""
+    return ((np.arange(count) - (count - 1) / 2) * pitch).astype(np.float32)
+
+
+class DepthCamera:
+    """A square depth camera of a model: z-depth over `far_m`, 1 where nothing is nearer."""
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        size: int = 128,
+        fov_deg: float = 90.0,
+        far_m: float = 10.0,
+        camera: str = "head",
+        hide_groups: tuple[int, ...] = (),
+    ):
+        if size < 2 or not 0.0 < fov_deg < 180.0 or far_m <= 0.0:
+            raise ValueError(
+                f"depth camera: size {size} (at least 2), fov_deg {fov_deg} (0 to 180), far_m {far_m} (above 0)"
+            )
+        self.size = size
+        self._camera = model.camera(camera).id
+        self._far = F(far_m)
+        self._slopes = pixel_slopes(size, 2.0 * math.tan(math.radians(fov_deg) / 2.0) / size)
+        self._shapes, self._halves = shape_table(model, hide_groups)
+        self._inverse_depth = np.empty((size, size), np.float32)
+        self._codes = np.empty((size, size), np.int32)
+        self._geoms = np.append(self._shapes[:, 1], -1)  # of each shape; the last for pixels in which nothing is seen
+
+    def render(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
+        """Write the image of the present poses to `out` (size, size), contiguous float32, and return it."""
+        poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat)
+        view = (self._camera, self._slopes, self._slopes, self._far)
+        draw_depth(self._shapes, self._halves, *poses, *view, self._inverse_depth)
+        normalise(self._inverse_depth, self._far, out)
+        return out
+
+    def render_geoms(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
+        """The same image in `out`; returns which geom each pixel shows, (size, size) int32, -1 for none."""
+        poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat)
+        view = (self._camera, self._slopes, self._slopes, self._far)
+        draw_depth_and_codes(self._shapes, self._halves, *poses, *view, self._inverse_depth, self._codes)
+        normalise(self._inverse_depth, self._far, out)
+        return self._geoms[self._codes // FACES]  # NO_CODE is rounded down to the last one
+
+
+def warm_up(pictures: bool = False) -> None:
+    """Compile the kernels, or load them from the cache, so that processes started later find them there.
+
+    pictures: also those of `rearrange.pictures.picture`, which takes much longer and is otherwise left to the first picture.
+    """
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><camera name='head'/><geom size='.1' pos='0 0 -1'/></worldbody></mujoco>"
+    )
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    DepthCamera(model, size=16).render(data, np.empty((16, 16), np.float32))
+    if pictures:
+        from rearrange.pictures.picture import Painter, Sphere, WireBox
+
+        place = (0.0, 0.0, -1.0)
+        marks = (WireBox(place, (0.1, 0.1, 0.1)), Sphere(place, 0.1))
+        Painter(model, width=16, height=16).render(data, (0.0, -1.0, 0.0), place, marks)

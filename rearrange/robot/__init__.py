@@ -1,0 +1,1 @@
+"""The Fetch: its kinematics and model, its motors, its head camera."""

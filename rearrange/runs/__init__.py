@@ -1,0 +1,1 @@
+"""Directories of runs: what a run writes, which are finished, processes of their own."""

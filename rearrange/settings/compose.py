@@ -1,0 +1,419 @@
+"""From the words of a command line to a checked configuration. Hydra composes; this file refuses what Hydra lets pass.
+
+Hydra alone accepts `+key=value` for a key that nothing reads, and answers a typo with the advice to write just that.
+Here every group, choice, key, type and range is checked before anything else is imported, and each mistake is one
+sentence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rearrange.settings import keys
+from rearrange.errors import UserError
+
+REQUIRED = {"train": "skill", "eval": "skill", "bench": "bench"}
+SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
+SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
+BASELINES = ("random", "zero", "expert")  # agents that learned nothing
+ADVISED_SKILLS = ("navigate",)  # those of skills.experts.ADVISERS, which brings the simulator
+SCENARIO_KEYS = ("skills.", "planner.", "video_speed", "whole_task.", "handoffs", "substitute")  # settings that only a scenario has
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A composed and checked configuration, and how it came about."""
+
+    command: str
+    overrides: tuple[str, ...]  # as typed, each `key=value`
+    choices: dict[str, str]  # group -> choice, defaults included
+    config: DictConfig
+    keys: dict[str, keys.Key] = field(repr=False)  # key -> its line in the YAML files
+    notes: tuple[str, ...] = ()  # what a person should know about them
+
+
+class UnknownKey(UserError):
+    """A setting that there is not."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def has_nvidia_device() -> bool:
+    """Whether an NVIDIA device is visible, without importing torch."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    return os.path.exists("/dev/nvidia0") or os.path.exists("/proc/driver/nvidia/version")
+
+
+# configs/train.yaml: `policy: ${by_device:light,resnet18}`
+OmegaConf.register_new_resolver("by_device", lambda cpu, cuda: cuda if has_nvidia_device() else cpu, replace=True)
+
+
+def compose(command: str, words: list[str]) -> Settings:
+    """The configuration of one run of `command` with overrides `words` (each `key=value`)."""
+    overrides = [parse(command, word) for word in words]
+    groups = keys.command_file(command).groups
+    for override in overrides:
+        check_shape(override)
+        if override.is_sweep_override():
+            from rearrange.command_line.cli import RUNLESS
+
+            how = f"{command} has no sweeps: give one value." if command in RUNLESS else "add -m to run them one after another."
+            raise UserError(f"'{override.input_line}' names several values" + (", and " if command in RUNLESS else ": ") + how)
+        if override.key_or_group in groups:
+            if not _is_own_scenario(override):
+                check_choice(override.key_or_group, override.value())
+            _refuse_plus(override)
+    chosen = [o for o in overrides if o.key_or_group in groups and not _is_own_scenario(o)]
+    config, choices = _compose_groups(command, [f"{o.key_or_group}={o.value()}" for o in chosen], groups)
+    own = next((o.value() for o in reversed(overrides) if _is_own_scenario(o)), None)
+    if own:
+        config, choices = _with_own_scenario(config, choices, own)
+    lines = collect_keys(command, choices)
+    wholes = [o for o in overrides if isinstance(OmegaConf.select(config, o.key_or_group), DictConfig)]
+    parts = [o for o in overrides if o not in wholes]  # say more than the whole, wherever they stand
+    for override in _of_skill(command, config, choices) + wholes + parts:
+        if override.key_or_group not in groups:
+            _apply(config, override, command, lines)
+    if own:
+        lines["hab.name"] = dataclasses.replace(lines["hab.name"], rule=keys.Rule.parse("str"))
+    check_values(config, lines)
+    _check_together(config)
+    return Settings(command, tuple(words), choices, config, lines)
+
+
+def _of_skill(command: str, config: DictConfig, choices: dict[str, str]) -> list[Override]:
+    """What an experiment sets for the chosen skill alone (`of_skill:` in its file); takes the block out of `config`."""
+    OmegaConf.set_struct(config, False)
+    words = config.pop("of_skill", {}).get(choices.get("skill", ""), [])
+    OmegaConf.set_struct(config, True)
+    return [parse(command, word) for word in words]
+
+
+def _is_own_scenario(override: Override) -> bool:
+    """`hab=file.yaml`: a scenario of the user's own instead of one of the choices."""
+    return override.key_or_group == "hab" and str(override.value()).endswith((".yaml", ".yml"))
+
+
+def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -> tuple[DictConfig, dict[str, str]]:
+    """The configuration with the scenario that a file describes; what the file leaves out is as in Tidy House."""
+    from planner.scenarios import load_scenario
+
+    scenario = load_scenario(file)
+    values = dataclasses.asdict(scenario.scenario) | {"problem": str(scenario.problem), "max_steps": scenario.max_steps}
+    OmegaConf.set_struct(config, False)
+    config.hab = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    OmegaConf.set_struct(config, True)
+    return config, choices | {"hab": "tidy_house"}  # whose keys it has
+
+
+def require(settings: Settings) -> None:
+    """Raise UserError if the group that a command cannot do without is not chosen, or a choice has no meaning beside another."""
+    _check_agent(settings)
+    group = REQUIRED.get(settings.command)
+    if settings.command in ("eval", "train") and _is_scenario(settings):
+        return
+    if group and not settings.choices.get(group):
+        options = keys.choices(group)
+        word = options[0] if group == "bench" else f"{group}={'pick' if 'pick' in options else options[0]}"
+        raise UserError(
+            f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
+            f"{word}. Choices: {', '.join(options)}."
+            + ("" if group == "bench" else f" Or a scenario, hab=: {', '.join(keys.choices('hab'))}.")
+        )
+
+
+def _check_agent(settings: Settings) -> None:
+    """Refuse an agent that skills do not have, a checkpoint that nobody would read, and one that is not there."""
+    config, skill = settings.config, settings.choices.get("skill")
+    agent, checkpoint = config.get("agent"), config.get("checkpoint")
+    if agent in SCENARIO_AGENTS and skill:
+        raise UserError(f"agent={agent} is for hab=, which is a whole scenario; skill={skill} takes policy, pretrained, expert, "
+                        "random or zero.")
+    if skill and checkpoint is not None and (agent in BASELINES or agent == "pretrained" and checkpoint != "pretrained"):
+        raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
+    if skill and checkpoint not in (None, "pretrained", "newest") and not config.get("resume") and not os.path.exists(checkpoint):
+        near = difflib.get_close_matches(checkpoint, ("pretrained", "newest"), 1)
+        hint = f" Did you mean checkpoint={near[0]}?" if near else ""
+        raise UserError(f"no checkpoint at {checkpoint}: give a .pt file or the directory of a training run.{hint}")
+
+
+def _is_scenario(settings: Settings) -> bool:
+    """Whether `eval` or `train` is about a scenario; refuses a skill and a scenario at once, and settings that have no meaning."""
+    skill, scenario = settings.choices.get("skill"), settings.choices.get("hab")
+    if skill and scenario:
+        raise UserError(f"skill={skill} and hab={scenario} are both given: {settings.command} takes one skill or one scenario.")
+    if not scenario:
+        for word in settings.overrides:
+            if f"{(key := word.split('=')[0])}.".startswith(SCENARIO_KEYS):
+                raise UserError(f"{key} is a setting of scenarios; it needs hab=, for example hab=tidy_house.")
+    return bool(scenario)
+
+
+def expand(command: str, words: list[str]) -> list[dict[str, str]]:
+    """The jobs of a sweep: for each, its swept keys and their values; words without a sweep are in none of them."""
+    swept = {}
+    with initialize_config_dir(str(keys.CONFIGS), version_base="1.3"):
+        parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+        for word in words:
+            override = parse(command, word, parser)
+            check_shape(override)
+            if not override.is_sweep_override():
+                continue
+            if not override.is_discrete_sweep():
+                raise UserError(
+                    f"'{word}' is a continuous interval; list its values instead, as {override.key_or_group}=1,2,3."
+                )
+            texts = _text_rules(command).get(override.key_or_group)
+            swept[override.key_or_group] = (_as_typed(override.value().list) if texts
+                                            else [str(value) for value in override.sweep_string_iterator()])
+    return [dict(zip(swept, values, strict=True)) for values in itertools.product(*swept.values())]
+
+
+def _as_typed(values: list[Any]) -> list[str]:
+    """The values of a swept text, without the escapes that Hydra would need."""
+    texts = ["null" if value is None else str(getattr(value, "text", value)) for value in values]
+    return ["'" + text.replace("'", "\\'") + "'" if "," in text else text for text in texts]
+
+
+def is_swept(command: str, word: str) -> bool:
+    """Whether an override names several values."""
+    return parse(command, word).is_sweep_override()
+
+
+def parse(command: str, word: str, parser: OverridesParser | None = None) -> Override:
+    """One `key=value`. Text and paths may hold any character, so they are quoted before Hydra reads them."""
+    key, equals, value = word.partition("=")
+    if word.startswith("~"):
+        raise UserError(f"'{word}': settings cannot be removed, only changed; write {key[1:]}=value.")
+    if not equals:
+        raise UserError(_not_an_override(command, word))
+    rule = _text_rules(command).get(key.lstrip("+"))
+    if key == "hab" and value.endswith((".yaml", ".yml")):
+        rule = keys.Rule.parse("path")
+    if rule and value and value[0] not in "'\"" and not _is_special(value):
+        value = os.path.expanduser(value) if rule.is_path else value
+        word = key + "='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    try:
+        return (parser or OverridesParser.create()).parse_overrides([word])[0]
+    except (OverrideParseException, HydraException) as error:
+        raise UserError(_unreadable(word, key, value)) from error
+
+
+def _unreadable(word: str, key: str, value: str) -> str:
+    """Why Hydra cannot read a `key=value`."""
+    if not re.fullmatch(r"\+{0,2}[A-Za-z_][\w./@:-]*", key, re.ASCII):
+        return f"'{key}' cannot be a key: keys are made of the letters a to z, digits, '_' and '.'."
+    if value.strip(" ").startswith(",") or value.strip(" ").endswith(",") or ",," in value:
+        return f"cannot read '{word}': a value is missing beside a comma; several values are written {key}=1,2,3."
+    if "()" in value:
+        return f"cannot read '{word}': no value stands in the parentheses; several values are written {key}=1,2,3."
+    return (f"cannot read '{word}': brackets and quotes must be balanced, and a value with spaces, commas, "
+            f"= or braces needs quotes that reach the program, as in \"{key or 'name'}='a=b'\".")
+
+
+def _is_special(value: str) -> bool:
+    """Whether Hydra shall read a text value: an interpolation, null, or the several values of a sweep."""
+    return "${" in value or value == "null" or "," in value
+
+
+@functools.cache
+def _text_rules(command: str) -> dict[str, keys.Rule]:
+    """The rules of all keys that hold free text or a path."""
+    return {key.name: key.rule for key in _all_keys(command) if key.rule and key.rule.is_text}
+
+
+@functools.cache
+def every_key(command: str) -> frozenset[str]:
+    """All settings that a command has with one choice or another."""
+    return frozenset(key.name for key in _all_keys(command))
+
+
+def _all_keys(command: str) -> list[keys.Key]:
+    root = keys.command_file(command)
+    files = [root] + [keys.choice_file(group, choice) for group in root.groups for choice in keys.choices(group)]
+    return [key for file in files for key in file.keys]
+
+
+def _not_an_override(command: str, word: str) -> str:
+    for group in keys.command_file(command).groups:
+        if word in keys.choices(group):
+            return f"'{word}' is not a setting. Did you mean {group}={word}?"
+    return f"'{word}' is not a setting. Settings are written key=value; 'rearrange {command} --help' lists the keys."
+
+
+def check_shape(override: Override) -> None:
+    """Refuse packages, which nothing here has."""
+    if override.package is not None:
+        raise UserError(f"'{override.input_line}': '@' is not supported; write {override.key_or_group}=value.")
+
+
+def _refuse_plus(override: Override) -> None:
+    if override.type == OverrideType.ADD:
+        raise UserError(f"'{override.input_line}': '{override.key_or_group}' exists already; write it without the +.")
+
+
+def check_choice(group: str, value: Any) -> None:
+    """Refuse a choice that a group does not have."""
+    options = keys.choices(group)
+    if value in options:
+        return
+    near = difflib.get_close_matches(str(value), options, 1, cutoff=0.5)
+    hint = f" Did you mean {group}={near[0]}?" if near else ""
+    what = {"hab": "scenario (hab)"}.get(group, group)
+    raise UserError(f"no {what} called '{'null' if value is None else value}'.{hint} Choices: {', '.join(options)}.")
+
+
+def _compose_groups(command: str, chosen: list[str], groups: tuple[str, ...]) -> tuple[DictConfig, dict[str, str]]:
+    try:
+        with initialize_config_dir(str(keys.CONFIGS), version_base="1.3"):
+            config = hydra_compose(command, chosen, return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(str(error).splitlines()[0]) from error
+    made = config.hydra.runtime.choices
+    choices = {group: str(made[group]) for group in groups if made.get(group) is not None}
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    OmegaConf.set_struct(config, True)
+    return config, choices
+
+
+def collect_keys(command: str, choices: dict[str, str]) -> dict[str, keys.Key]:
+    """Key -> its line in the command's file or in a chosen file; a line with a rule wins over one without."""
+    found: dict[str, keys.Key] = {}
+    files = [keys.command_file(command)] + [keys.choice_file(group, choice) for group, choice in choices.items()]
+    for key in (key for file in files for key in file.keys):
+        if key.name not in found or (found[key.name].rule is None and key.rule):
+            found[key.name] = key
+    return found
+
+
+def leaves(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted key, value) of every key that is not a mapping; lists count as values."""
+    for name in config:
+        value = config[name]
+        if isinstance(value, DictConfig):
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", OmegaConf.to_container(value) if isinstance(value, ListConfig) else value
+
+
+def _nodes(config: DictConfig, prefix: str = "") -> Iterator[str]:
+    for name in config:
+        yield f"{prefix}{name}"
+        if isinstance(config._get_node(name), DictConfig):
+            yield from _nodes(config[name], f"{prefix}{name}.")
+
+
+def _apply(config: DictConfig, override: Override, command: str, lines: dict[str, keys.Key]) -> None:
+    """Set one value in `config`; of a block whose head has a rule in `lines`, every key."""
+    name, value = override.key_or_group, override.value()
+    known = set(_nodes(config))
+    for key in _paths(name, value):
+        if key not in known:
+            raise UnknownKey(name, _unknown_key(key, config, command, override.type == OverrideType.ADD))
+    _refuse_plus(override)
+    node = OmegaConf.select(config, name)
+    if isinstance(node, DictConfig) and not isinstance(value, dict):
+        first = f"{name}.{next(iter(node))}"
+        if name not in lines:
+            raise UserError(f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as {first}.")
+        value = dict.fromkeys(node, _converted(name, value, lines[name].rule, f" For one alone: {first}=."))
+    try:
+        OmegaConf.update(config, name, value, merge=True)
+    except OmegaConfBaseException as error:
+        raise UserError(f"cannot set {override.input_line}: {str(error).splitlines()[0]}.") from error
+
+
+def _paths(name: str, value: Any) -> list[str]:
+    """`a={b: 1, c: 2}` sets a.b and a.c."""
+    if not isinstance(value, dict) or not value:
+        return [name]
+    return [path for key, inner in value.items() for path in _paths(f"{name}.{key}", inner)]
+
+
+def _unknown_key(name: str, config: DictConfig, command: str, added: bool) -> str:
+    groups = keys.command_file(command).groups
+    for group in groups:
+        for choice in keys.choices(group):
+            if any(key.name == name for key in keys.choice_file(group, choice).keys):
+                return f"'{name}' is a setting of {group}={choice}, which is not chosen."
+    near = nearest(name, [key for key, _ in leaves(config)] + list(groups))
+    hint = f" Did you mean '{near}'?" if near else ""
+    return f"unknown key '{'+' if added else ''}{name}'.{hint} 'rearrange {command} --help' lists every key."
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """The key that was probably meant: the same last part, else the closest spelling of the whole or the last part."""
+    last = name.split(".")[-1]
+    by_last: dict[str, str] = {}
+    for key in known:
+        by_last.setdefault(key.split(".")[-1], key)
+    if last in by_last:
+        return by_last[last]
+    for part, key in by_last.items():
+        if last == "".join(word[0] for word in part.split("_")) and len(last) > 1:
+            return key  # lr is learning_rate
+    whole = difflib.get_close_matches(name, known, 1, cutoff=0.7)
+    part = difflib.get_close_matches(last, by_last, 1, cutoff=0.7)
+    return whole[0] if whole else by_last[part[0]] if part else None
+
+
+def check_values(config: DictConfig, lines: dict[str, keys.Key]) -> None:
+    """Check every value against the rule of its key, and store it in the type of that rule."""
+    try:
+        OmegaConf.resolve(config)
+    except OmegaConfBaseException as error:
+        raise UserError(f"cannot read a value: {str(error).splitlines()[0]}.") from error
+    for name, value in leaves(config):
+        rule = lines[name].rule if name in lines else None
+        if rule and type(right := _converted(name, value, rule)) is not type(value):
+            OmegaConf.update(config, name, right)
+
+
+def _converted(name: str, value: Any, rule: keys.Rule, hint: str = "") -> Any:
+    """A value in the type of its rule. UserError, with `hint` behind it, where that refuses it."""
+    try:
+        return rule.convert(value)
+    except keys.NotAllowed:
+        raise UserError(keys.not_allowed(name, value, rule) + hint) from None
+
+
+def _check_together(config: DictConfig) -> None:
+    """Refuse settings of which each is right, and which cannot be together."""
+    for low, high in (("policy.log_std_min", "policy.log_std_max"), ("trainer.min_batch", "trainer.max_batch")):
+        least, most = OmegaConf.select(config, low), OmegaConf.select(config, high)
+        if least is not None and most is not None and least > most:
+            raise UserError(f"{low}={least} is greater than {high}={most}: raise {high}= or lower {low}=.")
+    policy, skill = config.get("policy"), config.get("skill")
+    if isinstance(policy, DictConfig) and policy.get("encoder") and 0 < policy.get("image_size", 0) < SMALLEST_IMAGE:
+        raise UserError(f"policy.image_size={policy.image_size} is too small for policy.encoder={policy.encoder}: "
+                        f"take {SMALLEST_IMAGE} or more, or policy=blind, which has no image.")
+    imitation = OmegaConf.select(config, "ppo.imitation_coef")
+    if imitation and (skill or config.get("hab")):
+        what = f"scenario {config.hab.name}" if config.get("hab") else f"skill {skill.name}"
+        if what not in [f"skill {name}" for name in ADVISED_SKILLS]:
+            raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which {what} does "
+                            f"not have: set it to 0, or train skill={', '.join(ADVISED_SKILLS)}.")
+    if policy and skill and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
+        raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, "
+                        "or add other observations.")

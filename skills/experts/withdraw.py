@@ -1,0 +1,102 @@
+"""The way out: from where something was taken or put down, back to rest."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skills.experts.clearance import MARGIN_M, Clearance
+from skills.experts.motion import START_RAD, Pose2, arm_model, ik
+from skills.experts.reach_plan import back_from, rest_posture, spread
+from skills.experts.trajectory import ARM_LAG, Motion, move, variants
+
+if TYPE_CHECKING:
+    from rearrange.mujoco_sim.simulator import Simulator
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What a way out has to keep: the first one that some way keeps decides."""
+
+    room_m: float  # from everything, as the load swings a little; less where there is no room for that
+    end_m: float = 0.0  # at its end: from there, in a plan, the arm goes to its start posture, and the base drives
+    lifts: bool = True  # it goes away from what is near at the start, and does not slide along it: that would fall over
+
+
+_RULES = (_Rule(0.014), _Rule(0.005), _Rule(0.014, lifts=False), _Rule(0.005, lifts=False))
+_IN_A_PLAN = tuple(replace(rule, end_m=0.029) for rule in _RULES) + _RULES
+_FIRST_STEPS, _AWAY_M = 10, 0.001  # of a way out, and how much farther away it is in each of them
+_WORSE_STEPS = 40.0  # what another posture at rest than the wanted one counts
+
+
+def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float], attempt: int = 1,
+              last_rad: np.ndarray | None = None, clearance: Clearance | None = None) -> Motion:
+    """The quickest free way from what was just taken or put down to rest: lift, drive back, bring the arm in.
+
+    After an attempt that got stuck the next one lifts first. `last_rad`: posture at rest that is better than the
+    nearest one. `clearance`: what knows distances, if not the simulator.
+    """
+    clearance = clearance or Clearance(sim)
+    start = (sim.base_pose, sim.arm_positions().copy())
+    found: list[tuple[float, Motion]] = []
+    for lift, up in _lifts(start[1], rest_m):
+        if lift == 0.0 and attempt > 1:
+            continue
+        first = move(sim.config, start, (start[0], up)) if lift else None
+        ends = [(rest_posture(up, rest_m), 0.0 if last_rad is None else _WORSE_STEPS)]
+        ends += [] if last_rad is None else [(last_rad, 0.0)]
+        for (rest, worse), back in itertools.product(ends, (0.0, 0.15, 0.3, 0.5) if may_drive else (0.0,)):
+            away = back_from(start[0], back)
+            ways = list(variants(sim.config, (start[0], up), (away, rest)))
+            if back:
+                ways.append(move(sim.config, (start[0], up), (away, up)).then(move(sim.config, (away, up), (away, rest))))
+            found += [(worse, way if first is None else first.then(way)) for way in ways]
+    motions = [motion for _, motion in sorted(found, key=lambda way: way[0] + len(way[1]))]
+    for rule in _RULES if last_rad is None else _IN_A_PLAN:
+        for motion in motions:
+            ends = (motion.arm[-1], START_RAD)
+            if rule.end_m and min(clearance.distance(motion.base[-1], arm) for arm in ends) < rule.end_m:
+                continue
+            if _exit_gap(clearance, motion, start, rule.room_m, rule.lifts) >= rule.room_m:
+                return motion
+    return max(motions[:8], key=lambda motion: _exit_gap(clearance, motion, start, -1.0))
+
+
+def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tuple[float, np.ndarray]]:
+    """Ways (m) and postures at their ends, straight up from the present one, on the way to rest and with the hand kept
+    as it is, and straight back along the cup's axis.
+    """
+    tip, matrix = arm_model().hand(arm_rad)
+    rest = rest_posture(arm_rad, rest_m)
+    found = [(0.0, arm_rad)]
+    for lift in (0.05, 0.1, 0.2, 0.3):
+        near = arm_rad + (rest - arm_rad) * min(1.0, lift / max(0.05, rest_m[2] - tip[2]))
+        for axis in (None, matrix[:, 0]):
+            up = ik(tip + (0, 0, lift), axis, arm_rad, near_rad=near, tolerance_m=0.01, tolerance_rad=0.2)
+            if up is not None:
+                found.append((lift, up))
+    for back in (0.05, 0.1):
+        away = ik(tip - back * matrix[:, 0], matrix[:, 0], arm_rad, tolerance_m=0.01, tolerance_rad=0.2)
+        if away is not None:
+            found.append((back, away))
+    return found
+
+
+def _exit_gap(clearance: Clearance, motion: Motion, start: tuple[Pose2, np.ndarray], enough_m: float,
+              lifts: bool = False) -> float:
+    """Smallest distance on the way out, not counting what is there at the start and in the first centimetres.
+
+    The search ends at a distance below `enough_m`. With `lifts` there has to be more room with every step.
+    """
+    now, least = clearance.distance(*start), 1.0
+    for i in spread(len(motion)):
+        gap = clearance.distance(*motion.real(i))
+        grown = now + _AWAY_M * (i - ARM_LAG) if lifts else now - 0.003
+        if i >= _FIRST_STEPS or gap < min(grown, MARGIN_M):
+            least = min(least, gap)
+            if least < enough_m:
+                break
+    return least

@@ -1,0 +1,150 @@
+"""Several processes that learn one policy: each collects and learns, gradients are averaged, rank 0 writes.
+
+Every rank makes the same gradient steps from the same averaged gradients, so parameters stay identical on all of them without
+ever being sent. Alone, nothing here does anything.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Callable, Iterator, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from trainer.config import TrainConfig
+from trainer.ranks.launch import Place, place
+from trainer.ranks.preemption import Preemption
+from trainer.ranks.rank_watch import Watch
+
+START_TIMEOUT = timedelta(minutes=5)
+COLLECTIVE_TIMEOUT = timedelta(minutes=20)  # for a rank that lives but does not come; one that dies is noticed at once
+Value = TypeVar("Value")
+_store: Any = None  # stays open while the process lives
+_runs = 0
+
+
+class Ranks:
+    """This process among all. `store` counts things across ranks (torch.distributed.Store); None when alone."""
+
+    def __init__(self, here: Place, store: Any = None, watch: Watch | None = None):
+        self.rank, self.size, self.local_rank, self.local_size = here.rank, here.size, here.local_rank, here.local_size
+        self.store, self.watch = store, watch
+        self.joined = store is not None
+        # Plain values travel by gloo, whatever the gradients use: NCCL would take them through the device.
+        self._plain = dist.new_group(backend="gloo") if self.joined and dist.get_backend() != "gloo" else None
+        self._evaluators: list[nn.parallel.DistributedDataParallel] = []
+
+    def on_death(self, act: Callable[[], None]) -> None:
+        """Call `act`, from another thread, when a rank has died."""
+        if self.watch:
+            self.watch.on_death = act
+            if self.watch.verdict:
+                act()
+
+    def preemption(self, config: TrainConfig) -> Preemption | None:
+        """How rollouts of several ranks are ended early; None for one rank, or if they are not."""
+        c = config.collect
+        if self.size == 1 or c.preempted_by == "none" or config.deterministic:
+            return None
+        return Preemption(c.preempted_by, config.steps_per_rollout, c.preemption_fraction, c.preemption_min_share, self.size,
+                          self.store, c.overlap, config.ppo.mini_batches)
+
+    def gather(self, value: Value) -> list[Value]:
+        """Everyone's `value`, in the order of ranks, on every rank."""
+        if not self.joined:
+            return [value]
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value, group=self._plain)
+        return values
+
+    def from_first(self, value: Value) -> Value:
+        """Rank 0's `value` on every rank."""
+        if not self.joined:
+            return value
+        held = [value]
+        dist.broadcast_object_list(held, 0, group=self._plain)
+        return held[0]
+
+    def evaluator(self, policy: nn.Module) -> Callable[..., Any]:
+        """`policy.evaluate`, whose gradients will be averaged over ranks by DistributedDataParallel."""
+        if not self.joined:
+            return policy
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # newer torch has another word for broadcast_buffers
+            self._evaluators.append(nn.parallel.DistributedDataParallel(policy, broadcast_buffers=False))  # ours are constants
+        return self._evaluators[-1]
+
+    def stop_averaging(self) -> None:
+        """Before the process group ends: let go of it everywhere but there.
+
+        The last to hold it waits for gloo's thread, which may need the interpreter for the tensors of the last collective; a
+        reducer of DistributedDataParallel (torch 2.13) waits without letting go of the interpreter, and both for ever.
+        """
+        for evaluator in self._evaluators:
+            evaluator.reducer = evaluator.logger = evaluator.process_group = None
+
+    def average_(self, tensor: Tensor | None) -> Tensor | None:
+        """Replace a tensor by its mean over ranks; on the device that the process group works on."""
+        if self.size > 1 and tensor is not None:
+            dist.all_reduce(tensor)
+            tensor /= self.size
+        return tensor
+
+
+@contextmanager
+def join(device: str) -> Iterator[Ranks]:
+    """The ranks that torchrun or SLURM started, for the duration of a run; or this process alone.
+
+    gloo on CPU, NCCL on GPU. An error that another rank's end caused is replaced by RankError, which names that rank.
+    """
+    here = place()
+    if not here.launched:
+        yield Ranks(here)
+        return
+    store = _meet(here)
+    cuda = torch.cuda.is_available() and device != "cpu"
+    if cuda:
+        torch.cuda.set_device(here.local_rank % torch.cuda.device_count())
+    dist.init_process_group("nccl" if cuda else "gloo", store=dist.PrefixStore("group", store), rank=here.rank,
+                            world_size=here.size, timeout=COLLECTIVE_TIMEOUT)
+    watch = Watch(here.rank, here.size, here.address, store) if here.size > 1 else None
+    ranks = None
+    try:
+        ranks = Ranks(here, store, watch)
+        yield ranks
+    except BaseException as error:
+        explained = watch.explain(error, ours=not _from_a_collective(error)) if watch else error
+        if explained is error:
+            raise
+        raise explained from error
+    finally:
+        if ranks:
+            ranks.stop_averaging()
+        if watch:
+            watch.leave()
+        if not (watch and watch.verdict):  # with a rank gone, an orderly end would wait for it
+            dist.destroy_process_group()
+
+
+def _meet(here: Place) -> Any:
+    """The store that all ranks share, torchrun's or one that rank 0 opens; a part of it of its own for each run of a process."""
+    global _store, _runs
+    os.environ |= {"RANK": str(here.rank), "WORLD_SIZE": str(here.size), "MASTER_ADDR": here.address, "MASTER_PORT": str(here.port)}
+    if _store is None:
+        _store, _, _ = next(dist.rendezvous("env://", timeout=START_TIMEOUT))
+    _runs += 1
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun keeps its store when it restarts the ranks
+    return dist.PrefixStore(f"rearrange/{attempt}/{_runs}", _store)
+
+
+def _from_a_collective(error: BaseException) -> bool:
+    """Whether another rank's end may be the cause: what gloo, NCCL and the store raise, and being told to stop."""
+    from trainer.collect import Cancelled, WorkerError
+    from trainer.nonfinite import NonFinite
+
+    return isinstance(error, (RuntimeError, Cancelled, KeyboardInterrupt)) and not isinstance(error, (WorkerError, NonFinite))

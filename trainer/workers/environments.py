@@ -1,0 +1,258 @@
+"""N environments in worker processes, as the collector sees them: ask some to step, hear which are ready."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import selectors
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, Callable
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from trainer.workers.channel import MESSAGE, STEP, Closed, Full, SharedArrays
+from trainer.config import CollectConfig
+from trainer.workers.plugins import load_plugins, registered
+from trainer.policy import observation_shapes
+from trainer.spaces import choices, flat_space, layout
+from trainer.workers.worker import DOING, START_TIMEOUT_S, Setup, WorkerProcess
+
+LOOK_EVERY_S = 1.0  # for workers that hang
+GRACE_S = 3.0  # for all workers together to close their environments and leave
+
+
+class WorkerError(RuntimeError):
+    """An environment worker failed, died or hung; the message names it and says how."""
+
+
+class Environments:
+    """Worker processes, the memory shared with them, and who is stepping.
+
+    With `seed_episodes`, each environment begins by playing again the episode and actions that `replay` gives for it.
+    `obs`, `final_obs` (key -> (N, ...)), `reward`, `terminated`, `truncated` (N,) are the shared slots: valid for an
+    environment from the moment it is `ready` until it is stepped again. `final_obs` is the state a time limit cut off.
+    """
+
+    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, offset: int = 0,
+                 seed_episodes: bool = False, replay: Sequence[tuple[int, np.ndarray]] = ()):
+        self.config = config
+        self.workers: list[WorkerProcess] = []
+        self.shared: SharedArrays | None = None
+        self._selector = selectors.DefaultSelector()
+        try:
+            self._start(make_env, seed, offset, seed_episodes, tuple(replay))
+        except BaseException:
+            self.close()
+            raise
+        n = config.num_envs
+        self.ready: list[int] = []  # environments whose observation waits for an action, oldest first
+        self.under_way = np.ones(n, bool)  # stepping, or at its first reset
+        self.asked_at = np.full(n, time.monotonic())  # since when
+        self.ended: dict[int, dict[str, float]] = {}  # environment -> figures of the episode its last step ended
+        self._lock = threading.Lock()  # one thread may read while others ask for steps
+        self._owed = np.bincount(self.worker_of)  # steps that each worker has under way
+        self._silent_s = np.zeros(len(self.workers))  # how long each had said nothing, while it owed a step, at ...
+        self._looked_at = time.monotonic()
+        self._look_every_s = min(LOOK_EVERY_S, config.step_timeout_s / 4)
+
+    def _start(self, make_env: Callable[[], Any], seed: int, offset: int, seed_episodes: bool, replay: tuple) -> None:
+        import cloudpickle
+
+        count = min(self.config.num_workers or os.cpu_count() or 1, self.config.num_envs)
+        if not callable(make_env):
+            raise ValueError(f"make_env is {make_env!r}, not something that can be called to make an environment.")
+        try:
+            blob = cloudpickle.dumps(make_env)
+        except Exception as error:
+            raise ValueError(f"make_env cannot be sent to the worker processes ({error}): let it make what it needs when it is "
+                             "called.") from error
+        load_plugins()
+        specs = tuple(registered())
+        shares = np.array_split(np.arange(self.config.num_envs), count)
+        for i, share in enumerate(shares):
+            mine = replay[share[0] : share[-1] + 1]
+            worker = WorkerProcess(
+                i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path], seed_episodes, mine, specs, offset))
+            self.workers.append(worker)
+            self._selector.register(worker.channel, selectors.EVENT_READ, worker)
+        self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])
+        self._local = np.concatenate([np.arange(len(s)) for s in shares]).astype("<u2")  # number among its worker's
+        self.made_from: dict[str, Any] | None = None  # the id and kwargs that gymnasium.make had, if it made them
+        observation_space, self.action_space = self._spaces()
+        self.observation_space = flat_space(observation_space)
+        self._allocate()
+        for worker in self.workers:
+            worker.channel.limit_sends(self.config.step_timeout_s)
+
+    def _spaces(self) -> tuple[Any, Any]:
+        """Wait until every worker has built its environments."""
+        spaces: dict[int, tuple] = {}
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while len(spaces) < len(self.workers):
+            for worker, messages in self._poll(max(0.0, deadline - time.monotonic())):
+                for _, payload in messages:
+                    message = pickle.loads(payload)
+                    if message[0] == "error":
+                        raise WorkerError(_failure_text(worker, message))
+                    spaces[worker.index], self.made_from = message[1:]
+            if time.monotonic() > deadline:
+                slow = next(w for w in self.workers if w.index not in spaces)
+                why = ": it was stopped by a signal" if slow.stopped else ""
+                raise WorkerError(f"{slow.name} did not start within {START_TIMEOUT_S:.0f} s{why}.")
+        if len({layout(*pair) for pair in spaces.values()}) > 1:
+            raise ValueError("make_env gave environments of different spaces; all have to have the same.")
+        return spaces[0]
+
+    def _allocate(self) -> None:
+        n = self.config.num_envs
+        shapes = observation_shapes(self.observation_space)
+        action = self.action_space
+        action_dtype = "i8" if choices(action) else "f4"
+        fields = {f"obs/{k}": ((n, *s), "f4") for k, s in shapes.items()}
+        fields |= {f"final/{k}": ((n, *s), "f4") for k, s in shapes.items()}
+        fields |= {"action": ((n, *action.shape), action_dtype), "reward": ((n,), "f4"), "step_s": ((n,), "f4"),
+                   "terminated": ((n,), "?"), "truncated": ((n,), "?"), "doing": ((n,), "u1")}
+        self.shared = SharedArrays(fields)
+        for worker in self.workers:
+            worker.channel.send_with_fd(pickle.dumps(fields), self.shared.fd)
+        self.obs = {k: self.shared[f"obs/{k}"] for k in shapes}
+        self.final_obs = {k: self.shared[f"final/{k}"] for k in shapes}
+        self.reward, self.terminated, self.truncated = (self.shared[k] for k in ("reward", "terminated", "truncated"))
+
+    def step(self, envs: np.ndarray, action: np.ndarray) -> None:
+        """Write the actions (clipped to a Box) and tell the workers. envs (B,), action (B, A)."""
+        space = self.action_space
+        action = action.reshape(len(envs), *space.shape)
+        self.shared["action"][envs] = np.clip(action, space.low, space.high) if isinstance(space, Box) else action
+        owner = self.worker_of[envs]
+        order = owner.argsort(kind="stable")
+        owner, local = owner[order], self._local[envs[order]]
+        cuts = (np.flatnonzero(owner[1:] != owner[:-1]) + 1).tolist()
+        with self._lock:
+            now = time.monotonic()
+            self.asked_at[envs] = now
+            self.under_way[envs] = True
+            for begin, end in itertools.pairwise((0, *cuts, len(envs))):
+                self._ask(self.workers[owner[begin]], local[begin:end], now)
+
+    def _ask(self, worker: WorkerProcess, local: np.ndarray, now: float) -> None:
+        if not self._owed[worker.index]:
+            self._silent_s[worker.index] = self._looked_at - now  # it is waited for from now on
+        self._owed[worker.index] += len(local)
+        try:
+            worker.step(local)
+        except Full:
+            self._raise_hang(worker, self.config.step_timeout_s)
+        except Closed:
+            self._raise_death(worker)
+
+    def read(self, timeout_s: float) -> None:
+        """Take in what workers say within `timeout_s`; raise WorkerError for one that failed, died or hangs."""
+        heard = self._poll(timeout_s)
+        with self._lock:
+            self._take_in(heard)
+
+    def _take_in(self, heard: list[tuple[WorkerProcess, list[tuple[bytes, bytes]]]]) -> None:
+        now = time.monotonic()
+        for worker, messages in heard:
+            self._silent_s[worker.index] = self._looked_at - now
+            for tag, payload in messages:
+                if tag == STEP:
+                    envs = (np.frombuffer(payload, "<u2").astype(np.int64) + worker.setup.first_env).tolist()
+                    self.under_way[envs] = False
+                    self._owed[worker.index] -= len(envs)
+                    self.ready += envs
+                else:
+                    self._message(worker, pickle.loads(payload))
+        if now - self._looked_at > self._look_every_s:
+            self._look(now)
+
+    def _look(self, now: float) -> None:
+        """Raise WorkerError if a worker that owes a step has said nothing for too long. A worker with much to do may be slow
+        with each of its environments, but says when one is done. Time in which nobody listened, because the learner learned
+        or was stopped with its workers, counts as a quarter of the limit at most."""
+        for worker in self.workers:
+            if worker.process.poll() is not None:  # a child of its own may hold the socket open
+                self._raise_death(worker)
+        limit = self.config.step_timeout_s
+        self._silent_s += min(now - self._looked_at, limit / 4)
+        self._silent_s[self._owed == 0] = 0.0
+        self._looked_at = now
+        worst = int(self._silent_s.argmax())
+        if self._silent_s[worst] > limit:
+            self._raise_hang(self.workers[worst], self._silent_s[worst])
+
+    def _raise_hang(self, worker: WorkerProcess, seconds: float) -> None:
+        e, doing = self._occupied(worker)
+        if e is None:  # it has not even begun
+            mine = np.flatnonzero((self.worker_of == worker.index) & self.under_way)
+            e, doing = int(mine[self.asked_at[mine].argmin()]), "step"
+        why = "it was stopped by a signal, and " if worker.stopped else ""
+        raise WorkerError(f"{worker.name} hangs: {why}environment {e} has not finished its {doing} for {seconds:.0f} s "
+                          f"(trainer.step_timeout_s={self.config.step_timeout_s:g}).")
+
+    def _occupied(self, worker: WorkerProcess) -> tuple[int | None, str]:
+        """The environment that a worker is in, and whether at a step or a reset; (None, "") if it waits."""
+        first = worker.setup.first_env
+        if self.shared is not None:
+            for e in first + np.flatnonzero(self.shared["doing"][first : first + worker.setup.num_envs]):
+                return int(e), DOING[self.shared["doing"][e]]
+        return None, ""
+
+    def worker_name(self, env: int) -> str:
+        """The worker that steps an environment, for messages."""
+        return self.workers[self.worker_of[env]].name
+
+    def _poll(self, timeout_s: float) -> list[tuple[WorkerProcess, list[tuple[bytes, bytes]]]]:
+        out = []
+        for key, _ in self._selector.select(timeout_s):
+            try:
+                out.append((key.data, key.data.channel.receive()))
+            except Closed:
+                self._raise_death(key.data)
+        return out
+
+    def _message(self, worker: WorkerProcess, message: tuple) -> None:
+        if message[0] == "error":
+            raise WorkerError(_failure_text(worker, message))
+        if message[0] == "episode":
+            _, env, episode = message
+            self.ended[env] = episode
+
+    def _raise_death(self, worker: WorkerProcess) -> None:
+        """It has ended: prefer the worker's own last words to the bare fact."""
+        worker.channel.sock.setblocking(False)
+        try:
+            for tag, payload in worker.channel.receive():
+                if tag == MESSAGE and (message := pickle.loads(payload))[0] == "error":
+                    raise WorkerError(_failure_text(worker, message))
+        except Closed:
+            pass
+        death = worker.death()
+        e, doing = self._occupied(worker)
+        raise WorkerError(f"{worker.name} {death}{'' if e is None else f' during a {doing} of environment {e}'}.")
+
+    def close(self) -> None:
+        """Stop all workers; none outlives this call."""
+        for worker in self.workers:
+            worker.stop()
+        deadline = time.monotonic() + GRACE_S
+        for worker in self.workers:
+            worker.kill(deadline - time.monotonic())
+        self._selector.close()
+        if self.shared is not None:
+            self.obs = self.final_obs = {}
+            self.reward = self.terminated = self.truncated = None
+            self.shared.close()
+            self.shared = None
+
+
+def _failure_text(worker: WorkerProcess, message: tuple) -> str:
+    _, where, trace = message
+    between = "\n" if "\n" in trace.rstrip() else ": "
+    return f"{worker.name} failed: {where}{between}{trace.rstrip()}"
