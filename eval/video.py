@@ -35,7 +35,7 @@ class VideoError(Exception):
 def known_floor(sim: RobotInHome, skill: Skill) -> tuple[np.ndarray, np.ndarray | None] | None:
     """What the policy of a skill knows of the floor, and its route; None where it looks at neither."""
     known = sim.floor_map
-    return known and (known.around(sim.base_pose, skill.nav_point(sim)[:2]), known.latest_route)
+    return known and (known.around(sim.base_pose, skill.nav_point[:2]), known.latest_route)
 
 
 def compose(

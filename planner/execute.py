@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.arguments import Arguments
+from planner.arguments import StepArguments
 from planner.belief import Belief
 from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of
 from planner.pddl import Atom, Operator
@@ -121,8 +121,8 @@ class Executor:
         self._failures: Counter[str] = Counter()  # of steps, by operator and by object
         self._looked_at: set[str] = set()
         # Start poses are looked for in a second simulator.
-        self._arguments = Arguments(self.sim, self.sim.shadow(), self.symbols, rules, np.random.default_rng([seed, 1]),
-                                    self.belief)
+        self._arguments = StepArguments(self.sim, self.sim.shadow(), self.symbols, rules, np.random.default_rng([seed, 1]),
+                                        self.belief)
         self.steps = steps_of(found.steps, rules)
         for step in self.steps:
             if step.skill not in self.skills:
@@ -219,7 +219,7 @@ class Executor:
         if skill.name == "navigate":
             grip = kept_grip(sim.is_holding)
             # Without a stop of its own it drives until its time limit.
-            away_m = math.dist(sim.base_pose[:2], skill.nav_point(sim)[:2])
+            away_m = math.dist(sim.base_pose[:2], skill.nav_point[:2])
             self._stopped = "stop" in parts and believed_stop(parts["stop"][0], away_m, rules)
         record = self.report.records[-1]
         record.steps += 1
@@ -394,7 +394,6 @@ class Executor:
 
     def _plan_again(self) -> bool:
         """A new plan from what is known; what has failed several times comes after the rest. False when there is none."""
-        self.sim.episode = self.episode
         held = self.world.held
         if self.rules.drop_wrong_object and self.world.is_holding and held not in self.symbols.objects.values():
             self._move(None, -1.0, None)

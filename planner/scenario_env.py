@@ -36,7 +36,7 @@ from rearrange.apartments.episodes import Episode, read_episodes
 from rearrange.errors import UserError
 from rearrange.episode_making.scenario_episodes import scenario_episode
 from rearrange.episode_making.scene_check import check_episode, random_start
-from rearrange.simulator import RobotInHome, SimulatorConfig
+from rearrange.simulator import SimulatorConfig
 from rearrange.simulators import SIMULATORS, make_simulator, scene_data
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ class ScenarioEnv(gymnasium.Env):
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    skill = None  # no single one
     observation_space: gymnasium.spaces.Dict
     action_space: gymnasium.spaces.Box
     maps_floor = False  # whether images are kept in mind for a skill that sees a map of the floor
@@ -285,16 +284,15 @@ class ScenarioEnv(gymnasium.Env):
         observation = {} if self.image is None else {"depth": self.image}
         for key in self.observation_space:
             if key != "depth":
-                observation[key] = np.array(several[key] if key in several else OBSERVATIONS[key][1](self), np.float32)
+                observation[key] = np.array(several[key] if key in several else OBSERVATIONS[key][1](self.sim, None), np.float32)
         return within(self.observation_space, observation) if sim.unstable else observation
 
     def observe_skill(self, skill: Skill, image: np.ndarray | None) -> Observation:
         """What a skill sees, about its own object or handle."""
-        view = _SkillView(self.sim, skill)
         observation = {} if image is None or "depth" not in skill.observation_keys else {"depth": image}
         for key in skill.observation_keys:
             if key != "depth" and (image is not None or key not in OF_IMAGES):
-                observation[key] = np.array(OBSERVATIONS[key][1](view), np.float32)
+                observation[key] = np.array(OBSERVATIONS[key][1](self.sim, skill), np.float32)
         return observation
 
     def take_image(self, size: int | None = None) -> np.ndarray | None:
@@ -318,10 +316,3 @@ class ScenarioEnv(gymnasium.Env):
         self.follow()
         eye, target = self._view
         return self.sim.picture(eye, target, marks or [])
-
-
-class _SkillView:
-    """What the readers of `rearrange.env.OBSERVATIONS` look at: a simulator, a skill, and the episode as it sees it."""
-
-    def __init__(self, sim: RobotInHome, skill: Skill) -> None:
-        self.sim, self.skill, self.episode = sim, skill, sim.episode

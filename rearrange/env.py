@@ -175,7 +175,7 @@ class RearrangeEnv(gymnasium.Env):
         sim, grip = self.sim, command.get("grip")
         sim.step(command.get("arm"), None if grip is None else self.skill.grip_command(sim, grip[0]), command.get("base"))
         if "stop" in command:
-            sim.stop_called = command["stop"][0] > 0.0
+            self.skill.stop_called = command["stop"][0] > 0.0
         self.steps += 1
 
     def _judge(self) -> tuple[float, bool, bool, dict[str, Any]]:
@@ -234,7 +234,7 @@ class RearrangeEnv(gymnasium.Env):
     def _observe(self, image: np.ndarray | None) -> Observation:
         observation = {} if image is None or "depth" not in self.observation_space.spaces else {"depth": image}
         for key, read in self._readers:
-            observation[key] = np.array(read(self), np.float32)
+            observation[key] = np.array(read(self.sim, self.skill), np.float32)
         if self._adviser:
             observation["expert_action"] = self._adviser.advice()
         return within(self.observation_space, observation) if self.sim.unstable else observation
@@ -264,48 +264,48 @@ class RearrangeEnv(gymnasium.Env):
         return self.skill.status_lines(self.sim)
 
 
-def _polar(env: RearrangeEnv, point: Point) -> tuple[float, float]:
+def _polar(sim: Simulator, point: Point) -> tuple[float, float]:
     """Distance (m) and angle (rad, positive to the right, as Habitat's) of a world point in the base frame."""
-    x, y, _ = env.sim.to_base(point)
+    x, y, _ = sim.to_base(point)
     return math.hypot(x, y), -math.atan2(y, x)
 
 
-def _start(env: RearrangeEnv) -> Point:
-    return env.sim.start_positions[env.skill.target]
+def _start(sim: Simulator, skill: Skill) -> Point:
+    return skill.arguments.position
 
 
-def _goal(env: RearrangeEnv) -> Point:
-    return env.episode.targets[env.skill.target][:3]
+def _goal(sim: Simulator, skill: Skill) -> Point:
+    return skill.arguments.goal[:3]
 
 
-def _to_rest(env: RearrangeEnv) -> tuple[float, float, float]:
-    (x, y, z), rest = env.sim.ee_in_base, REST_POSITION_M if env.skill is None else env.skill.rest_position_m
+def _to_rest(sim: Simulator, skill: Skill) -> tuple[float, float, float]:
+    (x, y, z), rest = sim.ee_in_base, REST_POSITION_M if skill is None else skill.rest_position_m
     return rest[0] - x, rest[1] - y, rest[2] - z
 
 
-def _gps(env: RearrangeEnv) -> tuple[float, float]:
-    (x0, y0, yaw0), (x, y, _) = env.sim.start_base_pose, env.sim.base_pose
+def _gps(sim: Simulator, skill: Skill) -> tuple[float, float]:
+    (x0, y0, yaw0), (x, y, _) = sim.start_base_pose, sim.base_pose
     cos, sin = math.cos(yaw0), math.sin(yaw0)
     return cos * (x - x0) + sin * (y - y0), cos * (y - y0) - sin * (x - x0)
 
 
-def _compass(env: RearrangeEnv) -> tuple[float]:
-    return (wrap_angle(env.sim.base_pose[2] - env.sim.start_base_pose[2]),)
+def _compass(sim: Simulator, skill: Skill) -> tuple[float]:
+    return (wrap_angle(sim.base_pose[2] - sim.start_base_pose[2]),)
 
 
-def _marker_state(env: RearrangeEnv) -> tuple[float, float]:
-    handle = env.skill.target_handle
-    return env.sim.joint_position(handle), env.sim.joint_velocity(handle)
+def _marker_state(sim: Simulator, skill: Skill) -> tuple[float, float]:
+    handle = skill.target_handle
+    return sim.joint_position(handle), sim.joint_velocity(handle)
 
 
-def _floor_map(env: RearrangeEnv) -> np.ndarray:
-    return env.sim.floor_map.around(env.sim.base_pose, env.skill.nav_point(env.sim)[:2])
+def _floor_map(sim: Simulator, skill: Skill) -> np.ndarray:
+    return sim.floor_map.around(sim.base_pose, skill.nav_point[:2])
 
 
-def _route(env: RearrangeEnv) -> np.ndarray:
-    in_fridge = env.skill.next_skill in ("open_fridge", "close_fridge", "pick_inside", "place_inside")  # at least it may be
-    x, y, _ = env.skill.nav_point(env.sim)
-    return env.sim.floor_map.route(env.sim.base_pose, (x, y), in_fridge)
+def _route(sim: Simulator, skill: Skill) -> np.ndarray:
+    in_fridge = skill.next_skill in ("open_fridge", "close_fridge", "pick_inside", "place_inside")  # at least it may be
+    x, y, _ = skill.nav_point
+    return sim.floor_map.route(sim.base_pose, (x, y), in_fridge)
 
 
 def success_info(success: bool) -> dict[str, Any]:
@@ -333,30 +333,30 @@ PLACE = vector(3, -FAR_M, FAR_M)
 
 # Every observation but the image: space, how to read it, and what it is. Metres and radians. The bounds are what the home, the
 # arm and the physics allow, not what is usual.
-OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[Any], Any], str]] = {
-    "joint": (_JOINTS, lambda env: env.sim.arm_positions(), "arm joint angles (rad)"),
-    "joint_vel": (vector(7, -MAX_SPEED, MAX_SPEED), lambda env: env.sim.arm_velocities(), "arm joint speeds (rad/s)"),
-    "ee_pos": (vector(3, (-1.5, -1.5, -0.5), (1.5, 1.5, 2.5)), lambda env: env.sim.ee_in_base, "end-effector, base frame (m)"),
+OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[Simulator, Skill], Any], str]] = {
+    "joint": (_JOINTS, lambda sim, skill: sim.arm_positions(), "arm joint angles (rad)"),
+    "joint_vel": (vector(7, -MAX_SPEED, MAX_SPEED), lambda sim, skill: sim.arm_velocities(), "arm joint speeds (rad/s)"),
+    "ee_pos": (vector(3, (-1.5, -1.5, -0.5), (1.5, 1.5, 2.5)), lambda sim, skill: sim.ee_in_base, "end-effector, base frame (m)"),
     "is_holding": (
-        vector(1, 0.0, 1.0), lambda env: (float(env.sim.is_holding),), "1 while the suction holds something"),
+        vector(1, 0.0, 1.0), lambda sim, skill: (float(sim.is_holding),), "1 while the suction holds something"),
     "relative_resting_position": (
         vector(3, -4.0, 4.0), _to_rest, "from the end-effector to its resting place, base frame (m)"),
     "obj_start": (
-        PLACE, lambda env: env.sim.to_ee(_start(env)), "where the object stood at the start, end-effector frame (m)"),
+        PLACE, lambda sim, skill: sim.to_ee(_start(sim, skill)), "where the object stood at the start, end-effector frame (m)"),
     "obj_goal": (
-        PLACE, lambda env: env.sim.to_ee(_goal(env)), "where the object belongs, end-effector frame (m)"),
+        PLACE, lambda sim, skill: sim.to_ee(_goal(sim, skill)), "where the object belongs, end-effector frame (m)"),
     "obj_start_gps_compass": (
-        _POLAR, lambda env: _polar(env, _start(env)),
+        _POLAR, lambda sim, skill: _polar(sim, _start(sim, skill)),
         "where the object stood at the start: distance (m) and angle (rad, positive to the right) from the base"),
     "obj_goal_gps_compass": (
-        _POLAR, lambda env: _polar(env, _goal(env)),
+        _POLAR, lambda sim, skill: _polar(sim, _goal(sim, skill)),
         "where the object belongs: distance (m) and angle (rad, positive to the right) from the base"),
     "object_to_agent_gps_compass": (
-        _POLAR, lambda env: _polar(env, env.skill.nav_point(env.sim)),
+        _POLAR, lambda sim, skill: _polar(sim, skill.nav_point),
         "what to drive to, the object, its goal or a handle: distance (m) and angle (rad, positive to the right) "
         "from the base"),
     "nav_to_skill": (
-        vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot(), "the skill that comes next, one-hot"),
+        vector(8, 0.0, 1.0), lambda sim, skill: skill.next_one_hot(), "the skill that comes next, one-hot"),
     "gps": (vector(2, -FAR_M, FAR_M), _gps, "place of the base relative to its start, start frame (m)"),
     "compass": (vector(1, -math.pi, math.pi), _compass, "heading of the base relative to its start (rad)"),
     "floor_map": (
@@ -368,7 +368,7 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[Any], Any], str]] 
         "the shortest way to what to drive to through that map, what is unknown counting as free: its length (m), and the points "
         "0.5 m and 1.5 m along it, ahead and left of the base (m)"),
     "marker_rel_pos": (
-        PLACE, lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle)),
+        PLACE, lambda sim, skill: sim.to_ee(sim.handle_position(skill.target_handle)),
         "handle of the drawer or door, end-effector frame (m)"),
     "marker_state": (
         vector(2, (-math.pi, -MAX_SPEED), (math.pi, MAX_SPEED)), _marker_state, "opening of the drawer or door and its speed (m and m/s, or rad and rad/s)"),

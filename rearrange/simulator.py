@@ -59,10 +59,8 @@ class RobotInHome(ABC):
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
         self.config = config
-        self.wanted: int | None = None  # object, and
-        self.wanted_handle: str | None = None  # handle, that the suction prefers when it touches several things
+        self.want()
         self.unstable = False  # the physics broke down in the last step: the episode has to end
-        self.stop_called = False  # by the stop action, for skills that have one
 
     @abstractmethod
     def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
@@ -82,8 +80,11 @@ class RobotInHome(ABC):
         """Nothing is held or wanted, and objects are where they came to rest."""
         self.start_positions = [tuple(self.object_position(i)) for i in range(len(self.episode.objects))]
         self.held, self.held_handle, self.hold_broken, self.released, self.unstable = None, None, False, False, False
-        self.wanted = self.wanted_handle = None
-        self.stop_called = False
+        self.want()
+
+    def want(self, target: int | None = None, handle: str | None = None) -> None:
+        """Say which object or handle the suction takes when it touches several things; None: the first that it touches."""
+        self._wanted, self._wanted_handle = target, handle
 
     @abstractmethod
     def object_position(self, i: int) -> list[float]:

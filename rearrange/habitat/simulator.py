@@ -168,7 +168,7 @@ class HabitatSimulator(WithTwin):
             elif handle is not None and self._is_handle(handle, self._here(*touch.position)):
                 found.append((None, handle))
         wanted = [(i, name) for i, name in found
-                  if (i is not None and i == self.wanted) or (name is not None and name == self.wanted_handle)]
+                  if (i is not None and i == self._wanted) or (name is not None and name == self._wanted_handle)]
         for i, name in (wanted or found)[:1]:
             self._hold_object(i) if i is not None else self._hold_handle(name)
 

@@ -181,7 +181,7 @@ class Simulator(RobotInHome):
                 self.released = True
                 suction.release()
         elif grip is not None and grip >= 0.0 and self.data.ncon:
-            suction.hold_touched(None if self.wanted is None else self._slots[self.wanted], self.wanted_handle)
+            suction.hold_touched(None if self._wanted is None else self._slots[self._wanted], self._wanted_handle)
         self._read_hold()
 
     def _read_hold(self) -> None:

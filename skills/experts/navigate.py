@@ -38,6 +38,8 @@ _PATIENCE = 3  # ways that are planned before it only steers
 class NavigateExpert:
     """Drives to `skill.goal_pose` and stops there. The arm keeps its posture, the hand what it holds."""
 
+    in_plan = False
+
     def __init__(self, sim: Simulator, skill: Skill) -> None:
         self.sim, self.skill = sim, skill
         self.goal: Pose2 = skill.goal_pose
@@ -78,7 +80,7 @@ class NavigateExpert:
     def _plan(self) -> None:
         self._planned += 1
         sim = self.sim
-        searches = _SEARCHES if self.skill.point is None else _IN_A_PLAN
+        searches = _IN_A_PLAN if self.in_plan else _SEARCHES
         way, self._near = plan_drive(sim, self.goal, self.skill.field, searches)
         if way is None:
             self.note, self._follower = "no plan", None

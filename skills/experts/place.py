@@ -31,7 +31,7 @@ _UP = np.array([0.0, 0.0, 1.0])
 
 
 class PlaceExpert(ReachingExpert):
-    """Places the object `skill.target`, which is in the hand, at its goal in the episode."""
+    """Places the object `skill.target`, which is in the hand, at its goal."""
 
     _still = 0  # steps for which the hand has stood still over the goal
     _missed = 0  # ways at whose end it was not over its goal
@@ -57,11 +57,11 @@ class PlaceExpert(ReachingExpert):
 
     def _is_there(self) -> bool:
         target = self.skill.target
-        return math.dist(self.sim.object_position(target), self.sim.episode.targets[target][:3]) < _THERE_M
+        return math.dist(self.sim.object_position(target), self.skill.arguments.goal[:3]) < _THERE_M
 
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target
-        goal = np.array(sim.episode.targets[target][:3])
+        goal = np.array(self.skill.arguments.goal[:3])
         lean_cost = _LEAN_COST_IN_A_PLAN if self.in_plan else _LEAN_COST_STEPS
         ways = (_LEANS_RAD, _DROP_M + _HIGHER_M * self._missed), (_MORE_LEANS_RAD, _MORE_DROP_M)
         for room, (leans, drop_m) in itertools.product((1.0, NARROW), ways):

@@ -42,7 +42,7 @@ def test_every_skill_starts_close_and_has_a_base(made, skill):
     if handle:
         point = env.sim.handle_position(handle)
     else:
-        point = env.sim.start_positions[env.skill.target] if skill == "pick" else env.skill.goal_pose
+        point = env.skill.arguments.position if skill == "pick" else env.skill.arguments.goal
     assert math.dist(env.sim.base_pose[:2], point[:2]) < 1.6
 
 

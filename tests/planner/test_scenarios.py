@@ -19,6 +19,7 @@ from rearrange.episode_making.scenario_episodes import HAB_OPEN, Scenario, scena
 from rearrange.apartments.floor_grid import floor_grid
 from rearrange.episode_making.scene_check import MAX_SETTLE_M, check_episode
 from rearrange.mujoco_sim.simulator import Simulator
+from skills.arguments import about_object
 from skills.navigate import Navigate
 
 COUNT = 6
@@ -100,9 +101,9 @@ def test_skills_find_where_to_start_at_every_object_and_goal(name, episodes, sim
         for k, index in enumerate(episode.targets):
             for kind, receptacle in (("pick", episode.target_receptacles[k]), ("place", episode.goal_receptacles[k])):
                 sim.reset(episode)
-                skill.target = index
+                arguments = replace(about_object(sim, episode, index), next_skill=kind)
                 try:
-                    skill.set_goal(sim, kind, sim.home.layout.receptacle(receptacle), np.random.default_rng(0))
+                    skill.set_goal(sim, arguments, sim.home.layout.receptacle(receptacle), np.random.default_rng(0))
                 except NoStartPose as error:
                     pytest.fail(f"{episode.id}, object {k}: {error}")
 
@@ -112,9 +113,8 @@ def test_skills_find_where_to_open(episodes, sim):
     for episode in episodes["set_table"]:
         for k, kind in enumerate(("open_cabinet", "open_fridge")):
             sim.reset(episode)
-            skill.target = k
             receptacle = sim.home.layout.receptacle(episode.target_receptacles[k])
-            skill.set_goal(sim, kind, receptacle, np.random.default_rng(0))
+            skill.set_goal(sim, replace(about_object(sim, episode, k), next_skill=kind), receptacle, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", EXPECTED)

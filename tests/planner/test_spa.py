@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
 from rearrange.mujoco_sim.simulator import Simulator
 from skills import SKILL_CONFIGS, SKILLS
+from skills.arguments import about_object
 from skills.experts.motion import arm_model
 
 
@@ -59,7 +61,7 @@ def test_controllers_cannot_reach_the_simulator(run):
     assert {name for name in (*dir(Senses), *vars(Senses(run.sim))) if not name.startswith("_")} == allowed
     for name, make in spa.controllers().items():
         skill = run.skills[name]
-        skill.target, skill.target_handle = next(iter(run.episode.targets)), "fridge_door"
+        skill.arguments = replace(about_object(run.sim, run.episode, next(iter(run.episode.targets))), handle="fridge_door")
         controller = make(run.sim, skill)
         assert not any(isinstance(value, Simulator) for value in vars(controller).values()), name
 

@@ -188,7 +188,7 @@ def test_the_wanted_object_is_held_when_several_are_touched():
         for i in range(2):
             sim._set_object(i, (x + (0.0331 if i else -0.0331), y, z - CAN.half_height_m + 0.001, 1.0, 0.0, 0.0, 0.0))
         mujoco.mj_forward(sim.model, sim.data)
-        sim.wanted = wanted
+        sim.want(wanted)
         sim._hold_or_release(1.0)
         assert sim.held == wanted
 
