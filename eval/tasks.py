@@ -65,9 +65,9 @@ def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = F
             yield
 
 
-def sim_settings(sim: dict[str, Any]) -> dict[str, Any]:
+def sim_settings(group: dict[str, Any]) -> dict[str, Any]:
     """The group `sim` of a configuration as settings of an environment; what has its default is left out."""
-    return {("sim" if k == "name" else k): v for k, v in sim.items() if v is not None and (k, v) != ("episodes_share", 1.0)}
+    return {("sim" if k == "name" else k): v for k, v in group.items() if v is not None and (k, v) != ("episodes_share", 1.0)}
 
 
 def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:

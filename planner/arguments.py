@@ -20,7 +20,7 @@ from planner.predicates import Symbols, in_
 from rearrange.apartments.containers import inside, inside_at
 from rearrange.apartments.episodes import NoStartPose
 from rearrange.episode_making.scene_check import receptacle_under
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.simulator import Simulator
 from skills.arguments import SkillArguments
 from skills.skill import can_start
 

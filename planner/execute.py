@@ -18,7 +18,7 @@ from planner.arguments import StepArguments
 from planner.belief import Belief
 from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of
 from planner.pddl import Atom, Operator
-from planner.predicates import holds
+from planner.predicates import World, holds
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
@@ -26,12 +26,11 @@ from rearrange.env import OF_MAP, Observation, action_slices, takes_images
 from rearrange.apartments.episodes import Episode, Handoff
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
-from rearrange.mujoco_sim.simulator import STEP_S
+from rearrange.simulator import STEP_S
 from skills.experts.motion import servo
 from skills.skill import distance_to_rest
 
 if TYPE_CHECKING:
-    from rearrange.simulator import RobotInHome
     from skills.skill import Skill
 
 RETREAT_M_S = 0.6
@@ -362,7 +361,7 @@ class Executor:
         else:
             self._begin_next()
 
-    def _effects_hold(self, step: Step, world: RobotInHome | Belief) -> bool:
+    def _effects_hold(self, step: Step, world: World) -> bool:
         """What the operator promises is true now, in the simulator or as it is believed. Where the robot is counts for navigate
         alone.
         """

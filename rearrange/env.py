@@ -23,7 +23,7 @@ from rearrange.robot.fetch import ARM_LIMITS_RAD, REST_POSITION_M
 from rearrange.mapping.floor_map import MAP_SIZE, SHOWN_CELL_M
 from rearrange.geometry import wrap_angle
 from rearrange.apartments.layouts import SPLIT_FAMILIES
-from rearrange.simulator import MAX_SPEED, Point, SimulatorConfig
+from rearrange.simulator import MAX_SPEED, Point, Simulator, SimulatorConfig
 from rearrange.episode_making.scene_check import check_joints
 from rearrange.simulators import SIMULATORS, make_simulator, scene_data
 

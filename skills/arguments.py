@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode, Pose
-    from rearrange.simulator import Point, RobotInHome
+    from rearrange.simulator import Point, Simulator
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,6 @@ class SkillArguments:
         return self.position if self.placed is None else self.goal[:3]
 
 
-def about_object(sim: RobotInHome, episode: Episode, target: int) -> SkillArguments:
+def about_object(sim: Simulator, episode: Episode, target: int) -> SkillArguments:
     """What an episode that has just begun says about an object: where it came to rest and where it belongs."""
     return SkillArguments(target, position=sim.start_positions[target], goal=episode.targets.get(target))

@@ -24,7 +24,7 @@ from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stan
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.geometry import PlanePose
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Mark
 
 OBSERVATION_KEYS = (

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.geometry import PlanePose
     from rearrange.apartments.parts import Receptacle
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Mark
 
 REWARD_SCALES = {

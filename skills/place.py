@@ -30,7 +30,7 @@ from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, me
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Mark
 
 REWARD_SCALES = {

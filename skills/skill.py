@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rearrange.geometry import PlanePose
     from rearrange.apartments.parts import Receptacle
     from rearrange.pictures.picture import Ghost, Sphere, WireBox
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
     Mark = WireBox | Sphere | Ghost
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from eval.scenario.evaluate import EpisodeResult, Job, run_one
 from eval.video import VideoWriter, compose, known_floor
-from rearrange.mujoco_sim.simulator import STEP_S
+from rearrange.simulator import STEP_S
 from skills.marks import goal_ball, handle_ball, object_box, object_ghost, spoken_name
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from skills.experts.reach_plan import Aim, plan_reach
 from skills.experts.trajectory import Follower
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Skill
 
 Command = dict[str, np.ndarray | tuple[float, float] | float]

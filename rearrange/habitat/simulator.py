@@ -1,4 +1,4 @@
-"""Habitat-Sim with Bullet behind the interface of the embedded simulator (`rearrange.simulator`, docs/habitat.md).
+"""Habitat-Sim with Bullet behind the interface of every simulator (`rearrange.simulator.Simulator`).
 
 World frame: z up, metres, as everywhere else here; Habitat's is y up (`rearrange.habitat_axes`). Time: four substeps of 1/120 s in
 a step. Forces and contacts are those of the last substep.
@@ -39,7 +39,7 @@ _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD)
 
 
 class HabitatSimulator(WithTwin):
-    """One robot in one home of a Habitat scene data set. See `rearrange.mujoco_sim.simulator.Simulator`, which has the same methods."""
+    """One robot in one home of a Habitat scene data set."""
 
     def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False, found: Found | None = None) -> None:
         """`found`: homes of others that another simulator of the same data set has looked at."""
@@ -279,7 +279,7 @@ class HabitatSimulator(WithTwin):
         return self.world.camera.depth(size)
 
     def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see RobotInHome)."""
+        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see Simulator)."""
         shapes = []
         for i in range(len(self._objects)):
             x, y, z, *turn = self.object_pose(i)

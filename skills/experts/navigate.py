@@ -18,7 +18,7 @@ from skills.experts.trajectory import Follower, along
 
 if TYPE_CHECKING:
     from rearrange.apartments.floor_grid import DistanceField
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Skill
 
 _END_M = 0.3

@@ -15,7 +15,7 @@ from skills.experts.reach_plan import NARROW, Aim, Reach, Target, plan_reach
 from skills.experts.pick_or_place import ReachingExpert
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
 # Per radian, as a leaning object may fall over: where all that counts is that it lies near its goal in time, and in a plan.
@@ -75,8 +75,8 @@ def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[flo
     """The held object i as a tool, its middle and its upward direction; and targets that put it on its goal, upright or
     leaning towards the hand, or away where the lean is negative; let go `drop_m` above. `lean_cost`: steps per radian.
     """
-    body = sim.data.body(f"object_{sim.slot_of(i)}")
-    site = sim.data.site("end_effector")
+    twin = sim.twin
+    body, site = twin.data.body(f"object_{twin.slot_of(i)}"), twin.data.site("end_effector")
     hand, turned = site.xmat.reshape(3, 3), body.xmat.reshape(3, 3)
     tool = Tool(hand.T @ (body.xpos - site.xpos), hand.T @ turned[:, 2])
     half = np.array(sim.object_half_extents(i))

@@ -18,7 +18,7 @@ from rearrange.errors import UserError
 from rearrange.episode_making.scenario_episodes import HAB_OPEN, Scenario, scenario_episode, scenario_episodes
 from rearrange.apartments.floor_grid import floor_grid
 from rearrange.episode_making.scene_check import MAX_SETTLE_M, check_episode
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 from skills.arguments import about_object
 from skills.navigate import Navigate
 
@@ -34,7 +34,7 @@ def episodes():
 
 @pytest.fixture(scope="module")
 def sim():
-    return Simulator()
+    return MujocoSimulator()
 
 
 def test_hab_has_three_scenarios():

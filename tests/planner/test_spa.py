@@ -18,7 +18,7 @@ from planner.spa.voxel_map import CloudClearance, Map
 from planner.spa.senses import SIZE, Senses, arm_spheres
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 from skills import SKILL_CONFIGS, SKILLS
 from skills.arguments import about_object
 from skills.experts.motion import arm_model
@@ -63,7 +63,7 @@ def test_controllers_cannot_reach_the_simulator(run):
         skill = run.skills[name]
         skill.arguments = replace(about_object(run.sim, run.episode, next(iter(run.episode.targets))), handle="fridge_door")
         controller = make(run.sim, skill)
-        assert not any(isinstance(value, Simulator) for value in vars(controller).values()), name
+        assert not any(isinstance(value, MujocoSimulator) for value in vars(controller).values()), name
 
 
 def test_the_map_forgets_what_it_sees_through():
