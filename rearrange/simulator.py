@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rearrange.mapping.floor_map import FloorMap
     from rearrange.mujoco_sim.simulator import MujocoSimulator
 
+__all__ = ["Home", "Simulator", "SimulatorConfig"]
+
 Point = tuple[float, float, float]
 
 STEP_S = 1 / 30  # of every simulator

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.habitat.data import HabitatData
 
+__all__ = ["SIMULATORS", "make_simulator"]
+
 SIMULATORS = ("mujoco", "habitat")
 
 
