@@ -28,7 +28,8 @@ from picture import strip  # noqa: E402
 
 from eval.video import compose  # noqa: E402
 from rearrange.settings import keys  # noqa: E402
-from rearrange.env import ENV_FAILURES, OBSERVATIONS  # noqa: E402
+from rearrange.env import ENV_FAILURES  # noqa: E402
+from rearrange.observations import OBSERVATIONS  # noqa: E402
 from rearrange.robot.fetch import ARM_DELTA_RAD  # noqa: E402
 from skills import SKILLS, make_env  # noqa: E402
 from skills.experts import EXPERTS  # noqa: E402

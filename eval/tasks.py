@@ -41,8 +41,10 @@ class Task:
 
             return make_env(self.name, **self.env, **({"expert_action": True} if self.advised else {}))
         from planner.scenario_env import ScenarioEnv
+        from rearrange.home_scene import HomeSettings
 
-        return ScenarioEnv(self.scenario, **self.env)
+        home = {name: value for name, value in self.env.items() if name != "reward_scales"}
+        return ScenarioEnv(self.scenario, HomeSettings(**home), self.env["reward_scales"])
 
     def meta(self) -> dict[str, Any]:
         """What a checkpoint says about how its policy was trained."""

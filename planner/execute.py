@@ -22,7 +22,8 @@ from planner.predicates import World, holds
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
-from rearrange.env import OF_MAP, Observation, action_slices, takes_images
+from rearrange.actions import action_slices
+from rearrange.observations import OF_MAP, Observation, shown, takes_images
 from rearrange.apartments.episodes import Episode, Handoff
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
@@ -160,14 +161,14 @@ class Executor:
         if self.records_handoffs and step.skill != "navigate":
             self.report.handoffs.append(self._handoff(step))
         self._start_ee = self.sim.ee_in_base
-        self.sim.start_here(self.sim.base_pose)  # what gps, compass and the map of the floor are relative to
         self._expert = self.experts[step.skill](self.sim, self._skill) if step.skill in self.experts else None
         if self._expert is not None:
             self._expert.in_plan = True
-        size = self._depth_sizes.get(step.skill, self.env.depth_size)
-        self.env.depth_size = size if self._expert is None and takes_images(self._skill.observation_keys) else 0
-        self.env.maps_floor = any(key in OF_MAP for key in self._skill.observation_keys)
-        self.env.image = self.env.take_image()  # the first image of a skill is not delayed, as in training
+        scene, keys = self.env.scene, self._skill.observation_keys
+        size = self._depth_sizes.get(step.skill, scene.depth_size)
+        scene.depth_size = size if self._expert is None and takes_images(keys) else 0
+        scene.maps_floor = any(key in OF_MAP for key in keys)
+        scene.start_here()
         self._ask(first=True)
 
     def _ask(self, first: bool) -> None:
@@ -175,7 +176,9 @@ class Executor:
         if self._expert is None and self._count % self._skill.action_repeat == 0:
             tried_before = self._failures[str(self.steps[self.at].operator)] > 0
             mean = self.rules.actions == "mean" or (self.rules.actions == "mean_first" and not tried_before)
-            self.request = Request(self._skill.name, self.env.observe_skill(self._skill, self.env.image), first, mean)
+            scene = self.env.scene
+            keys = shown(self._skill.observation_keys, scene.image is not None)
+            self.request = Request(self._skill.name, scene.observe(keys, self._skill), first, mean)
 
     def _handoff(self, step: Step) -> Episode:
         """The state of the simulator as an episode that begins with this step's skill."""

@@ -6,8 +6,7 @@ does neither, `gymnasium.make("rearrange:rearrange/Pick-v0")` imports the packag
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rearrange import own_packages
@@ -50,18 +49,19 @@ def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:
 
 
 def make_scenario(name_of_id: str, **settings: Any) -> ScenarioEnv:
-    """The environment of a whole scenario, for one policy. `settings`: max_steps, of the scenario's YAML file, and arguments of
-    ScenarioEnv; homes are of the split `train` unless said otherwise, as with skills. UserError.
+    """The environment of a whole scenario, for one policy. `settings`: max_steps, of the scenario's YAML file, fields of
+    `rearrange.env.HomeSettings`, and reward_scales, of ScenarioEnv; homes are of the split `train` unless said otherwise, as with skills. UserError.
     """
     own_packages.check("skills", "planner")
     from planner.scenario_env import REWARD_SCALES, ScenarioEnv
     from planner.scenarios import load_scenario
+    from rearrange.env import HomeSettings
     from skills import checked_settings
     from skills.skill import merge_scales
 
-    known = ["max_steps", *inspect.signature(ScenarioEnv).parameters]
-    known.remove("config")
-    settings = checked_settings("hab", name_of_id, known, {"split": "train"} | settings)
-    settings["reward_scales"] = merge_scales(name_of_id, REWARD_SCALES, settings.get("reward_scales", {}))
+    known = ["max_steps", *(field.name for field in fields(HomeSettings)), "reward_scales"]
+    settings = checked_settings("hab", name_of_id, known, settings)
+    scales = merge_scales(name_of_id, REWARD_SCALES, settings.pop("reward_scales", {}))
     scenario = load_scenario(name_of_id)
-    return ScenarioEnv(replace(scenario, max_steps=settings.pop("max_steps", scenario.max_steps)), **settings)
+    scenario = replace(scenario, max_steps=settings.pop("max_steps", scenario.max_steps))
+    return ScenarioEnv(scenario, HomeSettings(**settings), scales)

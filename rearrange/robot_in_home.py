@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from rearrange.apartments.episodes import Episode
-from rearrange.mapping.floor_map import FloorMap
 from rearrange.simulator import Point, SimulatorConfig
 
 _MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
@@ -23,7 +22,6 @@ class RobotInHome(ABC):
     episode: Episode
     start_positions: list[Point]
     base_pose: Point  # x, y (m), yaw (rad)
-    start_base_pose: Point
     ee_position: Point
     ee_in_base: Point
     arm_force_n: float
@@ -34,7 +32,6 @@ class RobotInHome(ABC):
     held_handle: str | None
     hold_broken: bool
     released: bool
-    floor_map: FloorMap | None = None
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
         self.config = config
@@ -58,15 +55,6 @@ class RobotInHome(ABC):
     @abstractmethod
     def object_position(self, i: int) -> list[float]:
         """Middle of object i, world frame."""
-
-    def start_here(self, pose: Point) -> None:
-        """Where the base is now is what measures relative to the start begin from; what was seen before is forgotten."""
-        self.start_base_pose, self.floor_map = pose, None
-
-    def remember(self, depth: np.ndarray) -> None:
-        """Enter a depth image that was taken just now in `floor_map`."""
-        self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
-        self.floor_map.add(depth, self.base_pose, self.ee_in_base)
 
     @property
     def settle_distance_m(self) -> float:

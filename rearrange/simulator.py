@@ -20,7 +20,6 @@ from rearrange.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode, Pose
     from rearrange.apartments.layouts import Layout
-    from rearrange.mapping.floor_map import FloorMap
     from rearrange.mujoco_sim.simulator import MujocoSimulator
 
 __all__ = ["Home", "Simulator", "SimulatorConfig"]
@@ -113,8 +112,8 @@ class Simulator(Protocol):
     """The sum of these rises since the robot was placed."""
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose (m, rad; world frame) with its arm at these angles, at rest; measures relative to the start
-        begin here.
+        """Put the robot at a base pose (m, rad; world frame) with its arm at these angles, at rest; forces are counted from
+        here.
         """
 
     def arm_positions(self) -> np.ndarray:
@@ -198,11 +197,6 @@ class Simulator(Protocol):
 
     # ------------------------------------------------------------------ seeing
 
-    start_base_pose: Point
-    """Where the base was when the robot was placed, or `start_here` was called: x, y (m), yaw (rad), world frame."""
-    floor_map: FloorMap | None
-    """What the remembered depth images have shown since then; None before the first."""
-
     def depth_image(self, size: int) -> np.ndarray:
         """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m along its axis."""
 
@@ -213,12 +207,6 @@ class Simulator(Protocol):
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target` (world frame), with marks: (512, 512, 3) uint8."""
-
-    def start_here(self, pose: Point) -> None:
-        """Measures relative to the start begin at this base pose; what was seen before is forgotten."""
-
-    def remember(self, depth: np.ndarray) -> None:
-        """Enter a depth image that was taken just now in `floor_map`."""
 
     # ------------------------------------------------------------------ trying out
 

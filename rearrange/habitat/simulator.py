@@ -84,13 +84,10 @@ class HabitatSimulator(WithTwin):
             thing.awake = False
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
-        here.
-        """
+        """Put the robot at a base pose with its arm at these angles, at rest."""
         self.robot.place(x, y, yaw, arm_rad)
         self._target_rad[:] = arm_rad
         self._read_pose()
-        self.start_here((x, y, yaw))
         self._forget_forces()
 
     def robot_collides(self) -> bool:

@@ -70,9 +70,7 @@ class MujocoSimulator(RobotInHome):
         self._begin_episode()
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
-        here.
-        """
+        """Put the robot at a base pose with its arm at these angles, at rest."""
         data, home = self.data, self.home
         data.qpos[home.base_qpos] = (x, y, yaw)
         data.qpos[home.arm_qpos] = arm_rad
@@ -82,7 +80,6 @@ class MujocoSimulator(RobotInHome):
         mujoco.mj_forward(self.model, data)
         self._target_rad = np.array(arm_rad)
         self._read_pose()
-        self.start_here((x, y, yaw))
         self._forget_forces()
 
     def robot_collides(self) -> bool:

@@ -9,7 +9,7 @@ import math
 import mujoco
 import numpy as np
 
-from rearrange.env import ACTION_SIZES
+from rearrange.actions import ACTION_SIZES
 from rearrange.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from skills.experts.motion import ik
 

@@ -12,6 +12,7 @@ from planner.arguments import moved_with_drawer
 from planner.rules import Rules
 from planner.execute import Executor, run_episode
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from planner.stages import stage_names
 from rearrange.errors import UserError
@@ -26,7 +27,7 @@ EPISODES = {"tidy_house": 0, "prepare_groceries": 0, "set_table": 0}
 
 @pytest.fixture(scope="module")
 def envs():
-    return {name: ScenarioEnv(load_scenario(name), depth_size=0) for name in EPISODES}
+    return {name: ScenarioEnv(load_scenario(name), HomeSettings("val", depth_size=0)) for name in EPISODES}
 
 
 def executor(env, rules=Rules(), puppets=True, without=(), fails=None):
@@ -253,7 +254,7 @@ def test_a_policy_is_asked_with_its_own_observation_and_told_when_it_begins(envs
 
 
 def test_the_image_has_the_size_that_the_policy_of_the_skill_sees(envs):
-    env = ScenarioEnv(load_scenario("tidy_house"), depth_size=16)
+    env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=16))
     skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}
     run = Executor(env, skills, depth_sizes={"navigate": 32})
     run.reset(1)

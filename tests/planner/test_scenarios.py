@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenario import plan
 from planner.scenarios import load_scenario, make_scenario, scenarios
 from planner.search import Outcome
@@ -155,7 +156,7 @@ def test_episodes_survive_a_file_in_habitats_format(name, episodes, tmp_path, si
         np.testing.assert_allclose(back.robot_start, ours.robot_start, atol=1e-9)
         assert replace(back, start_poses=(), targets={}, robot_start=None) == replace(
             ours, start_poses=(), targets={}, robot_start=None)
-    env = ScenarioEnv(load_scenario(name), depth_size=0, episodes=tmp_path / "episodes.json.gz")
+    env = ScenarioEnv(load_scenario(name), HomeSettings("val", depth_size=0, episodes=tmp_path / "episodes.json.gz"))
     _, info = env.reset(options={"episode": 1})
     assert info["episode_id"] == f"{name}/val/1"
 
@@ -187,14 +188,14 @@ def moved_goal(episode, x, y, z):
     (lambda e: changed(e, robot_start=(0.05, 0.05, 0.0)), r"cannot start at \(0.05, 0.05\)"),
 ])
 def test_an_episode_that_its_scene_cannot_satisfy(change, message, episodes):
-    env = ScenarioEnv(load_scenario("tidy_house"), depth_size=0)
+    env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=0))
     with pytest.raises(UserError, match=message) as caught:
         env.reset(options={"episode": change(good(episodes))})
     assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
 
 
 def test_an_episode_of_another_scenario(episodes):
-    env = ScenarioEnv(load_scenario("set_table"), depth_size=0)
+    env = ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0))
     with pytest.raises(UserError, match="moves 5 objects; scenario set_table moves 2"):
         env.reset(options={"episode": good(episodes)})
 

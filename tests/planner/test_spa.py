@@ -13,6 +13,7 @@ from planner.spa import controllers as spa
 from planner.rules import Rules
 from planner.execute import Executor
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from planner.spa.voxel_map import CloudClearance, Map
 from planner.spa.senses import SIZE, Senses, arm_spheres
@@ -27,7 +28,7 @@ from skills.experts.motion import arm_model
 @pytest.fixture(scope="module")
 def run() -> Executor:
     """Tidy House, carried out by the controllers."""
-    env = ScenarioEnv(load_scenario("tidy_house"), depth_size=0)
+    env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=0))
     return Executor(env, {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}, spa.controllers(), Rules())
 
 

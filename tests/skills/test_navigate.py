@@ -109,7 +109,7 @@ def test_the_policy_is_told_the_object_or_its_goal_but_not_the_pose():
         assert observation["is_holding"][0] == float(skill.next_skill.startswith("place"))
         before = {key: value.copy() for key, value in observation.items()}
         skill.goal_pose = (1.0, 1.0, 0.3)
-        assert all(np.array_equal(before[key], value) for key, value in env._observe(None).items())
+        assert all(np.array_equal(before[key], value) for key, value in env._observe().items())
 
 
 def run(env, stop_m: float = 0.15) -> tuple[dict, float, list[float]]:
@@ -401,7 +401,7 @@ def test_advice_comes_from_where_the_robot_is():
     env.reset(options={"episode": 3})
     turns = []
     for yaw in np.linspace(-math.pi, math.pi, 9)[:-1]:
-        env.sim.place_robot(*env.sim.start_base_pose[:2], yaw)
+        env.sim.place_robot(*env.scene.start_base_pose[:2], yaw)
         turns.append(env._adviser.advice()[1])
     assert min(turns) < -0.5 and max(turns) > 0.5  # to the right from one side, to the left from the other
 
