@@ -28,8 +28,9 @@ sys.path[:0] = [str(HOME), str(HOME / "docs")]
 from picture import strip  # noqa: E402
 
 from eval.video import compose  # noqa: E402
-from rearrange.settings.compose import keys  # noqa: E402
-from rearrange.env import ENV_FAILURES, OBSERVATIONS  # noqa: E402
+from rearrange.settings import keys  # noqa: E402
+from rearrange.env import ENV_FAILURES  # noqa: E402
+from rearrange.observations import OBSERVATIONS  # noqa: E402
 from rearrange.robot.fetch import ARM_DELTA_RAD  # noqa: E402
 from skills import SKILLS, make_env  # noqa: E402
 from skills.experts import EXPERTS  # noqa: E402

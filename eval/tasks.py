@@ -41,8 +41,10 @@ class Task:
 
             return make_env(self.name, **self.env, **({"expert_action": True} if self.advised else {}))
         from planner.scenario_env import ScenarioEnv
+        from rearrange.home_scene import HomeSettings
 
-        return ScenarioEnv(self.scenario, **self.env)
+        home = {name: value for name, value in self.env.items() if name != "reward_scales"}
+        return ScenarioEnv(self.scenario, HomeSettings(**home), self.env["reward_scales"])
 
     def meta(self) -> dict[str, Any]:
         """What a checkpoint says about how its policy was trained."""
@@ -65,9 +67,9 @@ def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = F
             yield
 
 
-def sim_settings(sim: dict[str, Any]) -> dict[str, Any]:
+def sim_settings(group: dict[str, Any]) -> dict[str, Any]:
     """The group `sim` of a configuration as settings of an environment; what has its default is left out."""
-    return {("sim" if k == "name" else k): v for k, v in sim.items() if v is not None and (k, v) != ("episodes_share", 1.0)}
+    return {("sim" if k == "name" else k): v for k, v in group.items() if v is not None and (k, v) != ("episodes_share", 1.0)}
 
 
 def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:

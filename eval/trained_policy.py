@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,16 +35,14 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
     made = meta.get("gymnasium")
     if made is None or "skill" in meta or "scenario" in meta:
         return meta
-    from planner.scenario_env import ScenarioEnv
-    from rearrange.env import RearrangeEnv
+    from rearrange.home_scene import HomeSettings
     from rearrange.registration import environment_id
 
-    for group, what, kind in (("skill", "skill", RearrangeEnv), ("hab", "scenario", ScenarioEnv)):
+    for group, what in (("skill", "skill"), ("hab", "scenario")):
         for name in keys.choices(group):
             if environment_id(name) == made["id"]:
                 env = {key: value for key, value in made["kwargs"].items() if key not in ("name_of_id", "render_mode")}
-                default = inspect.signature(kind).parameters["depth_size"].default
-                return {what: name, "env": env, "image_size": env.get("depth_size", default)}
+                return {what: name, "env": env, "image_size": env.get("depth_size", HomeSettings.depth_size)}
     return {"environment": made["id"]}
 
 

@@ -11,7 +11,7 @@ from planner.scenario import problem_file
 from rearrange.settings import keys
 from rearrange.errors import UserError
 from rearrange.episode_making.scenario_episodes import Scenario
-from rearrange.runs.run_directory import checked_name
+from rearrange.runs.names import checked_name
 from rearrange.settings.yaml_files import plain_yaml
 
 __all__ = ["ScenarioConfig", "load_scenario", "make_scenario", "scenarios"]

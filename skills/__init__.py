@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import inspect
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -50,29 +49,42 @@ SKILL_CONFIGS: dict[str, type] = {
 
 
 def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
-    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or arguments of RearrangeEnv, and may be
-    what they may be on the command line: UserError else.
+    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or of `rearrange.env.HomeSettings`,
+    `episodes_share` (of RearrangeEnv), and `expert_action`: observations also say what an expert would do, an action and the weight
+    of this advice. They may be what they may be on the command line: UserError else.
     """
-    from rearrange.env import RearrangeEnv  # imports the simulator
+    from rearrange.env import HomeSettings, RearrangeEnv  # imports the simulator
 
     if skill not in SKILLS:
         choices = ", ".join(SKILLS)
         raise UserError(f"there is no skill called {skill!r}{_suggestion(skill, SKILLS)}; skills are {choices}.")
     settings = checked_settings("skill", skill, setting_names(skill), settings)
-    of_skill = _fields(skill)
+    of_skill, others = _fields(SKILL_CONFIGS[skill]), {"episodes_share"}
     config = SKILL_CONFIGS[skill](**{k: _as_tuple(v) for k, v in settings.items() if k in of_skill})
-    return RearrangeEnv(SKILLS[skill](config), **{k: v for k, v in settings.items() if k not in of_skill})
+    home = HomeSettings(**{k: v for k, v in settings.items() if k not in {*of_skill, *others, "expert_action"}})
+    adviser = _adviser_of(skill) if settings.get("expert_action") else None
+    return RearrangeEnv(SKILLS[skill](config), home, adviser=adviser, **{k: v for k, v in settings.items() if k in others})
 
 
 def setting_names(skill: str) -> list[str]:
-    """What can be set in the environment of a skill: fields of the skill's config, then arguments of RearrangeEnv."""
-    from rearrange.env import RearrangeEnv
+    """What can be set in the environment of a skill: fields of the skill's config, then of its home, then the others."""
+    from rearrange.env import HomeSettings
 
-    return [*_fields(skill), *(name for name in inspect.signature(RearrangeEnv).parameters if name != "skill")]
+    return [*_fields(SKILL_CONFIGS[skill]), *_fields(HomeSettings), "expert_action", "episodes_share"]
 
 
-def _fields(skill: str) -> list[str]:
-    return [field.name for field in dataclasses.fields(SKILL_CONFIGS[skill])]
+def _fields(config: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(config)]
+
+
+def _adviser_of(skill: str) -> type:
+    """What makes the expert of a skill that can be asked anywhere. UserError where there is none."""
+    from skills.experts import ADVISERS
+
+    if skill not in ADVISERS:
+        raise UserError(f"skill {skill} has no expert that can be asked in every state (ppo.imitation_coef, expert_action); "
+                        f"there is one for {', '.join(ADVISERS)}.")
+    return ADVISERS[skill]
 
 
 def checked_settings(group: str, name: str, known: Sequence[str], settings: Mapping[str, Any]) -> dict[str, Any]:

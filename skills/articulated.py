@@ -17,13 +17,14 @@ import numpy as np
 from rearrange.apartments.episodes import NoStartPose
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame
+from skills.arguments import SkillArguments
 from skills.marks import handle_ball, held_name, rest_ball
 from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stands_free
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.geometry import PlanePose
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Mark
 
 OBSERVATION_KEYS = (
@@ -70,24 +71,23 @@ class Articulated(Skill):
     config: ArticulatedConfig
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
-        start_before(sim, self._handle_of(sim, episode, rng), self.config, rng)
-        self.begin(sim, self.target_handle)
+        handle = self._handle_of(sim, episode, rng)
+        start_before(sim, handle, self.config, rng)
+        self.begin(sim, SkillArguments(handle=handle))
 
-    def begin(self, sim: Simulator, handle: str) -> None:
-        """Start on this drawer or door from where the robot stands."""
-        self.target_handle = sim.wanted_handle = handle
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        self.arguments = arguments
+        sim.want(handle=arguments.handle)
         self._grasped = self._reached = self._released = False
         self._off, self._handle_m, self._rest_m = self._distances(sim)
 
     def _handle_of(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> str:
         """The drawer or door behind which an object of the episode lies that is to be moved."""
-        self.target_handle = None
         links = [sim.home.layout.receptacle(name).link for name in episode.target_receptacles]
         links = [link for link in links if link is not None and link.startswith(self.joint_prefix)]
         if not links:
             raise NoStartPose(f"nothing that is to be moved lies in a {self.joint_prefix} in episode {episode.id}")
-        self.target_handle = links[int(rng.integers(len(links)))]
-        return self.target_handle
+        return links[int(rng.integers(len(links)))]
 
     # ------------------------------------------------------------------ judging
 

@@ -10,7 +10,7 @@ from rearrange.apartments.objects import OBJECTS
 
 if TYPE_CHECKING:
     from rearrange.pictures.picture import Ghost, Sphere, WireBox
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
 _BOX_RGB, _REST_RGB, _GOAL_RGB = (1.0, 0.8, 0.0), (0.2, 0.8, 1.0), (0.2, 0.9, 0.4)
 _BOX_MARGIN_M = 0.01

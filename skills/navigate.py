@@ -21,10 +21,9 @@ force penalty in training, stop masked while the target is more than 2 m away in
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +32,7 @@ from rearrange.apartments.episodes import NoStartPose
 from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
 from rearrange.apartments.floor_grid import CELL_M, ROBOT_RADIUS_M, floor_grid
+from skills.arguments import SkillArguments, about_object
 from skills.articulated import start_before, starts_around_handle
 from skills.close_cabinet import CloseCabinetConfig
 from skills.close_fridge import CloseFridgeConfig
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.geometry import PlanePose
     from rearrange.apartments.parts import Receptacle
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Mark
 
 REWARD_SCALES = {
@@ -102,14 +102,11 @@ class Navigate(Skill):
     """The Navigate task. See the top of this file."""
 
     name = "navigate"
-    description = "Drive to where the next skill starts, and stop there."
+    description = "Drive to where {self.next_skill} starts, and stop there."
     episode_kind = "navigate"
     failures = ("bad_stop",)
 
-    point: tuple[float, float, float] | None = None  # set by a planner that sends the robot elsewhere than to the object
-    _handle_point: tuple[float, float, float] | None = None  # what to drive to, when it is a handle
     _faced: tuple[tuple[float, float], ...] = ()  # what the robot has to face one of; none: the goal pose says where to look
-    _held: int | None = None  # the object in the hand, when the next skill places it
 
     def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
         self.config = config
@@ -120,45 +117,45 @@ class Navigate(Skill):
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
-        self.target = list(episode.targets)[order]
+        arguments = about_object(sim, episode, list(episode.targets)[order])
         start = receptacle_of(sim, episode, "target_receptacles", order)
         goal = receptacle_of(sim, episode, "goal_receptacles", order)
         in_hand = rng.random() < self.config.object_in_hand_probability and not _is_shut(sim, goal)
         kinds = place_kinds(goal) if in_hand else kinds_at(sim, start)
-        self.set_goal(sim, kinds[int(rng.integers(len(kinds)))], goal if in_hand else start, rng)
+        arguments = replace(arguments, next_skill=kinds[int(rng.integers(len(kinds)))])
+        self.set_goal(sim, arguments, goal if in_hand else start, rng)
         self._start_anywhere(sim, rng)
-        self.begin(sim)
+        self.begin(sim, self.arguments)
 
-    def begin(self, sim: Simulator) -> None:
-        """Start from where the robot stands; `set_goal` has said where to."""
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        """Start from where the robot stands; `set_goal` or `drive_to` has found the pose to reach."""
+        self.arguments, self.stop_called = arguments, False
         self._distance_m = math.inf
         self._distance_m = self._path_m = self.distance_m(sim)
         self._angle_rad = self.angle_rad(sim)
 
-    def aim(self, next_skill: str, target: int | None = None) -> None:
-        """Say what comes next, and with which object: enough for a policy that is run, not judged."""
-        self.target = self.target if target is None else target
-        self.next_skill, self.target_handle, self._handle_point, self._faced = next_skill, None, None, ()
-        self._held = self.target if next_skill.startswith("place") else None
-
-    def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
-        """Find the pose at which `next_skill` would start at a receptacle for `self.target`; moves the robot there.
+    def set_goal(self, sim: Simulator, arguments: SkillArguments, receptacle: Receptacle | None,
+                 rng: np.random.Generator) -> None:
+        """Find the pose at which the next skill would start at a receptacle; moves the robot there. Adds the handle that the
+        next skill is about to the arguments.
 
         Leaves it in `goal_pose` (x, y, yaw), it and all others that count in `goal_poses`, and the driving distances to
         the nearest of them in `field`, whose goals are the nearest cells of the floor grid, as HAB snaps the pose to its
         navigation mesh. Raises NoStartPose.
         """
-        self.aim(next_skill)
+        self.arguments, self._faced = arguments, ()
         others, any_start = [], self.config.any_start
-        if next_skill in _ARTICULATED:
-            self.target_handle = receptacle.link
-            self._handle_point = tuple(sim.handle_position(receptacle.link)) if self.config.to_handle else None
+        if receptacle is None:
+            raise NoStartPose("what the next skill is about is on nothing")
+        if arguments.next_skill in _ARTICULATED:
+            self.arguments = replace(
+                arguments, handle=receptacle.link, handle_position=tuple(sim.handle_position(receptacle.link)))
             others = starts_around_handle(sim, receptacle.link) if any_start else []
-            start_before(sim, receptacle.link, _without_noise(_ARTICULATED[next_skill]), rng)
+            start_before(sim, receptacle.link, _without_noise(_ARTICULATED[arguments.next_skill]), rng)
         else:
-            point = self.nav_point(sim)
-            others = starts_around(sim, point, receptacle, self._held) if any_start else []
-            start_near(sim, point, receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=self._held)
+            point, held = arguments.object_point, arguments.placed
+            others = starts_around(sim, point, receptacle, held) if any_start else []
+            start_near(sim, point, receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=held)
         self._faced = self._faced_points(sim) if any_start else ()
         self.drive_to(sim, sim.base_pose, others)
 
@@ -173,8 +170,13 @@ class Navigate(Skill):
 
     def _faced_points(self, sim: Simulator) -> tuple[tuple[float, float], ...]:
         """What the next skill is about, on the floor plan: an object or its goal; also a handle. What is shown comes first."""
-        points = [self._object_point(sim)] + ([] if self.target_handle is None else [sim.handle_position(self.target_handle)])
-        return tuple((x, y) for x, y, _ in (points if self._handle_point is None else points[::-1]))
+        handle = self.target_handle
+        points = [self.arguments.object_point] + ([] if handle is None else [sim.handle_position(handle)])
+        return tuple((x, y) for x, y, _ in (points[::-1] if self._shows_handle else points))
+
+    @property
+    def _shows_handle(self) -> bool:
+        return self.config.to_handle and self.arguments.handle_position is not None
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
@@ -187,7 +189,7 @@ class Navigate(Skill):
             path_m = self.field.at(x, y)
             if detour and tried < _DETOUR_TRIES and path_m < _DETOUR * self._straight_m(x, y) + _DETOUR_M:
                 continue
-            if math.isfinite(path_m) and path_m <= farthest and stands_free(sim, x, y, yaw, self._held):
+            if math.isfinite(path_m) and path_m <= farthest and stands_free(sim, x, y, yaw, self.arguments.placed):
                 return
         raise NoStartPose(f"found no place for the robot in scene {sim.episode.scene}")
 
@@ -197,14 +199,10 @@ class Navigate(Skill):
 
     # ------------------------------------------------------------------ judging
 
-    def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
+    @property
+    def nav_point(self) -> tuple[float, float, float]:
         """What the policy is told to drive to: the object, or its goal, or with `to_handle` the handle where it was at the start."""
-        return self._object_point(sim) if self._handle_point is None else self._handle_point
-
-    def _object_point(self, sim: Simulator) -> tuple[float, float, float]:
-        if self.point is not None:
-            return self.point
-        return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
+        return self.arguments.handle_position if self._shows_handle else self.arguments.object_point
 
     def distance_m(self, sim: Simulator) -> float:
         """Driving distance to the nearest goal pose. Nearer to furniture than the floor grid allows: by the nearest free cell. So
@@ -249,7 +247,7 @@ class Navigate(Skill):
     def stopped(self, sim: Simulator) -> bool:
         """Stop was called, and counts."""
         within = self.config.stop_within_m
-        return sim.stop_called and (within is None or math.dist(sim.base_pose[:2], self.nav_point(sim)[:2]) <= within)
+        return self.stop_called and (within is None or math.dist(sim.base_pose[:2], self.nav_point[:2]) <= within)
 
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
         distance, angle = self.distance_m(sim), self.angle_rad(sim)
@@ -278,8 +276,8 @@ class Navigate(Skill):
 
     def marks(self, sim: Simulator) -> list[Mark]:
         marks = [object_box(sim, self.target), *(goal_ball(pose[:2]) for pose in self.goal_poses)]
-        if self._held is not None:
-            marks.append(object_ghost(sim.episode.objects[self.target], sim.episode.targets[self.target]))
+        if self.arguments.placed is not None:
+            marks.append(object_ghost(sim.episode.objects[self.target], self.arguments.goal))
         return marks
 
     def status_lines(self, sim: Simulator) -> list[str]:
@@ -317,4 +315,4 @@ def _is_shut(sim: Simulator, receptacle: Receptacle) -> bool:
 def _without_noise(config):
     """The config of an articulated skill whose start region is its middle (HAB: SPAWN_REGION_SCALE 0)."""
     middle = sum(config.start_distance_m) / 2
-    return dataclasses.replace(config, start_distance_m=(middle, middle), start_aside_m=0.0, start_yaw_noise_rad=0.0)
+    return replace(config, start_distance_m=(middle, middle), start_aside_m=0.0, start_yaw_noise_rad=0.0)

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rearrange.errors import UserError
+from skills.arguments import SkillArguments, about_object
 from skills.marks import held_name, object_box, rest_ball, spoken_name
 from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Mark
 
 REWARD_SCALES = {
@@ -82,15 +83,15 @@ class Pick(Skill):
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
-        target = list(episode.targets)[order]
-        start_near(sim, sim.start_positions[target], receptacle_of(sim, episode, "target_receptacles", order), rng,
+        arguments = about_object(sim, episode, list(episode.targets)[order])
+        start_near(sim, arguments.position, receptacle_of(sim, episode, "target_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
                    any_start=self.config.any_start)
-        self.begin(sim, target)
+        self.begin(sim, arguments)
 
-    def begin(self, sim: Simulator, target: int) -> None:
-        """Start on this object from where the robot stands."""
-        self.target = sim.wanted = target
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        self.arguments = arguments
+        sim.want(arguments.target)
         self._picked = False
         self._distance_m = self._distance(sim)
 

@@ -24,12 +24,13 @@ import numpy as np
 
 from rearrange.errors import UserError
 from rearrange.geometry import quat_inverse, quat_multiply
+from skills.arguments import SkillArguments, about_object
 from skills.marks import held_name, object_box, object_ghost, rest_ball, spoken_name
 from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Mark
 
 REWARD_SCALES = {
@@ -87,16 +88,16 @@ class Place(Skill):
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
-        target = list(episode.targets)[order]
-        start_near(sim, episode.targets[target][:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
+        arguments = about_object(sim, episode, list(episode.targets)[order])
+        start_near(sim, arguments.goal[:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
-                   held=target, any_start=self.config.any_start)
-        self.begin(sim, target)
+                   held=arguments.target, any_start=self.config.any_start)
+        self.begin(sim, arguments)
 
-    def begin(self, sim: Simulator, target: int) -> None:
-        """Start on this object, which is in the hand, from where the robot stands."""
-        self.target = sim.wanted = target
-        self.goal_pose = sim.episode.targets[target]
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        """Start from where the robot stands with the object in the hand."""
+        self.arguments = arguments
+        sim.want(arguments.target)
         self._let_go = self._put_down = False
         self._placed = False  # at the last step
         self._placed_steps = 0  # one after another
@@ -147,7 +148,7 @@ class Place(Skill):
                 "at_goal": float(self._placed)}
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        ghost = object_ghost(sim.episode.objects[self.target], self.goal_pose)
+        ghost = object_ghost(sim.episode.objects[self.target], self.arguments.goal)
         return [object_box(sim, self.target), ghost, rest_ball(sim, self.config.rest_position_m)]
 
     def status_lines(self, sim: Simulator) -> list[str]:
@@ -156,11 +157,11 @@ class Place(Skill):
                 f"object to goal {self._to_goal(sim):.2f} m", f"hand to rest {to_rest:.2f} m"]
 
     def _to_goal(self, sim: Simulator) -> float:
-        return math.dist(sim.object_position(self.target), self.goal_pose[:3])
+        return math.dist(sim.object_position(self.target), self.arguments.goal[:3])
 
     def _tilt_rad(self, sim: Simulator) -> float:
         """Between the upward axis of the object and that at its goal."""
-        _, x, y, _ = quat_multiply(np.array(sim.object_pose(self.target)[3:]), quat_inverse(np.array(self.goal_pose[3:])))
+        _, x, y, _ = quat_multiply(np.array(sim.object_pose(self.target)[3:]), quat_inverse(np.array(self.arguments.goal[3:])))
         return math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
 
     def _is_placed(self, sim: Simulator) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,13 +17,14 @@ import numpy as np
 from rearrange.apartments.episodes import NoStartPose
 from rearrange.errors import UserError
 from rearrange.robot.fetch import REST_POSITION_M
+from skills.arguments import SkillArguments, about_object
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.geometry import PlanePose
     from rearrange.apartments.parts import Receptacle
     from rearrange.pictures.picture import Ghost, Sphere, WireBox
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
     Mark = WireBox | Sphere | Ghost
 
@@ -52,16 +53,29 @@ class Skill(ABC):
     def __init__(self, config: Any) -> None:
         self.config = config
 
-    target: int | None = None  # index of the object that this episode is about
-    target_handle: str | None = None  # joint of the drawer or door that this episode is about
-    next_skill: str | None = None  # one of NEXT_SKILLS, for a skill that leads to another
+    arguments = SkillArguments()  # what it has been told
+    stop_called = False  # by the last action, where there is a stop
     about: ClassVar[str] = "object"  # or "handle": of a drawer or door; says which observations there are
     closes: ClassVar[bool] = False  # a drawer or door
 
-    begin: Callable[..., None]
-    """begin(sim, about): start from where the robot stands, on the object or the handle that it is about; Navigate takes no
-    second argument.
-    """
+    @property
+    def target(self) -> int | None:
+        """Index of the object that it is about."""
+        return self.arguments.target
+
+    @property
+    def target_handle(self) -> str | None:
+        """Joint of the drawer or door that it is about."""
+        return self.arguments.handle
+
+    @property
+    def next_skill(self) -> str | None:
+        """One of NEXT_SKILLS, for a skill that leads to another."""
+        return self.arguments.next_skill
+
+    @abstractmethod
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        """Start from where the robot stands."""
 
     @property
     def action_parts(self) -> tuple[str, ...]:
@@ -106,7 +120,8 @@ class Skill(ABC):
             sim.put_in_hand(handoff.held)
         if sim.robot_collides():
             raise NoStartPose("the robot touches something where the plan handed over")
-        self.begin(sim, handoff.about)
+        about = handoff.about
+        self.begin(sim, SkillArguments(handle=about) if isinstance(about, str) else about_object(sim, episode, about))
 
     @abstractmethod
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
@@ -124,9 +139,10 @@ class Skill(ABC):
         """Numbers about the episode that are logged at its end beside success, failures and reward."""
         return {}
 
-    def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
-        """World point that `object_to_agent_gps_compass` shows: the object of the episode, where it stood."""
-        return sim.start_positions[self.target]
+    @property
+    def nav_point(self) -> tuple[float, float, float]:
+        """World point that `object_to_agent_gps_compass` shows: where the object is believed to be."""
+        return self.arguments.position
 
     def next_one_hot(self) -> list[float]:
         """`next_skill` as the observation `nav_to_skill`: (8,), zeros when nothing is known to come next."""

@@ -20,7 +20,8 @@ from rearrange.settings import keys
 from rearrange.settings import compose as front
 from rearrange.errors import UserError
 from rearrange.files import read_json
-from rearrange.runs.run_directory import changes, checked_name, folder_of, read_status, refuse_if_held, runs, saved_config
+from rearrange.runs.names import checked_name
+from rearrange.runs.run_directory import changes, folder_of, read_status, refuse_if_held, runs, saved_config
 from skills import pretrained
 
 TRAINED = ("tp_srl", "tp_srl_nonav")  # agents whose skills are trained policies

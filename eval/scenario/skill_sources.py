@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,7 +94,8 @@ def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _read(choice: Choice) -> Source:
     """What a checkpoint says about how it was trained; refused if it is not one of this skill."""
-    from rearrange.env import ACTION_SIZES, OBSERVATIONS, OF_IMAGES
+    from rearrange.actions import ACTION_SIZES
+    from rearrange.observations import OBSERVATIONS, shown
 
     skill, path = choice.what, choice.checkpoint
     content, meta = _loaded(choice, f"skills.{skill}")
@@ -106,7 +106,7 @@ def _read(choice: Choice) -> Source:
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
                     {k: v for k, v in env.items() if k in SHARED}, choice)
     made, size = source.make(skill), source.image_size
-    there = [key for key in made.observation_keys if size or key not in OF_IMAGES]
+    there = shown(made.observation_keys, bool(size))
     shapes = {key: OBSERVATIONS[key][0].shape for key in there if key != "depth"}
     if size and "depth" in made.observation_keys:
         shapes["depth"] = (size, size, 1)
@@ -119,9 +119,9 @@ def shared_settings(found: Mapping[str, Source], typed: Mapping[str, Any]) -> di
 
     Policies that were trained with different ones are refused, since one robot has one base.
     """
-    from planner.scenario_env import ScenarioEnv
+    from rearrange.home_scene import HomeSettings
 
-    defaults = {name: inspect.signature(ScenarioEnv).parameters[name].default for name in SHARED}
+    defaults = {name: getattr(HomeSettings, name) for name in SHARED}
     settings = {}
     for name, default in defaults.items():
         if name in typed:

@@ -19,7 +19,8 @@ from rearrange.settings import compose as front
 from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
-from rearrange.runs.run_directory import Run, checked_name, folder_of
+from rearrange.runs.names import checked_name
+from rearrange.runs.run_directory import Run, folder_of
 
 
 def run(command: str, words: list[str], launch: Callable[[list[str]], int] | None = None, group: str = "skill") -> int:

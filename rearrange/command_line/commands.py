@@ -239,9 +239,11 @@ def reproduce(config: DictConfig) -> int:
 
 def scenes(config: DictConfig) -> None:
     """`rearrange scenes export`."""
-    from rearrange.habitat.export.data_set import export
+    from planner.scenarios import load_scenario
+    from rearrange import __version__
+    from rearrange.habitat.export.data_set import FromAbove, export
 
-    export(OmegaConf.to_container(config, resolve=True))
+    export(OmegaConf.to_container(config, resolve=True), FromAbove(__version__, lambda name: load_scenario(name).scenario))
 
 
 def list_(config: DictConfig) -> None:

@@ -16,7 +16,8 @@ from rearrange.settings import keys
 from rearrange.settings import compose as front
 from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
-from rearrange.runs.run_directory import changes, checked_name, folder_of, has_checkpoints, read_status, refuse_if_held
+from rearrange.runs.names import checked_name
+from rearrange.runs.run_directory import changes, folder_of, has_checkpoints, read_status, refuse_if_held
 
 _SHOWN = ("step", "episodes", "success", "return", "mean_steps")  # of a run's results, in the table
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status

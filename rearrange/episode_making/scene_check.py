@@ -17,7 +17,7 @@ from rearrange.geometry import PlanePose, from_frame, rotate, to_frame
 from rearrange.apartments.parts import Receptacle
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.floor_grid import CELL_M, FloorGrid, floor_grid
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.simulator import Simulator
 
 MAX_SETTLE_M = 0.03  # farther than this from where the episode puts it, an object does not rest there
 _REACH_SLACK_M = 0.05  # for objects that settled a little farther in, and for episodes of others

@@ -9,10 +9,10 @@ import mujoco
 from rearrange.apartments.episodes import Pose
 from rearrange.robot.fetch import TORSO_JOINT_NAME
 from rearrange.simulator import Point
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 
 
-def show(twin: Simulator, base_pose: Point, torso_m: float, arm_rad: Sequence[float], objects: Sequence[Pose],
+def show(twin: MujocoSimulator, base_pose: Point, torso_m: float, arm_rad: Sequence[float], objects: Sequence[Pose],
          openings: Mapping[str, float]) -> None:
     """Put everything where it is, at rest. Nothing is held in the twin: what is in the hand is where the hand has it."""
     data, model, home = twin.data, twin.model, twin.home

@@ -13,7 +13,8 @@ from rearrange.habitat.scene_episodes import in_terms_of
 from rearrange.habitat.scene_layout import SceneHome
 from rearrange.habitat.world import World
 from rearrange.apartments.layouts import Layout
-from rearrange.simulator import Point, RobotInHome, SimulatorConfig
+from rearrange.robot_in_home import RobotInHome
+from rearrange.simulator import Point, SimulatorConfig
 from rearrange.habitat_axes import to_y_up
 
 _NO_SHIFT = (0.0, 0.0, 0.0)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import mujoco
 import numpy as np
 
 from rearrange.apartments.episodes import Episode
@@ -17,8 +16,8 @@ from rearrange.habitat.data import HabitatData
 from rearrange.habitat.homes import Found
 from rearrange.habitat.robot_in_scene import InScene
 from rearrange.habitat.mujoco_twin import show
-from rearrange.simulator import RobotInHome, SimulatorConfig
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.simulator import Simulator, SimulatorConfig
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 
 
 class WithTwin(InScene):
@@ -27,8 +26,8 @@ class WithTwin(InScene):
     def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool, found: Found | None) -> None:
         super().__init__(config, data, nvidia, found)
         self._data, self._nvidia = data, nvidia
-        self._shadows: dict[bool, RobotInHome] = {}
-        self._twin: Simulator | None = None
+        self._shadows: dict[bool, Simulator] = {}
+        self._twin: MujocoSimulator | None = None
         self._twin_episode: Episode | None = None
         self._twin_is_current = False
 
@@ -41,7 +40,7 @@ class WithTwin(InScene):
         return spectator.picture(self.world.simulator, eye, target, np.array(self._origin), marks)
 
     @property
-    def twin(self) -> Simulator:
+    def twin(self) -> MujocoSimulator:
         """The embedded simulator of the same home with everything where it is here; for what knows the geometry: experts,
         pictures and the search for start poses of plans. It is never stepped. Raises UserError in a scene of others.
         """
@@ -49,7 +48,7 @@ class WithTwin(InScene):
             raise UserError(f"scripted experts need to know every piece of a home, and scene {self.home.layout.name} is none of "
                             "ours: take agent=pretrained or a checkpoint there.")
         if self._twin_episode is not self._loaded:
-            self._twin = self._twin or Simulator(self.config)
+            self._twin = self._twin or MujocoSimulator(self.config)
             self._twin.reset(self._loaded)
             self._twin_episode, self._twin_is_current = self._loaded, False
         if not self._twin_is_current:
@@ -59,26 +58,12 @@ class WithTwin(InScene):
             self._twin_is_current = True
         return self._twin
 
-    @property
-    def model(self) -> mujoco.MjModel:
-        """Of the twin."""
-        return self.twin.model
-
-    @property
-    def data(self) -> mujoco.MjData:
-        """Of the twin."""
-        return self.twin.data
-
-    def slot_of(self, i: int) -> int:
-        """The slot of the compiled home in which object i is."""
-        return self.twin.slot_of(i)
-
-    def shadow(self) -> RobotInHome:
+    def shadow(self) -> Simulator:
         """A simulator in which poses are tried out that this one must not take; always the same one: of our homes an
         embedded one, of others another Habitat.
         """
         ours = self._is_ours
         if ours not in self._shadows:
-            self._shadows[ours] = Simulator(self.config) if ours else type(self)(
+            self._shadows[ours] = MujocoSimulator(self.config) if ours else type(self)(
                 self.config, replace(self._data, pictures=False, scenes=()), self._nvidia, self._homes.found)
         return self._shadows[ours]

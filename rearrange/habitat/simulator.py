@@ -1,4 +1,4 @@
-"""Habitat-Sim with Bullet behind the interface of the embedded simulator (`rearrange.simulator`, docs/habitat.md).
+"""Habitat-Sim with Bullet behind the interface of every simulator (`rearrange.simulator.Simulator`).
 
 World frame: z up, metres, as everywhere else here; Habitat's is y up (`rearrange.habitat_axes`). Time: four substeps of 1/120 s in
 a step. Forces and contacts are those of the last substep.
@@ -39,7 +39,7 @@ _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD)
 
 
 class HabitatSimulator(WithTwin):
-    """One robot in one home of a Habitat scene data set. See `rearrange.mujoco_sim.simulator.Simulator`, which has the same methods."""
+    """One robot in one home of a Habitat scene data set."""
 
     def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False, found: Found | None = None) -> None:
         """`found`: homes of others that another simulator of the same data set has looked at."""
@@ -84,13 +84,10 @@ class HabitatSimulator(WithTwin):
             thing.awake = False
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
-        here.
-        """
+        """Put the robot at a base pose with its arm at these angles, at rest."""
         self.robot.place(x, y, yaw, arm_rad)
         self._target_rad[:] = arm_rad
         self._read_pose()
-        self.start_here((x, y, yaw))
         self._forget_forces()
 
     def robot_collides(self) -> bool:
@@ -168,7 +165,7 @@ class HabitatSimulator(WithTwin):
             elif handle is not None and self._is_handle(handle, self._here(*touch.position)):
                 found.append((None, handle))
         wanted = [(i, name) for i, name in found
-                  if (i is not None and i == self.wanted) or (name is not None and name == self.wanted_handle)]
+                  if (i is not None and i == self._wanted) or (name is not None and name == self._wanted_handle)]
         for i, name in (wanted or found)[:1]:
             self._hold_object(i) if i is not None else self._hold_handle(name)
 
@@ -279,7 +276,7 @@ class HabitatSimulator(WithTwin):
         return self.world.camera.depth(size)
 
     def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see RobotInHome)."""
+        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see Simulator)."""
         shapes = []
         for i in range(len(self._objects)):
             x, y, z, *turn = self.object_pose(i)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -30,13 +29,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from rearrange.settings import keys
 from rearrange.errors import UserError
+from rearrange.runs.names import LATEST, checked_name
 from rearrange.files import not_waiting, read_json
 from rearrange.settings.compose import Settings, UnknownKey, check_values, compose, every_key, leaves
 from rearrange.settings.yaml_files import plain_yaml
 from trainer import owner
 
 FREE_KEYS = {"resume", "name", "output"}  # may differ when a run is resumed
-LATEST = "latest"
 HOW_TO_GO_ON = "Wait for it, stop it, or choose another name=."  # where another process works
 
 
@@ -236,16 +235,6 @@ def folder_of(config: DictConfig, command: str) -> Path:
     """`<output>/<command>/<what>`, where the runs of one skill, scenario or measurement lie."""
     what = config.what if command == "bench" else (config.get("hab") or config.skill).name
     return Path(config.output) / command / what
-
-
-def checked_name(name: str) -> str:
-    """`name` if it can be a directory's."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,=+ -]{0,199}", name) or name == LATEST:
-        raise UserError(
-            f"name={name} is not allowed: use at most 200 letters a to z, digits, spaces and - _ . , = +, beginning with a letter, "
-            f"a digit or _, and not '{LATEST}', which is the link to the newest run."
-        )
-    return name
 
 
 def settings_to_resume(command: str, words: list[str]) -> Settings:

@@ -28,6 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rearrange.settings import keys
 from rearrange.errors import UserError
+from rearrange.nvidia import has_nvidia_device
 
 REQUIRED = {"train": "skill", "eval": "skill", "bench": "bench"}
 SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
@@ -55,13 +56,6 @@ class UnknownKey(UserError):
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
         self.key = key
-
-
-def has_nvidia_device() -> bool:
-    """Whether an NVIDIA device is visible, without importing torch."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
-        return False
-    return os.path.exists("/dev/nvidia0") or os.path.exists("/proc/driver/nvidia/version")
 
 
 # configs/train.yaml: `policy: ${by_device:light,resnet18}`

@@ -64,7 +64,7 @@ def test_defaults_of_the_engine_are_the_fast_light_preset():
 
 @pytest.mark.parametrize("name", keys.choices("skill"))
 def test_keys_mirror_the_skills(name):
-    from rearrange.env import ACTION_SIZES
+    from rearrange.actions import ACTION_SIZES
     from skills import SKILL_CONFIGS
 
     skill, config = settings.compose("train", [f"skill={name}"]).config.skill, SKILL_CONFIGS[name]

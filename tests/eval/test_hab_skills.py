@@ -20,7 +20,7 @@ NEEDED = ("navigate", "pick", "place")
 
 
 def request(skill="pick", first=False, seed=0):
-    from rearrange.env import OBSERVATIONS
+    from rearrange.observations import OBSERVATIONS
     from skills import SKILLS
 
     rng = np.random.default_rng(seed)

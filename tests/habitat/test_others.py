@@ -12,6 +12,7 @@ import pytest
 
 from planner.scenarios import load_scenario
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from rearrange.command_line.cli import main
 from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.apartments.episodes import read_episodes
@@ -172,7 +173,7 @@ def test_a_plan_is_made_and_begun_with_pretrained_skills(data, tmp_path):
 
 
 def test_an_expert_says_that_it_does_not_know_the_scene(data):
-    env = ScenarioEnv(load_scenario("set_table"), depth_size=0, **settings(data, "set_table"))
+    env = ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0, **settings(data, "set_table")))
     env.reset(options={"episode": 0})
     with pytest.raises(UserError, match="take agent=pretrained"):
         env.sim.data

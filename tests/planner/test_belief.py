@@ -12,6 +12,7 @@ from planner.detector import fit_opening, opening_at, sight
 from planner.execute import Executor
 from planner.scenario import plan
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from rearrange.apartments.objects import OBJECTS
 from rearrange.simulator import FIRST_JOINT, NOTHING
@@ -22,7 +23,7 @@ SEEN = Rules(recovery="replan", knowledge="seen", at_m=0.15, max_steps={"navigat
 
 @pytest.fixture(scope="module")
 def envs():
-    return {name: ScenarioEnv(load_scenario(name), depth_size=0) for name in ("tidy_house", "set_table")}
+    return {name: ScenarioEnv(load_scenario(name), HomeSettings("val", depth_size=0)) for name in ("tidy_house", "set_table")}
 
 
 def begin(env, episode=0):

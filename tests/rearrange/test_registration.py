@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 import rearrange
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import scenarios
-from rearrange.env import _OF, OBSERVATIONS
+from rearrange.observations import _OF, OBSERVATIONS
 from rearrange.errors import UserError
 from rearrange.command_line.listing import text
 from rearrange.registration import environment_id
@@ -43,7 +43,7 @@ def test_gymnasiums_checker_has_nothing_to_say(id):
         warnings.simplefilter("error")
         env = gymnasium.make(id, depth_size=16, render_mode="rgb_array", num_layouts=2)
         check_env(env.unwrapped)  # makes it a second time, to see it render
-    assert env.spec.id == id and env.unwrapped.split == "train"
+    assert env.spec.id == id and env.unwrapped.home.split == "train"
 
 
 @pytest.mark.parametrize("code", [

@@ -108,7 +108,7 @@ def test_reward_of_one_step_by_hand(skill):
     stand_at_rest(env)
     if skill in OPENING:
         set_joint(env, 0.0)
-    task.begin(sim, task.target_handle)
+    task.begin(sim, task.arguments)
     start = sim.joint_position(task.target_handle)
     far = math.dist(sim.ee_position, sim.handle_position(task.target_handle))
     set_joint(env, start + (0.1 if skill in OPENING else -0.1))
@@ -129,7 +129,7 @@ def test_success_needs_the_joint_and_the_hand_and_is_rewarded_once(skill):
     inside, outside = edge + (0.01 if skill in OPENING else -0.01), edge - (0.01 if skill in OPENING else -0.01)
     stand_at_rest(env)
     set_joint(env, outside)
-    task.begin(sim, task.target_handle)
+    task.begin(sim, task.arguments)
     assert not task.at_target(sim) and not task.success(sim)
     set_joint(env, inside)
     assert task.at_target(sim) and task.success(sim)

@@ -7,7 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from rearrange.env import ACTION_SIZES, ENV_FAILURES, OBSERVATIONS
+from rearrange.actions import ACTION_SIZES
+from rearrange.env import ENV_FAILURES
+from rearrange.observations import OBSERVATIONS
 from rearrange.episode_making.generator import KINDS, generate_episode
 from rearrange.errors import UserError
 from skills import SKILL_CONFIGS, SKILLS, make_env
