@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from rearrange.files import open_regular
 from trainer.checkpoint_check import Wrong, check, missing_of_training
 from trainer.config import PolicyConfig, PPOConfig
+from trainer.errors import CheckpointError
+from trainer.files import open_regular
 from trainer.policy import EXPERT_ACTION, Policy, is_image, observation_shapes
 from trainer.spaces import choices
 
@@ -26,10 +27,6 @@ __all__ = ["CheckpointError", "list_checkpoints", "load_checkpoint", "load_polic
 FORMAT = 1
 KEEP = 3
 NAME = re.compile(r"step_(\d+)\.pt$")
-
-
-class CheckpointError(Exception):
-    """A file that is not a checkpoint of this program, is damaged, or belongs to something else."""
 
 
 def save(directory: Path, step: int, content: dict[str, Any]) -> Path:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from trainer.config import PolicyConfig, TrainConfig
+from trainer.plain import rng_from_plain
 from trainer.policy import is_image
 from trainer.sizes import SIZED_ENCODERS, least_weights
 
@@ -192,8 +193,6 @@ def _torch_rng(name: str, value: Any) -> None:
 
 
 def _numpy_rng(name: str, value: Any) -> None:
-    from trainer.learner import rng_from_plain
-
     try:
         rng_from_plain(value)
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):

@@ -31,12 +31,13 @@ import torch
 from torch import Tensor
 
 from trainer.config import CollectConfig
-from trainer.nonfinite import check_acts
-from trainer.workers.environments import Environments, WorkerError
+from trainer.errors import Cancelled, WorkerError
+from trainer.finite import check_acts
 from trainer.fixed_order import FixedOrder
 from trainer.policy import Act, Policy
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption
 from trainer.rollout import NO_ROW, Rollout
+from trainer.workers.environments import Environments
 
 
 @dataclass
@@ -52,10 +53,6 @@ class CollectStats:
     batches: int = 0
     step_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N,) mean time of a step, simulation and inference
     episodes: list[dict[str, float]] = field(default_factory=list)  # return, length and the environment's own metrics
-
-
-class Cancelled(Exception):
-    """Collection was told to end from another thread."""
 
 
 class Collector:

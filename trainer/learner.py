@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import copy
 import time
 from dataclasses import asdict
 from typing import Any
@@ -14,9 +14,10 @@ from gymnasium import spaces
 from trainer import checkpoint, ppo
 from trainer.collect import CollectStats, Collector
 from trainer.config import TrainConfig
-from trainer.nonfinite import GoodState, check_finite
-from trainer.ranks.launch import Place
+from trainer.finite import check_finite
+from trainer.plain import plain, plain_rng, rng_from_plain
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
+from trainer.ranks.launch import Place
 from trainer.ranks.ranks import Ranks
 from trainer.rollout import Rollout
 
@@ -114,6 +115,23 @@ class Learner:
                 self.rng = np.random.default_rng([self.config.seed, 1, self.ranks.rank, self.updates])
 
 
+class GoodState:
+    """Copy of what an update changes, to go back to if it fails."""
+
+    def __init__(self, learner: Learner):
+        self.policy = {k: v.clone() for k, v in learner.policy.state_dict().items()}
+        self.optimizer = copy.deepcopy(learner.optimizer.state_dict())
+        self.log_alpha = learner.entropy_coef.log_alpha.detach().clone()
+        self.rng = copy.deepcopy(learner.rng.bit_generator.state)
+
+    def put_back(self, learner: Learner) -> None:
+        learner.policy.load_state_dict(self.policy)
+        learner.optimizer.load_state_dict(self.optimizer)
+        with torch.no_grad():
+            learner.entropy_coef.log_alpha.copy_(self.log_alpha)
+        learner.rng.bit_generator.state = self.rng
+
+
 def check_advice(policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> None:
     """Raise ValueError unless the environments say what an expert would do."""
     numbers = (len(policy.choices) or policy.action_size) + 1
@@ -126,33 +144,3 @@ def check_advice(policy: Policy, observation_space: spaces.Space, action_space: 
 def _another_network(error: Exception) -> checkpoint.CheckpointError:
     return checkpoint.CheckpointError(
         f"the checkpoint is of another network than this run's policy: {str(error).splitlines()[-1].strip()}")
-
-
-def plain(value: Any) -> Any:
-    """Values as a checkpoint may hold them: tuples as lists, NumPy's numbers as Python's, paths as text. ValueError for others."""
-    if isinstance(value, dict):
-        return {key if isinstance(key, int) else str(key): plain(v) for key, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, (np.generic, np.ndarray)):
-        return plain(value.tolist())
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if value is None or isinstance(value, (str, bool, int, float, torch.Tensor)):
-        return value
-    raise ValueError(f"{value!r} is a {type(value).__name__}; a checkpoint holds numbers, text, lists and dicts only.")
-
-
-def plain_rng(rng: np.random.Generator) -> dict[str, Any]:
-    """State of a PCG64 generator; its 128-bit integers as strings."""
-    state = rng.bit_generator.state
-    return {"state": str(state["state"]["state"]), "inc": str(state["state"]["inc"]),
-            "has_uint32": int(state["has_uint32"]), "uinteger": int(state["uinteger"])}
-
-
-def rng_from_plain(plain: dict[str, Any]) -> np.random.Generator:
-    """The generator whose state a checkpoint holds."""
-    rng = np.random.default_rng()
-    rng.bit_generator.state = {"bit_generator": "PCG64", "state": {"state": int(plain["state"]), "inc": int(plain["inc"])},
-                               "has_uint32": plain["has_uint32"], "uinteger": plain["uinteger"]}
-    return rng

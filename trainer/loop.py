@@ -15,12 +15,14 @@ import numpy as np
 import torch
 
 from trainer import checkpoint, owner
-from trainer.collect import Cancelled, Collector
+from trainer.collect import Collector
 from trainer.config import TrainConfig
-from trainer.nonfinite import NonFinite, write_dump
+from trainer.errors import Cancelled, NonFinite
 from trainer.experience import Alternating, Overlapping
-from trainer.learner import Learner, plain
+from trainer.learner import Learner
 from trainer.logs.logger import MetricsLogger
+from trainer.nonfinite import write_dump
+from trainer.plain import plain
 from trainer.policy import Policy, observation_shapes
 from trainer.ranks.ranks import Ranks
 from trainer.ranks.ranks import join as ranks_of_this_run

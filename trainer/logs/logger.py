@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rearrange.files import parse_json, read_bytes, read_text
+from trainer.files import parse_json, read_bytes
 
 __all__ = ["MetricsLogger", "read_jsonl"]
 MOST_BYTES = 1 << 28  # of the metrics of a run
@@ -126,7 +126,7 @@ class Csv:
 
     def _read(self) -> list[dict[str, str]]:
         """The rows of the file; sets the columns."""
-        reader = csv.DictReader(io.StringIO(read_text(self.path, MOST_BYTES), newline=""))
+        reader = csv.DictReader(io.StringIO(read_bytes(self.path, MOST_BYTES).decode("utf-8"), newline=""))
         rows = [row for row in reader if (row["step"] or "").isdecimal()]
         self.columns = list(reader.fieldnames or [])
         return rows

@@ -16,7 +16,8 @@ from trainer import checkpoint
 from trainer.collect import CollectStats
 from trainer.config import TrainConfig
 from trainer.experience import Experience
-from trainer.learner import Learner, plain_rng
+from trainer.learner import Learner
+from trainer.plain import plain_rng
 
 HISTORY = 10_000  # rows that are kept, the newest: a day and more at one row in ten seconds
 

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainer.config import TrainConfig
+from trainer.errors import Cancelled, NonFinite, WorkerError
 from trainer.ranks.launch import Place, place
 from trainer.ranks.preemption import Preemption
 from trainer.ranks.rank_watch import Watch
@@ -144,7 +145,4 @@ def _meet(here: Place) -> Any:
 
 def _from_a_collective(error: BaseException) -> bool:
     """Whether another rank's end may be the cause: what gloo, NCCL and the store raise, and being told to stop."""
-    from trainer.collect import Cancelled, WorkerError
-    from trainer.nonfinite import NonFinite
-
     return isinstance(error, (RuntimeError, Cancelled, KeyboardInterrupt)) and not isinstance(error, (WorkerError, NonFinite))

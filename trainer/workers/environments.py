@@ -15,19 +15,16 @@ from typing import Any, Callable
 import numpy as np
 from gymnasium.spaces import Box
 
-from trainer.workers.channel import MESSAGE, STEP, Closed, Full, SharedArrays
 from trainer.config import CollectConfig
-from trainer.workers.plugins import load_plugins, registered
+from trainer.errors import WorkerError
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, layout
+from trainer.workers.channel import MESSAGE, STEP, Closed, Full, SharedArrays
+from trainer.workers.plugins import load_plugins, registered
 from trainer.workers.worker import DOING, START_TIMEOUT_S, Setup, WorkerProcess
 
 LOOK_EVERY_S = 1.0  # for workers that hang
 GRACE_S = 3.0  # for all workers together to close their environments and leave
-
-
-class WorkerError(RuntimeError):
-    """An environment worker failed, died or hung; the message names it and says how."""
 
 
 class Environments:
