@@ -114,7 +114,7 @@ class RearrangeEnv(gymnasium.Env):
             check_joints(layout, self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
-            if layout.is_ours and self.sim.settle_distance_m > _MAX_SETTLE_M:  # those of others count as they are
+            if layout.is_ours and self.sim.settle_distance_m > _MAX_SETTLE_M:  # external ones count as they are
                 continue
             try:
                 if self.episode.handoff is None:

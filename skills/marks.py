@@ -26,7 +26,7 @@ def object_box(sim: Simulator, i: int) -> WireBox:
 
 
 def object_ghost(name: str, pose: tuple[float, ...]) -> Ghost | Sphere:
-    """A translucent copy of an object at a world pose: where it belongs; a ball for an object of others."""
+    """A translucent copy of an object at a world pose: where it belongs; a ball for an object of an external scene."""
     from rearrange.pictures.picture import Ghost, Sphere
 
     if name not in OBJECTS:

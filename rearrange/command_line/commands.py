@@ -273,7 +273,7 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
     finally:
         hint.cancel()
     if probe.listed:
-        ours = probe.sim.home.layout.is_ours  # what episodes of others ask for in vain is failed
+        ours = probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
         for _ in load_listed(probe, episodes if ours else 1, first, silent):
             pass
     return probe

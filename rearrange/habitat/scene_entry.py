@@ -1,6 +1,6 @@
 """What knows the geometry of a home, experts and painters, looks at an embedded simulator with the same state: the twin.
 
-Scenes of others have none: Habitat draws their pictures, and a second Habitat is where poses are tried out.
+External scenes have none: Habitat draws their pictures, and a second Habitat is where poses are tried out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class WithTwin(InScene):
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Of our homes drawn from
-        the state by the embedded home's painter, of others by Habitat.
+        the state by the embedded home's painter, of external ones by Habitat.
         """
         if self._is_ours:
             return self.twin.picture(eye, target, marks)
@@ -42,7 +42,7 @@ class WithTwin(InScene):
     @property
     def twin(self) -> MujocoSimulator:
         """The embedded simulator of the same home with everything where it is here; for what knows the geometry: experts,
-        pictures and the search for start poses of plans. It is never stepped. Raises UserError in a scene of others.
+        pictures and the search for start poses of plans. It is never stepped. Raises UserError in an external scene.
         """
         if not self._is_ours:
             raise UserError(f"scripted experts need to know every piece of a home, and scene {self.home.layout.name} is none of "
@@ -60,7 +60,7 @@ class WithTwin(InScene):
 
     def shadow(self) -> Simulator:
         """A simulator in which poses are tried out that this one must not take; always the same one: of our homes an
-        embedded one, of others another Habitat.
+        embedded one, of external ones another Habitat.
         """
         ours = self._is_ours
         if ours not in self._shadows:

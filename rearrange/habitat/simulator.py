@@ -42,7 +42,7 @@ class HabitatSimulator(WithTwin):
     """One robot in one home of a Habitat scene data set."""
 
     def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False, found: Found | None = None) -> None:
-        """`found`: homes of others that another simulator of the same data set has looked at."""
+        """`found`: external scenes that another simulator of the same data set has looked at."""
         super().__init__(config, data, nvidia, found)
         self._target_rad, self._ctrl = np.zeros(7), np.zeros(7)
         self._least_cosine = cos_limit(config.suction_max_angle_rad)

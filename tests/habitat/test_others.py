@@ -29,7 +29,7 @@ CLOSE_M = 0.005
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Two homes with episodes, and the same as of others."""
+    """Two homes with episodes, and the same as external scenes."""
     ours = tmp_path_factory.mktemp("ours") / "homes"
     kinds = "[pick,place,navigate,open_fridge,open_cabinet,close_cabinet,close_fridge,set_table]"
     assert main(["scenes", "export", f"out={ours}", "count=2", f"episodes_of={kinds}"]) == 0
@@ -44,7 +44,7 @@ def settings(data, kind: str) -> dict:
 
 @pytest.fixture(scope="module")
 def found(data):
-    """Environment in the second of the homes as one of others, and our layout of it."""
+    """Environment in the second of the homes as an external scene, and our layout of it."""
     env = make_env("pick", depth_size=16, **settings(data, "pick"))
     env.reset(options={"episode": 1})
     return env, scene_layout("val/1")

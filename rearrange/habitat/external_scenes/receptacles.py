@@ -1,4 +1,4 @@
-"""Receptacles of a scene of others, from where Habitat-Lab keeps them: `receptacle_aabb_...` in `user_defined`.
+"""Receptacles of an external scene, from where Habitat-Lab keeps them: `receptacle_aabb_...` in `user_defined`.
 
 As `habitat.datasets.rearrange.samplers.receptacle.find_receptacles` reads them, which is not needed here. A receptacle is a
 box above a surface. Those given by a mesh (`receptacle_mesh_...`) are not read.
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.habitat.scene_joints import link_frame
+from rearrange.habitat.external_scenes.joints import link_frame
 from rearrange.habitat_axes import AXES
 
 PREFIX = "receptacle_aabb_"

@@ -15,11 +15,11 @@ import numpy as np
 
 from rearrange.apartments.episodes import Marker
 from rearrange.geometry import PlanePose, from_frame, rotate, to_frame, wrap_angle
-from rearrange.habitat.scene_floor import Floor, find_floor
-from rearrange.habitat.scene_joints import (
+from rearrange.habitat.external_scenes.floor import Floor, find_floor
+from rearrange.habitat.external_scenes.joints import (
     MovingLink, door_body, drawer_body, drawers_of, fridge_doors, link_frame, moving_links, names_for,
 )
-from rearrange.habitat.scene_receptacles import FoundReceptacle, find_receptacles
+from rearrange.habitat.external_scenes.receptacles import FoundReceptacle, find_receptacles
 from rearrange.apartments.parts import Body, Receptacle
 from rearrange.apartments.standing import HAND_M, MIN_SHARE, STAND_M
 from rearrange.apartments.layouts import Layout
@@ -38,7 +38,7 @@ _KINDS = (("sink", "sink"), ("coffee", "coffee_table"), ("chair", "chair"), ("so
 
 @dataclass(frozen=True, eq=False)
 class SceneHome:
-    """What a simulator keeps of a scene of others, as `CompiledHome` of one of ours."""
+    """What a simulator keeps of an external scene, as `CompiledHome` of one of ours."""
 
     layout: Layout
     origin_m: tuple[float, float, float]  # of our world, z up, in Habitat's

@@ -1,4 +1,4 @@
-"""The floor of a scene of others, from a navigation mesh: where a robot can stand, and how high the floor is."""
+"""The floor of an external scene, from a navigation mesh: where a robot can stand, and how high the floor is."""
 
 from __future__ import annotations
 

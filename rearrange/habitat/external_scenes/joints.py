@@ -1,4 +1,4 @@
-"""Drawers and fridge doors of a scene of others: where they move, found by moving them.
+"""Drawers and fridge doors of an external scene: where they move, found by moving them.
 
 No file is read: each link is looked at closed and a little open, which gives the axis whatever frames its URDF has. Points
 are world points with z up, unless said otherwise.

@@ -1,4 +1,4 @@
-"""Episodes of others, as HAB's, in our terms: our frame, our names of joints, and which receptacle an object is on.
+"""Episodes of external scenes, as HAB's, in our terms: our frame, our names of joints, and which receptacle an object is on.
 
 HAB's episodes name receptacles by the object that they belong to and its link alone (nothing for those of the stage), so
 that the receptacle is the one under the object. Needs no simulator.
@@ -14,12 +14,12 @@ from rearrange.episode_making.generator import _Surface, _surfaces
 from rearrange.apartments.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.geometry import to_frame
-from rearrange.habitat.scene_receptacles import PREFIX
+from rearrange.habitat.external_scenes.receptacles import PREFIX
 from rearrange.apartments.layouts import Layout
 from rearrange.episode_making.scene_check import _surface_under
 
 if TYPE_CHECKING:
-    from rearrange.habitat.scene_layout import SceneHome
+    from rearrange.habitat.external_scenes.layout import SceneHome
 
 _NEAR_M = 0.3  # an object that is over no receptacle belongs to the one within this
 
