@@ -88,10 +88,22 @@ def _policy(content: dict[str, Any]) -> None:
         raise Wrong(f"policy_config: {str(error).rstrip('.')}") from None
     vectors, images = _observation("observation_space", content.get("observation_space"))
     actions = _action("action_space", content.get("action_space"))
+    if "network" in content:  # not the engine's own, which nobody makes but with its make_policy
+        return _network(content["network"])
     stored = sum(weight.numel() for weight in content["policy"].values())
     asked = least_weights(config, vectors, images if config.encoder else [], actions)
     if config.encoder in (None, *SIZED_ENCODERS) and asked > stored:
         raise Wrong(f"policy_config and spaces describe a network of at least {asked:,} numbers, and {stored:,} are stored")
+
+
+def _network(value: Any) -> None:
+    """A network that the engine does not know (trainer.networks)."""
+    plain = _mapping("network", value)
+    _need(isinstance(plain.get("name"), str), "network.name", plain.get("name"), "a name")
+    for key, shape in _mapping("network.seen", plain.get("seen")).items():
+        _need(isinstance(key, str) and isinstance(shape, (list, tuple)), f"network.seen.{key}", shape, "a shape")
+        for n in shape:
+            _whole(f"network.seen.{key}", n, 1, MOST_VALUES)
 
 
 def _observation(name: str, value: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,40 +13,44 @@ import torch
 from gymnasium import spaces
 
 from trainer import checkpoint, ppo
-from trainer.collect import CollectStats, Collector
+from trainer.collect import CollectStats
 from trainer.config import TrainConfig
 from trainer.finite import check_finite
+from trainer.networks import MakePolicy, make, refuse_another
 from trainer.plain import plain, plain_rng, rng_from_plain
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
-from trainer.ranks.launch import Place
+from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
+from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
 
 
 class Learner:
     """Policy, optimiser and counters, and how they change by one update."""
 
-    def __init__(self, config: TrainConfig, collector: Collector, device: torch.device, ranks: Ranks | None = None):
-        self.config, self.device = config, device
-        self.ranks = ranks or Ranks(Place())
-        self.spaces = (collector.observation_space, collector.action_space)
+    def __init__(self, config: TrainConfig, observation_space: spaces.Space, action_space: spaces.Space, device: torch.device,
+                 ranks: Ranks | None = None, make_policy: MakePolicy = Policy):
+        self.config, self.device, self.make_policy = config, device, make_policy
+        self.ranks = ranks or Ranks(RankInfo())
+        self.spaces = (observation_space, action_space)
         torch.manual_seed(config.seed)
-        self.policy = Policy(*self.spaces, config.policy).to(device)
+        self.policy = make(make_policy, *self.spaces, config.policy).to(device)
         self.evaluate = self.ranks.evaluator(self.policy)
         if config.ppo.imitation_coef:
             check_advice(self.policy, *self.spaces)
         self.entropy_coef = ppo.EntropyCoefficient(config.ppo, device)
         self.optimizer = ppo.make_optimizer(self.policy, self.entropy_coef, config.ppo)
         self.rng = np.random.default_rng([config.seed, 1, self.ranks.rank])
-        self.steps = self.updates = self.episodes = 0
-        self.seconds = 0.0
+        self.steps = self.updates = self.episodes = 0  # of all ranks, since the run began
+        self.seconds = 0.0  # that the run has taken so far, with those before it was resumed
+        self.own_steps = 0  # that this process has collected and learned from
+        self._began = time.perf_counter()
         self.learn_s = 0.0  # of the last update
         self.late = False  # the last batch was collected by an older policy
         self.batch: np.ndarray | None = None  # the rows it learned from
 
     def update(self, rollout: Rollout, collected: CollectStats) -> dict[str, float]:
-        """Learn from a batch; if that fails, this learner is as it was before. The steps are counted by the loop, which knows
-        those of all ranks."""
+        """Learn from a batch; if that fails, this learner is as it was before. `count` follows, with the steps of all ranks."""
         started = time.perf_counter()
         self.batch = collected.rows
         self.late = bool(rollout.version[collected.rows].max() < self.updates)
@@ -61,12 +66,21 @@ class Learner:
             good.put_back(self)
             raise
         self.updates += 1
+        self.own_steps += collected.steps
         self.learn_s = time.perf_counter() - started
         return stats | {"learning_rate": rate}
 
+    def count(self, everyone: Sequence[RankReport]) -> None:
+        """Count what all ranks collected for an update: the one place where the steps of a run are counted."""
+        for report in everyone:
+            self.steps += report.collected.steps
+            self.episodes += len(report.collected.episodes)
+        now = time.perf_counter()
+        self.seconds, self._began = self.seconds + now - self._began, now
+
     def content(self, meta: dict[str, Any]) -> dict[str, Any]:
         """The checkpoint of this moment."""
-        return checkpoint.policy_content(self.policy, *self.spaces) | {
+        return checkpoint.policy_content(self.policy, *self.spaces, self.config.policy, self.make_policy) | {
             "optimizer": self.optimizer.state_dict(),
             "log_alpha": self.entropy_coef.log_alpha.detach().cpu(),
             "counters": {"steps": self.steps, "updates": self.updates, "episodes": self.episodes, "seconds": self.seconds},
@@ -78,6 +92,7 @@ class Learner:
 
     def begin_with(self, content: dict[str, Any]) -> None:
         """Begin with the policy of a checkpoint. Raises CheckpointError if it is of another network or sees something else."""
+        refuse_another(content, self.make_policy)
         ours, theirs = self.policy.seen, checkpoint.seen(content)
         if list(ours.items()) != list(theirs.items()):
             raise checkpoint.CheckpointError(f"the checkpoint is of a policy that sees {theirs}; "

@@ -17,9 +17,11 @@ import torch
 
 from trainer import ppo
 from trainer.checkpoint import load_policy, ppo_config, read_torch_file
-from trainer.errors import NonFinite
+from trainer.errors import CheckpointError, NonFinite
 from trainer.finite import check_acts, check_finite
+from trainer.networks import MakePolicy
 from trainer.plain import rng_from_plain
+from trainer.policy import Policy
 from trainer.ranks import ranks
 from trainer.rollout import Rollout
 
@@ -38,13 +40,14 @@ def write_dump(run_dir: Path, learner: Learner, rollout: Rollout, error: NonFini
     return path
 
 
-def reproduce(path: str | os.PathLike) -> str:
-    """Repeat the update that a dump is of; how it fails, in words. Raises ValueError if it does not fail."""
+def reproduce(path: str | os.PathLike, make_policy: MakePolicy = Policy) -> str:
+    """Repeat the update that a dump is of; how it fails, in words. `make_policy`: that of the training. Raises ValueError if it
+    does not fail, CheckpointError if it is of another network."""
     with ranks.join("cpu") as here:
         dump = _load(file := Path(path) / f"diverged_rank{here.rank}.pt" if Path(path).is_dir() else Path(path))
         if dump["inputs"]:
-            return _act_again(dump)
-        policy, config = load_policy(dump).train(), ppo_config(dump["train_config"]["ppo"])
+            return _act_again(dump, make_policy)
+        policy, config = load_policy(dump, make_policy).train(), ppo_config(dump["train_config"]["ppo"])
         coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
         with torch.no_grad():
             coef.log_alpha.copy_(dump["log_alpha"])
@@ -73,9 +76,9 @@ def _load(file: Path) -> dict[str, Any]:
     raise ValueError(f"{file} is no dump of a policy that became NaN, or is damaged.")
 
 
-def _act_again(dump: dict[str, Any]) -> str:
+def _act_again(dump: dict[str, Any], make_policy: MakePolicy) -> str:
     """A policy that failed while acting, given the same inputs."""
-    policy, inputs = load_policy(dump), dump["inputs"]
+    policy, inputs = load_policy(dump, make_policy), dump["inputs"]
     obs = {k[4:]: v for k, v in inputs.items() if k.startswith("obs/")}
     try:
         check_acts(policy, obs, inputs["state"], inputs["previous"], policy.act(obs, inputs["state"], inputs["previous"]))
@@ -103,5 +106,5 @@ if __name__ == "__main__":
         sys.exit("usage: python -m trainer.nonfinite <a diverged_rank*.pt, or the directory of a run of several ranks>")
     try:
         print(reproduce(sys.argv[1]))
-    except ValueError as error:
+    except (ValueError, CheckpointError) as error:
         sys.exit(str(error))

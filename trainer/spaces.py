@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
-__all__ = ["as_action", "choices", "flat_space", "flattener", "layout"]
+__all__ = ["action_numbers", "as_action", "choices", "flat_space", "flattener", "layout"]
 
 
 def flat_space(space: spaces.Space) -> spaces.Space:
@@ -42,6 +42,11 @@ def choices(space: spaces.Space) -> tuple[int, ...]:
     if isinstance(space, spaces.MultiBinary):
         return (2,) * int(np.prod(space.shape))
     raise ValueError(f"action space {space} is none of Box, Discrete, MultiDiscrete and MultiBinary.")
+
+
+def action_numbers(space: spaces.Space) -> int:
+    """How many numbers an action has, or options where it is discrete."""
+    return sum(choices(space)) or int(np.prod(space.shape))
 
 
 def layout(observation_space: spaces.Space, action_space: spaces.Space) -> tuple:

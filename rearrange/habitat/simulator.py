@@ -301,7 +301,7 @@ class HabitatSimulator(InScene):
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Of our homes drawn from
-        the state by the embedded home's painter, of others by Habitat.
+        the state by the embedded home's painter, of external scenes by Habitat.
         """
         if self._is_ours:
             return self.twin.picture(eye, target, marks)
@@ -311,7 +311,7 @@ class HabitatSimulator(InScene):
 
     @property
     def twin(self) -> MujocoSimulator:
-        """The embedded simulator of the same home with everything where it is here. Raises UserError in a scene of others."""
+        """The embedded simulator of the same home with everything where it is here. Raises UserError in an external scene."""
         if not self._is_ours:
             raise UserError(f"scripted experts need to know every piece of a home, and scene {self.home.layout.name} is none of "
                             "ours: take agent=pretrained or a checkpoint there.")
@@ -319,7 +319,7 @@ class HabitatSimulator(InScene):
 
     def shadow(self) -> Simulator:
         """A simulator in which poses are tried out that this one must not take; always the same one: of our homes an
-        embedded one, of others another Habitat.
+        embedded one, of external scenes another Habitat.
         """
         ours = self._is_ours
         if ours not in self._shadows:

@@ -58,7 +58,7 @@ def config(mode: str, steps: int, **collect) -> TrainConfig:
 
 def identical(out: Path, *modes: str) -> None:
     """A few updates in each mode; each rank writes what it saw."""
-    here, seen = launch.place(), recording()
+    here, seen = launch.this_rank(), recording()
     for mode in modes:
         rows: list[int] = []
         seen.clear()
@@ -70,7 +70,7 @@ def identical(out: Path, *modes: str) -> None:
 def ordered(out: Path) -> None:
     """A run whose order is fixed: what it learned."""
     fixed = config("nover", 64 * 4, min_batch=4, max_wait_s=60.0)
-    joined = launch.place().launched
+    joined = launch.this_rank().launched
     result = train(Pointer, fixed, out / f"run_{joined}")
     (out / f"ordered_{joined}").write_text(fingerprint(result.policy))
 
@@ -114,7 +114,7 @@ def fixed(out: Path) -> None:
 
 def forever(out: Path) -> None:
     """Train until something ends it; say what, unless another rank does."""
-    here = launch.place()
+    here = launch.this_rank()
     import os
 
     (out / f"pid_{here.rank}").write_text(str(os.getpid()))
@@ -140,7 +140,7 @@ def soaked(out: Path, mode: str) -> None:
     """As `forever`, in some mode; continues what is there."""
     import os
 
-    here = launch.place()
+    here = launch.this_rank()
     (out / f"pid_{here.rank}").write_text(str(os.getpid()))
     settings = TrainConfig(**{**vars(config(mode, 10**9, step_timeout_s=5.0)), "checkpoint_every_s": 0.2})
     try:
@@ -156,7 +156,7 @@ def failing(out: Path, fault: str) -> None:
     from tests.trainer.toys import Faulty
     from trainer.collect import Collector
 
-    here, act, calls = launch.place(), Policy.act, itertools.count()
+    here, act, calls = launch.this_rank(), Policy.act, itertools.count()
 
     def wrong(*words):
         raise RuntimeError("shapes do not fit")
@@ -180,7 +180,7 @@ def failing(out: Path, fault: str) -> None:
 
 def preempted(out: Path, *modes: str) -> None:
     """Rank 1's environments are much slower."""
-    here, seen = launch.place(), recording()
+    here, seen = launch.this_rank(), recording()
     for mode in modes:
         seen.clear()
         train(functools.partial(Paced, 0.001 if here.rank == 0 else 0.02), config(mode, 600, preemption_fraction=0.5), out / mode)
