@@ -234,6 +234,11 @@ def _work(command: str, overrides: list[str], settings) -> int:
             run.log(traceback.format_exc())
         run.finish("failed")
         raise
+    if result is None:  # a training that a signal ended in good order
+        run.finish("stopped")
+        if _speaks():
+            print(f"rearrange {command}: stopped.", file=sys.stderr)
+        return 130
     run.finish("finished", result)
     return 0
 
