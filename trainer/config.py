@@ -63,7 +63,8 @@ class PPOConfig:
 
 @dataclass(frozen=True)
 class CollectConfig:
-    """How experience is collected."""
+    """How experience is collected. The engine's word for these settings is `collect`, as in `Collector` and trainer/collect.py; on the
+    command line the group is `trainer=`, where `trainer=ver` chooses a mode with what suits it."""
 
     mode: str = "ver"  # one of MODES
     overlap: bool = False  # collect a rollout while learning from the one before

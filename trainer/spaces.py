@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
-__all__ = ["action_numbers", "as_action", "choices", "flat_space", "flattener", "layout"]
+__all__ = ["as_action", "choices", "flat_space", "flattener", "layout"]
 
 
 def flat_space(space: spaces.Space) -> spaces.Space:

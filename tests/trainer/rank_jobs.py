@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tests.trainer.toys import Paced, Pointer
+from tests.trainer.toys import Paced, Pointer, Straight
 from trainer import ppo
 from trainer.ranks import launch, ranks
 from trainer.checkpoint import list_checkpoints
@@ -64,6 +64,27 @@ def identical(out: Path, *modes: str) -> None:
         seen.clear()
         result = train(Pointer, config(mode, 64 * 5 * here.size), out / mode, observers=(lambda step, metrics: rows.append(step),))
         told = {"updates": seen, "steps": result.steps, "reason": result.reason, "logged": rows}
+        (out / f"{mode}_{here.rank}.json").write_text(json.dumps(told))
+
+
+class Enough:
+    """Of each rank; only the first is asked."""
+
+    def __init__(self):
+        self.seen: list[int] = []
+
+    def after_update(self, state) -> str | None:
+        self.seen.append(state.step)
+        return "enough" if len(self.seen) == 3 else None
+
+
+def stopped(out: Path, *modes: str) -> None:
+    """A callback of the first rank asks to stop; the network is one of the user's own."""
+    here = launch.this_rank()
+    for mode in modes:
+        enough = Enough()
+        result = train(Pointer, config(mode, 10**9), out / mode, callbacks=(enough,), make_policy=Straight)
+        told = {"steps": result.steps, "reason": result.reason, "parameters": fingerprint(result.policy), "seen": enough.seen}
         (out / f"{mode}_{here.rank}.json").write_text(json.dumps(told))
 
 

@@ -93,7 +93,7 @@ def test_a_resumed_run_learns_exactly_as_an_uninterrupted_one(tmp_path):
     one = Learner(config, *spaces, torch.device("cpu"))
     rollouts = [_fill_like(one, s) for s in range(3)]
     one.update(*rollouts[0])
-    one.steps += 128  # the loop counts them
+    one.steps += 128  # as `count` does
     from trainer import checkpoint
 
     path = checkpoint.save(tmp_path, one.steps, one.content({}))

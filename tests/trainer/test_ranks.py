@@ -66,6 +66,17 @@ def test_parameters_are_identical_after_every_update(tmp_path, size, modes):
             assert {u["steps"] for rank in seen for u in rank["updates"]} == {64}
 
 
+def test_a_callback_stops_all_ranks(tmp_path):
+    """Asked by the first after its third update, all stop after the fourth, with the same network."""
+    modes = ("ver", "ver+overlap", "nover", "ddppo", "hts")
+    run(2, "stopped", tmp_path, *modes)
+    for mode in modes:
+        first, second = (json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in (0, 1))
+        assert len(first.pop("seen")) == 4 and second.pop("seen") == [] and first == second and first["reason"] == "enough", mode
+        content = load_checkpoint(tmp_path / mode)
+        assert content["counters"]["updates"] == 4 and content["step"] == first["steps"]
+
+
 def test_one_rank_is_no_ranks_bit_for_bit(tmp_path):
     rank_jobs.ordered(tmp_path)
     run(1, "ordered", tmp_path)
