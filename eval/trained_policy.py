@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rearrange.settings import keys
+from rearrange.settings import presets
 from rearrange.errors import UserError
 
 __all__ = ["load_pretrained"]
@@ -36,9 +36,10 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
         return meta
     from rearrange.home_scene import HomeSettings
     from rearrange.registration import environment_id
+    from skills import SKILLS
 
-    for group, what in (("skill", "skill"), ("hab", "scenario")):
-        for name in keys.choices(group):
+    for what, names in (("skill", SKILLS), ("scenario", presets.names("hab"))):
+        for name in names:
             if environment_id(name) == made["id"]:
                 env = {key: value for key, value in made["kwargs"].items() if key not in ("name_of_id", "render_mode")}
                 return {what: name, "env": env, "image_size": env.get("depth_size", HomeSettings.depth_size)}

@@ -10,7 +10,8 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rearrange import own_packages
-from rearrange.settings import keys
+from rearrange.settings import presets
+from rearrange.settings.environment import HomeSettings, checked_settings
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,13 +27,15 @@ def environment_id(name: str) -> str:
 
 
 def register_envs() -> None:
-    """Register every skill and scenario of configs/ that is not registered yet. Episodes end by the step limit of the skill or
+    """Register every skill and scenario that is not registered yet. Episodes end by the step limit of the skill or
     scenario itself.
     """
     from gymnasium.envs.registration import register, registry
 
-    for group, make in (("skill", "make_skill"), ("hab", "make_scenario")):
-        for name in keys.choices(group):
+    from skills import SKILLS
+
+    for names, make in ((SKILLS, "make_skill"), (presets.names("hab"), "make_scenario")):
+        for name in names:
             if environment_id(name) not in registry:
                 register(id=environment_id(name), entry_point=f"rearrange.registration:{make}", kwargs={"name_of_id": name})
 
@@ -50,18 +53,19 @@ def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:
 
 def make_scenario(name_of_id: str, **settings: Any) -> ScenarioEnv:
     """The environment of a whole scenario, for one policy. `settings`: max_steps, of the scenario's YAML file, fields of
-    `rearrange.env.HomeSettings`, and reward_scales, of ScenarioEnv; homes are of the split `train` unless said otherwise, as with skills. UserError.
+    `rearrange.env.HomeSettings`, and reward_scales, of ScenarioEnv; homes are of the split `train` unless said otherwise, as with
+    skills. UserError.
     """
     own_packages.check("skills", "planner")
-    from planner.scenario_env import REWARD_SCALES, ScenarioEnv
+    from planner.scenario_env import ScenarioEnv
+    from planner.scenario_settings import REWARD_SCALES, WholeTaskSettings
     from planner.scenarios import load_scenario
-    from rearrange.env import HomeSettings
-    from skills import checked_settings
-    from skills.skill import merge_scales
+    from skills.settings import merge_scales
 
     known = ["max_steps", *(field.name for field in fields(HomeSettings)), "reward_scales"]
-    settings = checked_settings("hab", name_of_id, known, settings)
-    scales = merge_scales(name_of_id, REWARD_SCALES, settings.pop("reward_scales", {}))
+    what = f"scenario {name_of_id}"
+    settings = checked_settings(what, known, WholeTaskSettings, settings)
+    scales = merge_scales(what, REWARD_SCALES, settings.pop("reward_scales", {}))
     scenario = load_scenario(name_of_id)
     scenario = replace(scenario, max_steps=settings.pop("max_steps", scenario.max_steps))
     return ScenarioEnv(scenario, HomeSettings(**settings), scales)

@@ -74,12 +74,12 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
     from rearrange.command_line import commands
-    from rearrange.settings import keys
-    from rearrange.settings.compose import compose
+    from rearrange.command_line import options
+    from rearrange.command_line.compose import compose
     from eval.tasks import skill_task
 
-    if settings["env"] not in keys.choices("skill"):
-        raise UserError(f"env={settings['env']} is neither pendulum nor a skill: {', '.join(keys.choices('skill'))}.")
+    if settings["env"] not in options.choices("skill"):
+        raise UserError(f"env={settings['env']} is neither pendulum nor a skill: {', '.join(options.choices('skill'))}.")
     from omegaconf import OmegaConf
 
     words = [f"skill={settings['env']}", f"policy={settings['policy']}", "ppo=fast", f"trainer.num_envs={settings['num_envs']}",

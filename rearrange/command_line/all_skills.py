@@ -15,8 +15,8 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from rearrange.command_line import sweep
-from rearrange.settings import keys
-from rearrange.settings import compose as front
+from rearrange.command_line import options
+from rearrange.command_line import compose as front
 from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
 from rearrange.runs.names import checked_name
@@ -28,7 +28,7 @@ def run(command: str, words: list[str], launch: Callable[[list[str]], int] | Non
     first.
     """
     if command != "eval":
-        raise UserError(f"{group}=all is for eval; {command} takes one {group}: {', '.join(keys.choices(group))}.")
+        raise UserError(f"{group}=all is for eval; {command} takes one {group}: {', '.join(options.choices(group))}.")
     jobs, name = plan(command, words, group)
     codes: dict[str, int] = {}
     for number, (choice, (job, _)) in enumerate(jobs.items(), 1):
@@ -54,7 +54,7 @@ def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str
     given = next((word.partition("=")[2] for word in reversed(words) if word.startswith("name=")), None)
     name = checked_name(given) if given and given != "null" else time.strftime("all_%Y-%m-%d_%H-%M-%S")
     jobs = {}
-    for choice in keys.choices(group):
+    for choice in options.choices(group):
         job = [f"{group}={choice}", *others, f"name={name}"]
         made = front.compose(command, job)
         front.require(made)
