@@ -304,7 +304,7 @@ def _paths(name: str, value: Any) -> list[str]:
 def _unknown_key(name: str, config: DictConfig, command: str, added: bool) -> str:
     groups = options.groups(command)
     for group, choice in options.every_choice(command):
-        if name in (key.name for key in options.keys(group, choice)):
+        if group in (name.partition(".")[0], "bench") and name in (key.name for key in options.keys(group, choice)):
             return f"'{name}' is a setting of {group}={choice}, which is not chosen."
     near = nearest(name, [key for key, _ in leaves(config)] + list(groups))
     hint = f" Did you mean '{near}'?" if near else ""

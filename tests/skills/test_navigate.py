@@ -11,7 +11,7 @@ import pytest
 
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, wrap_angle
-from rearrange.settings.compose import ADVISED_SKILLS
+from rearrange.command_line.compose import ADVISED_SKILLS
 from skills import make_env, make_skill
 from skills.articulated import front_frame
 from skills.experts import ADVISERS
