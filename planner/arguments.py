@@ -22,6 +22,7 @@ from rearrange.apartments.episodes import NoStartPose
 from rearrange.episode_making.scene_check import receptacle_under
 from rearrange.simulator import Simulator
 from skills.arguments import SkillArguments
+from skills.navigate import Navigate
 from skills.skill import can_start
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class StepArguments:
         """Start `skill` on what `step` is about; True for navigate when it is known where the next one would start."""
         sim, args = self.sim, step.operator.args
         sim.want()
-        if step.skill == "navigate":
+        if isinstance(skill, Navigate):
             return self._give_navigate(skill, step)
         if step.skill in ("pick", "place"):
             target = self.symbols.objects[args[0]]
@@ -71,7 +72,7 @@ class StepArguments:
         pose = self.episode.targets[target] if goal is None else self.symbols.goals[goal]
         return SkillArguments(target, position=self.start_of(target), goal=pose)
 
-    def _give_navigate(self, skill: Skill, step: Step) -> bool:
+    def _give_navigate(self, skill: Navigate, step: Step) -> bool:
         symbols, thing = self.symbols, step.operator.args[0]
         some = next(iter(symbols.objects.values()))
         goal = elsewhere = None
@@ -129,7 +130,7 @@ class StepArguments:
         inside = (index for name, index in self.symbols.objects.items() if in_(self._world, self.symbols, name, container))
         return next(inside, None)
 
-    def _find_goal_pose(self, skill: Skill, arguments: SkillArguments, thing: str) -> tuple[bool, bool]:
+    def _find_goal_pose(self, skill: Navigate, arguments: SkillArguments, thing: str) -> tuple[bool, bool]:
         """Let Navigate know the pose at which the next skill would start, from where things are. Whether it has one to drive to,
         and whether that skill would start there.
         """
@@ -148,7 +149,7 @@ class StepArguments:
             return self._go_near(skill, self.symbols.position(sim, thing)), False
         return True, True
 
-    def _go_near(self, skill: Skill, point: Sequence[float]) -> bool:
+    def _go_near(self, skill: Navigate, point: Sequence[float]) -> bool:
         """Let Navigate drive to the nearest place from which the robot faces a point, where no skill would start; False when
         there is none.
         """

@@ -142,14 +142,14 @@ class MujocoSimulator(RobotInHome):
         """
         model, data = self.model, self.data
         before_s = data.time
-        self._copy.keep_near(STEP_S)
+        self._copy.collision_test.narrow(STEP_S)
         try:  # Ctrl-C between two lines must not leave the model without its furniture
             mujoco.mj_step2(model, data)
             mujoco.mj_step(model, data, nstep=3)
             self._forces = self._contact_forces() if data.ncon else (0.0, 0.0)  # half of all steps or more have no contact
             mujoco.mj_step1(model, data)
         finally:
-            self._copy.keep_all()
+            self._copy.collision_test.widen()
         # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
         # a gap flies off at a speed that nothing in a home has.
         self.unstable = data.time < before_s or not slower_than(data.qvel, MAX_SPEED)
