@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from trainer.config import PolicyConfig, TrainConfig
+from trainer.plain import rng_from_plain
 from trainer.policy import is_image
 from trainer.sizes import SIZED_ENCODERS, least_weights
 
@@ -87,10 +88,22 @@ def _policy(content: dict[str, Any]) -> None:
         raise Wrong(f"policy_config: {str(error).rstrip('.')}") from None
     vectors, images = _observation("observation_space", content.get("observation_space"))
     actions = _action("action_space", content.get("action_space"))
+    if "network" in content:  # not the engine's own, which nobody makes but with its make_policy
+        return _network(content["network"])
     stored = sum(weight.numel() for weight in content["policy"].values())
     asked = least_weights(config, vectors, images if config.encoder else [], actions)
     if config.encoder in (None, *SIZED_ENCODERS) and asked > stored:
         raise Wrong(f"policy_config and spaces describe a network of at least {asked:,} numbers, and {stored:,} are stored")
+
+
+def _network(value: Any) -> None:
+    """A network that the engine does not know (trainer.networks)."""
+    plain = _mapping("network", value)
+    _need(isinstance(plain.get("name"), str), "network.name", plain.get("name"), "a name")
+    for key, shape in _mapping("network.seen", plain.get("seen")).items():
+        _need(isinstance(key, str) and isinstance(shape, (list, tuple)), f"network.seen.{key}", shape, "a shape")
+        for n in shape:
+            _whole(f"network.seen.{key}", n, 1, MOST_VALUES)
 
 
 def _observation(name: str, value: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
@@ -192,8 +205,6 @@ def _torch_rng(name: str, value: Any) -> None:
 
 
 def _numpy_rng(name: str, value: Any) -> None:
-    from trainer.learner import rng_from_plain
-
     try:
         rng_from_plain(value)
     except (KeyError, TypeError, ValueError, OverflowError, IndexError):

@@ -76,7 +76,8 @@ class PPOConfig:
 
 @dataclass(frozen=True)
 class CollectConfig:
-    """How experience is collected."""
+    """How experience is collected. The engine's word for these settings is `collect`, as in `Collector` and trainer/collect.py; on the
+    command line the group is `trainer=`, where `trainer=ver` chooses a mode with what suits it."""
 
     mode: str = _setting("ver", "how experience is collected", choices=MODES)
     overlap: bool = _setting(
@@ -151,24 +152,24 @@ class TrainConfig:
         return replace(self, torch_threads=self.torch_threads or share, collect=collect)
 
     def check(self) -> None:
-        """Raise ValueError with one sentence for the first setting that cannot work: its key on the command line (where
-        `collect` is called `trainer`, by the choice of how to collect), value and rule."""
+        """Raise ValueError with one sentence for the first setting that cannot work: its place here (`collect.num_envs`), value and
+        rule. The command line says it with its own keys (rearrange/settings/engine_words.py)."""
         c, p = self.collect, self.ppo
-        parts: dict[str, Any] = {"": self, "policy.": self.policy, "ppo.": p, "trainer.": c}
+        parts: dict[str, Any] = {"": self, "policy.": self.policy, "ppo.": p, "collect.": c}
         for prefix, part in parts.items():
             for setting in fields(part):
                 _check_number(prefix + setting.name, getattr(part, setting.name), str(setting.type))
         positive = {
-            "steps": self.steps, "trainer.num_envs": c.num_envs, "trainer.inference_workers": c.inference_workers,
-            "trainer.rollout_steps": c.rollout_steps,
+            "steps": self.steps, "collect.num_envs": c.num_envs, "collect.inference_workers": c.inference_workers,
+            "collect.rollout_steps": c.rollout_steps,
             "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
-            "ppo.clip": p.clip, "trainer.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
+            "ppo.clip": p.clip, "collect.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
             "policy.hidden_size": self.policy.hidden_size, "policy.embedding_size": self.policy.embedding_size,
             "checkpoint_every_s": self.checkpoint_every_s, "episode_window": self.episode_window,
             "ppo.reward_scale": p.reward_scale,
         }
         optional = {
-            "trainer.num_workers": c.num_workers, "trainer.min_batch": c.min_batch, "trainer.max_batch": c.max_batch,
+            "collect.num_workers": c.num_workers, "collect.min_batch": c.min_batch, "collect.max_batch": c.max_batch,
             "torch_threads": self.torch_threads, "ppo.max_grad_norm": p.max_grad_norm, "ppo.target_kl": p.target_kl,
             "ppo.max_importance_weight": p.max_importance_weight,
         }
@@ -180,7 +181,7 @@ class TrainConfig:
             "seed": self.seed, "policy.lstm_layers": self.policy.lstm_layers, "policy.body_size": self.policy.body_size,
             "policy.body_layers": self.policy.body_layers, "ppo.value_coef": p.value_coef, "ppo.entropy_coef": p.entropy_coef,
             "ppo.imitation_coef": p.imitation_coef,
-            "trainer.max_wait_s": c.max_wait_s,
+            "collect.max_wait_s": c.max_wait_s,
         }
         for key, value in least_zero.items():
             if value < 0:
@@ -190,7 +191,7 @@ class TrainConfig:
             "policy.embedding_size": (self.policy.embedding_size, MAX_UNITS),
             "policy.body_layers": (self.policy.body_layers, MAX_LAYERS),
             "policy.lstm_layers": (self.policy.lstm_layers, MAX_LAYERS),
-            "trainer.rollout_steps": (c.rollout_steps, MAX_ROLLOUT_STEPS),
+            "collect.rollout_steps": (c.rollout_steps, MAX_ROLLOUT_STEPS),
             "steps": (self.steps, MAX_STEPS), "episode_window": (self.episode_window, MAX_STEPS), "ppo.epochs": (p.epochs, MAX_EPOCHS),
         }.items():
             if value > most:
@@ -205,33 +206,33 @@ class TrainConfig:
             if not 0 <= value <= 1:
                 raise ValueError(f"{key}={value} must lie in [0, 1].")
         if c.num_envs > MAX_ENVS:
-            raise ValueError(f"trainer.num_envs={c.num_envs} exceeds {MAX_ENVS}, the most that one learner drives.")
+            raise ValueError(f"collect.num_envs={c.num_envs} exceeds {MAX_ENVS}, the most that one learner drives.")
         if p.schedule not in ("cosine", "linear", "constant"):
             raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
         if self.policy.image_precision not in PRECISIONS:
             raise ValueError(f"policy.image_precision={self.policy.image_precision} is not one of {', '.join(PRECISIONS)}.")
         if c.mode not in MODES:
-            raise ValueError(f"trainer.mode={c.mode} is not one of {', '.join(MODES)}.")
+            raise ValueError(f"collect.mode={c.mode} is not one of {', '.join(MODES)}.")
         if c.preemption not in ("auto", *PREEMPTION):
-            raise ValueError(f"trainer.preemption={c.preemption} is not one of auto, {', '.join(PREEMPTION)}.")
+            raise ValueError(f"collect.preemption={c.preemption} is not one of auto, {', '.join(PREEMPTION)}.")
         for key, value in {"preemption_fraction": c.preemption_fraction, "preemption_min_share": c.preemption_min_share}.items():
             if not 0 < value <= 1:
-                raise ValueError(f"trainer.{key}={value} must lie in (0, 1].")
+                raise ValueError(f"collect.{key}={value} must lie in (0, 1].")
         if c.overlap != (c.mode == "hts") and c.mode != "ver":
-            raise ValueError(f"trainer.overlap={str(c.overlap).lower()} is not possible with trainer={c.mode}: " + (
-                "hts overlaps by definition; without it, that is trainer=nover." if c.mode == "hts" else
-                "choose trainer=ver trainer.overlap=true, or trainer=hts, which is nover with overlap."))
+            raise ValueError(f"collect.overlap={c.overlap} is not possible with collect.mode={c.mode}: " + (
+                "hts overlaps by definition; without it, that is collect.mode=nover." if c.mode == "hts" else
+                "choose collect.mode=ver collect.overlap=True, or collect.mode=hts, which is nover with overlap."))
         if c.inference_workers > 1 and (c.mode == "ddppo" or self.deterministic):
-            raise ValueError(f"trainer.inference_workers={c.inference_workers} is not possible with "
-                             f"{'deterministic=true' if self.deterministic else 'trainer=ddppo'}, where environments are answered "
+            raise ValueError(f"collect.inference_workers={c.inference_workers} is not possible with "
+                             f"{'deterministic=True' if self.deterministic else 'collect.mode=ddppo'}, where environments are answered "
                              "in one order; leave it at 1.")
         if c.inference_workers > c.num_envs:
-            raise ValueError(f"trainer.inference_workers={c.inference_workers} exceeds trainer.num_envs={c.num_envs}.")
+            raise ValueError(f"collect.inference_workers={c.inference_workers} exceeds collect.num_envs={c.num_envs}.")
         if p.mini_batches > self.steps_per_rollout:
             raise ValueError(f"ppo.mini_batches={p.mini_batches} exceeds the {self.steps_per_rollout} steps of a rollout "
-                             f"(trainer.num_envs={c.num_envs} x trainer.rollout_steps={c.rollout_steps}).")
+                             f"(collect.num_envs={c.num_envs} x collect.rollout_steps={c.rollout_steps}).")
         if c.min_batch and c.min_batch > c.num_envs:
-            raise ValueError(f"trainer.min_batch={c.min_batch} exceeds trainer.num_envs={c.num_envs}.")
+            raise ValueError(f"collect.min_batch={c.min_batch} exceeds collect.num_envs={c.num_envs}.")
         if not 0 < p.entropy_bounds[0] <= p.entropy_bounds[1]:
             raise ValueError(f"ppo.entropy_bounds={p.entropy_bounds} must be (low, high) with 0 < low <= high.")
 

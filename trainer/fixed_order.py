@@ -12,6 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from trainer.config import CollectConfig
+
+
+def fixed_order(config: CollectConfig) -> FixedOrder:
+    """That of `deterministic`."""
+    n = config.num_envs
+    return FixedOrder(n, n if config.mode == "ddppo" else config.min_batch or max(1, n // 2))
+
 
 class FixedOrder:
     """Groups of `group` environments in turn, and the actions of the episode that each environment is in."""

@@ -1,4 +1,4 @@
-"""When a policy becomes NaN: back to the last good state, and a file from which the failure can be repeated.
+"""When a policy becomes NaN: a file from which the failure can be repeated.
 
     python -m trainer.nonfinite outputs/train/pick/<name>/diverged_rank0.pt
     torchrun --nproc-per-node=4 -m trainer.nonfinite outputs/train/pick/<name>      a run of four ranks
@@ -8,60 +8,25 @@ The file holds the learner before the update that failed and the experience it w
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+
+from trainer import ppo
+from trainer.checkpoint import load_policy, ppo_config, read_torch_file
+from trainer.errors import CheckpointError, NonFinite
+from trainer.finite import check_acts, check_finite
+from trainer.networks import MakePolicy
+from trainer.plain import rng_from_plain
+from trainer.policy import Policy
+from trainer.ranks import ranks
+from trainer.rollout import Rollout
 
 if TYPE_CHECKING:
     from trainer.learner import Learner
-    from trainer.rollout import Rollout
-
-
-class NonFinite(RuntimeError):
-    """The policy, its loss or its parameters became NaN or infinite. The learner was put back to before that update.
-
-    `inputs`: where it was the policy while it acted, what it was given: observations, recurrent state, previous action.
-    """
-
-    def __init__(self, message: str, inputs: dict[str, Tensor] | None = None):
-        super().__init__(message)
-        self.inputs = inputs
-
-
-class GoodState:
-    """Copy of what an update changes, to go back to."""
-
-    def __init__(self, learner: Learner):
-        self.policy = {k: v.clone() for k, v in learner.policy.state_dict().items()}
-        self.optimizer = copy.deepcopy(learner.optimizer.state_dict())
-        self.log_alpha = learner.entropy_coef.log_alpha.detach().clone()
-        self.rng = copy.deepcopy(learner.rng.bit_generator.state)
-
-    def put_back(self, learner: Learner) -> None:
-        learner.policy.load_state_dict(self.policy)
-        learner.optimizer.load_state_dict(self.optimizer)
-        with torch.no_grad():
-            learner.entropy_coef.log_alpha.copy_(self.log_alpha)
-        learner.rng.bit_generator.state = self.rng
-
-
-def check_finite(policy: torch.nn.Module) -> None:
-    """Raise NonFinite if a parameter is NaN or infinite."""
-    bad = [name for name, p in policy.named_parameters() if not torch.isfinite(p).all()]
-    if bad:
-        raise NonFinite(f"parameters became NaN or infinite ({', '.join(bad[:3])}{' ...' if len(bad) > 3 else ''})")
-
-
-def check_acts(policy: Any, obs: dict[str, Tensor], state: Tensor, previous: Tensor, act: Any) -> None:
-    """Raise NonFinite if what the policy gave for these inputs is NaN or infinite."""
-    if not (torch.isfinite(act.value).all() and torch.isfinite(act.log_prob).all()):
-        raise NonFinite("the policy's output became NaN or infinite while it acted",
-                        {f"obs/{k}": v.cpu() for k, v in obs.items()} | {"state": state.cpu(), "previous": previous.cpu()})
 
 
 def write_dump(run_dir: Path, learner: Learner, rollout: Rollout, error: NonFinite) -> Path:
@@ -75,25 +40,20 @@ def write_dump(run_dir: Path, learner: Learner, rollout: Rollout, error: NonFini
     return path
 
 
-def reproduce(path: str | os.PathLike) -> str:
-    """Repeat the update that a dump is of; how it fails, in words. Raises ValueError if it does not fail."""
-    from trainer import ppo
-    from trainer.ranks import ranks
-    from trainer.checkpoint import load_policy, ppo_config
-
+def reproduce(path: str | os.PathLike, make_policy: MakePolicy = Policy) -> str:
+    """Repeat the update that a dump is of; how it fails, in words. `make_policy`: that of the training. Raises ValueError if it
+    does not fail, CheckpointError if it is of another network."""
     with ranks.join("cpu") as here:
         dump = _load(file := Path(path) / f"diverged_rank{here.rank}.pt" if Path(path).is_dir() else Path(path))
         if dump["inputs"]:
-            return _act_again(dump)
-        policy, config = load_policy(dump).train(), ppo_config(dump["train_config"]["ppo"])
+            return _act_again(dump, make_policy)
+        policy, config = load_policy(dump, make_policy).train(), ppo_config(dump["train_config"]["ppo"])
         coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
         with torch.no_grad():
             coef.log_alpha.copy_(dump["log_alpha"])
         optimizer = ppo.make_optimizer(policy, coef, config)
         optimizer.load_state_dict(dump["optimizer"])
         rollout, batch = _rollout(dump, policy), dump["batch"].numpy()
-        from trainer.learner import rng_from_plain
-
         try:
             ppo.update(policy, optimizer, coef, rollout, config, rng_from_plain(dump["numpy_rng"]), batch, here,
                        here.evaluator(policy), dump["late"])
@@ -105,8 +65,6 @@ def reproduce(path: str | os.PathLike) -> str:
 
 def _load(file: Path) -> dict[str, Any]:
     """A dump. Raises ValueError for anything else."""
-    from trainer.checkpoint import read_torch_file
-
     try:
         dump = read_torch_file(file)
         if "shape" in dump and "inputs" in dump:
@@ -118,11 +76,9 @@ def _load(file: Path) -> dict[str, Any]:
     raise ValueError(f"{file} is no dump of a policy that became NaN, or is damaged.")
 
 
-def _act_again(dump: dict[str, Any]) -> str:
+def _act_again(dump: dict[str, Any], make_policy: MakePolicy) -> str:
     """A policy that failed while acting, given the same inputs."""
-    from trainer.checkpoint import load_policy
-
-    policy, inputs = load_policy(dump), dump["inputs"]
+    policy, inputs = load_policy(dump, make_policy), dump["inputs"]
     obs = {k[4:]: v for k, v in inputs.items() if k.startswith("obs/")}
     try:
         check_acts(policy, obs, inputs["state"], inputs["previous"], policy.act(obs, inputs["state"], inputs["previous"]))
@@ -133,8 +89,6 @@ def _act_again(dump: dict[str, Any]) -> str:
 
 def _rollout(dump: dict[str, Any], policy: Any) -> Rollout:
     """The experience of a dump."""
-    from trainer.rollout import Rollout
-
     held = dump["rollout"]
     shapes = {k[4:]: tuple(v.shape[1:]) for k, v in held.items() if k.startswith("obs/")}
     shape = dump["shape"]
@@ -148,11 +102,9 @@ def _rollout(dump: dict[str, Any], policy: Any) -> Rollout:
 
 
 if __name__ == "__main__":
-    from trainer import nonfinite as divergence  # the module that the others know: run as a script, this one is another
-
     if len(sys.argv) != 2:
         sys.exit("usage: python -m trainer.nonfinite <a diverged_rank*.pt, or the directory of a run of several ranks>")
     try:
-        print(divergence.reproduce(sys.argv[1]))
-    except ValueError as error:
+        print(reproduce(sys.argv[1]))
+    except (ValueError, CheckpointError) as error:
         sys.exit(str(error))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rearrange.errors import UserError
+from rearrange.settings.engine_words import in_keys
 
 if TYPE_CHECKING:
     from rearrange.runs.run_directory import Run
@@ -107,7 +108,7 @@ def _with(config: TrainConfig, **changes: Any) -> TrainConfig:
     try:
         changed.check()
     except ValueError as error:
-        raise UserError(str(error)) from error
+        raise UserError(in_keys(error)) from error
     return changed
 
 

@@ -51,7 +51,7 @@ def check(settings: dict[str, Any]) -> None:
     try:
         check_memory(config, observation_shapes(observations), actions.shape[0])
     except ValueError as error:
-        raise UserError(str(error).replace("trainer.", "")) from error
+        raise UserError(str(error).replace("collect.", "")) from error
 
 
 def _policy_config(network: dict[str, Any]) -> PolicyConfig:

@@ -87,19 +87,19 @@ def _status(words: list[str]) -> int:
 def _speaks() -> bool:
     """Of several ranks, the first speaks for all; one that does not know its place speaks, too."""
     try:
-        from trainer.ranks.launch import place
+        from trainer.ranks.launch import this_rank
 
-        return place().rank == 0
+        return this_rank().rank == 0
     except (ValueError, ImportError):  # another trainer may be in the way
         return True
 
 
 def _check_place() -> None:
     """UserError if the launcher's environment variables make no sense."""
-    from trainer.ranks.launch import place
+    from trainer.ranks.launch import this_rank
 
     try:
-        place()
+        this_rank()
     except ValueError as error:
         raise UserError(str(error)) from error
 
@@ -222,6 +222,11 @@ def _work(command: str, overrides: list[str], settings) -> int:
             run.log(traceback.format_exc())
         run.finish("failed")
         raise
+    if result is None:  # a training that a signal ended in good order
+        run.finish("stopped")
+        if _speaks():
+            print(f"rearrange {command}: stopped.", file=sys.stderr)
+        return 130
     run.finish("finished", result)
     return 0
 

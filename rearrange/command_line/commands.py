@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from rearrange.errors import UserError
 from rearrange.registration import register_envs
+from rearrange.settings.engine_words import in_keys
 from eval.tasks import Task, load_listed, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
@@ -27,14 +28,12 @@ register_envs()  # a policy may be of any environment that `gymnasium.make` know
 GLUE_KEYS = {"image_size"}  # of policy/*.yaml, meant for the environment's camera
 
 
-def train(config: DictConfig, run: Run) -> dict[str, float]:
-    """`rearrange train`: one run of the engine on one skill or scenario. Returns the final figures."""
-    from trainer.checkpoint import CheckpointError
-    from trainer.collect import WorkerError
-    from trainer.nonfinite import NonFinite
-    from trainer.loop import train as run_engine
+def train(config: DictConfig, run: Run) -> dict[str, float] | None:
+    """`rearrange train`: one run of the engine on one skill or scenario. Returns the final figures; None where a signal ended it in
+    good order."""
+    from trainer.errors import CheckpointError, NonFinite, RankError, WorkerError
     from trainer.logs.run_files import recording
-    from trainer.ranks.rank_watch import RankError
+    from trainer.loop import train as run_engine
 
     plain = OmegaConf.to_container(config, resolve=True)
     task = training_task(plain, run.settings.overrides)
@@ -42,7 +41,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     try:
         engine.check()
     except ValueError as error:
-        raise UserError(str(error)) from error
+        raise UserError(in_keys(error)) from error
     probe = _probe(task, silent=run.silent)
     engine = per_action(engine, task, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
@@ -61,26 +60,27 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     try:
         if run.silent:  # of several ranks, the first writes and prints
             result = run_engine(task.make, engine)
-            return {} if result.reason == "complete" else _stop()
+            return {} if result.reason == "complete" else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
-            result = run_engine(task.make, engine, run.path, resume_from, (logger, progress), meta, start_from)
+            result = run_engine(task.make, engine, run.path, resume_from, meta=meta, start_from=start_from,
+                                callbacks=(logger, progress))
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
     except CheckpointError as error:
-        raise UserError(str(error)) from error
+        raise UserError(in_keys(error)) from error
     except (WorkerError, NonFinite, RankError) as error:
         if getattr(error, "told_elsewhere", False):
-            run.log(str(error))
+            run.log(in_keys(error))
         else:
-            _tell(run, f"{error}\nThe run ended; {_newest_in_words(run)}. Continue with: {again}")
+            _tell(run, f"{in_keys(error)}\nThe run ended; {_newest_in_words(run)}. Continue with: {again}")
         run.finish("failed")
         raise SystemExit(1) from None
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
     if result.reason != "complete":
         run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: {again}")
-        raise KeyboardInterrupt
+        return None
     if result.unsaved_steps:
         _tell(run, f"all {result.steps:,} steps are done, but {_saved_in_words(result)}. Make room, and continue with: {again}")
         run.finish("failed")
@@ -344,7 +344,7 @@ def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = Fal
     try:
         check_memory(engine, observation_shapes(env.observation_space), actions)
     except ValueError as error:
-        raise UserError(str(error)) from error
+        raise UserError(in_keys(error)) from error
     try:
         policy = Policy(env.observation_space, env.action_space, engine.policy)
     except (RuntimeError, ValueError) as error:
@@ -357,10 +357,6 @@ def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = Fal
         except RuntimeError as error:
             raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. "
                             "Choose the policy=, observations and actions that it was trained with.") from error
-
-
-def _stop() -> dict[str, float]:
-    raise KeyboardInterrupt
 
 
 def _newest_checkpoint(run: Run) -> Path | None:
