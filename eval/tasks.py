@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rearrange.errors import UserError
+from skills import OF_TRAINING
 
 if TYPE_CHECKING:
     import gymnasium
 
     from planner.scenarios import ScenarioConfig
 
-NOT_OF_SKILLS = ("name", "initial_std", "initial_mean")  # keys of configs/skill that are not fields of a skill's config
 _MANY = 50  # episodes of a file, from which on loading them shows its progress
 
 
@@ -74,7 +74,7 @@ def sim_settings(group: dict[str, Any]) -> dict[str, Any]:
 
 def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
     """The skill of the plain settings of `rearrange train` or `rearrange eval`."""
-    skill = {k: v for k, v in plain["skill"].items() if k not in NOT_OF_SKILLS}
+    skill = {k: v for k, v in plain["skill"].items() if k not in ("name", *OF_TRAINING)}
     sim = sim_settings(plain["sim"])
     name = plain["skill"]["name"]
     return Task(name, skill | sim | {"split": split, "depth_size": image_size}, image_size, initial=plain["skill"],
@@ -99,10 +99,10 @@ def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
 def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, Any]:
     """The settings of the environment that the policy in `file` was trained with; UserError for one that cannot be. `meta`: what
     the checkpoint says of itself."""
-    from skills import checked_settings, setting_names
+    from skills import checked_settings
 
     try:
-        return checked_settings("skill", skill, setting_names(skill), meta.get("env", {}))
+        return checked_settings(skill, meta.get("env", {}))
     except UserError as error:
         raise UserError(f"{file} is damaged: in meta.env, {error}") from error
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rearrange.settings import keys
+from rearrange.settings import presets
 from rearrange.errors import UserError
 
 __all__ = ["load_pretrained"]
@@ -37,9 +37,10 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
         return meta
     from rearrange.home_scene import HomeSettings
     from rearrange.registration import environment_id
+    from skills import SKILLS
 
-    for group, what in (("skill", "skill"), ("hab", "scenario")):
-        for name in keys.choices(group):
+    for what, names in (("skill", SKILLS), ("scenario", presets.names("hab"))):
+        for name in names:
             if environment_id(name) == made["id"]:
                 env = {key: value for key, value in made["kwargs"].items() if key not in ("name_of_id", "render_mode")}
                 return {what: name, "env": env, "image_size": env.get("depth_size", HomeSettings.depth_size)}
@@ -61,7 +62,7 @@ def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[in
     """UserError if the policy of a checkpoint cannot act in `where`, which shows observations of these `shapes` and takes so many
     `actions`."""
     from trainer.checkpoint import CheckpointError, load_policy
-    from trainer.fit import misfit
+    from trainer.checkpoints.fit import misfit
 
     try:
         policy = load_policy(content)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from planner.scenario_env import REWARD_SCALES, ScenarioEnv
+from planner.scenario_env import ScenarioEnv
+from planner.scenario_settings import REWARD_SCALES, WholeTaskSettings
 from planner.scenarios import load_scenario
-from rearrange.home_scene import HomeSettings
-from skills import checked_settings
-from skills.skill import merge_scales
+from rearrange.settings.environment import HomeSettings, checked_settings
+from skills.settings import merge_scales
 
 __all__ = ["make_env"]
 
@@ -19,8 +19,9 @@ def make_env(scenario: str, **settings: Any) -> ScenarioEnv:
     reward_scales; homes are of the split `train` unless said otherwise, as with skills. UserError.
     """
     known = ["max_steps", *(field.name for field in fields(HomeSettings)), "reward_scales"]
-    settings = checked_settings("hab", scenario, known, settings)
-    scales = merge_scales(scenario, REWARD_SCALES, settings.pop("reward_scales", {}))
+    what = f"scenario {scenario}"
+    settings = checked_settings(what, known, WholeTaskSettings, settings)
+    scales = merge_scales(what, REWARD_SCALES, settings.pop("reward_scales", {}))
     config = load_scenario(scenario)
     config = replace(config, max_steps=settings.pop("max_steps", config.max_steps))
     return ScenarioEnv(config, HomeSettings(**settings), scales)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from planner.pddl import Atom
+from planner.rules import AT_M
 from rearrange.apartments.containers import Openings, inside
 from rearrange.apartments.episodes import Episode, Pose
 
-AT_M = 0.30  # between an object and its goal
 ROBOT_AT_M = 2.0  # between the base and a thing, along the floor
 OPENED = {"cabinet": 0.35, "fridge": 1.07}  # farther than this (m, rad)
 CLOSED = 0.15  # nearer to shut than this (m or rad)

@@ -11,7 +11,8 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
-from planner.predicates import AT_M, PREDICATES, Symbols, World, holds
+from planner.predicates import PREDICATES, Symbols, World, holds
+from planner.rules import AT_M
 from planner.search import Outcome, Result, search
 from rearrange.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
 from rearrange.errors import UserError

@@ -6,7 +6,7 @@ and the lag of the image are as in `rearrange.home_scene`.
 
 Observation: see `OBSERVATION_KEYS`; `all_obj_start` and `all_obj_goal` are the coordinates of every object to be moved,
 in the end-effector frame, one after another. Action: arm joint deltas, grip, base, stop (11). Reward: HAB's for
-rearrangement, see `REWARD_SCALES`.
+rearrangement, see `planner.scenario_settings.WholeTaskSettings`.
 Success: when stop is called the goal of the problem holds, which is that every object is at its goal unless a scenario of
 one's own says otherwise, and the hand is empty, unless the goal holds something. Stop ends the episode.
 """
@@ -23,7 +23,9 @@ import gymnasium
 import numpy as np
 
 from planner.pddl import Atom
-from planner.predicates import AT_M, at, holds
+from planner.predicates import at, holds
+from planner.rules import AT_M
+from planner.scenario_settings import REWARD_SCALES
 from planner.scenario import goal_of
 from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
@@ -36,18 +38,10 @@ from rearrange.errors import UserError
 from rearrange.home_scene import HomeScene, HomeSettings
 from rearrange.observations import FAR_M, OBSERVATIONS, Observation, space_of, vector, within
 
-__all__ = ["OBSERVATION_KEYS", "REWARD_SCALES", "ScenarioEnv"]
+__all__ = ["OBSERVATION_KEYS", "ScenarioEnv"]
 
 OBSERVATION_KEYS = ("depth", "all_obj_start", "all_obj_goal", "joint", "ee_pos", "is_holding",
                     "relative_resting_position", "gps", "compass")
-REWARD_SCALES = {
-    "distance": 1.0,  # per metre nearer: hand to the next object, or object in the hand to its goal
-    "picked": 1.0,  # once for every object
-    "placed": 1.0,  # once for every object
-    "hold_broken": -10.0,
-    "success": 100.0,
-    "slack": -0.01,  # every step
-}
 ENDS = ("bad_stop", "time_limit", "unstable")  # how an episode can end without success
 AT_ALSO_M = 0.15  # reported beside HAB's 0.30 m
 DISTURBED_M = 0.05  # an object that the task does not move has been moved if it is farther from its start

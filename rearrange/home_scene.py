@@ -8,52 +8,20 @@ after. The first image of an episode, or of a skill in a plan, is not delayed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rearrange.apartments.episodes import Episode, read_episodes
-from rearrange.apartments.layouts import SPLIT_FAMILIES
 from rearrange.errors import UserError
 from rearrange.mapping.floor_map import FloorMap
 from rearrange.observations import OBSERVATIONS, Observation
 from rearrange.simulator import Point, SimulatorConfig
-from rearrange.simulators import SIMULATORS, make_simulator, scene_data
+from rearrange.settings.environment import HomeSettings
+from rearrange.simulators import make_simulator, scene_data
 
 if TYPE_CHECKING:
     from skills.skill import Skill
-
-
-@dataclass(frozen=True)
-class HomeSettings:
-    """Where an environment takes place, how its robot drives and sees. Raises UserError for what cannot be."""
-
-    split: str = "train"  # train, val or test
-    depth_size: int = 128  # pixels of the square depth image, 0 for none
-    sim: str = SIMULATORS[0]  # the simulator, "mujoco" or "habitat"
-    image_lag: bool = True  # see the top of this file
-    base_speed_m_s: float = 1.0  # of the base at full command; Habitat's: 2.5
-    base_turn_rad_s: float = 1.5  # Habitat's: 2.5
-    suction_max_angle_rad: float | None = None  # largest angle between cup and surface, None for any touch
-    num_layouts: int = 96  # homes to draw from; the number of episodes has no limit
-    episodes: str | Path | None = None  # an episode file instead of generated episodes
-    render_mode: str | None = None  # "rgb_array" or None
-    scene_dataset: str | None = None  # of sim="habitat", as the two below: see `rearrange.habitat.data`
-    robot: str | None = None
-    gpu_device: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.split not in SPLIT_FAMILIES:
-            raise UserError(f"split={self.split} is not one of {', '.join(SPLIT_FAMILIES)}.")
-        if self.sim not in SIMULATORS:
-            raise UserError(f"sim={self.sim} is not one of: {', '.join(SIMULATORS)}.")
-        check_depth_size(self.depth_size)
-        if self.num_layouts < 1:
-            raise UserError(f"num_layouts={self.num_layouts} should be at least 1.")
-        if self.render_mode not in (None, "rgb_array"):
-            raise UserError(f"render_mode={self.render_mode} should be rgb_array or None.")
 
 
 class HomeScene:
@@ -134,9 +102,3 @@ class HomeScene:
         """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with what a spectator shall see."""
         self.follow()
         return self.sim.picture(*self._view, marks)
-
-
-def check_depth_size(pixels: int) -> None:
-    """Raise UserError for an image that the camera does not take."""
-    if pixels and not 2 <= pixels <= 1024:
-        raise UserError(f"depth_size={pixels} (policy.image_size) should be 0 (no image) or 2 to 1024 pixels.")

@@ -9,10 +9,11 @@ is made.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rearrange import own_packages
-from rearrange.settings import keys
+from rearrange.settings import presets
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,15 +29,23 @@ def environment_id(name: str) -> str:
 
 
 def register_envs() -> None:
-    """Register every skill and scenario of configs/ that is not registered yet. Episodes end by the step limit of the skill or
+    """Register every skill and scenario that is not registered yet. Episodes end by the step limit of the skill or
     scenario itself.
     """
     from gymnasium.envs.registration import register, registry
 
-    for group, make in (("skill", "make_skill"), ("hab", "make_scenario")):
-        for name in keys.choices(group):
+    for names, make in ((own_packages.load("skills").SKILLS, "make_skill"), (presets.names("hab"), "make_scenario")):
+        for name in names:
             if environment_id(name) not in registry:
                 register(id=environment_id(name), entry_point=f"rearrange.registration:{make}", kwargs={"name_of_id": name})
+
+
+def offer_envs() -> None:
+    """`register_envs` for the entry point, which Gymnasium loads in any project: silent where another package has the name of one of
+    ours, which `import rearrange` says.
+    """
+    with suppress(own_packages.InTheWay):
+        register_envs()
 
 
 def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:

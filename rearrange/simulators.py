@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 from rearrange.errors import UserError
 from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.nvidia import has_nvidia_device
+from rearrange.settings.environment import SIMULATORS
 from rearrange.simulator import Simulator, SimulatorConfig
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.habitat.data import HabitatData
 
-__all__ = ["SIMULATORS", "make_simulator"]
-
-SIMULATORS = ("mujoco", "habitat")
+__all__ = ["make_simulator"]
 
 
 def scene_data(scene_dataset: str | None, robot: str | None, gpu_device: int | None, pictures: bool, split: str,

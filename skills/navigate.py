@@ -1,4 +1,4 @@
-"""Navigate: drive to where the next skill would start, and say so with the stop action.
+"""Navigate: drive to where the next skill starts, and stop there.
 
 Observation: depth image; distance and direction of the object, of its goal when the object is in the hand, or, with `to_handle`,
 of the handle that is opened or closed next; which skill comes next; place and heading relative to the start; arm joint angles;
@@ -23,15 +23,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rearrange.apartments.episodes import NoStartPose
-from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
-from rearrange.apartments.floor_grid import CELL_M, ROBOT_RADIUS_M, floor_grid
+from rearrange.robot.fetch import ROBOT_RADIUS_M
+from rearrange.settings.rules import block, setting
 from skills.arguments import SkillArguments, about_object
 from skills.articulated import start_before, starts_around_handle
 from skills.close_cabinet import CloseCabinetConfig
@@ -39,7 +39,8 @@ from skills.close_fridge import CloseFridgeConfig
 from skills.marks import goal_ball, held_name, object_box, object_ghost, spoken_name
 from skills.open_cabinet import OpenCabinetConfig
 from skills.open_fridge import OpenFridgeConfig
-from skills.skill import Skill, contact_terms, draw_target, merge_scales, receptacle_of, stands_free, start_near, starts_around
+from skills.settings import SkillConfig, action_parts, initial_mean, initial_std, observation_keys
+from skills.skill import Skill, contact_terms, draw_target, receptacle_of, stands_free, start_near, starts_around
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
@@ -47,18 +48,6 @@ if TYPE_CHECKING:
     from rearrange.apartments.parts import Receptacle
     from rearrange.simulator import Simulator
     from skills.skill import Mark
-
-REWARD_SCALES = {
-    "distance": 10.0,  # per metre of driving distance nearer to the goal pose
-    "angle": 1.0,  # per radian nearer to its heading, near it
-    "success": 10.0,
-    "bad_stop": 0.0,  # stop called elsewhere
-    "near_stop": 0.0,  # the same, by how near in place and heading: 1 at the goal pose, 0 from 2 m or 90 degrees on
-    "hold_broken": -10.0,  # what was held is lost
-    "force": -0.001,  # per newton that the contact force on arm and load rises
-    "base_contact": -0.05,  # at the full push of the base's motors
-    "slack": 0.0,  # every step
-}
 
 _ARTICULATED = {"open_cabinet": OpenCabinetConfig(), "close_cabinet": CloseCabinetConfig(),
                 "open_fridge": OpenFridgeConfig(), "close_fridge": CloseFridgeConfig()}
@@ -70,39 +59,54 @@ _DETOUR, _DETOUR_M, _DETOUR_TRIES = 1.2, 1.0, 50  # a way longer than 1.2 times 
 
 
 @dataclass(frozen=True)
-class NavigateConfig:
+class NavigateConfig(SkillConfig):
     """Choices of the Navigate task; the defaults are HAB's and VER's where they have them."""
 
-    action_parts: tuple[str, ...] = ("base", "stop")
-    observation_keys: tuple[str, ...] = (
+    skill = "navigate"
+    action_parts: tuple[str, ...] = action_parts("base", "stop")
+    observation_keys: tuple[str, ...] = observation_keys(
         "depth", "object_to_agent_gps_compass", "nav_to_skill", "gps", "compass", "joint", "is_holding")
-    max_steps: int = 900  # as in a plan; HAB: 400, with a base 3.75 times as fast as the default here
-    reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
-    goal_radius_m: float = 0.3  # driving distance
-    goal_angle_rad: float = 0.3
-    any_start: bool = False  # every place from which the next skill can start counts, not only HAB's
-    to_handle: bool = False  # before opening or closing, the handle is what to drive to: the next skill is told its place anyway
-    angle_reward_within_m: float = 0.6
-    object_in_hand_probability: float = 0.167
-    stop_within_m: float | None = None  # stop is ignored while the target is farther away than this
-    max_path_m: float | None = None  # driving distance from start to goal pose at most; None for anywhere
-    detour_probability: float = 0.0  # share of episodes that start where the way leads around something, if there is such a place
-    action_repeat: int = 1  # steps of 1/30 s for which an action holds
-    max_force_step_n: float = 1000.0  # cap of the force term in one step
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reward_scales", merge_scales("navigate", REWARD_SCALES, self.reward_scales))
-        if self.action_repeat < 1:
-            raise UserError(f"action_repeat={self.action_repeat} should be at least 1.")
-        if not 0.0 <= self.detour_probability <= 1.0:
-            raise UserError(f"detour_probability={self.detour_probability} should be from 0 to 1.")
+    max_steps: int = setting(
+        900, "steps of an episode, 30 a second, as in a plan; HAB: 400 with a base 3.75 times as fast", above=0, at_most=1_000_000)
+    goal_radius_m: float = setting(
+        0.3, "success: stop called at this driving distance of the pose where the next skill starts", above=0)
+    goal_angle_rad: float = setting(0.3, "and facing this close to its direction", above=0)
+    any_start: bool = setting(
+        False, "every place counts from which the next skill has its object or handle in reach, not only the nearest")
+    to_handle: bool = setting(
+        False, "what is driven to before opening or closing is the handle, not the object behind it")
+    angle_reward_within_m: float = setting(0.6, "where turning towards that direction is rewarded", above=0)
+    object_in_hand_probability: float = setting(
+        0.167, "share of episodes with the object in the hand, on the way to Place", at_least=0, at_most=1)
+    stop_within_m: float | None = setting(
+        None, "stop is ignored while the target is farther away; VER: 2.0 in evaluation only", above=0)
+    max_path_m: float | None = setting(
+        None, "driving distance from start to goal pose at most, for a first lesson; null = anywhere", above=0)
+    detour_probability: float = setting(
+        0.0, "share of episodes that start where the way to the goal leads around something", at_least=0, at_most=1)
+    action_repeat: int = setting(
+        1, "steps for which an action holds; a policy that looks less often learns in fewer decisions", above=0, at_most=1000)
+    max_force_step_n: float = setting(1000.0, "cap of the force term in one step", above=0)
+    reward_scales: Mapping[str, float] = block(
+        distance=setting(10.0, "per metre of driving distance nearer to the goal pose"),
+        angle=setting(1.0, "per radian nearer to its heading, near it"),
+        success=setting(10.0, "once, at success"),
+        bad_stop=setting(0.0, "stop called elsewhere; ends the episode"),
+        near_stop=setting(0.0, "the same, times how near it was: 1 at the goal pose, 0 from 2 m or 90 degrees on"),
+        hold_broken=setting(-10.0, "what was held is lost; the episode goes on"),
+        force=setting(-0.001, "per newton that the contact force on arm and load rises"),
+        base_contact=setting(-0.05, "at the full push of the base's motors"),
+        slack=setting(0.0, "every step"),
+    )
+    initial_std: Mapping[str, float | None] = initial_std("base", "stop")
+    initial_mean: Mapping[str, float | None] = initial_mean(
+        "base", "stop", stop=(-1.5, "less than 0 lets it drive before it has found out where to stop"))
 
 
 class Navigate(Skill):
     """The Navigate task. See the top of this file."""
 
     name = "navigate"
-    description = "Drive to where {self.next_skill} starts, and stop there."
     episode_kind = "navigate"
     failures = ("bad_stop",)
 
@@ -161,6 +165,8 @@ class Navigate(Skill):
 
     def drive_to(self, sim: Simulator, pose: PlanePose, others: Sequence[PlanePose] = ()) -> None:
         """Make a pose the goal, and others as good as it. Raises NoStartPose when nobody can drive to the pose."""
+        from rearrange.apartments.floor_grid import floor_grid  # brings numba, and `--help` reads the settings above
+
         self.goal_pose = pose
         grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
         self.goal_poses = [p for p in (pose, *others) if math.dist(grid.nearest(*p[:2]), p[:2]) <= _MAX_SNAP_M]
@@ -180,6 +186,8 @@ class Navigate(Skill):
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
+        from rearrange.apartments.floor_grid import CELL_M
+
         points = self.grid.points_m
         farthest = math.inf if self.config.max_path_m is None else self.config.max_path_m
         detour = self.config.detour_probability > 0.0 and rng.random() < self.config.detour_probability

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Mark = WireBox | Sphere | Ghost
 
 __all__ = [
-    "NEXT_SKILLS", "Skill", "can_start", "contact_terms", "distance_to_rest", "draw_target", "merge_scales", "receptacle_of",
+    "NEXT_SKILLS", "Skill", "can_start", "contact_terms", "distance_to_rest", "draw_target", "receptacle_of",
     "stands_free", "start_near", "starts_around", "world_receptacle",
 ]
 
@@ -44,7 +44,6 @@ class Skill(ABC):
     """
 
     name: ClassVar[str]
-    description: ClassVar[str]  # one line for `rearrange list`
     episode_kind: ClassVar[str]  # kind of generated episodes (`rearrange.episode_making.generator`)
     failures: ClassVar[tuple[str, ...]]  # every reason that `failure` can give
 
@@ -328,11 +327,3 @@ def stands_free(sim: Simulator, x: float, y: float, yaw: float, held: int | None
     if held is not None:
         sim.put_in_hand(held)
     return not sim.robot_collides()
-
-
-def merge_scales(skill: str, defaults: Mapping[str, float], changes: Mapping[str, float]) -> dict[str, float]:
-    """Reward scales with some of them changed; a name that is not a term raises UserError."""
-    unknown = sorted(set(changes) - set(defaults))
-    if unknown:
-        raise UserError(f"skill {skill} has no reward term {unknown[0]!r}; its terms are {', '.join(defaults)}.")
-    return {**defaults, **{name: float(value) for name, value in changes.items()}}

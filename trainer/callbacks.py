@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trainer.collect import CollectStats
     from trainer.learner import Learner
-    from trainer.stopping import Stop
+    from trainer.faults.stopping import Stop
 
 __all__ = ["Callback", "TrainState"]
 

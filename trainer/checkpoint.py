@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from trainer.checkpoint_check import Wrong, check, missing_of_training
+from trainer.checkpoints.checkpoint_check import Wrong, check, missing_of_training
 from trainer.config import PolicyConfig, PPOConfig
 from trainer.errors import CheckpointError
-from trainer.files import open_regular
+from trainer.checkpoints.files import open_regular
 from trainer.networks import MakePolicy, content_of, make, refuse_another
 from trainer.policy import EXPERT_ACTION, Policy, is_image, observation_shapes
 from trainer.spaces import choices
@@ -86,7 +86,7 @@ def newest(path: Path) -> Path:
 
 
 def load_checkpoint(path: str | os.PathLike, to_continue: bool = False) -> dict[str, Any]:
-    """Read a checkpoint on the CPU; all of it is as `trainer.checkpoint_check` says. `to_continue`: a run shall go on from here,
+    """Read a checkpoint on the CPU; all of it is as `trainer.checkpoints.checkpoint_check` says. `to_continue`: a run shall go on from here,
     which takes more than its policy. Raises CheckpointError, in one sentence, for anything that is not one."""
     file = newest(Path(path))
     try:

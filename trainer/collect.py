@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from trainer.errors import Cancelled, WorkerError
-from trainer.finite import check_acts
+from trainer.faults.finite import check_acts
 from trainer.fixed_order import FixedOrder
 from trainer.networks import PolicyNetwork
 from trainer.policy import Act

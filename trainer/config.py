@@ -18,47 +18,60 @@ MODES = ("ver", "nover", "ddppo", "hts")
 PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (trainer/ranks/preemption.py)
 
 
+def _setting(default: Any, text: str, **bounds: Any) -> Any:
+    """A field with its meaning and its bounds (`above`, `at_least`, `at_most`, `choices`) as plain metadata, for whoever shows or
+    checks settings."""
+    return field(default=default, metadata={"text": text, **bounds})
+
+
 @dataclass(frozen=True)
 class PolicyConfig:
-    """Network of the policy. `encoder` names an image encoder in `trainer.encoders.ENCODERS`; None ignores images."""
+    """Network of the policy. `encoder` names an image encoder in `trainer.encoders.ENCODERS`."""
 
-    encoder: str | None = "light"
-    embedding_size: int = 128  # units of the image embedding
-    image_precision: str = "float32"  # in which the image encoder computes: one of PRECISIONS
-    hidden_size: int = 128  # LSTM units per layer
-    lstm_layers: int = 1  # 0 = feed-forward policy
-    skip: bool = True  # features also reach the heads beside the LSTM
-    body_size: int = 256  # width of the MLP before the LSTM; 0 = none
-    body_layers: int = 2
-    tanh_mean: bool = False  # squash the Gaussian's mean with tanh
-    mean_init: float | tuple[float, ...] = 0.0  # of the Gaussian's mean: one value, or one per action dimension
-    log_std_init: float | tuple[float, ...] = -0.5  # one value, or one per action dimension
-    log_std_min: float = -5.0
-    log_std_max: float = 2.0
+    encoder: str | None = _setting("light", "image encoder; null ignores images", choices=("light", "resnet18"))
+    embedding_size: int = _setting(128, "units of the image embedding", above=0, at_most=MAX_UNITS)
+    image_precision: str = _setting(
+        "float32", "in which the image encoder computes; bfloat16 is for GPUs", choices=PRECISIONS)
+    hidden_size: int = _setting(128, "LSTM units per layer", above=0, at_most=MAX_UNITS)
+    lstm_layers: int = _setting(1, "0 = feed-forward policy", at_least=0, at_most=MAX_LAYERS)
+    skip: bool = _setting(True, "features also reach the heads beside the LSTM")
+    body_size: int = _setting(256, "width of the MLP before the LSTM; 0 = none", at_least=0, at_most=MAX_UNITS)
+    body_layers: int = _setting(2, "layers of that MLP", at_least=0, at_most=MAX_LAYERS)
+    tanh_mean: bool = _setting(False, "squash the mean of the Gaussian with tanh")
+    mean_init: float | tuple[float, ...] = _setting(0.0, "initial mean of the actions: one value, or one per action")
+    log_std_init: float | tuple[float, ...] = _setting(
+        -0.5, "initial log standard deviation: one value, or one per action")
+    log_std_min: float = _setting(-5.0, "lower bound of the log standard deviation")
+    log_std_max: float = _setting(2.0, "upper bound of the log standard deviation")
 
 
 @dataclass(frozen=True)
 class PPOConfig:
     """PPO and its optimiser. The defaults are the `fast` preset; `configs/ppo/paper.yaml` is Table A1 of the VER paper."""
 
-    epochs: int = 3
-    mini_batches: int = 4
-    clip: float = 0.2
-    learning_rate: float = 7e-4
-    schedule: str = "cosine"  # "cosine" or "linear" decay to zero over the run's steps, or "constant"
-    adam_epsilon: float = 1e-5
-    max_grad_norm: float | None = 0.5
-    discount: float = 0.99
-    gae_lambda: float = 0.95
-    value_coef: float = 0.5
-    normalize_advantages: bool = True
-    entropy_coef: float = 0.0  # initial value when learned
-    entropy_target: float | None = None  # None: fixed coefficient; a number: coefficient learned to keep entropy >= target
-    entropy_bounds: tuple[float, float] = (1e-4, 1.0)
-    max_importance_weight: float | None = 1.0  # truncation of VER's importance weights; None = no weighting
-    imitation_coef: float = 0.0  # weight of the imitation of an expert; falls with the learning rate
-    reward_scale: float = 0.1  # rewards are multiplied by this before learning (logged unscaled)
-    target_kl: float | None = None  # stop the epochs of an update early above this approximate KL
+    epochs: int = _setting(3, "passes over a rollout", above=0, at_most=MAX_EPOCHS)
+    mini_batches: int = _setting(4, "gradient steps per pass", above=0, at_most=1_000_000)
+    clip: float = _setting(0.2, "clipping of the policy ratio", above=0)
+    learning_rate: float = _setting(7e-4, "Adam", above=0)
+    schedule: str = _setting(
+        "cosine", "decay of the learning rate to zero over the run's steps", choices=("cosine", "linear", "constant"))
+    adam_epsilon: float = _setting(1e-5, "Adam's epsilon", above=0)
+    max_grad_norm: float | None = _setting(0.5, "gradients are scaled down to this norm", above=0)
+    discount: float = _setting(0.99, "gamma", at_least=0, at_most=1)
+    gae_lambda: float = _setting(0.95, "lambda of generalised advantage estimation", at_least=0, at_most=1)
+    value_coef: float = _setting(0.5, "weight of the value loss", at_least=0)
+    normalize_advantages: bool = _setting(True, "to zero mean and unit variance, per mini-batch")
+    entropy_coef: float = _setting(0.0, "weight of the entropy; initial value when it is learned", at_least=0)
+    entropy_target: float | None = _setting(
+        None, "null = fixed weight; a number = weight learned to keep the entropy above it")
+    entropy_bounds: tuple[float, float] = _setting((1e-4, 1.0), "limits of a learned weight")
+    max_importance_weight: float | None = _setting(
+        1.0, "truncation of VER's importance weights; null = no weighting", above=0)
+    imitation_coef: float = _setting(
+        0.0, "weight of the imitation of an expert, falling with the learning rate (Navigate)", at_least=0)
+    reward_scale: float = _setting(0.1, "rewards are multiplied by this before learning, and logged without it", above=0)
+    target_kl: float | None = _setting(
+        None, "ends the passes over a rollout early above this approximate KL divergence", above=0)
 
 
 @dataclass(frozen=True)
@@ -66,19 +79,30 @@ class CollectConfig:
     """How experience is collected. The engine's word for these settings is `collect`, as in `Collector` and trainer/collect.py; on the
     command line the group is `trainer=`, where `trainer=ver` chooses a mode with what suits it."""
 
-    mode: str = "ver"  # one of MODES
-    overlap: bool = False  # collect a rollout while learning from the one before
-    preemption: str = "auto"  # what ends a rollout of several ranks early: one of PREEMPTION, or the mode's own
-    preemption_fraction: float = 0.6  # of the ranks, that ends the rollout of the others, for "fraction"
-    preemption_min_share: float = 0.25  # of its steps, that a rank collects in any case, for "fraction"
-    num_envs: int = 32  # N
-    num_workers: int | None = None  # environment processes; None = one per CPU core, at most num_envs
-    inference_workers: int = 1  # threads that answer environments
-    rollout_steps: int = 128  # T: a rollout is T x N steps, whichever environments give them
-    min_batch: int | None = None  # environments per inference call; None = as many as a worker has, at most N / 2
-    max_batch: int | None = None  # None = N
-    max_wait_s: float = 0.002  # longest an observation waits for a fuller batch
-    step_timeout_s: float = 120.0  # a worker silent for this long while it owes a step is reported as hung
+    mode: str = _setting("ver", "how experience is collected", choices=MODES)
+    overlap: bool = _setting(
+        False, "collect a rollout while learning from the one before, with the policy of the last update; hts always does, and "
+        "nover and ddppo never")
+    preemption: str = _setting(
+        "auto", "what ends a rollout of several ranks early: most steps per second, a share of ranks being done, nothing; "
+        "auto = optimal for ver, fraction for ddppo, none for the others", choices=("auto", *PREEMPTION))
+    preemption_fraction: float = _setting(0.6, "for fraction: share of the ranks that are done", above=0, at_most=1)
+    preemption_min_share: float = _setting(0.25, "for fraction: share of its rollout that every rank collects", above=0, at_most=1)
+    num_envs: int = _setting(32, "environments (N)", above=0, at_most=MAX_ENVS)
+    num_workers: int | None = _setting(
+        None, "environment processes; null = one per CPU core, at most num_envs", above=0, at_most=1024)
+    inference_workers: int = _setting(
+        1, "threads that answer environments; more than one pays where inference waits for a device; 1 for ddppo", above=0, at_most=1024)
+    rollout_steps: int = _setting(
+        128, "T: a rollout is T x N steps: of ver from whichever environments give them, else T of each environment",
+        above=0, at_most=MAX_ROLLOUT_STEPS)
+    min_batch: int | None = _setting(
+        None, "fewest environments per inference call; null = as many as a worker has, at most N / 2; ddppo: always N", above=0,
+        at_most=MAX_ENVS)
+    max_batch: int | None = _setting(
+        None, "most environments per inference call; null = N; ddppo: always N", above=0, at_most=MAX_ENVS)
+    max_wait_s: float = _setting(0.002, "longest that an observation waits for a fuller batch; not of ddppo", at_least=0)
+    step_timeout_s: float = _setting(120.0, "a worker silent for so long while it owes a step is reported as hung", above=0)
 
     @property
     def preempted_by(self) -> str:
@@ -90,14 +114,16 @@ class CollectConfig:
 class TrainConfig:
     """One training run."""
 
-    steps: int = 1_000_000  # environment steps in total
-    seed: int = 0
-    device: str = "auto"  # "auto" = cuda where available
-    deterministic: bool = False  # one order of answering environments; a resumed run is the same as one without a break
-    torch_threads: int | None = None  # threads while learning; None = one or all cores, whichever is faster
-    checkpoint_every_s: float = 300.0
-    log_every_s: float = 10.0
-    episode_window: int = 300  # episodes in the logged rolling means
+    steps: int = _setting(1_000_000, "environment steps in total", above=0, at_most=MAX_STEPS)
+    seed: int = _setting(0, "of network, environments and sampling", at_least=0, at_most=2**32 - 1)
+    device: str = _setting("auto", "auto = CUDA where there is one; or cpu, cuda, cuda:1 ...")
+    deterministic: bool = _setting(
+        False, "environments are answered in one order; a resumed run is the same as one without a break; slower")
+    torch_threads: int | None = _setting(
+        None, "threads while learning; null = one or all cores, whichever is faster", above=0, at_most=1024)
+    checkpoint_every_s: float = _setting(300.0, "seconds between checkpoints", above=0)
+    log_every_s: float = _setting(10.0, "seconds between rows of metrics", above=0)
+    episode_window: int = _setting(300, "episodes in the rolling means that are shown", above=0, at_most=1_000_000)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     collect: CollectConfig = field(default_factory=CollectConfig)

@@ -10,7 +10,7 @@ from typing import Any
 
 from trainer import callbacks as moments
 from trainer.config import TrainConfig
-from trainer.endings import orderly_end
+from trainer.faults.endings import orderly_end
 from trainer.networks import MakePolicy
 from trainer.policy import Policy
 from trainer.ranks.ranks import join

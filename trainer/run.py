@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from trainer import checkpoint, owner
+from trainer import checkpoint
+from trainer.checkpoints import owner
 from trainer.callbacks import Callbacks
 from trainer.collect import Collector
 from trainer.config import TrainConfig
@@ -25,14 +26,14 @@ from trainer.logs.logger import MetricsLogger
 from trainer.logs.run_files import recording
 from trainer.logs.training_log import TrainingLog
 from trainer.networks import MakePolicy
-from trainer.plain import plain
+from trainer.checkpoints.plain import plain
 from trainer.policy import Policy, observation_shapes
 from trainer.ranks.ranks import Ranks
 from trainer.rollout import Rollout
-from trainer.saving import Saver
+from trainer.checkpoints.saving import Saver
 from trainer.sizes import check_memory
 from trainer.spaces import action_numbers
-from trainer.stopping import Stop, stop_on_signal
+from trainer.faults.stopping import Stop, stop_on_signal
 from trainer.threads import LearnThreads
 from trainer.workers.environments import Environments
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rearrange.home_scene import check_depth_size
+from rearrange.settings.environment import check_depth_size
 from rearrange.episode_making.generator import MAX_OBJECTS, generate_episode
 from rearrange.errors import UserError
 from skills import make_env

@@ -17,7 +17,7 @@ from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
 from rearrange.runs.run_directory import hold
-from trainer import owner
+from trainer.checkpoints import owner
 
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
 

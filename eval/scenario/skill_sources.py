@@ -13,7 +13,7 @@ from eval.tasks import trained_settings
 from eval.trained_policy import check_fit, of_what, training_of
 from planner.spa.controllers import CONTROLLERS
 from rearrange.errors import UserError
-from skills import SKILL_CONFIGS, SKILLS
+from skills import SKILLS, config_class, make_skill
 
 if TYPE_CHECKING:
     from planner.scenario_env import ScenarioEnv
@@ -37,8 +37,7 @@ class Source:
 
     def make(self, skill: str) -> Any:
         """The skill with the settings it was trained with."""
-        values = {key: tuple(value) if isinstance(value, list) else value for key, value in self.config.items()}
-        return SKILLS[skill](SKILL_CONFIGS[skill](**values))
+        return make_skill(skill, **self.config)
 
 
 def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str], output: Path,
@@ -102,7 +101,7 @@ def _read(choice: Choice) -> Source:
     if meta.get("skill") != skill:
         raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of {skill}: write another path as skills.{skill}=.")
     env = trained_settings(path, meta, skill)
-    fields = {each.name for each in dataclasses.fields(SKILL_CONFIGS[skill])}
+    fields = {each.name for each in dataclasses.fields(config_class(skill))}
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
                     {k: v for k, v in env.items() if k in SHARED}, choice)
     made, size = source.make(skill), source.image_size

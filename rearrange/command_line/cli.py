@@ -21,23 +21,11 @@ import time
 import traceback
 
 from rearrange import __version__, own_packages
+from rearrange.composition.words import BARE_WORDS, COMMANDS, FLAGS, RUNLESS
 from rearrange.errors import UserError
 from rearrange.runs.lifeline import follow_parent
 
-COMMANDS = {
-    "train": "train a skill with reinforcement learning",
-    "eval": "evaluate a trained skill, a whole scenario or a baseline, and record videos",
-    "reproduce": "train what is missing, evaluate every agent on every scenario, and set them beside the paper",
-    "bench": "measure speed on this machine",
-    "report": "write one HTML page with plots, videos and episodes of runs",
-    "scenes": "write our homes, objects, robot and episodes as a data set for Habitat",
-    "list": "show skills, simulators and checkpoints",
-    "doctor": "say what is installed, what is missing, and the command that mends it",
-}
-RUNLESS = ("list", "report", "reproduce", "scenes")  # commands without a run directory of their own
-BARE_WORDS = {"bench": "bench", "scenes": "action"}  # command -> key of a first word that is not key=value
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FLAGS = ("--help", "--cfg", "--multirun")
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
 
@@ -172,7 +160,7 @@ def _command(command: str, words: list[str]) -> int:
         screen.is_expendable()
         return sweep.run(command, overrides)
 
-    from rearrange.settings import compose as front
+    from rearrange.composition import compose as front
 
     settings = front.compose(command, overrides)
     if "--help" in flags:
@@ -197,15 +185,15 @@ def _command(command: str, words: list[str]) -> int:
 
 def _work(command: str, overrides: list[str], settings) -> int:
     """Train, evaluate or measure in a run directory."""
-    from rearrange.runs import run_directory
-    from rearrange.settings.compose import require
+    from rearrange.composition import run_plan
+    from rearrange.composition.compose import require
     from trainer.logs import screen
 
     _check_place()
     if command == "train" and settings.config.resume:
-        settings = run_directory.settings_to_resume(command, overrides)
+        settings = run_plan.settings_to_resume(command, overrides)
     require(settings)
-    run = run_directory.plan(settings) if _speaks() else run_directory.silent(settings)
+    run = run_plan.plan(settings) if _speaks() else run_plan.silent(settings)
     screen.is_expendable(run.log)
 
     from rearrange.command_line import commands  # torch and the simulator, from here on

@@ -91,7 +91,7 @@ def test_a_changed_setting_needs_force(front_door, work):
 
 
 def test_settings_of_a_run_outlive_changed_defaults(front_door, work, monkeypatch):
-    from rearrange.settings import compose as settings
+    from rearrange.composition import compose as settings
 
     work.behave = stop
     monkeypatch.setattr(settings, "has_nvidia_device", lambda: False)

@@ -17,7 +17,7 @@ from planner.scenarios import load_scenario
 from planner.stages import stage_names
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD
-from skills import SKILL_CONFIGS, SKILLS
+from skills import SKILLS, make_env, make_skill
 from skills.arguments import SkillArguments
 from tests.planner.puppet import Puppet
 from tests.planner.worlds import SOLUTIONS
@@ -32,7 +32,7 @@ def envs():
 
 def executor(env, rules=Rules(), puppets=True, without=(), fails=None):
     Puppet.fails, Puppet.begun = fails or {}, 0
-    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS if name not in without}
+    skills = {name: make_skill(name) for name in SKILLS if name not in without}
     return Executor(env, skills, dict.fromkeys(skills, Puppet) if puppets else {}, rules)
 
 
@@ -90,7 +90,7 @@ def test_a_navigation_that_never_stops_hands_over_all_the_same(envs):
 
 def test_a_navigation_without_a_stop_runs_to_its_limit(envs):
     run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 4, "pick": 3}), puppets=False)
-    run.skills["navigate"] = SKILLS["navigate"](SKILL_CONFIGS["navigate"](action_parts=("base",)))
+    run.skills["navigate"] = make_skill("navigate", action_parts=("base",))
     report = run_episode(run, 0, {"navigate": lambda *_: np.zeros(2), "pick": lambda *_: np.zeros(10)})
     assert [(record.steps, record.ended) for record in report.records] == [(4, "time_limit"), (3, "time_limit")]
 
@@ -118,12 +118,12 @@ def test_who_recovers_has_looked_where_the_objects_are_now(envs, recovery, seen)
 
 def test_the_hand_rests_where_the_skill_says(envs):
     run = executor(envs["tidy_house"], Rules(navigate=False), puppets=False)
-    run.skills["pick"] = SKILLS["pick"](SKILL_CONFIGS["pick"](rest_position_m=(0.7, 0.2, 1.0)))
+    run.skills["pick"] = make_skill("pick", rest_position_m=(0.7, 0.2, 1.0))
     run.reset(0)
     sim = run.sim
     shown = run.request.observation["relative_resting_position"]
     np.testing.assert_allclose(shown, np.subtract((0.7, 0.2, 1.0), sim.ee_in_base), atol=1e-6)
-    run.skills["pick"] = run._skill = SKILLS["pick"](SKILL_CONFIGS["pick"](rest_position_m=sim.ee_in_base))
+    run.skills["pick"] = run._skill = make_skill("pick", rest_position_m=sim.ee_in_base)
     run._skill.begin(sim, SkillArguments(run.symbols.objects["object_0"]))
     sim.put_in_hand(run.symbols.objects["object_0"])
     run.advance(np.array([*np.zeros(7), 1.0, 0.0, 0.0]))
@@ -255,7 +255,7 @@ def test_a_policy_is_asked_with_its_own_observation_and_told_when_it_begins(envs
 
 def test_the_image_has_the_size_that_the_policy_of_the_skill_sees(envs):
     env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=16))
-    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}
+    skills = {name: make_skill(name) for name in SKILLS}
     run = Executor(env, skills, depth_sizes={"navigate": 32})
     run.reset(1)
     assert run.request.observation["depth"].shape == (32, 32, 1)
@@ -269,7 +269,7 @@ def test_the_image_has_the_size_that_the_policy_of_the_skill_sees(envs):
 
 def test_a_policy_that_looks_less_often_is_asked_less_often(envs):
     run = executor(envs["tidy_house"], puppets=False)
-    run.skills["navigate"] = SKILLS["navigate"](SKILL_CONFIGS["navigate"](action_repeat=3))
+    run.skills["navigate"] = make_skill("navigate", action_repeat=3)
     run.reset(0)
     poses, asked = [run.sim.base_pose[2]], []
     for _ in range(7):
@@ -283,7 +283,7 @@ def test_a_policy_that_looks_less_often_is_asked_less_often(envs):
 def test_a_navigate_that_learned_it_so_is_told_the_handle_of_the_drawer_and_another_the_object_in_it(envs):
     for to_handle in (False, True):
         run = executor(envs["set_table"], puppets=False)
-        run.skills["navigate"] = SKILLS["navigate"](SKILL_CONFIGS["navigate"](any_start=True, to_handle=to_handle))
+        run.skills["navigate"] = make_skill("navigate", any_start=True, to_handle=to_handle)
         run.reset(0)
         sim, skill = run.sim, run.skills["navigate"]
         assert run.step.skill == "navigate" and skill.next_skill == "open_cabinet" and run.has_goal_pose

@@ -17,7 +17,7 @@ from planner.scenario_env import ScenarioEnv
 from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from rearrange.errors import UserError
-from skills import SKILL_CONFIGS, SKILLS
+from skills import SKILLS, make_skill
 from tests.planner.puppet import AWAY_RAD, REST_RAD, Puppet
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "planner.md").read_text()
@@ -49,7 +49,7 @@ def test_the_plan_of_the_page(folder):
 
 def test_it_can_be_run(folder):
     env = ScenarioEnv(load_scenario(folder / "put_away.yaml"), HomeSettings("val", depth_size=0))
-    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}
+    skills = {name: make_skill(name) for name in SKILLS}
     Puppet.fails, Puppet.begun = {}, 0
     run = Executor(env, skills, dict.fromkeys(skills, Puppet), Rules())
     report = run_episode(run, 0)
@@ -62,7 +62,7 @@ def own(folder, goal: str, **rules) -> Executor:
     """An executor of the scenario with another goal, whose skills are puppets."""
     path = folder / "put_away.pddl"
     path.write_text(path.read_text().replace("$at_goals (closed fridge)", goal).replace("$init", "${init}"))
-    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}
+    skills = {name: make_skill(name) for name in SKILLS}
     Puppet.fails, Puppet.begun = {}, 0
     return Executor(ScenarioEnv(load_scenario(folder / "put_away.yaml"), HomeSettings("val", depth_size=0)), skills, dict.fromkeys(skills, Puppet),
                     Rules(**rules))

@@ -20,7 +20,7 @@ from planner.spa.senses import SIZE, Senses, arm_spheres
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
 from rearrange.mujoco_sim.simulator import MujocoSimulator
-from skills import SKILL_CONFIGS, SKILLS
+from skills import SKILLS, make_skill
 from skills.arguments import about_object
 from skills.experts.motion import arm_model
 
@@ -29,7 +29,7 @@ from skills.experts.motion import arm_model
 def run() -> Executor:
     """Tidy House, carried out by the controllers."""
     env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=0))
-    return Executor(env, {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}, spa.controllers(), Rules())
+    return Executor(env, {name: make_skill(name) for name in SKILLS}, spa.controllers(), Rules())
 
 
 def fake(points: np.ndarray, depth: float = 10.0) -> SimpleNamespace:

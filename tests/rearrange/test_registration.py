@@ -18,7 +18,7 @@ from rearrange.observations import _OF, OBSERVATIONS
 from rearrange.errors import UserError
 from rearrange.command_line.listing import text
 from rearrange.registration import environment_id
-from skills import SKILLS, make_env
+from skills import SKILLS, make_env, skill_class
 from skills.experts import EXPERTS
 
 IDS = [environment_id(name) for name in (*SKILLS, *scenarios())]
@@ -159,7 +159,7 @@ def outside(space: gymnasium.spaces.Dict, observation: dict[str, np.ndarray]) ->
 
 @pytest.mark.parametrize("skill", SKILLS)
 def test_observations_of_a_skill_stay_within_their_bounds(skill):
-    keys = ["depth", *(key for key in OBSERVATIONS if _OF.get(key, SKILLS[skill].about) == SKILLS[skill].about)]
+    keys = ["depth", *(key for key in OBSERVATIONS if _OF.get(key, skill_class(skill).about) == skill_class(skill).about)]
     env = make_env(skill, depth_size=16, split="val", observation_keys=keys, max_steps=200)
     assert all(box.is_bounded() for box in env.observation_space.values())
     for actor in (at_random, in_jerks, by_expert):

@@ -11,7 +11,7 @@ import pytest
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from rearrange.geometry import to_frame
-from skills import SKILL_CONFIGS, make_env
+from skills import config_class, make_env
 from skills.articulated import front_frame
 from skills.experts.motion import ik
 
@@ -189,11 +189,11 @@ def test_too_much_force_ends_it_where_there_is_a_limit(skill):
 
 def test_config_mistakes_are_named():
     with pytest.raises(UserError, match="start_distance_m"):
-        SKILL_CONFIGS["open_fridge"](start_distance_m=(1.0,))
+        config_class("open_fridge")(start_distance_m=(1.0,))
     with pytest.raises(UserError, match="lesser"):
-        SKILL_CONFIGS["open_fridge"](start_distance_m=(1.2, 1.0))
+        config_class("open_fridge")(start_distance_m=(1.2, 1.0))
     with pytest.raises(UserError, match="no reward term"):
-        SKILL_CONFIGS["close_cabinet"](reward_scales={"picked": 1.0})
+        config_class("close_cabinet")(reward_scales={"picked": 1.0})
 
 
 @pytest.mark.parametrize("skill, parts, size", [("open_cabinet", ("arm", "grip"), 8), ("close_cabinet", ("arm",), 7),

@@ -11,8 +11,8 @@ import pytest
 
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, wrap_angle
-from rearrange.settings.compose import ADVISED_SKILLS
-from skills import SKILLS, make_env
+from rearrange.composition.compose import ADVISED_SKILLS
+from skills import make_env, make_skill
 from skills.articulated import front_frame
 from skills.experts import ADVISERS
 from skills.experts.motion import drive
@@ -84,7 +84,7 @@ def test_the_goal_is_where_the_next_skill_would_start(next_skill):
     else:
         opening, handle = sim.joint_position(skill.target_handle), sim.handle_position(skill.target_handle)
         assert (opening < 0.15) == next_skill.startswith("open")
-        config = SKILLS[next_skill]().config
+        config = make_skill(next_skill).config
         middle = sum(config.start_distance_m) / 2
         sx, sy = from_frame(middle, 0.0, front_frame(sim, skill.target_handle))
         facing = math.atan2(handle[1] - y, handle[0] - x)

@@ -15,7 +15,7 @@ from tests.trainer.toys import Bent, Pointer, Straight
 from trainer import CheckpointError, CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.encoders import LightEncoder
 from trainer.errors import NonFinite
-from trainer.nonfinite import reproduce
+from trainer.faults.nonfinite import reproduce
 
 
 def config(steps: int, **settings) -> TrainConfig:
@@ -121,7 +121,7 @@ def test_what_is_no_network_is_one_sentence(make_policy, words):
 
 
 def test_the_failure_of_ones_own_network_is_repeated_with_it(tmp_path):
-    with pytest.raises(NonFinite, match=r"trainer.nonfinite.reproduce\('.*rank0.pt', make_policy\) with the make_policy "
+    with pytest.raises(NonFinite, match=r"trainer.faults.nonfinite.reproduce\('.*rank0.pt', make_policy\) with the make_policy "
                                         "tests.trainer.toys.Straight repeats it") as error:
         train(Treacherous, config(10**6), tmp_path, make_policy=Straight, progress=False)
     assert reproduce(tmp_path, Straight) in str(error.value)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.callbacks import TrainState
-from trainer.files import parse_json, read_bytes
+from trainer.checkpoints.files import parse_json, read_bytes
 
 __all__ = ["MetricsLogger", "read_jsonl"]
 MOST_BYTES = 1 << 28  # of the metrics of a run

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rearrange.settings import keys
+from rearrange.settings import presets
 from rearrange.apartments.containers import kind_of
 from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.episode_making.generator import KINDS, generate_episode
@@ -46,7 +46,7 @@ def episodes_of(kind: str, split: str, count: int, homes: int, scenario_called: 
 
 def kinds() -> tuple[str, ...]:
     """What there are episodes of: the skills, then the scenarios."""
-    return (*KINDS, *keys.choices("hab"))
+    return (*KINDS, *presets.names("hab"))
 
 
 def write_habitat_episodes(path: Path, episodes: list[Episode], homes: dict[str, HomeFiles], data_set: str) -> None:

@@ -1,7 +1,7 @@
 """When a policy becomes NaN: a file from which the failure can be repeated.
 
-    python -m trainer.nonfinite outputs/train/pick/<name>/diverged_rank0.pt
-    torchrun --nproc-per-node=4 -m trainer.nonfinite outputs/train/pick/<name>      a run of four ranks
+    python -m trainer.faults.nonfinite outputs/train/pick/<name>/diverged_rank0.pt
+    torchrun --nproc-per-node=4 -m trainer.faults.nonfinite outputs/train/pick/<name>      a run of four ranks
 
 The file holds the learner before the update that failed and the experience it was to learn from; the update is repeated.
 """
@@ -18,9 +18,9 @@ import torch
 from trainer import ppo
 from trainer.checkpoint import load_policy, ppo_config, read_torch_file
 from trainer.errors import CheckpointError, NonFinite
-from trainer.finite import check_acts, check_finite
+from trainer.faults.finite import check_acts, check_finite
 from trainer.networks import MakePolicy
-from trainer.plain import rng_from_plain
+from trainer.checkpoints.plain import rng_from_plain
 from trainer.policy import Policy
 from trainer.ranks import ranks
 from trainer.rollout import Rollout
@@ -103,7 +103,7 @@ def _rollout(dump: dict[str, Any], policy: Any) -> Rollout:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m trainer.nonfinite <a diverged_rank*.pt, or the directory of a run of several ranks>")
+        sys.exit("usage: python -m trainer.faults.nonfinite <a diverged_rank*.pt, or the directory of a run of several ranks>")
     try:
         print(reproduce(sys.argv[1]))
     except (ValueError, CheckpointError) as error:

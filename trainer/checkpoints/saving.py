@@ -13,7 +13,7 @@ from trainer.config import TrainConfig
 from trainer.experience import Experience
 from trainer.learner import Learner
 from trainer.logs.training_log import TrainingLog
-from trainer.plain import plain_rng
+from trainer.checkpoints.plain import plain_rng
 from trainer.ranks.ranks import Ranks
 
 _log = logging.getLogger(__name__)

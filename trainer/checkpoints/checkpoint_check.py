@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from trainer.config import PolicyConfig, TrainConfig
-from trainer.plain import rng_from_plain
+from trainer.checkpoints.plain import rng_from_plain
 from trainer.policy import is_image
 from trainer.sizes import SIZED_ENCODERS, least_weights
 

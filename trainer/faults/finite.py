@@ -1,4 +1,4 @@
-"""A policy that becomes NaN or infinite is noticed where it happens; trainer/nonfinite.py keeps what led to it."""
+"""A policy that becomes NaN or infinite is noticed where it happens; trainer/faults/nonfinite.py keeps what led to it."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from trainer.errors import Cancelled, NonFinite
 from trainer.networks import name_of
-from trainer.nonfinite import write_dump
+from trainer.faults.nonfinite import write_dump
 from trainer.policy import Policy
 from trainer.run import Run
 
@@ -55,7 +55,7 @@ def _with_dump(error: NonFinite, run: Run) -> NonFinite:
         path = write_dump(run.run_dir, learner, run.rollout, error)
     except (OSError, RuntimeError) as problem:
         return type(error)(f"{error}; a dump of it could not be written ({problem}).")
-    again = f"python -m trainer.nonfinite {path}"
+    again = f"python -m trainer.faults.nonfinite {path}"
     if learner.make_policy is not Policy:
-        again = f"trainer.nonfinite.reproduce({str(path)!r}, make_policy) with the make_policy {name_of(learner.make_policy)}"
+        again = f"trainer.faults.nonfinite.reproduce({str(path)!r}, make_policy) with the make_policy {name_of(learner.make_policy)}"
     return type(error)(f"{error} in update {learner.updates + 1}; {again} repeats it.")
