@@ -79,10 +79,10 @@ class ExpertAgent(_Forgetful):
         self._experts: dict[int, Any] = {}
 
     def begin(self, slot: int, seed: int) -> None:
-        from skills.experts import EXPERTS
+        from skills.experts import expert_class
 
         env = self._envs[slot]
-        self._experts[slot] = EXPERTS[env.skill.name](env.sim, env.skill)
+        self._experts[slot] = expert_class(env.skill.name)(env.sim, env.skill)
 
     def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
         return {slot: np.asarray(self._experts[slot].act(), np.float32) for slot in observations}

@@ -14,6 +14,7 @@ from eval.trained_policy import check_fit, of_what, training_of
 from planner.spa.controllers import CONTROLLERS
 from rearrange.errors import UserError
 from skills import SKILLS, config_class, make_skill
+from skills.experts import expert_class
 
 if TYPE_CHECKING:
     from planner.scenario_env import ScenarioEnv
@@ -52,6 +53,8 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
     for skill in SKILLS:
         word, key = chosen.get(skill), f"skills.{skill}"
         which = word or AGENTS.get(agent, agent)
+        if which == "expert" and skill in needed:
+            expert_class(skill)  # there may be none
         if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
             found[skill] = Source(which, choice=Choice(skill, which, ASKED))
         elif which == "spa" and skill in needed:

@@ -161,6 +161,10 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if plain["agent"] == "pretrained":
         plain |= {"agent": "policy", "checkpoint": "pretrained"}
     task = skill_task(plain, plain["split"], 0)
+    if plain["agent"] == "expert":
+        from skills.experts import expert_class
+
+        expert_class(task.name)  # there may be none
     skill, env = task.name, task.env
     choice, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
     checkpoint = choice.checkpoint
