@@ -6,6 +6,7 @@ does neither, `gymnasium.make("rearrange:rearrange/Pick-v0")` imports the packag
 
 from __future__ import annotations
 
+import ast
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +33,17 @@ def register_envs() -> None:
     """
     from gymnasium.envs.registration import register, registry
 
-    from skills import SKILLS
-
-    for names, make in ((SKILLS, "make_skill"), (presets.names("hab"), "make_scenario")):
+    for names, make in ((_skill_names(), "make_skill"), (presets.names("hab"), "make_scenario")):
         for name in names:
             if environment_id(name) not in registry:
                 register(id=environment_id(name), entry_point=f"rearrange.registration:{make}", kwargs={"name_of_id": name})
+
+
+def _skill_names() -> list[str]:
+    """The names in `skills.SKILLS`, read and not imported: something else may be called `skills`, which `make_skill` tells."""
+    tree = ast.parse((own_packages.ROOT / "skills" / "__init__.py").read_text(encoding="utf-8"))
+    return list(next(ast.literal_eval(node.value) for node in tree.body
+                     if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SKILLS"))
 
 
 def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:
