@@ -192,6 +192,9 @@ class RearrangeEnv(gymnasium.Env):
         total, sums, scales = 0.0, self._sums, self.skill.reward_scales
         for name, term in self.skill.reward_terms(self.sim).items():
             if term:
+                if name not in scales:
+                    raise UserError(f"skill {self.skill.name} gives the reward term {name!r}, for which there is no scale: add one to "
+                                    "reward_scales of its config.")
                 scaled = scales[name] * term
                 sums[name] += scaled
                 total += scaled

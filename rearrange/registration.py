@@ -9,7 +9,7 @@ is made.
 
 from __future__ import annotations
 
-from contextlib import suppress
+import ast
 from typing import TYPE_CHECKING, Any
 
 from rearrange import own_packages
@@ -34,18 +34,17 @@ def register_envs() -> None:
     """
     from gymnasium.envs.registration import register, registry
 
-    for names, make in ((own_packages.load("skills").SKILLS, "make_skill"), (presets.names("hab"), "make_scenario")):
+    for names, make in ((_skill_names(), "make_skill"), (presets.names("hab"), "make_scenario")):
         for name in names:
             if environment_id(name) not in registry:
                 register(id=environment_id(name), entry_point=f"rearrange.registration:{make}", kwargs={"name_of_id": name})
 
 
-def offer_envs() -> None:
-    """`register_envs` for the entry point, which Gymnasium loads in any project: silent where another package has the name of one of
-    ours, which `import rearrange` says.
-    """
-    with suppress(own_packages.InTheWay):
-        register_envs()
+def _skill_names() -> list[str]:
+    """The names in `skills.SKILLS`, read and not imported: something else may be called `skills`, which `make_skill` tells."""
+    tree = ast.parse((own_packages.ROOT / "skills" / "__init__.py").read_text(encoding="utf-8"))
+    return list(next(ast.literal_eval(node.value) for node in tree.body
+                     if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SKILLS"))
 
 
 def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from skills.settings import SkillConfig
     from skills.skill import Skill
 
-__all__ = ["SKILLS", "checked_settings", "config_class", "make_env", "make_skill", "skill_class"]
+__all__ = ["SKILLS", "config_class", "make_env", "make_skill", "skill_class"]
 
 SKILLS = {
     "navigate": "Navigate",

@@ -12,11 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from rearrange.apartments.episodes import NoStartPose
-from rearrange.errors import UserError
-from rearrange.geometry import from_frame
+from rearrange.errors import NoStartPose, UserError
+from rearrange.plane import from_frame
 from skills.arguments import SkillArguments
 from rearrange.settings.rules import block, setting
 from skills.marks import handle_ball, held_name, rest_ball
@@ -24,8 +21,10 @@ from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_mean, 
 from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stands_free
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rearrange.apartments.episodes import Episode
-    from rearrange.geometry import PlanePose
+    from rearrange.plane import PlanePose
     from rearrange.simulator import Simulator
     from skills.skill import Mark
 

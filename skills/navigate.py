@@ -26,10 +26,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rearrange.apartments.episodes import NoStartPose
-from rearrange.geometry import wrap_angle
+from rearrange.errors import NoStartPose
+from rearrange.plane import wrap_angle
 from rearrange.robot.fetch import ROBOT_RADIUS_M
 from rearrange.settings.rules import block, setting
 from skills.arguments import SkillArguments, about_object
@@ -43,8 +41,10 @@ from skills.settings import SkillConfig, action_parts, initial_mean, initial_std
 from skills.skill import Skill, contact_terms, draw_target, receptacle_of, stands_free, start_near, starts_around
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rearrange.apartments.episodes import Episode
-    from rearrange.geometry import PlanePose
+    from rearrange.plane import PlanePose
     from rearrange.apartments.parts import Receptacle
     from rearrange.simulator import Simulator
     from skills.skill import Mark

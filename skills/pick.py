@@ -19,8 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rearrange.settings.rules import block, setting
 from skills.arguments import SkillArguments, about_object
 from skills.marks import held_name, object_box, rest_ball, spoken_name
@@ -28,6 +26,8 @@ from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_std, o
 from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, receptacle_of, start_near
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rearrange.apartments.episodes import Episode
     from rearrange.simulator import Simulator
     from skills.skill import Mark

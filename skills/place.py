@@ -20,9 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rearrange.geometry import quat_inverse, quat_multiply
 from skills.arguments import SkillArguments, about_object
 from rearrange.settings.rules import block, like, setting
 from skills.marks import held_name, object_box, object_ghost, rest_ball, spoken_name
@@ -31,6 +28,8 @@ from skills.settings import SkillConfig, initial_mean, observation_keys
 from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, receptacle_of, start_near
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rearrange.apartments.episodes import Episode
     from rearrange.simulator import Simulator
     from skills.skill import Mark
@@ -162,7 +161,9 @@ class Place(Skill):
 
     def _tilt_rad(self, sim: Simulator) -> float:
         """Between the upward axis of the object and that at its goal."""
-        _, x, y, _ = quat_multiply(np.array(sim.object_pose(self.target)[3:]), quat_inverse(np.array(self.arguments.goal[3:])))
+        from rearrange.geometry import quat_inverse, quat_multiply  # numpy, without which the settings above are read
+
+        _, x, y, _ = quat_multiply(sim.object_pose(self.target)[3:], quat_inverse(self.arguments.goal[3:]))
         return math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
 
     def _is_placed(self, sim: Simulator) -> bool:

@@ -12,16 +12,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from rearrange.apartments.episodes import NoStartPose
-from rearrange.errors import UserError
+from rearrange.errors import NoStartPose, UserError
 from rearrange.robot.fetch import REST_POSITION_M
 from skills.arguments import SkillArguments, about_object
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rearrange.apartments.episodes import Episode
-    from rearrange.geometry import PlanePose
+    from rearrange.plane import PlanePose
     from rearrange.apartments.parts import Receptacle
     from rearrange.pictures.picture import Ghost, Sphere, WireBox
     from rearrange.simulator import Simulator
@@ -200,9 +199,9 @@ def world_receptacle(
     if receptacle.parent is None:
         return tuple(receptacle.center_m), receptacle.yaw_rad, [(x, y) for x, y in receptacle.sides]
     origin, rotation = sim.body_frame(receptacle.parent)
-    center = origin + rotation @ np.array(receptacle.center_m)
+    center = origin + rotation @ receptacle.center_m
     yaw = math.atan2(rotation[1, 0], rotation[0, 0])
-    sides = [tuple((rotation @ np.array((*side, 0.0)))[:2].tolist()) for side in receptacle.sides]
+    sides = [tuple((rotation @ (*side, 0.0))[:2].tolist()) for side in receptacle.sides]
     return tuple(center.tolist()), yaw + receptacle.yaw_rad, sides
 
 

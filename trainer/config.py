@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -155,69 +155,10 @@ class TrainConfig:
         """Raise ValueError with one sentence for the first setting that cannot work: its place here (`collect.num_envs`), value and
         rule. The command line says it with its own keys (rearrange/settings/engine_words.py)."""
         c, p = self.collect, self.ppo
-        parts: dict[str, Any] = {"": self, "policy.": self.policy, "ppo.": p, "collect.": c}
-        for prefix, part in parts.items():
+        for prefix, part in {"": self, "policy.": self.policy, "ppo.": p, "collect.": c}.items():
             for setting in fields(part):
-                _check_number(prefix + setting.name, getattr(part, setting.name), str(setting.type))
-        positive = {
-            "steps": self.steps, "collect.num_envs": c.num_envs, "collect.inference_workers": c.inference_workers,
-            "collect.rollout_steps": c.rollout_steps,
-            "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
-            "ppo.clip": p.clip, "collect.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
-            "policy.hidden_size": self.policy.hidden_size, "policy.embedding_size": self.policy.embedding_size,
-            "checkpoint_every_s": self.checkpoint_every_s, "episode_window": self.episode_window,
-            "ppo.reward_scale": p.reward_scale,
-        }
-        optional = {
-            "collect.num_workers": c.num_workers, "collect.min_batch": c.min_batch, "collect.max_batch": c.max_batch,
-            "torch_threads": self.torch_threads, "ppo.max_grad_norm": p.max_grad_norm, "ppo.target_kl": p.target_kl,
-            "ppo.max_importance_weight": p.max_importance_weight,
-        }
-        positive |= {k: v for k, v in optional.items() if v is not None}
-        for key, value in positive.items():
-            if not value > 0:
-                raise ValueError(f"{key}={value} must be greater than 0.")
-        least_zero = {
-            "seed": self.seed, "policy.lstm_layers": self.policy.lstm_layers, "policy.body_size": self.policy.body_size,
-            "policy.body_layers": self.policy.body_layers, "ppo.value_coef": p.value_coef, "ppo.entropy_coef": p.entropy_coef,
-            "ppo.imitation_coef": p.imitation_coef,
-            "collect.max_wait_s": c.max_wait_s,
-        }
-        for key, value in least_zero.items():
-            if value < 0:
-                raise ValueError(f"{key}={value} must be at least 0.")
-        for key, (value, most) in {
-            "policy.hidden_size": (self.policy.hidden_size, MAX_UNITS), "policy.body_size": (self.policy.body_size, MAX_UNITS),
-            "policy.embedding_size": (self.policy.embedding_size, MAX_UNITS),
-            "policy.body_layers": (self.policy.body_layers, MAX_LAYERS),
-            "policy.lstm_layers": (self.policy.lstm_layers, MAX_LAYERS),
-            "collect.rollout_steps": (c.rollout_steps, MAX_ROLLOUT_STEPS),
-            "steps": (self.steps, MAX_STEPS), "episode_window": (self.episode_window, MAX_STEPS), "ppo.epochs": (p.epochs, MAX_EPOCHS),
-        }.items():
-            if value > most:
-                raise ValueError(f"{key}={value} is too great: {most:,} is the most.")
-        for name in ("encoder", "image_precision"):
-            if not isinstance(getattr(self.policy, name), str) and (name != "encoder" or self.policy.encoder is not None):
-                raise ValueError(f"policy.{name}={getattr(self.policy, name)!r} must be a name.")
-        for name in ("skip", "tanh_mean"):
-            if not isinstance(getattr(self.policy, name), bool):
-                raise ValueError(f"policy.{name}={getattr(self.policy, name)!r} must be True or False.")
-        for key, value in {"ppo.discount": p.discount, "ppo.gae_lambda": p.gae_lambda}.items():
-            if not 0 <= value <= 1:
-                raise ValueError(f"{key}={value} must lie in [0, 1].")
-        if c.num_envs > MAX_ENVS:
-            raise ValueError(f"collect.num_envs={c.num_envs} exceeds {MAX_ENVS}, the most that one learner drives.")
-        if p.schedule not in ("cosine", "linear", "constant"):
-            raise ValueError(f"ppo.schedule={p.schedule} is not one of cosine, linear, constant.")
-        if self.policy.image_precision not in PRECISIONS:
-            raise ValueError(f"policy.image_precision={self.policy.image_precision} is not one of {', '.join(PRECISIONS)}.")
-        if c.mode not in MODES:
-            raise ValueError(f"collect.mode={c.mode} is not one of {', '.join(MODES)}.")
-        if c.preemption not in ("auto", *PREEMPTION):
-            raise ValueError(f"collect.preemption={c.preemption} is not one of auto, {', '.join(PREEMPTION)}.")
-        for key, value in {"preemption_fraction": c.preemption_fraction, "preemption_min_share": c.preemption_min_share}.items():
-            if not 0 < value <= 1:
-                raise ValueError(f"collect.{key}={value} must lie in (0, 1].")
+                if setting.metadata:
+                    _check(prefix + setting.name, getattr(part, setting.name), setting)
         if c.overlap != (c.mode == "hts") and c.mode != "ver":
             raise ValueError(f"collect.overlap={c.overlap} is not possible with collect.mode={c.mode}: " + (
                 "hts overlaps by definition; without it, that is collect.mode=nover." if c.mode == "hts" else
@@ -237,9 +178,19 @@ class TrainConfig:
             raise ValueError(f"ppo.entropy_bounds={p.entropy_bounds} must be (low, high) with 0 < low <= high.")
 
 
-def _check_number(key: str, value: Any, kind: str) -> None:
-    """Raise ValueError if a setting that is declared as a number is something else. Times may be infinite."""
-    if not kind.startswith(("int", "float")) or (value is None and "None" in kind):
+def _check(key: str, value: Any, setting: Field) -> None:
+    """Raise ValueError if the value of a setting is not of its type or out of its bounds. Times may be infinite."""
+    kind, said = str(setting.type), setting.metadata
+    if value is None and "None" in kind:
+        return
+    if kind == "bool" and not isinstance(value, bool):
+        raise ValueError(f"{key}={value!r} must be True or False.")
+    if kind.startswith("str"):
+        if not isinstance(value, str):
+            raise ValueError(f"{key}={value!r} must be a name.")
+        if key != "policy.encoder" and value not in said.get("choices", (value,)):  # `trainer.encoders.ENCODERS` may have more
+            raise ValueError(f"{key}={value} is not one of {', '.join(said['choices'])}.")
+    if not kind.startswith(("int", "float", "tuple")):
         return
     for number in value if isinstance(value, (tuple, list)) and "tuple" in kind else (value,):
         if kind.startswith("int"):
@@ -249,3 +200,9 @@ def _check_number(key: str, value: Any, kind: str) -> None:
             fine = fine and (math.isfinite(number) or key.endswith("_s") and number == math.inf)
         if not fine:
             raise ValueError(f"{key}={value!r} must be {wanted}.")
+        if number <= said.get("above", -math.inf):
+            raise ValueError(f"{key}={value} must be greater than {said['above']}.")
+        if number < said.get("at_least", -math.inf):
+            raise ValueError(f"{key}={value} must be at least {said['at_least']}.")
+        if number > said.get("at_most", math.inf):
+            raise ValueError(f"{key}={value} is too great: {said['at_most']:,} is the most.")

@@ -173,8 +173,10 @@ class Rule:
                 found.append(Alternative("words", items=choices))
             elif kind.startswith("tuple["):
                 found.append(Alternative("numbers", count=None if "..." in kind else kind.count(",") + 1))
-            else:
+            elif kind in ("bool", "None"):
                 found.append(Alternative("bool") if kind == "bool" else Alternative(word="null"))
+            else:
+                raise UserError(f"a setting cannot be of type {annotation}: it is int, float, bool, str, a tuple of them, or None.")
         return Rule(tuple(found))
 
     def convert(self, value: Any) -> Any:
@@ -279,13 +281,18 @@ def keys_of(settings: type, prefix: str = "") -> Iterator[Key]:
         if is_dataclass(each.default_factory):
             yield from keys_of(each.default_factory, f"{name}.")
         elif "block" in said:
-            inner = str(each.type).partition(", ")[2][:-1]  # of Mapping[str, inner]
+            inner = _annotation(each).partition(", ")[2][:-1]  # of Mapping[str, inner]
             if said["whole"]:
                 yield _key(name, said["whole"], inner, is_block=True)
             for part, of_part in said["block"].items():
                 yield _key(f"{name}.{part}", of_part, inner)
         elif "text" in said:
-            yield _key(name, each, each.type if isinstance(each.type, str) else each.type.__name__)
+            yield _key(name, each, _annotation(each))
+
+
+def _annotation(each: Field) -> str:
+    """`tuple[str, ...]`, be it a text, as in a file that has `from __future__ import annotations`, or a type."""
+    return each.type.__name__ if type(each.type) is type else str(each.type)
 
 
 def _key(name: str, setting: Field, annotation: str, is_block: bool = False) -> Key:

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from rearrange.settings.compose import compose
+from rearrange.command_line.compose import compose
 from rearrange.settings.engine_words import in_keys
 from trainer import CollectConfig, PPOConfig, TrainConfig
 
