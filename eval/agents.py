@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from eval.own_networks import of_checkpoint
+
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
 
@@ -94,13 +96,13 @@ class ExpertAgent(_Forgetful):
 class PolicyAgent(_Forgetful):
     """A trained policy with its recurrent state per slot."""
 
-    def __init__(self, checkpoint: dict[str, Any], slots: int, deterministic: bool):
+    def __init__(self, checkpoint: dict[str, Any], slots: int, deterministic: bool, network: str | None = None):
         import torch
 
         from trainer.checkpoint import load_policy
 
         self._torch, self._deterministic = torch, deterministic
-        self.policy = load_policy(checkpoint)
+        self.policy = load_policy(checkpoint, of_checkpoint(checkpoint, network))
         self._state = torch.zeros(slots, self.policy.state_size)
         self._previous = torch.zeros(slots, self.policy.action_size)
         self._rngs = [np.random.default_rng(0)] * slots
@@ -132,11 +134,13 @@ class PolicyAgent(_Forgetful):
 AGENTS = ("policy", "expert", "random", "zero")
 
 
-def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool) -> Agent:
-    """The agent called `name`, one of AGENTS, for these environments, one in each slot; "policy" needs a checkpoint."""
+def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool,
+               network: str | None = None) -> Agent:
+    """The agent called `name`, one of AGENTS, for these environments, one in each slot; "policy" needs a checkpoint, and perhaps
+    the word of its `network`."""
     size = envs[0].action_space.shape[0]
     if name == "policy":
-        return PolicyAgent(checkpoint, len(envs), deterministic)
+        return PolicyAgent(checkpoint, len(envs), deterministic, network)
     if name == "expert":
         return ExpertAgent(envs)
     return RandomAgent(len(envs), size) if name == "random" else ZeroAgent(size)

@@ -99,7 +99,7 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
         found = _whole_task(scenario, plain)
     else:
         needed = needed_skills(scenario, rules, plain)
-        found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name)
+        found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name, plain["network"])
     sim = plain["sim"]
     env = _homes(sim) | {"split": plain["split"]}
     env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})
@@ -124,7 +124,7 @@ def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, So
     env = ScenarioEnv(scenario, HomeSettings(plain["split"], 0, **_homes(plain["sim"])))
     for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
         pass
-    return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]))}
+    return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]), plain["network"])}
 
 
 def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any]) -> list[str]:

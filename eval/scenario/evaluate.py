@@ -234,7 +234,7 @@ def make_agents(job: Job) -> dict[str, Agent]:
             from trainer.checkpoint import load_checkpoint
 
             torch.set_num_threads(1)
-            agents[skill] = PolicyAgent(load_checkpoint(source.checkpoint), SLOTS, job.deterministic)
+            agents[skill] = PolicyAgent(load_checkpoint(source.checkpoint), SLOTS, job.deterministic, source.network)
         elif source.kind == "random":
             from rearrange.actions import ACTION_SIZES
 

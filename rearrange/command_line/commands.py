@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from rearrange.errors import UserError
 from rearrange.registration import register_envs
+from eval import own_networks
 from eval.engine_settings import check_device, engine_config, per_action
 from rearrange.settings.engine_words import in_keys
 from eval.tasks import Task, load_listed, skill_task, trained_settings, training_task
@@ -33,9 +34,12 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     from trainer.errors import CheckpointError, NonFinite, RankError, WorkerError
     from trainer.logs.run_files import recording
     from trainer.loop import train as run_engine
+    from trainer.policy import Policy
 
     plain = OmegaConf.to_container(config, resolve=True)
     task = training_task(plain, run.settings.overrides)
+    network = plain["policy"].get("network")
+    make_policy = own_networks.load(network, "policy") if network else Policy
     engine = engine_config(plain)
     try:
         engine.check()
@@ -46,24 +50,24 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     resume_from = _newest_checkpoint(run) if run.resumed else None
     begun_with = plain.get("checkpoint")  # runs of before have no such setting
     start_from = None if resume_from else _first_policy(begun_with, task)
-    meta = task.meta() | ({"started_from": begun_with} if begun_with else {})
-    _check_network(engine, probe, resume_from or start_from, to_continue=bool(resume_from))
+    meta = task.meta() | ({"started_from": begun_with} if begun_with else {}) | ({"network": network} if network else {})
+    _check_network(engine, probe, make_policy, resume_from or start_from, to_continue=bool(resume_from))
     run.create()
     if run.resumed and _newest_checkpoint(run) != resume_from:  # before the directory was this process's own
         raise UserError(f"another process has just worked in {run.path}; repeat the command.")
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
-            f"policy {plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
+            f"policy {network or plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
     where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
     name = "" if run.silent and plain["name"] is None else f" name={shlex.quote(run.path.name)}"
-    again = f"rearrange train {task.word}{name}{where} resume=true"
+    again = f"rearrange train {task.word}{name}{where}{own_networks.as_typed('policy', network)} resume=true"
     try:
         if run.silent:  # of several ranks, the first writes and prints
-            result = run_engine(task.make, engine)
+            result = run_engine(task.make, engine, make_policy=make_policy)
             return {} if result.reason == "complete" else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
             result = run_engine(task.make, engine, run.path, resume_from, meta=meta, start_from=start_from,
-                                callbacks=(logger, progress))
+                                callbacks=(logger, progress), make_policy=make_policy)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
@@ -88,7 +92,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
         run.say(line)
     run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
     who = "agent=monolithic " if task.scenario else ""
-    run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))} video=3")
+    run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))}{own_networks.as_typed('network', network)} "
+            "video=3")
     return final
 
 
@@ -170,12 +175,12 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     checkpoint = choice.checkpoint
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
-    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["episodes"],
+    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
                    evaluation.SEED_STRIDE * plain["seed"])
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
-                         plain["deterministic"], plain["video"], str(run.videos), recorded)
+                         plain["deterministic"], plain["video"], str(run.videos), recorded, plain["network"])
     run.say(f"eval {run.path}   skill {skill}   agent {plain['agent']}")
     for line in table([choice]):
         run.say(line)
@@ -283,10 +288,11 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
     return probe
 
 
-def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = False) -> None:
+def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continue: bool = False) -> None:
     """Refuse a device that is not there, what does not fit into memory, and a network that does not fit the environment or the
     checkpoint to go on from."""
     from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.networks import make, refuse_another
     from trainer.policy import Policy, observation_shapes
     from trainer.sizes import check_memory
 
@@ -302,14 +308,22 @@ def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = Fal
     except ValueError as error:
         raise UserError(in_keys(error)) from error
     try:
-        policy = Policy(env.observation_space, env.action_space, engine.policy)
-    except (RuntimeError, ValueError) as error:
-        raise UserError(f"this policy cannot be built for these observations: {str(error).splitlines()[0]}") from error
+        policy = make(make_policy, env.observation_space, env.action_space, engine.policy)
+    except Exception as error:
+        if make_policy is Policy and not isinstance(error, (RuntimeError, ValueError)):
+            raise
+        why = str(error).splitlines()[0] if make_policy is Policy else f"{own_networks.told(error)}."
+        raise UserError(f"this policy cannot be built for these observations: {why.replace('make_policy', 'policy=')}") from error
     if checkpoint is not None:
         try:
-            policy.load_state_dict(load_checkpoint(checkpoint, to_continue)["policy"])
+            content = load_checkpoint(checkpoint, to_continue)
         except CheckpointError as error:
             raise UserError(str(error)) from error
+        try:
+            refuse_another(content, make_policy)
+            policy.load_state_dict(content["policy"])
+        except CheckpointError as error:
+            raise UserError(f"{checkpoint} cannot be used: {str(error).replace('make_policy', 'policy=')}.") from error
         except RuntimeError as error:
             raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. "
                             "Choose the policy=, observations and actions that it was trained with.") from error
@@ -349,7 +363,8 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}
 
 
-def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, episodes: int, first: int) -> None:
+def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, network: str | None, episodes: int,
+                   first: int) -> None:
     """Refuse a checkpoint whose spaces are not those of the environment."""
     probe = _probe(Task(skill, env, 0), episodes, first)
     if checkpoint is None:
@@ -359,4 +374,4 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, epi
     from trainer.policy import observation_shapes
 
     check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space), probe.action_space.shape[0],
-              "this environment")
+              "this environment", network)

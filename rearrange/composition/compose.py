@@ -23,6 +23,7 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from eval import own_networks
 from rearrange.composition import options
 from rearrange.composition.words import RUNLESS
 from rearrange.errors import UserError
@@ -57,10 +58,10 @@ def compose(command: str, words: list[str]) -> Settings:
             how = f"{command} has no sweeps: give one value." if command in RUNLESS else "add -m to run them one after another."
             raise UserError(f"'{override.input_line}' names several values" + (", and " if command in RUNLESS else ": ") + how)
         if override.key_or_group in groups:
-            if not _is_own_scenario(override):
+            if not _is_own(override):
                 check_choice(override.key_or_group, override.value())
             _refuse_plus(override)
-    chosen = [o for o in overrides if o.key_or_group in groups and not _is_own_scenario(o)]
+    chosen = [o for o in overrides if o.key_or_group in groups and not _is_own(o)]
     values, choices = _compose_groups(command, {o.key_or_group: str(o.value()) for o in chosen})
     of_skill = values.pop("of_skill", {}).get(choices.get("skill"), [])  # what an experiment sets for one skill alone
     config = OmegaConf.create(values)
@@ -69,6 +70,9 @@ def compose(command: str, words: list[str]) -> Settings:
     if own:
         config, choices = _with_own_scenario(config, choices, own)
     lines = options.all_keys(command, choices.items())
+    policy = next((o for o in reversed(overrides) if o.key_or_group == "policy"), None)
+    if policy and _is_own_network(policy):
+        config, choices, lines = _with_own_network(config, choices, lines, str(policy.value()))
     wholes = [o for o in overrides if isinstance(OmegaConf.select(config, o.key_or_group), DictConfig)]
     parts = [o for o in overrides if o not in wholes]  # say more than the whole, wherever they stand
     for override in [parse(command, word) for word in of_skill] + wholes + parts:
@@ -84,6 +88,24 @@ def compose(command: str, words: list[str]) -> Settings:
 def _is_own_scenario(override: Override) -> bool:
     """`hab=file.yaml`: a scenario of the user's own instead of one of the choices."""
     return override.key_or_group == "hab" and str(override.value()).endswith((".yaml", ".yml"))
+
+
+def _is_own_network(override: Override) -> bool:
+    """`policy=package.module:Name`, or the name of an installed network, instead of one of the choices."""
+    word = str(override.value())
+    return override.key_or_group == "policy" and word not in presets.names("policy") and own_networks.is_own(word)
+
+
+def _is_own(override: Override) -> bool:
+    return _is_own_scenario(override) or _is_own_network(override)
+
+
+def _with_own_network(config: DictConfig, choices: dict[str, str], lines: dict[str, Key],
+                      word: str) -> tuple[DictConfig, dict[str, str], dict[str, Key]]:
+    """The configuration with the network that a word names; its settings are as if policy= were not given."""
+    key = Key("policy.network", word, Rule.only(word), "the network of policy=")
+    OmegaConf.update(config, key.name, word, force_add=True)
+    return config, choices | {"policy": word}, lines | {key.name: key}
 
 
 def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -> tuple[DictConfig, dict[str, str]]:
@@ -123,6 +145,8 @@ def _check_agent(settings: Settings) -> None:
                         "random or zero.")
     if skill and checkpoint is not None and (agent in BASELINES or agent == "pretrained" and checkpoint != "pretrained"):
         raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
+    if agent in BASELINES and config.get("network") and skill:
+        raise UserError(f"agent={agent} takes no network={config.network}: leave one of them out.")
     if skill and checkpoint not in (None, "pretrained", "newest") and not config.get("resume") and not os.path.exists(checkpoint):
         near = difflib.get_close_matches(checkpoint, ("pretrained", "newest"), 1)
         hint = f" Did you mean checkpoint={near[0]}?" if near else ""
@@ -250,7 +274,8 @@ def check_choice(group: str, value: Any) -> None:
     near = difflib.get_close_matches(str(value), there, 1, cutoff=0.5)
     hint = f" Did you mean {group}={near[0]}?" if near else ""
     what = {"hab": "scenario (hab)"}.get(group, group)
-    raise UserError(f"no {what} called '{'null' if value is None else value}'.{hint} Choices: {', '.join(there)}.")
+    own = " Or a network of your own: policy=package.module:Name." if group == "policy" else ""
+    raise UserError(f"no {what} called '{'null' if value is None else value}'.{hint} Choices: {', '.join(there)}.{own}")
 
 
 def _compose_groups(command: str, typed: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eval import bench_settings as bench
+from eval import own_networks
 from planner.rules import Rules
 from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
 from rearrange.nvidia import has_nvidia_device
@@ -60,6 +61,8 @@ class EvalOptions:
         None, "of a skill, or of agent=monolithic: the policy that comes with the package; that of the newest finished training run "
         "(experiment=debug does not count), or the package's where there is none; a file or run directory; null = newest",
         choices=("pretrained", "newest"), path=True)
+    network: str | None = setting(
+        None, "package.module:Name, of checkpoints of a network of your own; null = none, or one of an installed package")
     agent: str | None = setting(
         None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees everything; uniform "
         "random actions; or no movement; of a scenario also the plan with trained skills (tp_srl), the same without navigation, one "
@@ -234,7 +237,12 @@ def groups(command: str) -> tuple[str, ...]:
 
 
 def choices(group: str) -> list[str]:
-    """The choices of a group, by name."""
+    """The choices of a group, by name; of networks, also those of installed packages."""
+    ours = _ours(group)
+    return ours + sorted(set(own_networks.installed()) - set(ours)) if group == "policy" else ours
+
+
+def _ours(group: str) -> list[str]:
     if group == "skill":
         return sorted(SKILLS)
     of_choices = SETTINGS.get(group)
@@ -245,6 +253,8 @@ def title(group: str, choice: str) -> str:
     """What a choice is, in one sentence."""
     if group == "skill":
         return skill_title(choice)
+    if choice not in _ours(group):
+        return f"The network {own_networks.installed()[choice]} of an installed package."
     of_choices = SETTINGS.get(group)
     return of_choices[choice].__doc__ if isinstance(of_choices, Mapping) else presets.title(group, choice)
 
@@ -288,7 +298,7 @@ def all_keys(command: str, chosen: Iterable[tuple[str, str]]) -> dict[str, Key]:
 
 def every_choice(command: str) -> list[tuple[str, str]]:
     """(group, choice) of a command."""
-    return [(group, choice) for group in groups(command) for choice in choices(group)]
+    return [(group, choice) for group in groups(command) for choice in _ours(group)]
 
 
 def _classes(group: str, choice: str) -> tuple[type, ...]:

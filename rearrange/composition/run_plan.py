@@ -10,6 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from eval.own_networks import as_typed
 from rearrange.composition import options
 from rearrange.composition.compose import UnknownKey, check_values, compose, every_key
 from rearrange.errors import UserError
@@ -59,6 +60,9 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
     typed = {word.lstrip("+").split("=")[0]: word for word in words}
     kept = [word for word in saved.overrides if word.lstrip("+").split("=")[0] not in typed]
     now = compose(command, kept + list(typed.values()))
+    network = OmegaConf.select(now.config, "policy.network")
+    if "policy" not in typed and (again := as_typed("policy", network)):
+        raise UserError(f"{path} trains the network {network}, which is imported only where you type it: add{again}.")
     before, config = compose(command, list(saved.overrides)).config, saved.config
     for key, (_, new) in difference(before, now.config).items():
         OmegaConf.update(config, key, new, force_add=True)
