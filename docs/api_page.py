@@ -22,7 +22,7 @@ from typing import Any
 HOME = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HOME))
 PAGE = HOME / "docs" / "api.md"
-WIDTH = 110  # of a signature
+WIDTH, PROSE_WIDTH = 110, 125  # of a signature, of other lines
 
 
 def modules() -> list[str]:
@@ -32,8 +32,8 @@ def modules() -> list[str]:
 
 def page() -> str:
     """The page, as Markdown."""
-    lines = ["# Python interface", "", "What can be relied on from Python: other names may change without notice. All of it is typed. "
-             "This page is written by [`docs/api_page.py`](api_page.py) from the docstrings."]
+    lines = ["# Python interface", "", "These names can be relied on; others may change without notice. All are typed. "
+             "[`docs/api_page.py`](api_page.py)", "writes this page from the docstrings."]
     described: set[int] = set()
     for name in modules():
         module = import_module(name)
@@ -54,7 +54,12 @@ def is_called(thing: Any) -> bool:
 
 def constant(name: str, value: Any) -> str:
     """A line for a constant: its value, or the keys of a table."""
-    return f"- `{name}`: {', '.join(f'`{key}`' for key in value)}" if isinstance(value, dict) else f"- `{name} = {value!r}`"
+    return item(f"`{name}`: {', '.join(f'`{key}`' for key in value)}" if isinstance(value, dict) else f"`{name} = {value!r}`")
+
+
+def item(text: str) -> str:
+    """A list item, in lines of readable length."""
+    return textwrap.fill(f"- {text}", PROSE_WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def entry(name: str, thing: Any) -> list[str]:
@@ -120,7 +125,7 @@ def methods(node: ast.ClassDef) -> list[str]:
         if said and not part.name.startswith("_"):
             is_property = any(ast.unparse(decorator) == "property" for decorator in part.decorator_list)
             call = f"{part.name}: {ast.unparse(part.returns)}" if is_property and part.returns else signature(part, part.name, width=10_000)[0]
-            lines.append(f"- `{call}`: {' '.join(said.split())}")
+            lines.append(item(f"`{call}`: {' '.join(said.split())}"))
     return ["", *lines] if lines else []
 
 

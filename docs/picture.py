@@ -1,45 +1,83 @@
-"""The picture of the README, from the video of an evaluation: three moments of one episode, each with the depth image.
+"""Pictures of episodes. The moving one of the README, from videos of evaluations:
 
-    rearrange eval skill=pick video=5 name=for_the_readme
-    python docs/picture.py outputs/eval/pick/for_the_readme/videos/episode_0004_success.mp4 docs/images/pick.png
+    rearrange eval skill=pick agent=pretrained episodes=4 video=4 name=moving
+    rearrange eval skill=open_fridge agent=pretrained episodes=4 video=4 name=moving
+    rearrange eval hab=tidy_house episodes=4 video=1 name=moving
+    python docs/picture.py docs/images/skills.webp outputs/eval/pick/moving outputs/eval/open_fridge/moving outputs/eval/tidy_house/moving
+
+One panel for each evaluation, side by side: its successes one after another, for SECONDS. Each panel shows the scene from outside
+and, in its corner, the depth image of the head camera.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import imageio.v3 as iio
 import numpy as np
+import yaml
 from PIL import Image
 
-from eval.video import DEPTH_SIZE, HOLD_S, MARGIN, TITLE_SIZE
+from eval.video import DEPTH_SIZE, MARGIN, TITLE_SIZE
+from rearrange.pictures.overlay import draw_text
 
-MOMENTS = (0.0, 0.6, 1.0)  # of the episode
+MOMENTS = (0.0, 0.6, 1.0)  # of the episode, in a still picture
 WIDTH_PX, GAP_PX = 380, 6
+SECONDS, VIDEO_FPS, EVERY = 9, 30, 2  # of the moving picture: every second frame of the videos
+PANEL_PX, CAPTION_PX, QUALITY = 300, 24, 60
 
 
-def column(frame: np.ndarray) -> np.ndarray:
+def column(frame: np.ndarray, width: int = WIDTH_PX) -> np.ndarray:
     """The scene from outside, with the depth image in its lower right corner."""
     side = frame.shape[0]
     top, left = MARGIN - 4 + TITLE_SIZE + 10, side + MARGIN  # where eval.video.compose puts the depth image
     depth = frame[top : top + DEPTH_SIZE, left : left + DEPTH_SIZE]
-    scene = Image.fromarray(frame[:, :side]).resize((WIDTH_PX, WIDTH_PX), Image.LANCZOS)
-    inset = WIDTH_PX // 3
-    scene.paste(Image.fromarray(depth).resize((inset, inset), Image.LANCZOS), (WIDTH_PX - inset, WIDTH_PX - inset))
+    scene = Image.fromarray(frame[:, :side]).resize((width, width), Image.LANCZOS)
+    inset = width // 3
+    scene.paste(Image.fromarray(depth).resize((inset, inset), Image.LANCZOS), (width - inset, width - inset))
     return np.asarray(scene)
 
 
 def strip(frames: Sequence[np.ndarray]) -> np.ndarray:
     """The moments of an episode side by side, from its video frames."""
-    gap = np.full((WIDTH_PX, GAP_PX, 3), 255, np.uint8)
-    parts = [part for moment in MOMENTS for part in (gap, column(frames[round(moment * (len(frames) - 1))]))][1:]
-    return np.concatenate(parts, axis=1)
+    return beside([column(frames[round(moment * (len(frames) - 1))]) for moment in MOMENTS])
 
 
-def main(video: str, picture: str) -> None:
-    frames = iio.imread(video)[: -round(HOLD_S * 30)]
-    Image.fromarray(strip(frames)).save(picture, optimize=True)
+def beside(pictures: Sequence[np.ndarray]) -> np.ndarray:
+    """Pictures of one height in a row, with white gaps."""
+    gap = np.full((pictures[0].shape[0], GAP_PX, 3), 255, np.uint8)
+    return np.concatenate([part for picture in pictures for part in (gap, picture)][1:], axis=1)
+
+
+def panel(evaluation: str) -> Iterator[np.ndarray]:
+    """The frames of one panel, without end: the successes of an evaluation, over and over."""
+    videos, text = sorted(Path(evaluation, "videos").glob("*_success.mp4")), caption(Path(evaluation))
+    if not videos:
+        raise SystemExit(f"{evaluation}/videos has no video of a success")
+    for video in itertools.cycle(videos):
+        for frame in itertools.islice(iio.imiter(video), 0, None, EVERY):
+            picture = np.full((PANEL_PX + CAPTION_PX, PANEL_PX, 3), 255, np.uint8)
+            picture[CAPTION_PX:] = column(frame, PANEL_PX)
+            draw_text(picture, (2, 2), text, 16, (36, 40, 48))
+            yield picture
+
+
+def caption(directory: Path) -> str:
+    """Which skill or scenario, and how much faster than the robot it is shown."""
+    name = directory.parent.name.replace("_", " ")
+    settings = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
+    return f"{name.title()}, {settings['video_speed']} times as fast" if settings.get("hab") else name.capitalize()
+
+
+def main(target: str, *evaluations: str) -> None:
+    """Write the moving picture."""
+    frames = zip(*map(panel, evaluations), strict=True)
+    shown = [Image.fromarray(beside(row)) for row in itertools.islice(frames, SECONDS * VIDEO_FPS // EVERY)]
+    shown[0].save(target, save_all=True, append_images=shown[1:], duration=round(1000 * EVERY / VIDEO_FPS), loop=0,
+                  quality=QUALITY, method=6)
 
 
 if __name__ == "__main__":

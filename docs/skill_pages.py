@@ -16,6 +16,7 @@ import argparse
 import inspect
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +28,14 @@ sys.path[:0] = [str(HOME), str(HOME / "docs")]
 from picture import strip  # noqa: E402
 
 from eval.video import compose  # noqa: E402
-from rearrange.settings import keys  # noqa: E402
+from rearrange.settings.compose import keys  # noqa: E402
 from rearrange.env import ENV_FAILURES, OBSERVATIONS  # noqa: E402
 from rearrange.robot.fetch import ARM_DELTA_RAD  # noqa: E402
 from skills import SKILLS, make_env  # noqa: E402
 from skills.experts import EXPERTS  # noqa: E402
 
 PAGES, PICTURES = HOME / "docs" / "skills", HOME / "docs" / "images" / "skills"
+WIDTH = 125  # of prose
 EPISODES, LEAST_STEPS = 40, 60  # that are tried for a picture, and how long one has to be to show something
 _LABEL = re.compile(r"(?:^|(?<=\. ))(Observation|Action|Reward|Success|Failure|Start|Sources?): ", re.MULTILINE)
 _OF_GROUP = {
@@ -54,21 +56,21 @@ def page(name: str) -> str:
     shown = [f"![Three moments of one episode](../images/skills/{name}.png)", ""] if _picture(name).exists() else []
     source = said.get("Sources") or said.get("Source")
     parts = [
-        f"# {name.replace('_', ' ').capitalize()}", "", said["first"], "", *shown,
+        f"# {name.replace('_', ' ').capitalize()}", "", wrapped(said["first"]), "", *shown,
         f"All of it is in [`skills/{name}.py`](../../skills/{name}.py) and "
-        f"[`configs/skill/{name}.yaml`](../../configs/skill/{name}.yaml). "
-        "This page is written by [`docs/skill_pages.py`](../skill_pages.py).", "",
-        "## Start", "", said["Start"], "",
-        "## Observation", "", said["Observation"], "", *observation_table(env), "",
-        "## Action", "", said["Action"], "",
+        f"[`configs/skill/{name}.yaml`](../../configs/skill/{name}.yaml).",
+        "[`docs/skill_pages.py`](../skill_pages.py) writes this page from them.", "",
+        "## Start", "", wrapped(said["Start"]), "",
+        "## Observation", "", wrapped(said["Observation"]), "", *observation_table(env), "",
+        "## Action", "", wrapped(said["Action"]), "",
         "Numbers in [-1, 1], in this order (`skill.action_parts`):", "", *action_table(env), "",
         "## Reward", "",
         "The sum of these terms, each times its scale (`skill.reward_scales.<term>`); logged as `reward/<term>`.", "",
         *reward_table(env, config), "",
-        "## Success and failure", "", f"**Success**: {said['Success']}", "", f"**Failure**: {said['Failure']}", "",
+        "## Success and failure", "", wrapped(f"**Success**: {said['Success']}"), "", wrapped(f"**Failure**: {said['Failure']}"), "",
         *failure_table(env, config), "", "Logged as `failure/<name>`, 0 or 1 per episode.", "",
         "## Settings", "", "Each is `skill.<setting>=<value>` on the command line.", "", *settings_table(config), "",
-        *([f"Source: {source}"] if source else []),
+        *([wrapped(f"Source: {source}")] if source else []),
     ]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -78,6 +80,11 @@ def sections(text: str) -> dict[str, str]:
     pieces = _LABEL.split(text)
     found = {"first": pieces[0].partition(": ")[2], **dict(zip(pieces[1::2], pieces[2::2]))}
     return {label: _sentence(" ".join(piece.split())) for label, piece in found.items()}
+
+
+def wrapped(text: str) -> str:
+    """A paragraph in lines of readable length."""
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def observation_table(env) -> list[str]:

@@ -1,12 +1,13 @@
 """Who acts in an evaluation: a trained policy, a scripted expert, or a baseline that a policy must beat.
 
-An agent serves a fixed number of slots, one environment in each. Every slot draws from its own generator, seeded by its
-episode, so what happens in one episode does not depend on which others run beside it.
+An agent serves a fixed number of slots; a slot holds one episode at a time. Every slot draws from its own generator, seeded by
+its episode, and a batch has a row for every slot, whoever asks: what happens in one episode does not depend on which others run
+beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,37 +15,49 @@ import numpy as np
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
 
+Observation = Mapping[str, np.ndarray]
+
 
 class Agent(Protocol):
-    """Chooses actions for all slots at once."""
+    """Chooses the actions of one skill or scenario, for the slots that ask."""
 
     def begin(self, slot: int, seed: int) -> None:
         """A new episode starts in `slot`."""
 
-    def act(self, observations: list[dict[str, np.ndarray]]) -> np.ndarray:
-        """Actions (slots, A) for the observations of all slots."""
+    def forget(self, slot: int) -> None:
+        """The skill begins again in `slot`, within the same episode: its memory is cleared, its random numbers go on."""
+
+    def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
+        """Slot -> action in [-1, 1], for the slots of `observations`; of those in `mean` a policy's mean action, not a sample."""
 
     def end(self, slot: int) -> None:
         """Nothing runs in `slot` any more."""
 
 
-class ZeroAgent:
-    """Stands still, and releases nothing: every command 0."""
+class _Forgetful:
+    """What an agent without a memory need not do."""
 
-    def __init__(self, slots: int, action_size: int):
-        self._action = np.zeros((slots, action_size), np.float32)
-
-    def begin(self, slot: int, seed: int) -> None:
+    def forget(self, slot: int) -> None:
         pass
-
-    def act(self, observations: list[dict[str, np.ndarray]]) -> np.ndarray:
-        return self._action
 
     def end(self, slot: int) -> None:
         pass
 
 
-class RandomAgent:
+class ZeroAgent(_Forgetful):
+    """Stands still, and releases nothing: every command 0."""
+
+    def __init__(self, action_size: int):
+        self._size = action_size
+
+    def begin(self, slot: int, seed: int) -> None:
+        pass
+
+    def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
+        return {slot: np.zeros(self._size, np.float32) for slot in observations}
+
+
+class RandomAgent(_Forgetful):
     """Uniform random commands."""
 
     def __init__(self, slots: int, action_size: int):
@@ -54,20 +67,16 @@ class RandomAgent:
     def begin(self, slot: int, seed: int) -> None:
         self._rngs[slot] = np.random.default_rng(seed)
 
-    def act(self, observations: list[dict[str, np.ndarray]]) -> np.ndarray:
-        return np.stack([rng.uniform(-1, 1, self._size).astype(np.float32) for rng in self._rngs])
-
-    def end(self, slot: int) -> None:
-        pass
+    def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
+        return {slot: self._rngs[slot].uniform(-1, 1, self._size).astype(np.float32) for slot in observations}
 
 
-class ExpertAgent:
+class ExpertAgent(_Forgetful):
     """The scripted expert of a skill, which sees the simulator's state and plans in it."""
 
     def __init__(self, envs: Sequence[RearrangeEnv]):
         self._envs = envs
-        self._experts: list[Any] = [None] * len(envs)
-        self._actions = np.zeros((len(envs), envs[0].action_space.shape[0]), np.float32)
+        self._experts: dict[int, Any] = {}
 
     def begin(self, slot: int, seed: int) -> None:
         from skills.experts import EXPERTS
@@ -75,16 +84,14 @@ class ExpertAgent:
         env = self._envs[slot]
         self._experts[slot] = EXPERTS[env.skill.name](env.sim, env.skill)
 
-    def act(self, observations: list[dict[str, np.ndarray]]) -> np.ndarray:
-        for slot, expert in enumerate(self._experts):
-            self._actions[slot] = 0.0 if expert is None else expert.act()
-        return self._actions
+    def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
+        return {slot: np.asarray(self._experts[slot].act(), np.float32) for slot in observations}
 
     def end(self, slot: int) -> None:
-        self._experts[slot] = None
+        self._experts.pop(slot, None)
 
 
-class PolicyAgent:
+class PolicyAgent(_Forgetful):
     """A trained policy with its recurrent state per slot."""
 
     def __init__(self, checkpoint: dict[str, Any], slots: int, deterministic: bool):
@@ -92,28 +99,34 @@ class PolicyAgent:
 
         from trainer.checkpoint import load_policy
 
-        self._torch, self.deterministic = torch, deterministic
+        self._torch, self._deterministic = torch, deterministic
         self.policy = load_policy(checkpoint)
         self._state = torch.zeros(slots, self.policy.state_size)
         self._previous = torch.zeros(slots, self.policy.action_size)
         self._rngs = [np.random.default_rng(0)] * slots
+        self._batch = {key: np.zeros((slots, *shape), np.float32) for key, shape in self.policy.seen.items()}
 
     def begin(self, slot: int, seed: int) -> None:
         self._rngs[slot] = np.random.default_rng(seed)
+        self.forget(slot)
+
+    def forget(self, slot: int) -> None:
         self._state[slot] = 0
         self._previous[slot] = 0
 
-    def act(self, observations: list[dict[str, np.ndarray]]) -> np.ndarray:
-        torch = self._torch
-        obs = {k: torch.from_numpy(np.stack([o[k] for o in observations])) for k in observations[0]}
-        noise = np.stack([rng.standard_normal(self.policy.action_size, np.float32) for rng in self._rngs])
-        act = self.policy.act(obs, self._state, self._previous, self.deterministic, torch.from_numpy(noise))
-        self._state = act.state
-        self._previous = self.policy.action_features(act.action)
-        return self._previous.numpy()  # clipped to the action space
-
-    def end(self, slot: int) -> None:
-        pass
+    def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
+        torch, slots = self._torch, list(observations)
+        noise = np.zeros((len(self._rngs), self.policy.action_size), np.float32)
+        for slot, observation in observations.items():
+            for key, rows in self._batch.items():
+                rows[slot] = observation[key]
+            drawn = self._rngs[slot].standard_normal(self.policy.action_size, np.float32)
+            noise[slot] = 0.0 if slot in mean else drawn
+        obs = {key: torch.from_numpy(rows) for key, rows in self._batch.items()}
+        act = self.policy.act(obs, self._state, self._previous, self._deterministic, torch.from_numpy(noise))
+        actions = self.policy.action_features(act.action)  # clipped to the action space
+        self._state[slots], self._previous[slots] = act.state[slots], actions[slots]
+        return {slot: actions[slot].numpy() for slot in slots}
 
 
 AGENTS = ("policy", "expert", "random", "zero")
@@ -121,8 +134,9 @@ AGENTS = ("policy", "expert", "random", "zero")
 
 def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool) -> Agent:
     """The agent called `name`, one of AGENTS, for these environments, one in each slot; "policy" needs a checkpoint."""
+    size = envs[0].action_space.shape[0]
     if name == "policy":
         return PolicyAgent(checkpoint, len(envs), deterministic)
     if name == "expert":
         return ExpertAgent(envs)
-    return {"random": RandomAgent, "zero": ZeroAgent}[name](len(envs), envs[0].action_space.shape[0])
+    return RandomAgent(len(envs), size) if name == "random" else ZeroAgent(size)

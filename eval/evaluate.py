@@ -111,7 +111,7 @@ def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
     for slot in slots:
         slot.next(waiting)
     while any(slot.index is not None for slot in slots):
-        actions = agent.act([slot.observation for slot in slots])
+        actions = agent.act({slot.number: slot.observation for slot in slots if slot.index is not None})
         for slot in slots:
             if slot.index is not None and (result := slot.step(actions[slot.number])):
                 yield result
@@ -135,7 +135,6 @@ class _Slot:
     def __init__(self, env: Any, agent: Any, number: int, job: Job):
         self.env, self.agent, self.number, self.job = env, agent, number, job
         self.index: int | None = None
-        self.observation = {k: np.zeros(s.shape, np.float32) for k, s in env.observation_space.items()}
         self.recorder: EpisodeRecorder | None = None
         self.video_problem: str | None = None
 

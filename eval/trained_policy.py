@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,20 @@ def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
     """How an environment has to be made for a policy of which `training_of` says `meta`: settings of `skills.make_env`."""
     how = {key: value for key, value in meta.get("env", {}).items() if key not in WHERE}
     return how | {"depth_size": meta.get("image_size", 0)}
+
+
+def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str) -> None:
+    """UserError if the policy of a checkpoint cannot act in `where`, which shows observations of these `shapes` and takes so many
+    `actions`."""
+    from trainer.checkpoint import CheckpointError, load_policy
+    from trainer.fit import misfit
+
+    try:
+        policy = load_policy(content)
+    except CheckpointError as error:
+        raise UserError(f"{file} cannot be used: {error}") from error
+    if problem := misfit(policy, shapes, actions, where=where):
+        raise UserError(f"{file} is a checkpoint of another network: {problem}.")
 
 
 def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = False, seed: int = 0,

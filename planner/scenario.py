@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
 from planner.predicates import AT_M, PREDICATES, Symbols, holds
 from planner.search import Outcome, Result, search
-from rearrange.apartments.containers import inside_at, kind_of
-from rearrange.episode_making.generator import OPEN_M_OR_RAD
+from rearrange.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """Small geometry of poses: plane poses (x, y, yaw), quaternions (w, x, y, z) and rectangles on the floor.
 
 World frame: z up, metres, radians. A plane pose (x, y, yaw) names a frame whose x axis points along yaw.
-Everything takes and returns plain floats or numpy arrays; nothing here knows a simulator.
+Everything takes and returns plain floats or numpy arrays; nothing here knows a simulator, so it is not MuJoCo's mju_quat... that
+turns quaternions.
 """
 
 from __future__ import annotations

@@ -6,9 +6,11 @@ Standard library only, and quick: every command asks first.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 from rearrange.errors import UserError
 
@@ -26,6 +28,12 @@ def check(*names: str) -> None:
     for name in names or IMPORTED:
         if problem := in_the_way(name):
             raise InTheWay(problem)
+
+
+def load(name: str) -> ModuleType:
+    """One of our packages, by its name; raises InTheWay. A project with a package `trainer` of its own can still use `skills`."""
+    check(name)
+    return import_module(name)
 
 
 def in_the_way(name: str) -> str | None:

@@ -2,12 +2,13 @@
 
 `import rearrange` registers them, and so does the entry point `gymnasium.envs`, which `trainer.train` loads. In a process that
 does neither, `gymnasium.make("rearrange:rearrange/Pick-v0")` imports the package first.
+
+Skills and scenarios stand above this file: it names their packages, as Gymnasium's registry does, and loads them when an environment
+is made.
 """
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rearrange import own_packages
@@ -40,28 +41,13 @@ def register_envs() -> None:
 
 def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:
     """The environment of one skill; settings as in `skills.make_env`."""
-    own_packages.check("skills", "planner")  # a project that has a package `trainer` of its own can use environments
-    from skills import make_env
-
     if (skill := settings.pop("skill", name_of_id)) != name_of_id:
         raise UserError(f"skill={skill!r} cannot be given here: this id is of skill {name_of_id!r}. Choose the id of the other "
                         "skill.")
-    return make_env(name_of_id, **settings)
+    return own_packages.load("skills").make_env(name_of_id, **settings)
 
 
 def make_scenario(name_of_id: str, **settings: Any) -> ScenarioEnv:
-    """The environment of a whole scenario, for one policy. `settings`: max_steps, of the scenario's YAML file, and arguments of
-    ScenarioEnv; homes are of the split `train` unless said otherwise, as with skills. UserError.
-    """
-    own_packages.check("skills", "planner")
-    from planner.scenario_env import REWARD_SCALES, ScenarioEnv
-    from planner.scenarios import load_scenario
-    from skills import checked_settings
-    from skills.skill import merge_scales
-
-    known = ["max_steps", *inspect.signature(ScenarioEnv).parameters]
-    known.remove("config")
-    settings = checked_settings("hab", name_of_id, known, {"split": "train"} | settings)
-    settings["reward_scales"] = merge_scales(name_of_id, REWARD_SCALES, settings.get("reward_scales", {}))
-    scenario = load_scenario(name_of_id)
-    return ScenarioEnv(replace(scenario, max_steps=settings.pop("max_steps", scenario.max_steps)), **settings)
+    """The environment of a whole scenario, for one policy; settings as in `planner.make_env`."""
+    own_packages.check("skills")
+    return own_packages.load("planner").make_env(name_of_id, **settings)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
+from trainer.fit import misfit
 from trainer.networks import MakePolicy
 from trainer.policy import Policy, observation_shapes
 from trainer.spaces import action_numbers, as_action, choices, flat_space, flattener
@@ -30,12 +31,10 @@ class Player:
         self.deterministic = deterministic
         self._space, self._flatten = env.action_space, flattener(env.observation_space)
         self._as_action, self._generator = as_action(env.action_space), torch.Generator().manual_seed(seed)
-        shapes, theirs = observation_shapes(flat_space(env.observation_space)), self.policy.seen
+        parts = choices(env.action_space)
         size = action_numbers(env.action_space)
-        if any(shapes.get(key) != shape for key, shape in theirs.items()) or (choices(env.action_space), size) != (
-                self.policy.choices, self.policy.action_size):
-            raise CheckpointError(f"{checkpoint} was trained with observations {theirs} and {self.policy.action_size} action "
-                                  f"values; this environment has {shapes} and {size}.")
+        if problem := misfit(self.policy, observation_shapes(flat_space(env.observation_space)), size, parts):
+            raise CheckpointError(f"{checkpoint} is a checkpoint of another network: {problem}.")
         self.reset()
 
     def reset(self) -> None:

@@ -74,9 +74,9 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
                           schedule="constant"),
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
-    from rearrange.command_line import commands
     from rearrange.settings import keys
     from rearrange.settings.compose import compose
+    from eval.engine_settings import engine_config, per_action
     from eval.tasks import skill_task
 
     if settings["env"] not in keys.choices("skill"):
@@ -87,7 +87,7 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
              f"steps={settings['steps']}", "log_every_s=1e-6", "torch_threads=1"]
     plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
     task = skill_task(plain, plain["split"], plain["policy"]["image_size"])
-    return task.make, commands.per_action(commands.engine_config(plain), task, task.make())
+    return task.make, per_action(engine_config(plain), task, task.make())
 
 
 def _collect(mode: str, base: CollectConfig) -> CollectConfig:

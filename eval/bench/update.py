@@ -39,7 +39,7 @@ VECTORS = {"joint": 7, "ee_pos": 3, "is_holding": 1, "obj_start": 3, "relative_r
 
 def check(settings: dict[str, Any]) -> None:
     """Refuse a device that is not there, and more steps than fit into memory."""
-    from rearrange.command_line.commands import check_device
+    from eval.engine_settings import check_device
     from trainer.config import CollectConfig, TrainConfig
     from trainer.policy import observation_shapes
     from trainer.sizes import check_memory

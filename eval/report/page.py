@@ -1,5 +1,7 @@
 """`rearrange report`: evaluations and training runs as one HTML page that needs no server, network or other file.
 
+The page is made by functions from runs to text, which the type checker reads; templates (Jinja2) would hold the same markup.
+
 Everything stands in the page: style, script, pictures (SVG), videos (mp4 as base64), the table of episodes (JSON). Its
 security policy forbids it to load anything.
 """

@@ -1,5 +1,8 @@
 """Two kinds of picture as inline SVG text: a curve over steps, and shares with intervals over named places.
 
+Written by hand: some kilobytes that the page's own script can hide, label and highlight. Plotly adds 4 MB to every page, and
+matplotlib's SVG has no names that a script could find.
+
 Colours and fonts come from the style sheet of the page (classes s0, s1, ...), so that a picture follows light, dark and
 print. Series differ in colour, marker and dash, so that none is needed alone. One unit of the view box is one pixel.
 """

@@ -13,9 +13,9 @@ from typing import Any
 
 from eval.reproduction import result as reproduce_result
 from eval.reproduction.jobs import Plan, make_plan
-from rearrange.command_line import sweep
 from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
+from rearrange.runs.processes import launch_process
 from rearrange.runs.run_directory import hold
 from trainer import owner
 
@@ -29,7 +29,7 @@ def run(plain: dict[str, Any], launch: Launch | None = None) -> int:
     folder = Path(plain["output"]) / "reproduce" / plain["name"]
     with _alone(folder):
         print("\n".join(overview(plan, plain)), flush=True)
-        states = _carry_out(plan, launch or sweep.launch_process)
+        states = _carry_out(plan, launch or launch_process)
         print("\n" + "\n".join(columns([(job.what, states[job.path], str(job.path)) for job in plan.jobs])))
         if "stopped" in states.values():
             print("\nstopped; the same command goes on from here.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval import policy_choice
-from eval.scenario import evaluate as hab, figures as hab_figures, substitution
+from eval.scenario import evaluate as hab, figures as hab_figures, substitution, video
 from eval.evaluate import SEED_STRIDE, cut_short, headline
 from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
 from planner import monolithic as whole_task
@@ -51,10 +51,10 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
         hab_figures.print_table(figures, run)
         raise
     run.result = headline(figures)
-    wanted = hab.shown(results, VIDEOS if plain["video"] is None else plain["video"])
+    wanted = video.shown(results, VIDEOS if plain["video"] is None else plain["video"])
     if wanted:
         with counting(len(wanted), "videos") as progress:
-            videos = hab.record(job, wanted, plain["workers"], progress)
+            videos = video.record(job, wanted, plain["workers"], progress)
         hab_figures.write(run.path, job, figures, results, videos)
     if job.handoffs:
         _write_handoffs(run, results)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eval.agents import Agent, PolicyAgent, RandomAgent
 from eval.evaluate import SEED_STRIDE, run_chunks
 from eval.scenario.skill_sources import Source
-from eval.processes import share_out
 from planner.rules import Rules
-from planner.execute import Executor, Record, Report
+from planner.execute import Executor, Record, Report, Request
 from planner.scenario import spoken
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import ScenarioConfig
@@ -27,7 +26,6 @@ from planner.stages import stage_names
 from planner.monolithic import NAME, WholeTask
 
 if TYPE_CHECKING:
-    from eval.scenario.policies import SkillAgent
     from rearrange.apartments.episodes import Episode
 
 SLOTS = 4  # environments per process, stepped together; fixed, because a batch of another size may round differently
@@ -128,23 +126,32 @@ def run_one(job: Job, index: int, slot_number: int, watch: Callable[[Executor], 
     return slot.result()
 
 
-def step_all(slots: Sequence[Slot], agents: Mapping[str, SkillAgent]) -> None:
+def step_all(slots: Sequence[Slot], agents: Mapping[str, Agent]) -> None:
     """One step in every slot that has an episode: each skill's policy answers all that ask for it at once."""
     asking: dict[str, dict[int, Any]] = {}
     for slot in slots:
         if slot.index is not None and (request := slot.executor.request) is not None:
             asking.setdefault(request.skill, {})[slot.number] = request
-    actions = {skill: agents[skill].act(requests) for skill, requests in asking.items()}
+    actions = {skill: answers(agents[skill], requests) for skill, requests in asking.items()}
     for slot in slots:
         if slot.index is not None:
             request = slot.executor.request
             slot.executor.advance(None if request is None else actions[request.skill][slot.number])
 
 
+def answers(agent: Agent, requests: Mapping[int, Request]) -> dict[int, np.ndarray]:
+    """Slot -> action; what begins has forgotten."""
+    for slot, request in requests.items():
+        if request.first:
+            agent.forget(slot)
+    return agent.act({slot: request.observation for slot, request in requests.items()},
+                     mean=[slot for slot, request in requests.items() if request.mean])
+
+
 class Slot:
     """One executor and the episode that runs in it."""
 
-    def __init__(self, number: int, executor: Executor, agents: Mapping[str, SkillAgent], job: Job) -> None:
+    def __init__(self, number: int, executor: Executor, agents: Mapping[str, Agent], job: Job) -> None:
         self.number, self.executor, self._agents, self._job = number, executor, agents, job
         self.index: int | None = None
 
@@ -216,23 +223,21 @@ def _unfinished(record: Record, holding: bool) -> str:
     }.get(record.skill, "not closed" if record.skill.startswith("close") else "not opened")
 
 
-def make_agents(job: Job) -> dict[str, SkillAgent]:
+def make_agents(job: Job) -> dict[str, Agent]:
     """Skill -> what acts for it, for those that no expert runs."""
-    agents: dict[str, SkillAgent] = {}
+    agents: dict[str, Agent] = {}
     for skill, source in job.skills.items():
         if source.kind == "policy":
             import torch
 
-            from eval.scenario.policies import SkillPolicy
             from trainer.checkpoint import load_checkpoint
 
             torch.set_num_threads(1)
-            agents[skill] = SkillPolicy(load_checkpoint(source.checkpoint), SLOTS, job.deterministic)
+            agents[skill] = PolicyAgent(load_checkpoint(source.checkpoint), SLOTS, job.deterministic)
         elif source.kind == "random":
-            from eval.scenario.policies import RandomSkill
             from rearrange.env import ACTION_SIZES
 
-            agents[skill] = RandomSkill(SLOTS, sum(ACTION_SIZES[part] for part in source.make(skill).action_parts))
+            agents[skill] = RandomAgent(SLOTS, sum(ACTION_SIZES[part] for part in source.make(skill).action_parts))
     return agents
 
 
@@ -260,36 +265,3 @@ def _executors(job: Job) -> list[Executor]:
         _KEPT.clear()
         _KEPT[key] = [make_executor(job) for _ in range(SLOTS)]
     return _KEPT[key]
-
-
-def shown(results: Sequence[EpisodeResult], count: int) -> list[EpisodeResult]:
-    """The `count` episodes to show: the first success, the first failure, the longest, then the first ones."""
-    success = next((result for result in results if result.success), None)
-    failure = next((result for result in results if not result.success), None)
-    longest = max(results, key=lambda result: (result.steps, -result.index), default=None)
-    chosen: dict[int, EpisodeResult] = {}
-    for result in (success, failure, longest, *results):
-        if result is not None and len(chosen) < count:
-            chosen.setdefault(result.index, result)
-    return list(chosen.values())
-
-
-def record(job: Job, results: Sequence[EpisodeResult], workers: int | None,
-           progress: Callable[[int, int], None] | None = None) -> dict[int, str]:
-    """Run some episodes again and record them; index -> path of the video."""
-    paths: dict[int, str] = {}
-
-    def take(made: tuple[int, Path]) -> None:
-        paths[made[0]] = str(made[1])
-        if progress:
-            progress(len(paths), sum(result.success for result in results if result.index in paths))
-
-    if results:
-        share_out(_record_one, job, list(results), workers, take)
-    return paths
-
-
-def _record_one(job: Job, result: EpisodeResult) -> Iterator[tuple[int, Path]]:
-    from eval.scenario.video import record_one
-
-    yield record_one(job, result)

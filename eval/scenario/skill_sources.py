@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.policy_choice import ASKED, WORDS, Choice, choose
+from eval.tasks import trained_settings
+from eval.trained_policy import check_fit, of_what, training_of
 from planner.spa.controllers import CONTROLLERS
 from rearrange.errors import UserError
-from eval.tasks import trained_settings
-from eval.trained_policy import of_what, training_of
 from skills import SKILL_CONFIGS, SKILLS
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path) ->
         raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of scenario {name}: give another checkpoint=.")
     size = meta.get("image_size", 0)
     shapes = {key: box.shape for key, box in env.observation_space.items() if key != "depth"}
-    _fits(f"scenario {name}", str(choice.checkpoint), content, shapes | ({"depth": (size, size, 1)} if size else {}),
-          env.action_space.shape[0])
+    check_fit(choice.checkpoint, content, shapes | ({"depth": (size, size, 1)} if size else {}), env.action_space.shape[0],
+              f"scenario {name}")
     shared = {k: v for k, v in meta.get("env", {}).items() if k in SHARED}  # their rules are those of any skill
     shared = trained_settings(choice.checkpoint, {"env": shared}, "navigate")
     return Source("policy", str(choice.checkpoint), size, shared=shared, choice=choice)
@@ -110,28 +110,8 @@ def _read(choice: Choice) -> Source:
     shapes = {key: OBSERVATIONS[key][0].shape for key in there if key != "depth"}
     if size and "depth" in made.observation_keys:
         shapes["depth"] = (size, size, 1)
-    _fits(f"skill {skill}", str(path), content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts))
+    check_fit(path, content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts), f"skill {skill}")
     return source
-
-
-def _fits(what: str, checkpoint: str, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int) -> None:
-    """Refuse a checkpoint that needs other observations than `shapes`, or gives another number of actions."""
-    from trainer.checkpoint import CheckpointError, load_policy, space_from_plain
-    from trainer.policy import observation_shapes
-
-    try:
-        policy = load_policy(content)
-        seen = observation_shapes(space_from_plain(content["observation_space"]))
-    except CheckpointError as error:
-        raise UserError(f"{checkpoint} cannot be used: {error}") from error
-    wrong = [key for key in (*policy.vector_keys, *policy.image_keys) if shapes.get(key) != tuple(seen[key])]
-    if wrong:
-        raise UserError(f"{checkpoint} is a checkpoint of another network: it needs observation '{wrong[0]}' with shape "
-                        f"{tuple(seen[wrong[0]])}, which {what} gives "
-                        f"{f'with shape {shapes[wrong[0]]}' if wrong[0] in shapes else 'not at all'}.")
-    if policy.action_size != actions:
-        raise UserError(f"{checkpoint} is a checkpoint of another network: it gives {policy.action_size} actions, {what} takes "
-                        f"{actions}.")
 
 
 def shared_settings(found: Mapping[str, Source], typed: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eval.processes import share_out
 from eval.scenario.evaluate import EpisodeResult, Job, run_one
 from eval.video import VideoWriter, compose, known_floor
 from rearrange.mujoco_sim.simulator import STEP_S
@@ -18,6 +20,37 @@ if TYPE_CHECKING:
 
 PLAN_LINES = 4  # of the plan, around the current step
 DEPTH_SIZE = 128  # of the picture for people, where the skill sees none
+
+
+def shown(results: Sequence[EpisodeResult], count: int) -> list[EpisodeResult]:
+    """The `count` episodes to show: the first success, the first failure, the longest, then the first ones."""
+    success = next((result for result in results if result.success), None)
+    failure = next((result for result in results if not result.success), None)
+    longest = max(results, key=lambda result: (result.steps, -result.index), default=None)
+    chosen: dict[int, EpisodeResult] = {}
+    for result in (success, failure, longest, *results):
+        if result is not None and len(chosen) < count:
+            chosen.setdefault(result.index, result)
+    return list(chosen.values())
+
+
+def record(job: Job, results: Sequence[EpisodeResult], workers: int | None,
+           progress: Callable[[int, int], None] | None = None) -> dict[int, str]:
+    """Run some episodes again and record them; index -> path of the video."""
+    paths: dict[int, str] = {}
+
+    def take(made: tuple[int, Path]) -> None:
+        paths[made[0]] = str(made[1])
+        if progress:
+            progress(len(paths), sum(result.success for result in results if result.index in paths))
+
+    if results:
+        share_out(_record_one, job, list(results), workers, take)
+    return paths
+
+
+def _record_one(job: Job, result: EpisodeResult) -> Iterator[tuple[int, Path]]:
+    yield record_one(job, result)
 
 
 def record_one(job: Job, result: EpisodeResult) -> tuple[int, Path]:

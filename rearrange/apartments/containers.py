@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rearrange.episode_making.generator import OPEN_M_OR_RAD
 from rearrange.geometry import to_frame
 from rearrange.apartments.layouts import Layout
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
 Box = tuple[tuple[float, float, float], tuple[float, float, float]]  # low and high corner
 
+OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far episodes open what they open
 _SLACK_M = 0.02
 
 

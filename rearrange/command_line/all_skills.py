@@ -14,11 +14,11 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from rearrange.command_line import sweep
 from rearrange.settings import keys
 from rearrange.settings import compose as front
 from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
+from rearrange.runs.processes import launch_process
 from rearrange.runs.run_directory import Run, checked_name, folder_of
 
 
@@ -32,7 +32,7 @@ def run(command: str, words: list[str], launch: Callable[[list[str]], int] | Non
     codes: dict[str, int] = {}
     for number, (choice, (job, _)) in enumerate(jobs.items(), 1):
         print(f"\n[{number}/{len(jobs)}] rearrange {' '.join(job)}", flush=True)
-        codes[choice] = (launch or sweep.launch_process)(job)
+        codes[choice] = (launch or launch_process)(job)
         if codes[choice] == 130:
             break
     figures = {choice: made for choice, (_, path) in jobs.items() if choice in codes and (made := _figures(path))}

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from rearrange.errors import UserError
 from rearrange.registration import register_envs
 from rearrange.settings.engine_words import in_keys
+from eval.engine_settings import check_device, engine_config, per_action
 from eval.tasks import Task, load_listed, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from trainer.loop import TrainResult
 
 register_envs()  # a policy may be of any environment that `gymnasium.make` knows
-
-GLUE_KEYS = {"image_size"}  # of policy/*.yaml, meant for the environment's camera
 
 
 def train(config: DictConfig, run: Run) -> dict[str, float] | None:
@@ -252,18 +251,6 @@ def list_(config: DictConfig) -> None:
     show(config)
 
 
-def engine_config(plain: dict[str, Any]):
-    """TrainConfig from the plain settings of `rearrange train`."""
-    from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
-
-    policy = {k: v for k, v in plain["policy"].items() if k not in GLUE_KEYS}
-    ppo = plain["ppo"] | {"entropy_bounds": tuple(plain["ppo"]["entropy_bounds"])}
-    policy = {k: tuple(v) if isinstance(v, list) else v for k, v in policy.items()}
-    keys = ("steps", "seed", "device", "deterministic", "torch_threads", "checkpoint_every_s", "log_every_s", "episode_window")
-    return TrainConfig(**{k: plain[k] for k in keys}, policy=PolicyConfig(**policy), ppo=PPOConfig(**ppo),
-                       collect=CollectConfig(**plain["trainer"]))
-
-
 def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False):
     """Build an environment here and step it once, before anything is written or started; of an episode file, load so many
     `episodes` from the `first` on.
@@ -288,41 +275,6 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
         for _ in load_listed(probe, episodes if ours else 1, first, silent):
             pass
     return probe
-
-
-def per_action(engine, task: Task, env):
-    """Initial mean and standard deviation of each part of the action, where the skill or scenario names them
-    (initial_mean, initial_std of `skill` or `whole_task`).
-    """
-    import dataclasses
-    import math
-
-    policy, changes = engine.policy, {}
-    for key, field, convert in (("initial_mean", "mean_init", float), ("initial_std", "log_std_init", math.log)):
-        chosen, default = task.initial.get(key), getattr(policy, field)
-        if not chosen or isinstance(default, tuple):
-            continue
-        values: list[float] = []
-        for name, part in env.action_parts:
-            value = chosen.get(name)
-            values += [default if value is None else convert(value)] * (part.stop - part.start)
-        changes[field] = tuple(values)
-    return dataclasses.replace(engine, policy=dataclasses.replace(policy, **changes))
-
-
-def check_device(engine) -> None:
-    """Refuse a device that is not there, or that holds no numbers."""
-    import warnings
-
-    import torch
-
-    try:
-        with warnings.catch_warnings(action="ignore"):  # the refusal says it
-            if engine.device != "auto":
-                torch.zeros(1, device=engine.device).item()
-    except (RuntimeError, AssertionError, ImportError) as error:
-        why = str(error).splitlines()[0].split(". ")[0].rstrip(".")
-        raise UserError(f"device={engine.device} cannot be used here: {why}. Choose auto or cpu.") from None
 
 
 def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = False) -> None:
@@ -396,22 +348,9 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, epi
     probe = _probe(Task(skill, env, 0), episodes, first)
     if checkpoint is None:
         return
-    from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy, space_from_plain
+    from eval.trained_policy import check_fit
+    from trainer.checkpoint import load_checkpoint
     from trainer.policy import observation_shapes
 
-    content = load_checkpoint(checkpoint)
-    try:
-        policy = load_policy(content)
-        seen = observation_shapes(space_from_plain(content["observation_space"]))
-    except CheckpointError as error:
-        raise UserError(f"{checkpoint} cannot be used: {error}") from error
-    shapes, actions = observation_shapes(probe.observation_space), probe.action_space.shape[0]
-    needed = {k: seen[k] for k in (*policy.vector_keys, *policy.image_keys)}
-    wrong = [k for k, shape in needed.items() if shapes.get(k) != shape]
-    if wrong:
-        gives = f"with shape {shapes[wrong[0]]}" if wrong[0] in shapes else "not at all"
-        raise UserError(f"{checkpoint} is a checkpoint of another network: it needs observation '{wrong[0]}' with shape "
-                        f"{needed[wrong[0]]}, which this environment gives {gives}.")
-    if policy.action_size != actions:
-        raise UserError(f"{checkpoint} is a checkpoint of another network: it gives {policy.action_size} actions, this environment "
-                        f"takes {actions}.")
+    check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space), probe.action_space.shape[0],
+              "this environment")

@@ -7,11 +7,6 @@ is typed again skips jobs that are finished; with `resume=true` it also continue
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +15,7 @@ from typing import Any
 from rearrange.settings import keys
 from rearrange.settings import compose as front
 from rearrange.errors import UserError
-from rearrange.runs.lifeline import lifeline
+from rearrange.runs.processes import launch_process
 from rearrange.runs.run_directory import changes, checked_name, folder_of, has_checkpoints, read_status, refuse_if_held
 
 _SHOWN = ("step", "episodes", "success", "return", "mean_steps")  # of a run's results, in the table
@@ -111,51 +106,6 @@ def _name(base: str | None, swept: dict[str, str]) -> str:
         for key, value in swept.items()
     ]
     return "_".join(([base] if base else []) + parts) or "sweep"
-
-
-def launch_process(words: list[str]) -> int:
-    """`rearrange <words>` in a process of its own: signals that ask this one to stop are passed on, and it is waited for until it
-    has saved. It does not outlive this process.
-
-    It leads a process group, so that Ctrl-C in a terminal, which reaches a whole group, comes to it once: a second one would not
-    let it save.
-    """
-    home = str(Path(__file__).resolve().parents[2])
-    paths = {"PYTHONPATH": os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))}
-    # -P: a folder called `trainer` or `eval` where the user stands must not be imported in place of ours
-    command = [sys.executable, "-P", "-m", "rearrange", *words]
-    process: subprocess.Popen | None = None
-    early: list[int] = []  # signals that came before there was a process
-    stopped = False
-
-    def pass_on(signum: int, _: Any) -> None:
-        nonlocal stopped
-        stopped = True
-        process.send_signal(signum) if process else early.append(signum)
-
-    def suspend(*_: Any) -> None:  # Ctrl-Z
-        if process:
-            process.send_signal(signal.SIGSTOP)
-        os.kill(os.getpid(), signal.SIGSTOP)
-        if process:
-            process.send_signal(signal.SIGCONT)
-
-    handlers = {signal.SIGINT: pass_on, signal.SIGTERM: pass_on, signal.SIGHUP: pass_on, signal.SIGTSTP: suspend}
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
-        del handlers[signal.SIGHUP]
-    main = threading.current_thread() is threading.main_thread()
-    before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()} if main else {}
-    try:
-        with lifeline() as (descriptor, name):
-            process = subprocess.Popen(command, env=os.environ | paths | name, pass_fds=[descriptor], process_group=0,
-                                       stdin=subprocess.DEVNULL)
-            for signum in early[:1]:
-                process.send_signal(signum)
-            code = process.wait()
-        return 130 if stopped else code
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
 
 
 def table(jobs: list[Job], codes: dict[Path, int]) -> str:

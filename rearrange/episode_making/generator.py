@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 
 from rearrange.mujoco_sim.compiled_home import scene_layout
+from rearrange.apartments.containers import OPEN_M_OR_RAD
 from rearrange.apartments.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, rotate, yaw_quat
@@ -28,7 +29,6 @@ from rearrange.apartments.objects import OBJECTS, STANDARD_SET, ObjectModel
 __all__ = ["KINDS", "generate_episode"]
 
 MAX_OBJECTS = 20
-OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far the generator opens what it opens
 CLOSE_FROM_M_OR_RAD = {"drawer": (0.4, 0.5), "fridge": (math.pi / 4, 2 * math.pi / 3)}  # where the close skills start
 REACH_M = 0.3  # what is to be moved stands at most this far behind an edge before which the robot can stand
 REACH_UNDER_M = {"fridge": 0.15, "shelf": 0.15}  # where a board above forces the arm to come in level

@@ -24,8 +24,8 @@ from functools import lru_cache
 import numpy as np
 
 from rearrange.mujoco_sim.compiled_home import scene_layout
-from rearrange.apartments.containers import kind_of
-from rearrange.episode_making.generator import MAX_ON, MIN_MOVE_M, OPEN_M_OR_RAD, _compartments, _place, _Surface, _surfaces
+from rearrange.apartments.containers import OPEN_M_OR_RAD, kind_of
+from rearrange.episode_making.generator import MAX_ON, MIN_MOVE_M, _compartments, _place, _Surface, _surfaces
 from rearrange.apartments.episodes import Episode, Pose
 from rearrange.errors import UserError
 from rearrange.apartments.parts import Receptacle

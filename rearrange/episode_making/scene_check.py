@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from rearrange.apartments.containers import inside_at, kind_of
-from rearrange.episode_making.generator import OPEN_M_OR_RAD, REACH_M, REACH_UNDER_M, _Surface, _surfaces
+from rearrange.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
+from rearrange.episode_making.generator import REACH_M, REACH_UNDER_M, _Surface, _surfaces
 from rearrange.apartments.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD

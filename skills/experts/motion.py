@@ -161,7 +161,7 @@ _VECTOR, _ROWS = float64[:], float64[:, :]
 
 @njit((float64[:, ::1], float64[::1]), cache=True, nogil=True)
 def _solve(matrix, right):
-    """Solve a small positive definite system by Cholesky's factorisation, in place."""
+    """Solve a small positive definite system by Cholesky's factorisation, in place. (numba has np.linalg.solve only beside SciPy.)"""
     n = right.shape[0]
     for i in range(n):
         for j in range(i + 1):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import rearrange
+from rearrange import command_line
 from rearrange.command_line.cli import main
 from rearrange.errors import UserError
 
@@ -37,6 +37,7 @@ class FakeWork:
 
     def bench(self, config, run):
         self.calls.append(("bench", config, run))
+        return {}
 
     def report(self, config):
         self.calls.append(("report", config, None))
@@ -61,7 +62,7 @@ def work(monkeypatch, tmp_path):
     module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_, report=fake.report,
                              reproduce=fake.reproduce, scenes=fake.scenes)
     monkeypatch.setitem(sys.modules, "rearrange.command_line.commands", module)
-    monkeypatch.setattr(rearrange, "commands", module, raising=False)
+    monkeypatch.setattr(command_line, "commands", module, raising=False)
     monkeypatch.chdir(tmp_path)
     return fake
 

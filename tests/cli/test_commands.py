@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from eval import engine_settings
 from rearrange.command_line import commands
 from rearrange.command_line.cli import main
 from trainer import loop
@@ -89,7 +90,7 @@ def test_a_device_has_to_hold_numbers(device, fine):
 
     engine = SimpleNamespace(device=device)
     if fine:
-        commands.check_device(engine)
+        engine_settings.check_device(engine)
         return
     with pytest.raises(commands.UserError, match=f"device={device}"):
-        commands.check_device(engine)
+        engine_settings.check_device(engine)

@@ -95,7 +95,7 @@ def test_a_job_is_a_process_of_its_own(tmp_path):
     trap.mkdir()
     (trap / "__init__.py").write_text("raise SystemExit('imported from the working directory')")
     call = "launch_process(['train', 'skill=pick', 'name=../x'])"
-    code = f"import sys; from rearrange.command_line.sweep import launch_process; sys.exit({call})"
+    code = f"import sys; from rearrange.runs.processes import launch_process; sys.exit({call})"
     environment = {**os.environ, "PYTHONPATH": str(HOME)}
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment
@@ -124,10 +124,10 @@ def test_skill_all_shows_its_settings_as_any_other_training(front_door):
 
 PARENT = """
 import subprocess, sys
-from rearrange import sweep
+from rearrange.runs import processes
 real = subprocess.Popen
-sweep.subprocess.Popen = lambda command, **how: real([sys.executable, "-c", sys.argv[1]], **how)
-sys.exit(sweep.launch_process([]))
+processes.subprocess.Popen = lambda command, **how: real([sys.executable, "-c", sys.argv[1]], **how)
+sys.exit(processes.launch_process([]))
 """
 CHILD = """
 import os, signal, sys, time

@@ -59,6 +59,8 @@ def test_the_types_hold(tmp_path):
     examples = []
     for page in PAGES:
         for number, code in enumerate(blocks(page, "python")):
+            if "stable_baselines3" in code and not importlib.util.find_spec("stable_baselines3"):
+                continue
             examples.append(tmp_path / f"{page.stem}_{number}.py")
             examples[-1].write_text(code, encoding="utf-8")
     for arguments in ([], [*map(str, examples)]):

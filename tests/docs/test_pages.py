@@ -19,7 +19,7 @@ def test_every_command_is_understood(line, capsys):
     """Composed by the real front door, which refuses unknown commands, choices, keys and values."""
     words = shlex.split(line)[1:]
     if "-m" in words:  # each job of a sweep
-        from rearrange.settings.compose import compose, expand
+        from rearrange.settings.compose.compose import compose, expand
 
         words.remove("-m")
         command, overrides = words[0], words[1:]
@@ -60,30 +60,73 @@ def test_every_link_leads_somewhere(name):
     text = (HOME / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert target.startswith("http") or ((HOME / name).parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", text):
+        page = (HOME / name).parent / target if target else HOME / name
+        if not target.startswith("http"):
+            heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}, f"{target}#{anchor}"
     for target in re.findall(r"`((?:rearrange|skills|trainer|eval|configs|tests|docs|planner)/[\w./]+)`", text):
         assert (HOME / target).exists(), target
 
 
-def test_the_picture_is_small_and_made_by_the_script(tmp_path, monkeypatch):
-    """docs/picture.py on a video of the shape that an evaluation writes."""
+def test_the_moving_picture_is_small_and_made_by_the_script(tmp_path, monkeypatch):
+    """docs/picture.py on videos of the shape that evaluations write: successes only, one panel for each evaluation."""
     import numpy as np
-    from PIL import Image
+    from PIL import Image, ImageSequence
 
     from eval.video import VideoWriter, compose
 
     monkeypatch.syspath_prepend(HOME / "docs")
     import picture as script
 
-    with VideoWriter(tmp_path / "episode.mp4") as video:
-        for shade in (40, 90, 200):
-            scene, depth = np.full((512, 512, 3), shade, np.uint8), np.full((8, 8), shade / 255, np.float32)
-            video.add(compose(scene, depth, ["step"], title="pick"))
-    script.main(str(tmp_path / "episode.mp4"), str(tmp_path / "out.png"))
-    made = np.asarray(Image.open(tmp_path / "out.png"))
-    committed = Image.open(HOME / "docs/images/pick.png")
-    assert made.shape[1::-1] == committed.size
-    assert [abs(int(made[9, x, 0]) - shade) < 8 for x, shade in ((9, 40), (made.shape[1] - 9, 200))] == [True, True]
-    assert (HOME / "docs/images/pick.png").stat().st_size < 300_000
+    monkeypatch.setattr(script, "SECONDS", 1)
+    for name, settings, shade in (("pick", "hab: null", 40), ("tidy_house", "hab: {name: tidy_house}\nvideo_speed: 4", 200)):
+        for video, value in (("episode_0000_failure", 0), ("episode_0001_success", shade)):
+            with VideoWriter(tmp_path / name / "run" / "videos" / f"{video}.mp4") as writer:
+                scene, depth = np.full((512, 512, 3), value, np.uint8), np.full((8, 8), 0.5, np.float32)
+                writer.add(compose(scene, depth, ["step"], title="pick"))
+        (tmp_path / name / "run" / "config.yaml").write_text(settings)
+    assert script.caption(tmp_path / "tidy_house" / "run") == "Tidy House, 4 times as fast"
+    script.main(str(tmp_path / "out.webp"), str(tmp_path / "pick/run"), str(tmp_path / "tidy_house/run"))
+    made = [np.asarray(frame.convert("RGB"))[99] for frame in ImageSequence.Iterator(Image.open(tmp_path / "out.webp"))]
+    assert all(abs(int(row[9, 0]) - 40) < 8 and abs(int(row[-99, 0]) - 200) < 8 for row in made)
+    committed = HOME / "docs/images/skills.webp"
+    assert Image.open(committed).n_frames > 60 and committed.stat().st_size < 3_000_000
+
+
+def test_prose_has_short_lines():
+    """No line of more than 200 characters outside of tables; commands may be longer."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        long = [line[:60] for line in text.splitlines() if len(line) > 200 and not line.lstrip().startswith("|")]
+        assert not long, f"{page}: {long}"
+
+
+def test_guides_leave_figures_to_tables():
+    """At most three measured figures in a paragraph of a guide; results stand in tables and findings."""
+    for page in PAGES:
+        if page.parent.name in ("findings", "skills") or page.name == "api.md":
+            continue
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for paragraph in re.split(r"\n\s*\n|\n(?=- |\d+\. )", text):
+            prose = "\n".join(line for line in paragraph.splitlines() if not line.startswith("|"))
+            figures = re.findall(r"[\d.,]+ ?(?:%|points\b|steps/s|times as|of \d+ episodes|hours|minutes)", prose)
+            assert len(figures) <= 3, f"{page}: {figures}"
+
+
+def test_every_finding_has_a_question_a_set_up_an_answer_and_a_place_in_the_list():
+    findings = HOME / "docs" / "findings"
+    listed = re.findall(r"\]\(([a-z0-9_]+\.md)\)", (findings / "README.md").read_text(encoding="utf-8"))
+    pages = [page for page in PAGES if page.parent == findings and page.name != "README.md"]
+    assert sorted(listed) == [page.name for page in pages]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert re.match(r"# .+\?\n", text), page
+        heads = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert heads[0] == "Set-up" and heads[1] == "Result" and "Answer" in heads, page
+        setup = text.split("## Set-up")[1].split("## Result")[0]
+        assert "```bash" in setup, f"{page} has no command"
+        assert "\n|" in text.split("## Result")[1].split("## Answer")[0], f"{page} has no table"
 
 
 def test_the_pages_name_no_machine_of_ours():

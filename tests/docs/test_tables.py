@@ -47,7 +47,7 @@ def test_evaluation_fields():
 
 
 def test_command_line_presets_exist():
-    from rearrange.settings import keys
+    from rearrange.settings.compose import keys
 
     named = [row["preset"].strip("`").split("=") for row in table("command_line.md", "preset")]
     for group, choice in named:
@@ -57,7 +57,7 @@ def test_command_line_presets_exist():
 
 
 def test_gymnasium_ids():
-    from rearrange.settings import keys
+    from rearrange.settings.compose import keys
     from rearrange.registration import environment_id
 
     named = [id for row in table("gymnasium.md", "id") for id in re.findall(r"`(.+?)`", row["id"])]

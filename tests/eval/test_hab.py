@@ -106,9 +106,9 @@ def outcome(index, success, steps):
 
 def test_which_episodes_are_shown():
     results = [outcome(0, False, 5), outcome(1, False, 9), outcome(2, True, 7), outcome(3, True, 8)]
-    assert [result.index for result in hab.shown(results, 3)] == [2, 0, 1]
-    assert [result.index for result in hab.shown(results, 9)] == [2, 0, 1, 3]
-    assert [result.index for result in hab.shown(results[2:], 3)] == [2, 3] and hab.shown(results, 0) == []
+    assert [result.index for result in hab_video.shown(results, 3)] == [2, 0, 1]
+    assert [result.index for result in hab_video.shown(results, 9)] == [2, 0, 1, 3]
+    assert [result.index for result in hab_video.shown(results[2:], 3)] == [2, 3] and hab_video.shown(results, 0) == []
 
 
 @pytest.mark.parametrize("end, records, holding, expected", [

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from eval.scenario.policies import RandomSkill, SkillPolicy
+from eval.agents import PolicyAgent, RandomAgent
+from eval.scenario.evaluate import answers
 from eval.scenario.skill_sources import shared_settings, sources
 from rearrange.errors import UserError
 from skills import pretrained
@@ -36,14 +37,14 @@ def pick(tmp_path_factory):
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_policy_answers_a_slot_alike_whoever_asks_beside_it(pick, deterministic):
     def actions(others):
-        agent = SkillPolicy(load_checkpoint(pick), 4, deterministic)
+        agent = PolicyAgent(load_checkpoint(pick), 4, deterministic)
         for slot in range(4):
             agent.begin(slot, 100 + slot)
         seen = []
         for step in range(6):
             asking = {2: request(first=step == 0, seed=step)}
             asking |= {slot: request(first=step % 3 == 0, seed=50 + step) for slot in others if (step + slot) % 2}
-            seen.append(agent.act(asking)[2].copy())
+            seen.append(answers(agent, asking)[2].copy())
         return np.array(seen)
 
     alone = actions(())
@@ -52,21 +53,21 @@ def test_a_policy_answers_a_slot_alike_whoever_asks_beside_it(pick, deterministi
 
 
 def test_a_skill_that_begins_again_has_forgotten_and_one_that_waits_has_not(pick):
-    agent = SkillPolicy(load_checkpoint(pick), 2, deterministic=True)
-    begin = agent.act({0: request(first=True)})[0].copy()
-    second = agent.act({0: request()})[0].copy()
+    agent = PolicyAgent(load_checkpoint(pick), 2, deterministic=True)
+    begin = answers(agent, {0: request(first=True)})[0].copy()
+    second = answers(agent, {0: request()})[0].copy()
     assert not np.array_equal(begin, second), "the policy remembers nothing: the test cannot fail"
-    np.testing.assert_array_equal(agent.act({0: request(first=True)})[0], begin)
-    agent.act({1: request(first=True, seed=9)})  # slot 0 waits meanwhile
-    np.testing.assert_array_equal(agent.act({0: request()})[0], second)
+    np.testing.assert_array_equal(answers(agent, {0: request(first=True)})[0], begin)
+    answers(agent, {1: request(first=True, seed=9)})  # slot 0 waits meanwhile
+    np.testing.assert_array_equal(answers(agent, {0: request()})[0], second)
 
 
 def test_random_actions_depend_on_the_seed_of_the_slot_alone():
     def draw(seeds):
-        agent = RandomSkill(2, 5)
+        agent = RandomAgent(2, 5)
         for slot, seed in enumerate(seeds):
             agent.begin(slot, seed)
-        return agent.act({0: None, 1: None})
+        return agent.act({0: {}, 1: {}})
 
     assert np.array_equal(draw((1, 2))[1], draw((7, 2))[1]) and not np.array_equal(draw((1, 2))[0], draw((7, 2))[0])
 

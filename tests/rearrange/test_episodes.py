@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from rearrange.mujoco_sim.compiled_home import scene_layout
-from rearrange.episode_making.generator import MIN_MOVE_M, OPEN_M_OR_RAD, generate_episode
+from rearrange.apartments.containers import OPEN_M_OR_RAD
+from rearrange.episode_making.generator import MIN_MOVE_M, generate_episode
 from rearrange.apartments.episodes import Episode, Marker, read_episodes, write_episodes
 from rearrange.errors import UserError
 from rearrange.apartments.objects import OBJECTS

@@ -102,7 +102,7 @@ def test_eval_takes_a_checkpoint_of_the_engine(of_the_engine, tmp_path, monkeypa
 
 @pytest.mark.parametrize("what, settings, said", [
     ("pik", {}, r"no checkpoint at pik: .* Did you mean 'pick'\?"),
-    ("pick", {"depth_size": 32}, "was trained with observations"),
+    ("pick", {"depth_size": 32}, "another network: it needs observation 'depth'"),
     ("pick", {"splt": "val"}, "did you mean 'split'"),
     ("pendulum", {}, "is a checkpoint of environment Pendulum-v1, not of a skill"),
 ])

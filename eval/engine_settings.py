@@ -1,0 +1,54 @@
+"""The engine's settings, from those of the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from typing import Any
+
+from eval.tasks import Task
+from rearrange.errors import UserError
+from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+
+NOT_THE_NETWORKS = {"image_size"}  # of policy/*.yaml: it is the environment's camera that has it
+
+
+def engine_config(plain: dict[str, Any]) -> TrainConfig:
+    """TrainConfig from the plain settings of `rearrange train`."""
+    policy = {k: v for k, v in plain["policy"].items() if k not in NOT_THE_NETWORKS}
+    ppo = plain["ppo"] | {"entropy_bounds": tuple(plain["ppo"]["entropy_bounds"])}
+    policy = {k: tuple(v) if isinstance(v, list) else v for k, v in policy.items()}
+    keys = ("steps", "seed", "device", "deterministic", "torch_threads", "checkpoint_every_s", "log_every_s", "episode_window")
+    return TrainConfig(**{k: plain[k] for k in keys}, policy=PolicyConfig(**policy), ppo=PPOConfig(**ppo),
+                       collect=CollectConfig(**plain["trainer"]))
+
+
+def per_action(engine: TrainConfig, task: Task, env: Any) -> TrainConfig:
+    """Initial mean and standard deviation of each part of the action, where the skill or scenario names them
+    (initial_mean, initial_std of `skill` or `whole_task`).
+    """
+    policy, changes = engine.policy, {}
+    for key, field, convert in (("initial_mean", "mean_init", float), ("initial_std", "log_std_init", math.log)):
+        chosen, default = task.initial.get(key), getattr(policy, field)
+        if not chosen or isinstance(default, tuple):
+            continue
+        values: list[float] = []
+        for name, part in env.action_parts:
+            value = chosen.get(name)
+            values += [default if value is None else convert(value)] * (part.stop - part.start)
+        changes[field] = tuple(values)
+    return dataclasses.replace(engine, policy=dataclasses.replace(policy, **changes))
+
+
+def check_device(engine: TrainConfig) -> None:
+    """Refuse a device that is not there, or that holds no numbers."""
+    import torch
+
+    try:
+        with warnings.catch_warnings(action="ignore"):  # the refusal says it
+            if engine.device != "auto":
+                torch.zeros(1, device=engine.device).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        why = str(error).splitlines()[0].split(". ")[0].rstrip(".")
+        raise UserError(f"device={engine.device} cannot be used here: {why}. Choose auto or cpu.") from None

@@ -1,0 +1,58 @@
+"""A command in a process of its own, that this one waits for and that does not outlive it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from rearrange.runs.lifeline import lifeline
+
+
+def launch_process(words: list[str]) -> int:
+    """`rearrange <words>` in a process of its own: signals that ask this one to stop are passed on, and it is waited for until it
+    has saved. It does not outlive this process.
+
+    It leads a process group, so that Ctrl-C in a terminal, which reaches a whole group, comes to it once: a second one would not
+    let it save.
+    """
+    home = str(Path(__file__).resolve().parents[2])
+    paths = {"PYTHONPATH": os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))}
+    # -P: a folder called `trainer` or `eval` where the user stands must not be imported in place of ours
+    command = [sys.executable, "-P", "-m", "rearrange", *words]
+    process: subprocess.Popen | None = None
+    early: list[int] = []  # signals that came before there was a process
+    stopped = False
+
+    def pass_on(signum: int, _: Any) -> None:
+        nonlocal stopped
+        stopped = True
+        process.send_signal(signum) if process else early.append(signum)
+
+    def suspend(*_: Any) -> None:  # Ctrl-Z
+        if process:
+            process.send_signal(signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        if process:
+            process.send_signal(signal.SIGCONT)
+
+    handlers = {signal.SIGINT: pass_on, signal.SIGTERM: pass_on, signal.SIGHUP: pass_on, signal.SIGTSTP: suspend}
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
+        del handlers[signal.SIGHUP]
+    main = threading.current_thread() is threading.main_thread()
+    before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()} if main else {}
+    try:
+        with lifeline() as (descriptor, name):
+            process = subprocess.Popen(command, env=os.environ | paths | name, pass_fds=[descriptor], process_group=0,
+                                       stdin=subprocess.DEVNULL)
+            for signum in early[:1]:
+                process.send_signal(signum)
+            code = process.wait()
+        return 130 if stopped else code
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

@@ -1,0 +1,75 @@
+"""Every skill and scenario does what it did: sums over a seeded rollout are those of behaviour.json.
+
+MuJoCo's floating point differs between processors, so the file holds sums to 1e-4 over 20 steps, not exact values. To renew it
+after a change of behaviour that is meant, and to add a new skill or scenario:
+
+    python -m tests.test_behaviour
+
+The difference in behaviour.json then shows what has changed, and belongs into the same commit. What it holds for a case: the steps
+done, and of the rewards and of each observation the sum and the sum of absolute values.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rearrange  # noqa: F401 - makes the ids known
+
+FILE = Path(__file__).with_name("behaviour.json")
+STEPS, TOLERANCE = 20, 1e-4  # of the sum of absolute values
+RECORDED = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+LIMITED = {"Pick": "arm grip", "Place": "arm grip", "OpenCabinet": "arm grip", "CloseCabinet": "arm", "OpenFridge": "arm grip",
+           "CloseFridge": "arm"}
+
+
+def cases() -> list[str]:
+    """Every id, and those of skills again with the limited action space: `rearrange/Pick-v0 arm grip`."""
+    ids = sorted(id for id in gymnasium.registry if id.startswith("rearrange/"))
+    return ids + [f"rearrange/{name}-v0 {parts}" for name, parts in LIMITED.items()]
+
+
+def measured(case: str) -> dict[str, list[float]]:
+    id, *parts = case.split()
+    env = gymnasium.make(id, depth_size=32, num_layouts=2, **({"action_parts": parts} if parts else {}))
+    rng = np.random.default_rng(0)
+    seen, rewards, steps = [env.reset(seed=0)[0]], [], 0
+    for steps in range(1, STEPS + 1):
+        if steps % 5 == 1:  # held for five steps, so that the robot gets somewhere
+            action = rng.uniform(-1, 1, env.action_space.shape).astype(np.float32)
+            action[-1] = -abs(action[-1])  # where it is stop, it would end the episode
+        observation, reward, terminated, truncated, _ = env.step(action)
+        seen.append(observation)
+        rewards.append(reward)
+        if terminated or truncated:
+            break
+    env.close()
+    return {"steps": [steps], "reward": sums(rewards)} | {key: sums([observation[key] for observation in seen]) for key in seen[0]}
+
+
+def sums(values: list) -> list[float]:
+    """The sum and the sum of absolute values, with weights from 1 to 2, so that the order counts."""
+    flat = np.asarray(values, np.float64).ravel()
+    flat = flat * np.linspace(1, 2, flat.size)
+    return [float(f"{flat.sum():.7g}"), float(f"{abs(flat).sum():.7g}")]
+
+
+@pytest.mark.parametrize("case", RECORDED)
+def test_a_rollout_is_as_recorded(case):
+    now = measured(case)
+    assert list(now) == list(RECORDED[case])
+    for what, was in RECORDED[case].items():
+        assert now[what] == pytest.approx(was, rel=0, abs=TOLERANCE * max(was[-1], 1e-2)), f"{what} of {case} has changed"
+
+
+def test_skills_and_scenarios_are_recorded():
+    assert RECORDED, f"{FILE.name} is missing or empty; write it with: python -m tests.test_behaviour"
+
+
+if __name__ == "__main__":
+    written = ",\n".join(f"  {json.dumps(case)}: {json.dumps(measured(case))}" for case in cases())
+    FILE.write_text(f"{{\n{written}\n}}\n", encoding="utf-8")

@@ -1,0 +1,29 @@
+"""Whether a trained policy fits an environment: the one place that asks, and answers with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainer.policy import Policy
+
+
+def misfit(policy: Policy, shapes: Mapping[str, tuple[int, ...]], action_size: int, choices: Sequence[int] = (),
+           where: str = "this environment") -> str | None:
+    """Why a policy cannot act in `where`, which shows observations of these `shapes` and takes `action_size` numbers (or has the
+    `choices` of each discrete part of its action); None if it can. Observations that the policy does not use may be there, too.
+    """
+    for key, shape in policy.seen.items():
+        if shapes.get(key) != shape:
+            given = f"with shape {tuple(shapes[key])}" if key in shapes else "not at all"
+            return f"it needs observation '{key}' with shape {tuple(shape)}, which {where} gives {given}"
+    if (policy.action_size, tuple(policy.choices)) != (action_size, tuple(choices)):
+        return f"it gives {_actions(policy.action_size, policy.choices)}, {where} takes {_actions(action_size, choices)}"
+    return None
+
+
+def _actions(size: int, choices: Sequence[int]) -> str:
+    if not choices:
+        return f"{size} actions"
+    return f"a choice among {' and '.join(map(str, choices))}"
