@@ -24,6 +24,7 @@ class TrainState:
     step: int
     """Environment steps that were learned from so far, of all ranks."""
     updates: int
+    """Of the policy, so far."""
     metrics: Mapping[str, float]
     """What there is to say of this moment; each method of `Callback` says what."""
     checkpoint: Path | None = None
@@ -99,8 +100,8 @@ class Callbacks:
         for method in self._methods[moment]:
             reason = method(TrainState(learner.policy, learner.steps, learner.updates, metrics, checkpoint))
             if reason is not None and not (isinstance(reason, str) and reason):
-                raise ValueError(f"{getattr(method, '__qualname__', moment)} returned {reason!r}; a callback returns None, or as text "
-                                 "the reason why the run is to stop.")
+                raise ValueError(f"{getattr(method, '__qualname__', moment)} returned {reason!r}; a callback returns None, or as "
+                                 "text the reason why the run is to stop.")
             if reason:
                 self.stop.ask(reason)
 

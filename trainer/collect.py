@@ -94,8 +94,8 @@ class Collector:
         self._timed = np.zeros(n, np.int64)  # how many those are
         self._broken = False  # an inference worker failed
         self._began = 0.0  # this rollout, by time.monotonic
-        # Per environment, what goes with the observation that waits for an action: whether it begins an episode, and, on the device,
-        # recurrent state and previous action.
+        # Per environment, what goes with the observation that waits for an action: whether it begins an episode, and, on the
+        # device, recurrent state and previous action.
         self._starts = np.ones(n, bool)
         self._state = torch.zeros(n, policy.state_size, device=device)
         self._previous = torch.zeros(n, policy.action_size, device=device)
@@ -299,8 +299,8 @@ class Collector:
         return policy.act(self._gather(worker, self.environments.final_obs, envs), state[at], previous[at],
                           deterministic=True).value.cpu().numpy()
 
-    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: PolicyNetwork, state: Tensor, previous: Tensor,
-              starts: np.ndarray) -> None:
+    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: PolicyNetwork, state: Tensor,
+              previous: Tensor, starts: np.ndarray) -> None:
         """What each environment's next inference starts from: one that waits will see the same observation again."""
         after, features = act.state, policy.action_features(act.action)
         if not goes.all():

@@ -76,8 +76,8 @@ class PPOConfig:
 
 @dataclass(frozen=True)
 class CollectConfig:
-    """How experience is collected. The engine's word for these settings is `collect`, as in `Collector` and trainer/collect.py; on the
-    command line the group is `trainer=`, where `trainer=ver` chooses a mode with what suits it."""
+    """How experience is collected. The engine's word for these settings is `collect`, as in `Collector` and trainer/collect.py; on
+    the command line the group is `trainer=`, where `trainer=ver` chooses a mode with what suits it."""
 
     mode: str = _setting("ver", "how experience is collected", choices=MODES)
     overlap: bool = _setting(
@@ -165,8 +165,8 @@ class TrainConfig:
                 "choose collect.mode=ver collect.overlap=True, or collect.mode=hts, which is nover with overlap."))
         if c.inference_workers > 1 and (c.mode == "ddppo" or self.deterministic):
             raise ValueError(f"collect.inference_workers={c.inference_workers} is not possible with "
-                             f"{'deterministic=True' if self.deterministic else 'collect.mode=ddppo'}, where environments are answered "
-                             "in one order; leave it at 1.")
+                             f"{'deterministic=True' if self.deterministic else 'collect.mode=ddppo'}, where environments are "
+                             "answered in one order; leave it at 1.")
         if c.inference_workers > c.num_envs:
             raise ValueError(f"collect.inference_workers={c.inference_workers} exceeds collect.num_envs={c.num_envs}.")
         if p.mini_batches > self.steps_per_rollout:

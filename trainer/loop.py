@@ -39,12 +39,13 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     """Train a policy with VER and PPO on any Gymnasium environment.
 
     make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
-    may have. run_dir: checkpoints go to `run_dir/checkpoints`, metrics to `run_dir` (`trainer.logs.logger`), and progress is shown unless
-    `progress` is False; without it nothing is written or shown. resume_from: a checkpoint to continue. meta: plain values kept in
-    the checkpoints. start_from: a checkpoint whose policy a new run begins with; the steps, the optimiser and the schedule begin anew.
+    may have. run_dir: checkpoints go to `run_dir/checkpoints`, metrics to `run_dir` (`trainer.logs.logger`), and progress is shown
+    unless `progress` is False; without it nothing is written or shown. resume_from: a checkpoint to continue. meta: plain values
+    kept in the checkpoints. start_from: a checkpoint whose policy a new run begins with; the steps, the optimiser and the schedule
+    begin anew.
 
-    callbacks: objects that watch the run and may end it (`trainer.callbacks.Callback`); a MetricsLogger among them takes the place of
-    the run's own metrics and progress. observers: functions of (step, metrics), short for callbacks that have only `at_log`.
+    callbacks: objects that watch the run and may end it (`trainer.callbacks.Callback`); a MetricsLogger among them takes the place
+    of the run's own metrics and progress. observers: functions of (step, metrics), short for callbacks that have only `at_log`.
     make_policy: (observation_space, action_space, config.policy) -> the network to train (`trainer.networks.PolicyNetwork`).
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks/ranks.py).

@@ -41,7 +41,7 @@ class PolicyNetwork(Protocol):
     """Shapes of the observations that it uses, by key; a plain Box is "obs"."""
 
     def action_features(self, action: Tensor) -> Tensor:
-        """An action as the network sees it one step later, (B, A): as executed, so clipped to a Box; one-hot where it is discrete."""
+        """An action as the network sees it one step later, (B, A): as executed, so clipped to a Box; one-hot where discrete."""
 
     def act(self, obs: dict[str, Tensor], state: Tensor, previous: Tensor, deterministic: bool = False,
             noise: Tensor | None = None, generator: torch.Generator | None = None) -> Act:

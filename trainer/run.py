@@ -79,7 +79,8 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         threads = stack.enter_context(LearnThreads(config.torch_threads))
         order = fixed_order(config.collect) if config.deterministic else None
         replay = order.restore(saved["collector"]) if order and saved else ()
-        environments = stack.enter_context(Environments(make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
+        environments = stack.enter_context(
+            Environments(make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
         cancelled = threading.Event()
         stop = stack.enter_context(stop_on_signal(late=cancelled.set if ranks.size == 1 else lambda: None))
         ranks.on_death(cancelled.set)
@@ -110,7 +111,8 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         yield Run(config, run_dir, ranks, threads, collector, learner, rollout, experience, told, log, saver, stop)
 
 
-def _learner(config: TrainConfig, environments: Environments, device: torch.device, ranks: Ranks, make_policy: MakePolicy) -> Learner:
+def _learner(config: TrainConfig, environments: Environments, device: torch.device, ranks: Ranks,
+             make_policy: MakePolicy) -> Learner:
     """The learner, unless the run does not fit into memory; how large the engine's own network would be is known before."""
     shapes, actions = observation_shapes(environments.observation_space), action_numbers(environments.action_space)
     if make_policy is Policy:

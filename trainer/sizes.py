@@ -33,7 +33,8 @@ def rollout_bytes(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], ac
     return rows * (4 * (sum(map(_size, shapes.values())) + 2 * action_size + state_size) + 60)
 
 
-def check_memory(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], action_size: int, state_size: int | None = None) -> None:
+def check_memory(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], action_size: int,
+                 state_size: int | None = None) -> None:
     """Raise ValueError, with how much it would take, for a run that does not fit into this machine's memory. `shapes`: of the
     observations, by key. `state_size`: of a network that is there already, and not the engine's own; then only the experience is
     looked at."""

@@ -54,8 +54,10 @@ def test_each_moment_shows_the_run(tmp_path):
     assert result.reason == "complete"
 
 
-@pytest.mark.parametrize("collect, moment", [*((collect, "after_collect") for collect in MODES), *((MODES[0], m) for m in MOMENTS[1:])],
-                         ids=str)
+STOPS = [*((collect, "after_collect") for collect in MODES), *((MODES[0], moment) for moment in MOMENTS[1:])]
+
+
+@pytest.mark.parametrize("collect, moment", STOPS, ids=str)
 def test_a_callback_can_stop_every_mode_at_each_moment(tmp_path, collect, moment):
     """After the update under way, with a checkpoint, and nobody left behind."""
     result = train(Pointer, config(collect=collect), tmp_path, callbacks=(Watch(moment),), progress=False)

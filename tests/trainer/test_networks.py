@@ -12,9 +12,9 @@ from torch import nn
 
 from tests.trainer.test_divergence import Treacherous
 from tests.trainer.toys import Bent, Pointer, Straight
-from trainer import CheckpointError, CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
+from trainer import CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.encoders import LightEncoder
-from trainer.errors import NonFinite
+from trainer.errors import CheckpointError, NonFinite
 from trainer.faults.nonfinite import reproduce
 
 
@@ -112,7 +112,7 @@ class Short(Straight):
 
 @pytest.mark.parametrize("make_policy, words", [
     (lambda *_: None, "make_policy gave None, which is no torch.nn.Module"),
-    (Forgetful, "make_policy gave a Forgetful without seen, action_features, act, evaluate, forward: trainer.networks.PolicyNetwork"),
+    (Forgetful, "gave a Forgetful without seen, action_features, act, evaluate, forward: trainer.networks.PolicyNetwork says"),
     (Short, r"gave a Short with choices=\(\) and action_size=1; the environments' actions have choices=\(\) and action_size=2"),
 ])
 def test_what_is_no_network_is_one_sentence(make_policy, words):

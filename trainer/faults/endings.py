@@ -14,7 +14,8 @@ from trainer.run import Run
 
 @contextmanager
 def orderly_end(run: Run) -> Iterator[None]:
-    """Around the loop. A stop that came too late for the rollout under way ends it here; a failure goes on after checkpoint and dump."""
+    """Around the loop. A stop that came too late for the rollout under way ends it here; a failure goes on after checkpoint and
+    dump."""
     try:
         try:
             yield
