@@ -33,7 +33,7 @@ from torch import Tensor
 
 from trainer.errors import Cancelled, WorkerError
 from trainer.faults.finite import check_acts
-from trainer.fixed_order import FixedOrder
+from trainer.workers.fixed_order import FixedOrder
 from trainer.networks import PolicyNetwork
 from trainer.policy import Act
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption

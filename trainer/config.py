@@ -26,7 +26,7 @@ def _setting(default: Any, text: str, **bounds: Any) -> Any:
 
 @dataclass(frozen=True)
 class PolicyConfig:
-    """Network of the policy. `encoder` names an image encoder in `trainer.encoders.ENCODERS`."""
+    """Network of the policy. `encoder` names an image encoder in `trainer.nets.encoders.ENCODERS`."""
 
     encoder: str | None = _setting("light", "image encoder; null ignores images", choices=("light", "resnet18"))
     embedding_size: int = _setting(128, "units of the image embedding", above=0, at_most=MAX_UNITS)
@@ -188,7 +188,7 @@ def _check(key: str, value: Any, setting: Field) -> None:
     if kind.startswith("str"):
         if not isinstance(value, str):
             raise ValueError(f"{key}={value!r} must be a name.")
-        if key != "policy.encoder" and value not in said.get("choices", (value,)):  # `trainer.encoders.ENCODERS` may have more
+        if key != "policy.encoder" and value not in said.get("choices", (value,)):  # `trainer.nets.encoders.ENCODERS` may have more
             raise ValueError(f"{key}={value} is not one of {', '.join(said['choices'])}.")
     if not kind.startswith(("int", "float", "tuple")):
         return

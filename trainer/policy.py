@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from trainer import distributions
 from trainer.config import PolicyConfig
-from trainer.encoders import ENCODERS, orthogonal
+from trainer.nets.encoders import ENCODERS, orthogonal
 from trainer.sequences import Sequences
 from trainer.spaces import action_numbers, choices
 

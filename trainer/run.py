@@ -20,7 +20,7 @@ from trainer.callbacks import Callbacks
 from trainer.collect import Collector
 from trainer.config import TrainConfig
 from trainer.experience import Alternating, Experience, Overlapping
-from trainer.fixed_order import fixed_order
+from trainer.workers.fixed_order import fixed_order
 from trainer.learner import Learner
 from trainer.logs.logger import MetricsLogger
 from trainer.logs.run_files import recording

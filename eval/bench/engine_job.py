@@ -119,7 +119,7 @@ class Watch:
 
 def policy_factory(job: dict[str, Any]) -> Callable[..., Any]:
     """The engine's policy, which also knows the encoder that pretends to be on a GPU."""
-    from trainer.encoders import ENCODERS
+    from trainer.nets.encoders import ENCODERS
     from trainer.policy import Policy
 
     from eval.bench.pretended_network import PooledEncoder

@@ -13,7 +13,7 @@ from torch import nn
 from tests.trainer.test_divergence import Treacherous
 from tests.trainer.toys import Bent, Pointer, Straight
 from trainer import CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
-from trainer.encoders import LightEncoder
+from trainer.nets.encoders import LightEncoder
 from trainer.errors import CheckpointError, NonFinite
 from trainer.faults.nonfinite import reproduce
 
