@@ -15,7 +15,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from trainer import distributions
+from trainer.nets import distributions
 from trainer.config import PolicyConfig
 from trainer.nets.encoders import ENCODERS, orthogonal
 from trainer.sequences import Sequences

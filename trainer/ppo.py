@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer import distributions
+from trainer.nets import distributions
 from trainer.config import PPOConfig
 from trainer.errors import NonFiniteLoss
 from trainer.policy import EXPERT_ACTION, Policy
