@@ -243,12 +243,6 @@ def test_settings_may_be_what_python_has():
     assert env.skill.max_steps == 7 and env.home.num_layouts == 4 and env.skill.config.rest_position_m == (0.5, 0.0, 1.0)
 
 
-def test_the_rules_of_settings_are_read_once():
-    import skills
-
-    assert skills._rules("skill", "pick") is skills._rules("skill", "pick")
-
-
 @pytest.mark.parametrize("options", [{"episode": "x"}, {"episode": 1.5}, {"episode": -1}, {"episode": True}, {"epsiode": 1}, [], 5])
 def test_an_episode_that_cannot_be_asked_for_is_told(options):
     with pytest.raises(UserError, match="reset takes options="):
