@@ -77,8 +77,8 @@ def checked_settings(skill: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of the environment of a skill in the type of their rules. UserError for the first that there is not, or that its rule
     refuses.
     """
-    config = config_class(skill)
-    known = [field.name for settings in (config, environment.HomeSettings) for field in dataclasses.fields(settings)]
+    config: Any = config_class(skill)
+    known = [field.name for part in (config, environment.HomeSettings) for field in dataclasses.fields(part)]
     known = [name for name in known if name not in OF_TRAINING] + ["expert_action", "episodes_share"]
     return environment.checked_settings(f"skill {skill}", known, config, settings)
 

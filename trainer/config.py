@@ -155,7 +155,8 @@ class TrainConfig:
         """Raise ValueError with one sentence for the first setting that cannot work: its place here (`collect.num_envs`), value and
         rule. The command line says it with its own keys (rearrange/settings/engine_words.py)."""
         c, p = self.collect, self.ppo
-        for prefix, part in {"": self, "policy.": self.policy, "ppo.": p, "collect.": c}.items():
+        parts: dict[str, Any] = {"": self, "policy.": self.policy, "ppo.": p, "collect.": c}
+        for prefix, part in parts.items():
             for setting in fields(part):
                 if setting.metadata:
                     _check(prefix + setting.name, getattr(part, setting.name), setting)

@@ -12,7 +12,7 @@ from rearrange.errors import UserError
 from skills import make_env
 from skills.experts.motion import servo
 from skills.experts.pick import PickExpert
-from skills.pick import REWARD_SCALES, Pick, PickConfig
+from skills.pick import Pick, PickConfig
 
 # One of each kind: shelf, TV stand, drawer, sofa, coffee table, table, sink, counter, chair, fridge.
 FIXED_EPISODES = (0, 2, 3, 4, 5, 6, 7, 9, 34, 18)
@@ -126,8 +126,8 @@ def test_contact_terms_are_capped():
     env = started()
     env.sim.arm_force_rise_n, env.sim.base_force_n = 5000.0, 5000.0
     terms = env.skill.reward_terms(env.sim)
-    assert terms["force"] * REWARD_SCALES["force"] == pytest.approx(-1.0)
-    assert terms["base_contact"] * REWARD_SCALES["base_contact"] == pytest.approx(-0.05)
+    assert terms["force"] * PickConfig().reward_scales["force"] == pytest.approx(-1.0)
+    assert terms["base_contact"] * PickConfig().reward_scales["base_contact"] == pytest.approx(-0.05)
 
 
 def test_the_robot_starts_close_facing_the_object_and_free():

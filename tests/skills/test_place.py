@@ -14,7 +14,7 @@ from rearrange.robot.fetch import REST_POSITION_M
 from rearrange.geometry import quat_multiply, yaw_quat
 from skills import make_env
 from skills.experts.motion import servo
-from skills.place import REWARD_SCALES, PlaceConfig
+from skills.place import PlaceConfig
 
 
 def started(episode: int = 0, **settings):
@@ -194,7 +194,7 @@ def test_too_much_force_ends_it():
 
 def test_scales_and_rest_are_checked():
     config = PlaceConfig(reward_scales={"success": 100})
-    assert config.reward_scales == REWARD_SCALES | {"success": 100.0}
+    assert config.reward_scales == PlaceConfig().reward_scales | {"success": 100.0}
     with pytest.raises(UserError, match="placed"):
         PlaceConfig(reward_scales={"put": 1.0})
     with pytest.raises(UserError, match="rest_position_m"):
