@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
@@ -285,8 +285,8 @@ def test_a_diverging_policy_stops_the_run_with_the_last_good_checkpoint(tmp_path
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_and_stops(tmp_path, signum):
-    threading.Timer(3.0, os.kill, (os.getpid(), signum)).start()
-    result = train(Pointer, TrainConfig(steps=10**8, **SMALL), tmp_path)
+    sender = SimpleNamespace(after_update=lambda state: os.kill(os.getpid(), signum) if state.updates == 2 else None)
+    result = train(Pointer, TrainConfig(steps=10**8, **SMALL), tmp_path, callbacks=[sender])
     assert result.reason == signum.name and 0 < result.steps < 10**8
     assert load_checkpoint(tmp_path)["counters"]["steps"] == result.steps
     assert not children()
