@@ -1,0 +1,36 @@
+"""Training under a real SLURM: two nodes, one policy."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from tests.cluster.slurm import Slurm
+from tests.e2e.front_door import TINY, checkpoint_steps, status
+
+TWO = (*TINY, "trainer.rollout_steps=16")
+
+
+def script(folder: Path, *lines: str, options: str = "") -> Path:
+    """A batch script in a folder of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "job.sh"
+    path.write_text("\n".join(["#!/bin/bash", *filter(None, [options]), *lines, ""]))
+    return path
+
+
+def train(*words: str, srun: str = "") -> str:
+    return shlex.join([*srun.split(), "python", "-P", "-m", "rearrange", "train", *words])
+
+
+def output(folder: Path, number: str) -> str:
+    return (folder / f"slurm-{number}.out").read_text()
+
+
+def test_srun_trains_one_policy_on_two_nodes(slurm: Slurm, tmp_path):
+    done = slurm.run("srun", "-N2", "-n2", "--kill-on-bad-exit=1", "python", "-P", "-m", "rearrange", "train", *TWO, "steps=128",
+                     "name=two", timeout_s=300.0, directory=tmp_path)
+    run = tmp_path / "outputs/train/pick/two"
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("done: 128 steps") == 1 and "Traceback" not in done.stderr
+    assert status(run) == "finished" and checkpoint_steps(run) == [128]
