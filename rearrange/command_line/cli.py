@@ -197,15 +197,19 @@ def _command(command: str, words: list[str]) -> int:
 
 def _work(command: str, overrides: list[str], settings) -> int:
     """Train, evaluate or measure in a run directory."""
-    from rearrange.runs import run_directory
+    from rearrange.runs import restart, run_directory
     from rearrange.settings.compose import require
     from trainer.logs import screen
 
     _check_place()
-    if command == "train" and settings.config.resume:
-        settings = run_directory.settings_to_resume(command, overrides)
-    require(settings)
-    run = run_directory.plan(settings) if _speaks() else run_directory.silent(settings)
+    if command == "train":
+        run = restart.plan_training(overrides, settings, first=_speaks())
+        if run is None:  # finished
+            return 0
+    else:
+        require(settings)
+        run = run_directory.plan(settings) if _speaks() else run_directory.silent(settings)
+    settings = run.settings
     screen.is_expendable(run.log)
 
     from rearrange.command_line import commands  # torch and the simulator, from here on

@@ -16,6 +16,7 @@ from rearrange.settings import keys
 from rearrange.settings import compose as front
 from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
+from rearrange.runs.restart import AUTO, resume_as
 from rearrange.runs.run_directory import changes, checked_name, folder_of, has_checkpoints, read_status, refuse_if_held
 
 _SHOWN = ("step", "episodes", "success", "return", "mean_steps")  # of a run's results, in the table
@@ -79,19 +80,22 @@ def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
     name = checked_name(_name(typed.config.name, {k: v for k, v in swept.items() if k not in ("skill", "name")}))
     words = [word for word in words if word.split("=")[0] not in ("name", "resume")] + [f"name={name}"]
     path = folder_of(typed.config, command) / name
-    if not path.exists():
-        return Job((command, *words), swept, path, done=False)
+    resume = resume_as(fixed, typed.config.resume) if "resume" in typed.config else False
+    again = (f"resume={'auto' if resume == AUTO else 'true'}",)
+    if not path.exists() or resume == AUTO and not (path / "config.yaml").exists():
+        return Job((command, *words, *(again if resume == AUTO else ())), swept, path, done=False)
     if not (path / "config.yaml").exists():
         raise UserError(f"{path} exists already and is not a run. Choose another name=.")
     if changed := changes(path, typed):
         shown = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
         raise UserError(f"{path} exists already with other settings ({shown}). Give this sweep a name= of its own.")
     done = read_status(path)["status"] == "finished" and _has_result(command, path)
-    refuse_if_held(path)
-    if not done and not typed.config.get("resume"):
+    if resume != AUTO:  # which waits
+        refuse_if_held(path)
+    if not done and not resume:
         on = "Continue the sweep with resume=true" if "resume" in typed.config else "Remove it, to repeat this job"
         raise UserError(f"{path} exists already and is not finished. {on}, or choose another name=.")
-    return Job((command, *words) + (() if done else ("resume=true",)), swept, path, done)
+    return Job((command, *words) + (() if done else again), swept, path, done)
 
 
 def _has_result(command: str, path: Path) -> bool:

@@ -170,3 +170,16 @@ def test_a_sweep_goes_on_without_its_screen(launched, work, monkeypatch):
 
     monkeypatch.setattr(sys, "stdout", Broken(32))
     assert main(["train", "-m", "skill=pick", "seed=0,1"]) == 0 and len(launched) == 2
+
+
+def test_a_sweep_that_its_scheduler_starts_again_goes_on(front_door, work, launched, monkeypatch):
+    def interrupt(config, run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    work.behave = interrupt
+    front_door("train skill=pick seed=1 name=seed-1")
+    work.behave = lambda config, run: {}
+    assert front_door("train -m skill=pick seed=0,1")[0] == 0
+    assert len(launched) == 2 and work.calls[-1][2].resumed
+    assert front_door("train -m skill=pick seed=0,1")[0] == 0 and len(launched) == 2

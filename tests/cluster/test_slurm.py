@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from tests.cluster.slurm import Slurm
-from tests.e2e.front_door import TINY, checkpoint_steps, status
+from tests.e2e.front_door import TINY, checkpoint_steps, status, steps_logged
 
 TWO = (*TINY, "trainer.rollout_steps=16")
 
@@ -34,3 +34,20 @@ def test_srun_trains_one_policy_on_two_nodes(slurm: Slurm, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("done: 128 steps") == 1 and "Traceback" not in done.stderr
     assert status(run) == "finished" and checkpoint_steps(run) == [128]
+
+
+def test_a_plain_script_survives_a_requeue(slurm: Slurm, tmp_path):
+    """Saved on SIGTERM, started again by SLURM, gone on with; a third start has nothing to do."""
+    run = tmp_path / "outputs/train/pick/one"
+    command = train(*TWO, "steps=4000", "name=one", srun="srun --kill-on-bad-exit=1")
+    number = slurm.submit(script(tmp_path, command, options="#SBATCH --requeue --open-mode=append -N2 -n2"))
+    slurm.wait(lambda: bool(steps_logged(run)), 240.0, "the first metrics")
+    assert slurm.run("scontrol", "requeue", number).returncode == 0
+    job = slurm.wait_for_end(number)
+    told = output(tmp_path, number)
+    assert job["JobState"] == "COMPLETED" and job["Restarts"] == "1", told[-3000:]
+    assert told.count("stopped by SIGTERM") == 1 and told.count(f"continues {run.relative_to(tmp_path)}") == 1
+    assert status(run) == "finished" and 4000 <= checkpoint_steps(run)[-1] < 4064
+    assert steps_logged(run) == sorted(set(steps_logged(run)))
+    again = slurm.run("bash", "-c", train(*TWO, "steps=4000", "name=one"), directory=tmp_path, SLURM_RESTART_COUNT="2")
+    assert again.returncode == 0 and "nothing is left to do" in again.stdout

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from tests.e2e.front_door import TINY, checkpoint_steps, environment, finish, status, steps_logged, succeed, wait_until
 
@@ -19,12 +21,26 @@ def port() -> int:
         return probe.getsockname()[1]
 
 
-def torchrun(directory, *words: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port()}",
+def start_torchrun(directory, *words: str, options: tuple[str, ...] = ()) -> subprocess.Popen:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port()}", *options,
                "-m", "rearrange", *words]
-    process = subprocess.Popen(command, cwd=directory, env=environment(directory), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, start_new_session=True)
-    return finish(process, 300.0)
+    return subprocess.Popen(command, cwd=directory, env=environment(directory), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, start_new_session=True)
+
+
+def torchrun(directory, *words: str) -> subprocess.CompletedProcess:
+    return finish(start_torchrun(directory, *words), 300.0)
+
+
+def ranks_of(agent: subprocess.Popen) -> list[int]:
+    """The processes that torchrun has started, the first rank first."""
+    children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+    return sorted(map(int, children), key=lambda pid: b"\0RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes())
+
+
+def saved(run: Path) -> list[str]:
+    """The checkpoints of a run that is under way, which may be writing another."""
+    return sorted(path.name for path in (run / "checkpoints").glob("step_*.pt"))
 
 
 def test_torchrun_trains_one_policy_and_one_process_goes_on_with_it(tmp_path):
@@ -36,6 +52,20 @@ def test_torchrun_trains_one_policy_and_one_process_goes_on_with_it(tmp_path):
     assert steps_logged(run) == sorted(set(steps_logged(run)))
     out = succeed(tmp_path, "train", "skill=pick", "name=two", "resume=force", "steps=192")
     assert "done: 192 steps" in out and checkpoint_steps(run)[-1] == 192
+
+
+def test_torchruns_restarts_go_on_after_kill_9_of_either_rank(tmp_path):
+    run = tmp_path / "outputs/train/pick/two"
+    agent = start_torchrun(tmp_path, "train", *TWO, "steps=3200", "checkpoint_every_s=0.5", "name=two", options=("--max-restarts=3",))
+    for victim in (1, 0):
+        before = saved(run)
+        wait_until(lambda: saved(run) != before, agent, 240.0)
+        os.kill(ranks_of(agent)[victim], signal.SIGKILL)
+    done = finish(agent, 300.0)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("continues outputs/train/pick/two") == 2 and done.stdout.count("done: 3,2") == 1
+    assert status(run) == "finished" and 3200 <= checkpoint_steps(run)[-1] < 3200 + 64  # one rollout of two ranks
+    assert steps_logged(run) == sorted(set(steps_logged(run)))
 
 
 def test_a_mistake_is_told_once(tmp_path):

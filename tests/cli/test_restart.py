@@ -1,0 +1,126 @@
+"""The same command again is a continuation where resume=auto, or a scheduler's restart, says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rearrange.runs import restart
+from tests.e2e.front_door import somebody_works_in
+
+PICK = Path("outputs/train/pick")
+LINE = "train skill=pick seed=5 ppo.clip=0.3 name=a"
+
+
+def stop(config, run):
+    raise KeyboardInterrupt
+
+
+@pytest.fixture(params=["resume=auto", "SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT"])
+def again(request, monkeypatch):
+    """The line of the second start, and of all that follow."""
+    if "=" in request.param:
+        return f"{LINE} {request.param}"
+    monkeypatch.setenv(request.param, "1")
+    return LINE
+
+
+def test_auto_begins_a_run_that_is_not_there(front_door, work):
+    assert front_door(f"{LINE} resume=auto")[0] == 0
+    assert not work.calls[0][2].resumed
+
+
+def test_auto_goes_on_with_the_named_run_and_ends_at_once_when_it_is_finished(front_door, work, again):
+    work.behave = stop
+    assert front_door(LINE)[0] == 130
+    assert front_door(again)[0] == 130
+    _, config, run = work.calls[-1]
+    assert run.resumed and run.path == PICK / "a" and config.seed == 5 and config.ppo.clip == 0.3
+    work.behave = lambda config, run: {}
+    assert front_door(again)[0] == 0 and len(work.calls) == 3
+    status, out, err = front_door(again)
+    assert status == 0 and len(work.calls) == 3 and not err
+    assert out == f"{PICK / 'a'} is finished: nothing is left to do. To train further, raise steps= and write resume=force.\n"
+
+
+def test_changed_settings_are_refused_in_one_sentence(front_door, work, again):
+    front_door(LINE)
+    status, out, err = front_door(again.replace("seed=5", "seed=6"))
+    assert status == 2 and len(work.calls) == 1 and not out
+    assert "seed: 5 -> 6" in err and "resume=force" in err and err.count("\n") == 1
+
+
+def test_a_run_that_may_be_started_again_needs_a_name(front_door, work, again):
+    status, _, err = front_door(again.replace("name=a", ""))
+    assert status == 2 and "name=" in err and err.count("\n") == 1 and not PICK.exists()
+
+
+@pytest.mark.parametrize("left", [[], ["lock"], ["lock", "checkpoints"], ["lock", "checkpoints", "videos", "config.yaml.12.part"]])
+def test_a_directory_in_whose_making_a_process_was_killed_is_begun_again(front_door, work, again, left):
+    (PICK / "a").mkdir(parents=True)
+    for name in left:
+        (PICK / "a" / name).touch() if "." in name or name == "lock" else (PICK / "a" / name).mkdir()
+    assert front_door(again)[0] == 0
+    assert (PICK / "a" / "status.json").exists() and not list((PICK / "a").glob("*.part"))
+
+
+def test_what_is_no_run_is_left_alone(front_door, work, again):
+    (PICK / "a").mkdir(parents=True)
+    (PICK / "a" / "thesis.tex").write_text("")
+    status, _, err = front_door(again)
+    assert status == 2 and "is not a run" in err and [p.name for p in (PICK / "a").iterdir()] == ["thesis.tex"]
+
+
+def test_who_wants_a_new_run_gets_none_of_the_old(front_door, work, monkeypatch):
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "3")
+    assert front_door(f"{LINE} resume=false")[0] == 0
+    status, _, err = front_door(f"{LINE} resume=false")
+    assert status == 2 and "exists already" in err
+
+
+def test_a_first_start_is_none_again(front_door, monkeypatch):
+    for count in ("0", "", "many"):
+        monkeypatch.setenv("SLURM_RESTART_COUNT", count)
+        assert not restart.restarted()
+
+
+def test_a_restart_waits_for_its_forerunner_and_then_says_whose_the_run_is(front_door, work, again, monkeypatch):
+    work.behave = stop
+    front_door(LINE)
+    with somebody_works_in(PICK / "a") as process:
+        monkeypatch.setattr(restart, "LOCK_WAIT_S", 0.5)
+        status, out, err = front_door(again)
+    assert status == 2 and len(work.calls) == 1
+    assert f"is in use by process {process} on " in out and "waiting for its end" in out
+    assert f"is in use by process {process} on " in err and err.count("\n") == 1
+
+
+def test_a_restart_goes_on_as_soon_as_its_forerunner_has_ended(front_door, work, again, monkeypatch):
+    work.behave = stop
+    front_door(LINE)
+    forerunner = somebody_works_in(PICK / "a")
+    forerunner.__enter__()
+    naps = []
+
+    def nap(seconds):
+        naps.append(seconds)
+        if len(naps) == 3:
+            forerunner.__exit__(None, None, None)
+
+    monkeypatch.setattr(restart.time, "sleep", nap)
+    assert front_door(again)[0] == 130 and work.calls[-1][2].resumed and len(naps) >= 3
+
+
+def test_ranks_that_do_not_write_agree_with_the_first(front_door, work, again, monkeypatch):
+    work.behave = stop
+    front_door(LINE)
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    with somebody_works_in(PICK / "a"):  # the first rank, which has begun already
+        assert front_door(again)[0] == 130
+    _, config, run = work.calls[-1]
+    assert run.silent and run.resumed and config.ppo.clip == 0.3
+    (PICK / "a" / "status.json").write_text('{"status": "finished", "result": {}}')
+    (PICK / "a" / "checkpoints" / "step_000000000001.pt").touch()
+    assert front_door(again) == (0, "", "") and len(work.calls) == 2
