@@ -4,8 +4,8 @@
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
 
 Answers to `--help` and to mistakes come without importing torch or a simulator; the work is in `rearrange.command_line.commands`,
-imported once everything that was typed has been checked. Exit status: 0 done, 2 a mistake of the user, 130 stopped,
-1 anything else.
+imported once everything that was typed has been checked. Exit status: 0 done, 2 a mistake of the user, 130 stopped, 75 stopped
+by a scheduler's warning, 1 anything else.
 """
 
 from __future__ import annotations
@@ -90,10 +90,12 @@ def _status(words: list[str]) -> int:
         else:
             time.sleep(3.0)  # the launcher ends all ranks when one ends: let the first speak before
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        from trainer import signals
+
         if _speaks():
             print(f"{name}: stopped.", file=sys.stderr)
-        return 130
+        return signals.exit_status(stop)
 
 
 def _speaks() -> bool:
@@ -197,11 +199,14 @@ def _command(command: str, words: list[str]) -> int:
 
 def _work(command: str, overrides: list[str], settings) -> int:
     """Train, evaluate or measure in a run directory."""
-    from rearrange.runs import restart, run_directory
+    from rearrange.runs import requeue, restart, run_directory
     from rearrange.settings.compose import require
+    from trainer import signals
     from trainer.logs import screen
 
     _check_place()
+    if settings.config.get("requeue"):
+        requeue.check()
     if command == "train":
         run = restart.plan_training(overrides, settings, first=_speaks())
         if run is None:  # finished
@@ -219,8 +224,10 @@ def _work(command: str, overrides: list[str], settings) -> int:
     try:
         with run.keeps_warnings():
             result = work(settings.config, run)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         run.finish("stopped")
+        if settings.config.get("requeue") and signals.is_warning(stop) and not run.silent:
+            run.say(requeue.requeue())
         raise
     except OSError as error:
         if error.errno not in DISK_FULL:
@@ -243,15 +250,18 @@ def _work(command: str, overrides: list[str], settings) -> int:
 
 
 def _end_like_ctrl_c() -> None:
-    """Let SIGTERM end a command as Ctrl-C does: tidily. Training replaces this by a handler that saves first.
+    """Let SIGTERM, and what a scheduler sends some time before, end a command as Ctrl-C does: tidily. Training replaces this by a
+    handler that saves first.
 
     SIGINT too, since a shell starts its background jobs with that signal ignored; and SIGHUP, which comes when the terminal is
     closed, unless nohup has it ignored.
     """
+    from trainer import signals
+
     if threading.current_thread() is threading.main_thread():
-        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for signum in signals.STOPPING:
             if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN:
-                signal.signal(signum, signal.default_int_handler)
+                signal.signal(signum, signals.interrupt)
 
 
 def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:

@@ -60,7 +60,9 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     try:
         if run.silent:  # of several ranks, the first writes and prints
             result = run_engine(task.make, engine)
-            return {} if result.reason == "complete" else _stop()
+            if result.reason != "complete":
+                raise KeyboardInterrupt(result.reason)
+            return {}
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
             result = run_engine(task.make, engine, run.path, resume_from, (logger, progress), meta, start_from)
@@ -79,7 +81,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
     if result.reason != "complete":
         run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: {again}")
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(result.reason)
     if result.unsaved_steps:
         _tell(run, f"all {result.steps:,} steps are done, but {_saved_in_words(result)}. Make room, and continue with: {again}")
         run.finish("failed")
@@ -307,10 +309,6 @@ def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = Fal
         except RuntimeError as error:
             raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. "
                             "Choose the policy=, observations and actions that it was trained with.") from error
-
-
-def _stop() -> dict[str, float]:
-    raise KeyboardInterrupt
 
 
 def _newest_checkpoint(run: Run) -> Path | None:

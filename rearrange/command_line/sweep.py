@@ -17,6 +17,7 @@ from rearrange.settings import compose as front
 from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
 from rearrange.runs.restart import AUTO, resume_as
+from trainer import signals
 from rearrange.runs.run_directory import changes, checked_name, folder_of, has_checkpoints, read_status, refuse_if_held
 
 _SHOWN = ("step", "episodes", "success", "return", "mean_steps")  # of a run's results, in the table
@@ -34,7 +35,7 @@ class Job:
 
 
 def run(command: str, words: list[str], launch: Launch | None = None) -> int:
-    """Run all jobs; 0 if each one is finished, 130 if stopped, else 1. Every job is checked before the first starts."""
+    """Run all jobs; 0 if each one is finished, that of a job that was stopped, else 1. Every job is checked before the first starts."""
     jobs = plan(command, words)
     print(f"sweep: {len(jobs)} jobs, {sum(job.done for job in jobs)} finished before", flush=True)
     codes: dict[Path, int] = {}
@@ -44,13 +45,11 @@ def run(command: str, words: list[str], launch: Launch | None = None) -> int:
         print(f"\n[{number}/{len(jobs)}] rearrange {' '.join(job.words)}", flush=True)
         codes[job.path] = (launch or launch_process)(list(job.words))
         print("\n" + table(jobs, codes), flush=True)
-        if codes[job.path] == 130:
+        if codes[job.path] in signals.BEFORE_THE_END:
             break
     if not codes:
         print("\n" + table(jobs, codes))
-    if 130 in codes.values():
-        return 130
-    return 1 if any(codes.values()) else 0
+    return signals.exit_of_all(codes.values())
 
 
 def all_skills(words: list[str]) -> list[str]:
@@ -122,7 +121,7 @@ def table(jobs: list[Job], codes: dict[Path, int]) -> str:
         elif job.path not in codes:
             state = "not started"
         else:
-            state = {0: "finished", 130: "stopped"}.get(codes[job.path], f"failed ({codes[job.path]})")
+            state = signals.outcome(codes[job.path])
         results = {key.split("/")[-1]: value for key, value in saved["result"].items()}
         shown = [key for key in _SHOWN if key in results] or list(results)[:4]
         figures = "  ".join(f"{key} {_number(results[key])}" for key in shown)

@@ -35,7 +35,7 @@ from rearrange.settings.compose import Settings, UnknownKey, check_values, compo
 from rearrange.settings.yaml_files import plain_yaml
 from trainer import owner
 
-FREE_KEYS = {"resume", "name", "output"}  # may differ when a run is resumed
+FREE_KEYS = {"resume", "name", "output", "requeue"}  # may differ when a run is resumed
 LATEST = "latest"
 HOW_TO_GO_ON = "Wait for it, stop it, or choose another name=."  # where another process works
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from rearrange.runs import restart
+from rearrange.runs.run_directory import read_status
 from tests.e2e.front_door import somebody_works_in
 
 PICK = Path("outputs/train/pick")
@@ -124,3 +128,64 @@ def test_ranks_that_do_not_write_agree_with_the_first(front_door, work, again, m
     (PICK / "a" / "status.json").write_text('{"status": "finished", "result": {}}')
     (PICK / "a" / "checkpoints" / "step_000000000001.pt").touch()
     assert front_door(again) == (0, "", "") and len(work.calls) == 2
+
+
+@pytest.fixture
+def scontrol(tmp_path, monkeypatch):
+    """A SLURM job, and in place of scontrol a program that notes its words; `scontrol.fails()` makes it refuse."""
+    program, noted = tmp_path / "bin" / "scontrol", tmp_path / "noted"
+
+    class Scontrol:
+        def write(self, lines: str) -> None:
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(f"#!/bin/sh\necho \"$@\" >> {noted}\n{lines}\n")
+            program.chmod(0o755)
+
+        def fails(self) -> None:
+            self.write("echo 'slurm_update error: Requested operation is presently disabled' >&2; exit 1")
+
+        def calls(self) -> list[str]:
+            return noted.read_text().splitlines() if noted.exists() else []
+
+    made = Scontrol()
+    made.write("")
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_JOB_ID", "42")
+    return made
+
+
+def warn(config, run):
+    os.kill(os.getpid(), signal.SIGUSR1)
+    time.sleep(10.0)  # the handler ends this at once
+
+
+@pytest.mark.parametrize("signum, status", [(signal.SIGUSR1, 75), (signal.SIGUSR2, 75), (signal.SIGXCPU, 75), (signal.SIGTERM, 130),
+                                            (signal.SIGINT, 130)])
+def test_a_schedulers_warning_stops_with_a_status_of_its_own(front_door, work, scontrol, signum, status):
+    work.behave = lambda config, run: os.kill(os.getpid(), signum) or time.sleep(10.0)
+    assert front_door(f"{LINE} requeue=true")[0] == status
+    assert read_status(PICK / "a")["status"] == "stopped"
+    assert scontrol.calls() == (["requeue 42"] if status == 75 else []), "who ends a job does not want it again"
+
+
+def test_what_slurm_answers_is_told(front_door, work, scontrol):
+    work.behave = warn
+    status, out, _ = front_door(f"{LINE} requeue=true")
+    assert status == 75 and "asked SLURM to start job 42 again" in out
+    scontrol.fails()
+    status, out, _ = front_door(f"{LINE} requeue=true resume=auto")
+    assert status == 75 and "'scontrol requeue 42' did not work (slurm_update error: Requested operation is presently disabled)" in out
+    assert len(scontrol.calls()) == 2
+
+
+def test_of_several_ranks_the_first_asks(front_door, work, scontrol, monkeypatch):
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    work.behave = warn
+    assert front_door(f"{LINE} requeue=true")[0] == 75 and not scontrol.calls()
+
+
+def test_without_a_job_there_is_none_to_start_again(front_door, work, monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    status, _, err = front_door(f"{LINE} requeue=true")
+    assert status == 2 and "SLURM_JOB_ID" in err and err.count("\n") == 1 and not work.calls

@@ -43,6 +43,7 @@ def test_a_plain_script_survives_a_requeue(slurm: Slurm, tmp_path):
     number = slurm.submit(script(tmp_path, command, options="#SBATCH --requeue --open-mode=append -N2 -n2"))
     slurm.wait(lambda: bool(steps_logged(run)), 240.0, "the first metrics")
     assert slurm.run("scontrol", "requeue", number).returncode == 0
+    slurm.start_again(number)
     job = slurm.wait_for_end(number)
     told = output(tmp_path, number)
     assert job["JobState"] == "COMPLETED" and job["Restarts"] == "1", told[-3000:]
@@ -51,3 +52,20 @@ def test_a_plain_script_survives_a_requeue(slurm: Slurm, tmp_path):
     assert steps_logged(run) == sorted(set(steps_logged(run)))
     again = slurm.run("bash", "-c", train(*TWO, "steps=4000", "name=one"), directory=tmp_path, SLURM_RESTART_COUNT="2")
     assert again.returncode == 0 and "nothing is left to do" in again.stdout
+
+
+def test_a_warning_before_the_time_limit_is_a_requeue(slurm: Slurm, tmp_path):
+    """#SBATCH --signal, which SLURM sends to all tasks: saved, asked for once, gone on with."""
+    run = tmp_path / "outputs/train/pick/one"
+    command = train(*TWO, "steps=4000", "name=one", "requeue=true", srun="srun")
+    number = slurm.submit(script(tmp_path, command, options="#SBATCH --requeue --open-mode=append -N2 -n2 --time=5 --signal=USR1@30"))
+    slurm.wait(lambda: bool(steps_logged(run)), 240.0, "the first metrics")
+    # The time limit itself is a matter of minutes, and checked every 30 s: the same signal, sent now.
+    assert slurm.run("scancel", "--signal=USR1", number).returncode == 0
+    slurm.start_again(number)
+    assert status(run) == "stopped"
+    job = slurm.wait_for_end(number)
+    told = output(tmp_path, number)
+    assert job["JobState"] == "COMPLETED" and job["Restarts"] == "1", told[-3000:]
+    assert told.count("stopped by SIGUSR1") == 1 and told.count(f"asked SLURM to start job {number} again") == 1
+    assert "User defined signal" not in told and status(run) == "finished" and 4000 <= checkpoint_steps(run)[-1] < 4064
