@@ -118,6 +118,16 @@ def _check_place() -> None:
         raise UserError(str(error)) from error
 
 
+def _refuse_ranks(what: str) -> None:
+    """UserError for what starts commands of its own, where a launcher has started several of these processes."""
+    from trainer.ranks.launch import place
+
+    _check_place()
+    if place().size > 1:
+        raise UserError(f"{what} starts one command after another, each a process of its own, and is itself for one process: leave srun "
+                        "or torchrun out.")
+
+
 def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help") and len(words) == 1:
         print(INTRODUCTION)
@@ -155,6 +165,9 @@ def _command(command: str, words: list[str]) -> int:
     if command == "report":
         overrides = _named_runs(overrides)
     every = next((word for word in overrides if word in ("skill=all", "hab=all")), None)
+    several = every or ("-m" if "--multirun" in flags else command if command == "reproduce" else None)
+    if several and not flags & {"--help", "--cfg"}:
+        _refuse_ranks(several)
     if every and flags & {"--help", "--cfg"}:  # what all of them have in common
         overrides = [word for word in overrides if word != every]
     elif every == "skill=all" and command == "train":

@@ -139,6 +139,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange eval`: success over many episodes, metrics.json, episodes.csv and videos."""
     from eval.processes import ProcessDied
     from eval.video import VideoError
+    from trainer.ranks.rank_watch import RankError
 
     plain = OmegaConf.to_container(config, resolve=True)
     try:
@@ -147,9 +148,10 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
 
             return hab_command.evaluate(plain, run)
         return _evaluate_skill(plain, run)
-    except (ProcessDied, VideoError) as error:
+    except (ProcessDied, VideoError, RankError) as error:
         run.log(str(error))
-        print(f"rearrange eval: {error}", file=sys.stderr)
+        if not getattr(error, "told_elsewhere", False):
+            print(f"rearrange eval: {error}", file=sys.stderr)
         run.finish("failed")
         raise SystemExit(1) from None
 
@@ -169,7 +171,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
     _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["episodes"],
-                   evaluation.SEED_STRIDE * plain["seed"])
+                   evaluation.SEED_STRIDE * plain["seed"], run.silent)
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
@@ -182,6 +184,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     from trainer.logs.progress import counting
 
     def keep(finished: list[EpisodeResult]) -> None:
+        if run.silent:
+            return
         figures = evaluation.cut_short(evaluation.summary(job, finished), count)
         run.result = evaluation.headline(figures)
         print_table(figures, run)
@@ -190,6 +194,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     with counting(count, f"eval {skill}", log=run.log) as progress:
         results = evaluation.evaluate(job, plain["workers"], progress, keep)
     figures = evaluation.summary(job, results)
+    if run.silent:  # of several tasks, the first writes and prints
+        return evaluation.headline(figures)
     print_table(figures, run)  # which a full disk does not prevent
     evaluation.write(run.path, figures, results)
     if problem := next((result.video_problem for result in results if result.video_problem), None):
@@ -264,7 +270,8 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
     hint = threading.Timer(2.0, print, ["preparing the simulator (the first time on a machine it is compiled, "
                                         "which takes some ten seconds) ..."], {"flush": True})
     hint.daemon = True
-    hint.start()
+    if not silent:
+        hint.start()
     try:
         probe = task.make()
         probe.reset(seed=0)
@@ -345,9 +352,9 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}
 
 
-def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, episodes: int, first: int) -> None:
+def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, episodes: int, first: int, silent: bool) -> None:
     """Refuse a checkpoint whose spaces are not those of the environment."""
-    probe = _probe(Task(skill, env, 0), episodes, first)
+    probe = _probe(Task(skill, env, 0), episodes, first, silent)
     if checkpoint is None:
         return
     from eval.trained_policy import check_fit

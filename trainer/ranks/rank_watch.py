@@ -152,6 +152,12 @@ class Watch:
         self._tell({"failed": f"rank {self.rank} failed: {str(error).rstrip('.')}"})
         return RankError(str(error), told_elsewhere=True) if ours and self.rank > 0 else error
 
+    def leave_early(self, why: str) -> None:
+        """This rank ends before the others: tell them `why`, which ends them too."""
+        if self.verdict is None:
+            self._tell({"failed": why})
+            self.verdict, self.told_elsewhere = why, True
+
     def leave(self) -> None:
         """An orderly end: the others know that this rank did not die."""
         self._leaving.set()

@@ -46,6 +46,11 @@ class Ranks:
             if self.watch.verdict:
                 act()
 
+    def leave_early(self, why: str) -> None:
+        """This rank ends before the others; they are told why, and end too."""
+        if self.watch:
+            self.watch.leave_early(why)
+
     def preemption(self, config: TrainConfig) -> Preemption | None:
         """How rollouts of several ranks are ended early; None for one rank, or if they are not."""
         c = config.collect
