@@ -95,6 +95,7 @@ class TrainConfig:
     deterministic: bool = False  # one order of answering environments; a resumed run is the same as one without a break
     torch_threads: int | None = None  # threads while learning; None = one or all cores, whichever is faster
     checkpoint_every_s: float = 300.0
+    stop_within_s: float = 10.0  # after a signal the rollout under way may take so long; then it is given up
     log_every_s: float = 10.0
     episode_window: int = 300  # episodes in the logged rolling means
     policy: PolicyConfig = field(default_factory=PolicyConfig)
@@ -138,7 +139,7 @@ class TrainConfig:
             "ppo.epochs": p.epochs, "ppo.mini_batches": p.mini_batches, "ppo.learning_rate": p.learning_rate,
             "ppo.clip": p.clip, "trainer.step_timeout_s": c.step_timeout_s, "log_every_s": self.log_every_s,
             "policy.hidden_size": self.policy.hidden_size, "policy.embedding_size": self.policy.embedding_size,
-            "checkpoint_every_s": self.checkpoint_every_s, "episode_window": self.episode_window,
+            "checkpoint_every_s": self.checkpoint_every_s, "stop_within_s": self.stop_within_s, "episode_window": self.episode_window,
             "ppo.reward_scale": p.reward_scale,
         }
         optional = {

@@ -29,7 +29,7 @@ from trainer.logs.run_files import recording
 from trainer.rollout import Rollout
 from trainer.sizes import action_numbers, check_memory
 from trainer.threads import LearnThreads
-from trainer.workers.worker import STOPPING
+from trainer.signals import STOPPING
 
 __all__ = ["TrainResult", "train"]
 
@@ -60,8 +60,8 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks/ranks.py).
 
-    SIGINT, SIGTERM and SIGHUP finish the update under way, save and return; where that takes longer than ten seconds, the
-    rollout under way is lost. A second one stops at once.
+    SIGINT, SIGTERM, SIGHUP and a scheduler's SIGUSR1, SIGUSR2 and SIGXCPU finish the update under way, save and return; where that
+    takes longer than `config.stop_within_s`, the rollout under way is lost. A second one stops at once.
     Raises ValueError for a setting that cannot work, WorkerError when an environment worker fails, NonFiniteLoss when the
     policy diverges, RankError when another rank died or failed; the last good checkpoint is on disk in each case.
     """
@@ -90,7 +90,7 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
         threads = stack.enter_context(LearnThreads(config.torch_threads))
         collector = stack.enter_context(Collector(make_env, config.collect, worker_seed, device, ranks.rank, config.deterministic,
                                                   saved and saved["collector"]))
-        stop = stack.enter_context(_stop_on_signal(late=collector.cancel if ranks.size == 1 else None))
+        stop = stack.enter_context(_stop_on_signal(late=collector.cancel, within_s=config.stop_within_s))
         ranks.on_death(collector.cancel)
         check_memory(config, observation_shapes(collector.observation_space), action_numbers(collector.action_space))
         learner = Learner(config, collector, device, ranks)
@@ -143,9 +143,12 @@ def _train(make_env: Callable[[], Any], config: TrainConfig, run_dir: str | os.P
         except NonFinite as error:
             record.save_quietly(rollout.total - learned_from)
             raise _with_dump(error, run_dir, learner, rollout) from error
-        except BaseException:
+        except BaseException as error:
             record.save_quietly(rollout.total - learned_from)
-            raise
+            if not stop.signal or not ranks.may_be_ended_by_others(error):
+                raise
+            ended = stop.signal  # one rank had no time left for its rollout, and the others cannot go on without it
+            ranks.leave_early(f"rank {ranks.rank} was stopped by {ended}")
         reason = "complete" if learner.steps >= config.steps else ended
         return TrainResult(learner.policy, learner.steps, reason, record.saved, list(record.history), record.unsaved_steps)
 
@@ -212,24 +215,21 @@ def _device(name: str, local_rank: int) -> torch.device:
     return device if device.index is not None else torch.device("cuda", local_rank % torch.cuda.device_count())
 
 
-STOP_WITHIN_S = 10.0  # what a rollout may take to be filled after a signal
-
-
 class _Stop:
     signal: str | None = None
 
 
 @contextmanager
-def _stop_on_signal(late: Callable[[], None] | None) -> Iterator[_Stop]:
-    """Turn the first SIGINT, SIGTERM or SIGHUP into a request to stop after the update; the second acts at once. `late` is called
-    when the update is still not there after a while."""
+def _stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[_Stop]:
+    """Turn the first signal of STOPPING into a request to stop after the update; the second acts at once. `late` is called when the
+    update is still not there after `within_s`."""
     stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
     previous: dict[signal.Signals, Any] = {}
 
-    timer = threading.Timer(STOP_WITHIN_S, late or (lambda: None))
+    timer = threading.Timer(within_s, late)
     timer.daemon = True
 
     def request(signum: int, frame: Any) -> None:

@@ -95,6 +95,8 @@ def _status(words: list[str]) -> int:
 
         if _speaks():
             print(f"{name}: stopped.", file=sys.stderr)
+        else:
+            time.sleep(3.0)  # let the first do what is left
         return signals.exit_status(stop)
 
 

@@ -33,8 +33,10 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
     from trainer.nonfinite import NonFinite
     from trainer.loop import train as run_engine
     from trainer.logs.run_files import recording
+    from trainer.ranks import rank_watch
     from trainer.ranks.rank_watch import RankError
 
+    rank_watch.before_forced_end = lambda: run.finish("failed")
     plain = OmegaConf.to_container(config, resolve=True)
     task = training_task(plain, run.settings.overrides)
     engine = engine_config(plain)

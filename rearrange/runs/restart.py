@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,16 +27,20 @@ def restarted(environment: Mapping[str, str] = os.environ) -> bool:
     return any(count.isdigit() and int(count) > 0 for count in counts)
 
 
-def resume_as(words: Sequence[str], value: Any) -> Any:
-    """What `resume=` means for these words, which make it `value`: auto by default where the process is a restart."""
-    typed = any(word.split("=")[0] == "resume" for word in words)
-    return value if typed or not restarted() else AUTO
+def resume_as(words: Sequence[str], value: Any, name: str | None = None, environment: Mapping[str, str] = os.environ) -> Any:
+    """What `resume=` means for these words, which make it `value`: auto by default where the process is a restart, or a run with a
+    name may be one: of torchrun's nodes only the one that failed counts a restart."""
+    if any(word.split("=")[0] == "resume" for word in words):
+        return value
+    counts = [environment.get(key, "") for key in ("TORCHELASTIC_MAX_RESTARTS", "GROUP_WORLD_SIZE")]
+    elastic = all(count.isdigit() for count in counts) and int(counts[0]) > 0 and int(counts[1]) > 1
+    return AUTO if restarted(environment) or elastic and name is not None else value
 
 
 def plan_training(words: list[str], settings: Settings, first: bool) -> runs.Run | None:
     """The run of `rearrange train` with these words: a new one, or the one that it goes on with; `first`: of several ranks, the one
     that writes. None, and a sentence, if that run is finished."""
-    resume = resume_as(words, settings.config.resume)
+    resume = resume_as(words, settings.config.resume, settings.config.name)
     if resume == AUTO:
         require(settings)
         path = _named(settings)
@@ -51,6 +57,9 @@ def plan_training(words: list[str], settings: Settings, first: bool) -> runs.Run
                     print(f"{path} is finished: nothing is left to do. To train further, raise steps= and write resume=force.")
                 return None
     elif resume:
+        if not first and not Path(settings.config.output).is_dir():
+            print(f"rearrange train: {socket.gethostname()} does not see output={settings.config.output}: to go on with a run, all nodes "
+                  "need a file system that they share.", file=sys.stderr)
         settings = runs.settings_to_resume("train", words)
         if first and restarted():
             _wait_for_forerunner(runs.folder_of(settings.config, "train") / settings.config.name)

@@ -89,6 +89,19 @@ def test_a_first_start_is_none_again(front_door, monkeypatch):
         assert not restart.restarted()
 
 
+@pytest.mark.parametrize("environment, name, resume", [
+    ({}, "a", False),
+    ({"TORCHELASTIC_MAX_RESTARTS": "3", "GROUP_WORLD_SIZE": "1", "TORCHELASTIC_RESTART_COUNT": "0"}, "a", False),
+    ({"TORCHELASTIC_MAX_RESTARTS": "0", "GROUP_WORLD_SIZE": "2", "TORCHELASTIC_RESTART_COUNT": "0"}, "a", False),
+    ({"TORCHELASTIC_MAX_RESTARTS": "3", "GROUP_WORLD_SIZE": "2", "TORCHELASTIC_RESTART_COUNT": "0"}, "a", "auto"),
+    ({"TORCHELASTIC_MAX_RESTARTS": "3", "GROUP_WORLD_SIZE": "2", "TORCHELASTIC_RESTART_COUNT": "0"}, None, False),
+    ({"TORCHELASTIC_MAX_RESTARTS": "3", "GROUP_WORLD_SIZE": "1", "TORCHELASTIC_RESTART_COUNT": "1"}, None, "auto"),
+])
+def test_when_auto_is_the_default(environment, name, resume):
+    assert restart.resume_as(["skill=pick"], False, name, environment) == resume
+    assert restart.resume_as(["skill=pick", "resume=false"], False, name, environment) is False
+
+
 def test_a_restart_waits_for_its_forerunner_and_then_says_whose_the_run_is(front_door, work, again, monkeypatch):
     work.behave = stop
     front_door(LINE)

@@ -46,7 +46,6 @@ SlurmdTimeout=20
 KillWait={kill_wait_s}
 MinJobAge=3600
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
-RequeueExit=75
 NodeName={nodes[0]} NodeAddr=127.0.0.1 NodeHostname={host} Port={ports[1]} CPUs={cpus} RealMemory=4000 State=UNKNOWN
 NodeName={nodes[1]} NodeAddr=127.0.0.1 NodeHostname={host} Port={ports[2]} CPUs={cpus} RealMemory=4000 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES

@@ -19,6 +19,7 @@ from typing import Any, Callable
 GRACE_S = 10.0  # for a rank to leave by itself once another is dead
 CONNECT_TIMEOUT_S = 300.0
 BEAT_S = 5.0  # a rank says that it lives
+before_forced_end: Callable[[], None] = lambda: None  # called before a rank that cannot leave by itself is ended
 SILENT_S = 120.0  # after this without a word it counts as dead: stopped (SIGSTOP), or on a machine that hangs
 
 
@@ -131,6 +132,7 @@ class Watch:
         if not self._leaving.wait(GRACE_S):
             if not self.told_elsewhere:
                 print(f"{self.verdict}. All ranks end; the last checkpoint is intact.", file=sys.stderr, flush=True)
+            before_forced_end()
             os._exit(1)
 
     def _tell(self, message: dict[str, Any]) -> None:

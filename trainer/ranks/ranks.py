@@ -51,6 +51,10 @@ class Ranks:
         if self.watch:
             self.watch.leave_early(why)
 
+    def may_be_ended_by_others(self, error: BaseException) -> bool:
+        """Whether what was raised here may come from another rank's end, or from being cancelled."""
+        return self.size > 1 and not isinstance(error, KeyboardInterrupt) and _from_a_collective(error)
+
     def preemption(self, config: TrainConfig) -> Preemption | None:
         """How rollouts of several ranks are ended early; None for one rank, or if they are not."""
         c = config.collect
