@@ -5,7 +5,7 @@
     python docs/skill_pages.py --pictures pick  makes pictures too, of the skills that are named (default: all)
 
 The text of a page is the docstring at the top of the skill's file, by its labels ("Start:", "Success:" ...); the
-tables are read from its class, its environment and the comments of its YAML file. The picture,
+tables are read from its class, its environment and its settings. The picture,
 docs/images/skills/<skill>.png, shows three moments of an episode that the scripted expert of the skill solves, in a
 home of the validation split.
 """
@@ -28,10 +28,12 @@ sys.path[:0] = [str(HOME), str(HOME / "docs")]
 from picture import strip  # noqa: E402
 
 from eval.video import compose  # noqa: E402
-from rearrange.settings.compose import keys  # noqa: E402
-from rearrange.env import ENV_FAILURES, OBSERVATIONS  # noqa: E402
+from rearrange.composition import options  # noqa: E402
+from rearrange.env import ENV_FAILURES  # noqa: E402
+from rearrange.observations import OBSERVATIONS  # noqa: E402
 from rearrange.robot.fetch import ARM_DELTA_RAD  # noqa: E402
-from skills import SKILLS, make_env  # noqa: E402
+from rearrange.settings.rules import Key, shown  # noqa: E402
+from skills import SKILLS, make_env, skill_class  # noqa: E402
 from skills.experts import EXPERTS  # noqa: E402
 
 PAGES, PICTURES = HOME / "docs" / "skills", HOME / "docs" / "images" / "skills"
@@ -50,16 +52,15 @@ _TRUNCATIONS = {
 
 def page(name: str) -> str:
     """The page of a skill, as Markdown."""
-    config = {key.name.removeprefix("skill."): key for key in keys.choice_file("skill", name).keys}
+    config = {key.name.removeprefix("skill."): key for key in options.keys("skill", name)}
     env = make_env(name, depth_size=keys_default("policy", "light", "image_size"))
-    said = sections(inspect.getdoc(inspect.getmodule(SKILLS[name])))
+    said = sections(inspect.getdoc(inspect.getmodule(skill_class(name))))
     shown = [f"![Three moments of one episode](../images/skills/{name}.png)", ""] if _picture(name).exists() else []
     source = said.get("Sources") or said.get("Source")
     parts = [
         f"# {name.replace('_', ' ').capitalize()}", "", wrapped(said["first"]), "", *shown,
-        f"All of it is in [`skills/{name}.py`](../../skills/{name}.py) and "
-        f"[`configs/skill/{name}.yaml`](../../configs/skill/{name}.yaml).",
-        "[`docs/skill_pages.py`](../skill_pages.py) writes this page from them.", "",
+        f"All of it is in [`skills/{name}.py`](../../skills/{name}.py).",
+        "[`docs/skill_pages.py`](../skill_pages.py) writes this page from it.", "",
         "## Start", "", wrapped(said["Start"]), "",
         "## Observation", "", wrapped(said["Observation"]), "", *observation_table(env), "",
         "## Action", "", wrapped(said["Action"]), "",
@@ -116,22 +117,22 @@ def action_table(env) -> list[str]:
                  [(part, str(where.stop - where.start), meaning[part]) for part, where in env.action_parts])
 
 
-def reward_table(env, config: dict[str, keys.Key]) -> list[str]:
+def reward_table(env, config: dict[str, Key]) -> list[str]:
     """One row for each reward term."""
     scales = env.skill.reward_scales.items()
     rows = [(term, f"{scale:g}", config[f"reward_scales.{term}"].text) for term, scale in scales]
     return table(("term", "scale", "when"), rows)
 
 
-def failure_table(env, config: dict[str, keys.Key]) -> list[str]:
+def failure_table(env, config: dict[str, Key]) -> list[str]:
     """One row for each way in which an episode ends without success."""
     rows = [(name, config[f"reward_scales.{name}"].text) for name in env.skill.failures]
     return table(("failure", "because"), rows + [(name, _TRUNCATIONS[name]) for name in ENV_FAILURES])
 
 
-def settings_table(config: dict[str, keys.Key]) -> list[str]:
-    """One row for each key of the skill's YAML file but the reward scales."""
-    rows = [(name, f"`{key.default}`", _OF_GROUP.get(name.split(".")[0], "") + key.text)
+def settings_table(config: dict[str, Key]) -> list[str]:
+    """One row for each setting of the skill but the reward scales."""
+    rows = [(name, f"`{shown(key.default)}`", _OF_GROUP.get(name.split(".")[0], "") + key.text)
             for name, key in config.items() if name != "name" and not name.startswith("reward_scales.")]
     return table(("setting", "default", "meaning"), rows)
 
@@ -143,9 +144,8 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def keys_default(group: str, choice: str, name: str):
-    """The value of a key in the file of a choice, a number."""
-    key = next(key for key in keys.choice_file(group, choice).keys if key.name == f"{group}.{name}")
-    return key.rule.convert(float(key.default))
+    """The value of a setting that a choice brings."""
+    return options.values(group, choice)[group][name]
 
 
 def _sentence(text: str) -> str:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from eval.own_networks import of_checkpoint
+
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
 
@@ -79,10 +81,10 @@ class ExpertAgent(_Forgetful):
         self._experts: dict[int, Any] = {}
 
     def begin(self, slot: int, seed: int) -> None:
-        from skills.experts import EXPERTS
+        from skills.experts import expert_class
 
         env = self._envs[slot]
-        self._experts[slot] = EXPERTS[env.skill.name](env.sim, env.skill)
+        self._experts[slot] = expert_class(env.skill.name)(env.sim, env.skill)
 
     def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
         return {slot: np.asarray(self._experts[slot].act(), np.float32) for slot in observations}
@@ -94,13 +96,13 @@ class ExpertAgent(_Forgetful):
 class PolicyAgent(_Forgetful):
     """A trained policy with its recurrent state per slot."""
 
-    def __init__(self, checkpoint: dict[str, Any], slots: int, deterministic: bool):
+    def __init__(self, checkpoint: dict[str, Any], slots: int, deterministic: bool, network: str | None = None):
         import torch
 
         from trainer.checkpoint import load_policy
 
         self._torch, self._deterministic = torch, deterministic
-        self.policy = load_policy(checkpoint)
+        self.policy = load_policy(checkpoint, of_checkpoint(checkpoint, network))
         self._state = torch.zeros(slots, self.policy.state_size)
         self._previous = torch.zeros(slots, self.policy.action_size)
         self._rngs = [np.random.default_rng(0)] * slots
@@ -132,11 +134,13 @@ class PolicyAgent(_Forgetful):
 AGENTS = ("policy", "expert", "random", "zero")
 
 
-def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool) -> Agent:
-    """The agent called `name`, one of AGENTS, for these environments, one in each slot; "policy" needs a checkpoint."""
+def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool,
+               network: str | None = None) -> Agent:
+    """The agent called `name`, one of AGENTS, for these environments, one in each slot; "policy" needs a checkpoint, and perhaps
+    the word of its `network`."""
     size = envs[0].action_space.shape[0]
     if name == "policy":
-        return PolicyAgent(checkpoint, len(envs), deterministic)
+        return PolicyAgent(checkpoint, len(envs), deterministic, network)
     if name == "expert":
         return ExpertAgent(envs)
     return RandomAgent(len(envs), size) if name == "random" else ZeroAgent(size)

@@ -11,7 +11,7 @@ from eval.tasks import Task
 from rearrange.errors import UserError
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 
-NOT_THE_NETWORKS = {"image_size"}  # of policy/*.yaml: it is the environment's camera that has it
+NOT_THE_NETWORKS = {"image_size", "network"}  # of the group policy: the environment's camera, and the name of a network of one's own
 
 
 def engine_config(plain: dict[str, Any]) -> TrainConfig:

@@ -52,7 +52,7 @@ class EpisodeRecorder:
         lines = [f"step {env.steps} of {env.skill.max_steps}", self._rewards, *env.status_lines()]
         self._video.add(compose(env.render(), self._depth, lines, title=env.skill.name,
                                 footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=reason,
-                                floor=known_floor(env.sim, env.skill)))
+                                floor=known_floor(env.scene, env.skill)))
 
     def close(self, success: bool) -> str:
         """Finish the file, name it by the outcome, and return its path."""

@@ -43,6 +43,7 @@ class Job:
     videos: int = 0  # the first so many episodes are recorded
     video_dir: str | None = None
     video_env: dict[str, Any] | None = None  # settings of the environments of those; None = `env`
+    network: str | None = None  # of the checkpoint, where the user typed it
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
     torch.set_num_threads(1)
     envs = _environments(job.skill, (job.video_env or job.env) if indices[0] < job.videos else job.env, make_env)
     checkpoint = load_checkpoint(job.checkpoint) if job.checkpoint else None
-    agent = make_agent(job.agent, checkpoint, envs, job.deterministic)
+    agent = make_agent(job.agent, checkpoint, envs, job.deterministic, job.network)
     waiting = iter(indices)
     slots = [_Slot(env, agent, i, job) for i, env in enumerate(envs)]
     for slot in slots:

@@ -10,20 +10,20 @@ from typing import Any
 
 from eval.processes import share_out
 from rearrange.errors import UserError
-from trainer.ranks.launch import place
+from trainer.ranks.launch import this_rank
 
 INTERRUPT_AFTER_S = 0.2  # once a task is known to have died
 
 
 def together() -> bool:
     """Whether a launcher started several tasks of this command."""
-    return place().size > 1
+    return this_rank().size > 1
 
 
 def refuse_together(setting: str) -> None:
     """UserError for what one process does alone."""
     if together():
-        raise UserError(f"{setting} is for one process, and this is one of {place().size} tasks: start it without srun or torchrun.")
+        raise UserError(f"{setting} is for one process, and this is one of {this_rank().size} tasks: start it without srun or torchrun.")
 
 
 def run_shared(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequence[Any], workers: int | None,

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rearrange.errors import UserError
+from skills import OF_TRAINING
 
 if TYPE_CHECKING:
     import gymnasium
 
     from planner.scenarios import ScenarioConfig
 
-NOT_OF_SKILLS = ("name", "initial_std", "initial_mean")  # keys of configs/skill that are not fields of a skill's config
 _MANY = 50  # episodes of a file, from which on loading them shows its progress
 
 
@@ -41,8 +41,10 @@ class Task:
 
             return make_env(self.name, **self.env, **({"expert_action": True} if self.advised else {}))
         from planner.scenario_env import ScenarioEnv
+        from rearrange.home_scene import HomeSettings
 
-        return ScenarioEnv(self.scenario, **self.env)
+        home = {name: value for name, value in self.env.items() if name != "reward_scales"}
+        return ScenarioEnv(self.scenario, HomeSettings(**home), self.env["reward_scales"])
 
     def meta(self) -> dict[str, Any]:
         """What a checkpoint says about how its policy was trained."""
@@ -65,14 +67,14 @@ def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = F
             yield
 
 
-def sim_settings(sim: dict[str, Any]) -> dict[str, Any]:
+def sim_settings(group: dict[str, Any]) -> dict[str, Any]:
     """The group `sim` of a configuration as settings of an environment; what has its default is left out."""
-    return {("sim" if k == "name" else k): v for k, v in sim.items() if v is not None and (k, v) != ("episodes_share", 1.0)}
+    return {("sim" if k == "name" else k): v for k, v in group.items() if v is not None and (k, v) != ("episodes_share", 1.0)}
 
 
 def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
     """The skill of the plain settings of `rearrange train` or `rearrange eval`."""
-    skill = {k: v for k, v in plain["skill"].items() if k not in NOT_OF_SKILLS}
+    skill = {k: v for k, v in plain["skill"].items() if k not in ("name", *OF_TRAINING)}
     sim = sim_settings(plain["sim"])
     name = plain["skill"]["name"]
     return Task(name, skill | sim | {"split": split, "depth_size": image_size}, image_size, initial=plain["skill"],
@@ -97,10 +99,10 @@ def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
 def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, Any]:
     """The settings of the environment that the policy in `file` was trained with; UserError for one that cannot be. `meta`: what
     the checkpoint says of itself."""
-    from skills import checked_settings, setting_names
+    from skills import checked_settings
 
     try:
-        return checked_settings("skill", skill, setting_names(skill), meta.get("env", {}))
+        return checked_settings(skill, meta.get("env", {}))
     except UserError as error:
         raise UserError(f"{file} is damaged: in meta.env, {error}") from error
 

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rearrange.settings import keys
+from eval.own_networks import of_checkpoint
+from rearrange.settings import presets
 from rearrange.errors import UserError
 
 __all__ = ["load_pretrained"]
@@ -20,6 +20,7 @@ __all__ = ["load_pretrained"]
 if TYPE_CHECKING:
     import gymnasium
 
+    from trainer.networks import MakePolicy
     from trainer.player import Player
 
 WHERE = ("split", "num_layouts", "episodes", "episodes_share", "sim", "scene_dataset", "robot", "gpu_device")
@@ -36,16 +37,15 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
     made = meta.get("gymnasium")
     if made is None or "skill" in meta or "scenario" in meta:
         return meta
-    from planner.scenario_env import ScenarioEnv
-    from rearrange.env import RearrangeEnv
+    from rearrange.home_scene import HomeSettings
     from rearrange.registration import environment_id
+    from skills import SKILLS
 
-    for group, what, kind in (("skill", "skill", RearrangeEnv), ("hab", "scenario", ScenarioEnv)):
-        for name in keys.choices(group):
+    for what, names in (("skill", SKILLS), ("scenario", presets.names("hab"))):
+        for name in names:
             if environment_id(name) == made["id"]:
                 env = {key: value for key, value in made["kwargs"].items() if key not in ("name_of_id", "render_mode")}
-                default = inspect.signature(kind).parameters["depth_size"].default
-                return {what: name, "env": env, "image_size": env.get("depth_size", default)}
+                return {what: name, "env": env, "image_size": env.get("depth_size", HomeSettings.depth_size)}
     return {"environment": made["id"]}
 
 
@@ -60,26 +60,28 @@ def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
     return how | {"depth_size": meta.get("image_size", 0)}
 
 
-def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str) -> None:
+def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str,
+              network: str | None = None) -> None:
     """UserError if the policy of a checkpoint cannot act in `where`, which shows observations of these `shapes` and takes so many
-    `actions`."""
+    `actions`. `network`: the word of its network, where the user typed it."""
     from trainer.checkpoint import CheckpointError, load_policy
-    from trainer.fit import misfit
+    from trainer.checkpoints.fit import misfit
 
     try:
-        policy = load_policy(content)
+        policy = load_policy(content, of_checkpoint(content, network))
     except CheckpointError as error:
-        raise UserError(f"{file} cannot be used: {error}") from error
+        raise UserError(f"{file} cannot be used: {str(error).replace('make_policy', 'network=').rstrip('.')}.") from error
     if problem := misfit(policy, shapes, actions, where=where):
         raise UserError(f"{file} is a checkpoint of another network: {problem}.")
 
 
 def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = False, seed: int = 0,
-                    **settings: Any) -> tuple[gymnasium.Env, Player]:
+                    make_policy: MakePolicy | None = None, **settings: Any) -> tuple[gymnasium.Env, Player]:
     """A trained policy, and the environment of its skill with the settings that it was trained with.
 
     policy: a skill, whose policy comes with the package, or a checkpoint or training run of your own. deterministic: the mean
-    action instead of a drawn one. seed: of what is drawn. settings: of the environment, such as split="test" or
+    action instead of a drawn one. seed: of what is drawn. make_policy: that of the training, of a
+    checkpoint of a network of your own. settings: of the environment, such as split="test" or
     render_mode="rgb_array"; its homes are those of split="val" unless told otherwise. Call `policy.reset()` wherever the
     environment is reset. Raises UserError, a ValueError, for what is not there or does not fit.
     """
@@ -93,7 +95,8 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
 
     try:
         path = pretrained.path(str(policy)) if policy in SKILLS else newest(Path(policy))
-        meta = training_of(load_checkpoint(path))
+        content = load_checkpoint(path)
+        meta = training_of(content)
     except CheckpointError as error:
         near = difflib.get_close_matches(str(policy), SKILLS, 1)
         raise UserError(f"{error} Skills: {', '.join(SKILLS)}.{f' Did you mean {near[0]!r}?' if near else ''}") from error
@@ -103,6 +106,6 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     trained = settings_of(meta | {"env": trained_settings(path, meta, meta["skill"])})
     env = gymnasium.make(environment_id(meta["skill"]), **{"split": "val"} | trained | settings)
     try:
-        return env, Player(path, env, deterministic, seed)
+        return env, Player(path, env, deterministic, seed, make_policy or of_checkpoint(content))
     except CheckpointError as error:
         raise UserError(str(error)) from error

@@ -17,7 +17,7 @@ import numpy as np
 from rearrange.pictures.overlay import depth_picture, draw_text, floor_picture, text_width
 
 if TYPE_CHECKING:
-    from rearrange.simulator import RobotInHome
+    from rearrange.home_scene import HomeScene
     from skills.skill import Skill
 
 PANEL_WIDTH, MARGIN, DEPTH_SIZE, MAP_SIZE = 288, 16, 256, 128
@@ -32,10 +32,10 @@ class VideoError(Exception):
     """A video could not be written."""
 
 
-def known_floor(sim: RobotInHome, skill: Skill) -> tuple[np.ndarray, np.ndarray | None] | None:
+def known_floor(scene: HomeScene, skill: Skill) -> tuple[np.ndarray, np.ndarray | None] | None:
     """What the policy of a skill knows of the floor, and its route; None where it looks at neither."""
-    known = sim.floor_map
-    return known and (known.around(sim.base_pose, skill.nav_point(sim)[:2]), known.latest_route)
+    known = scene.floor_map
+    return known and (known.around(scene.sim.base_pose, skill.nav_point[:2]), known.latest_route)
 
 
 def compose(

@@ -3,7 +3,7 @@
 As in TP-SRL, skills get the coordinates at which objects stood when the episode began, and the goals; navigating to a
 drawer or fridge means navigating to the object in it, which stood there or was placed there, or to its handle where Navigate
 learned that (`to_handle`). Who plans again has looked again: from then on the coordinates are those of that moment
-(`Arguments.look_again`).
+(`StepArguments.look_again`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from planner.predicates import Symbols, in_
 from rearrange.apartments.containers import inside, inside_at
 from rearrange.apartments.episodes import NoStartPose
 from rearrange.episode_making.scene_check import receptacle_under
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.simulator import Simulator
+from skills.arguments import SkillArguments
+from skills.navigate import Navigate
 from skills.skill import can_start
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 _GAPS_M, _DIRECTIONS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.2), 16  # from a thing before which no skill would start
 
 
-class Arguments:
+class StepArguments:
     """Hands out arguments in one episode, which has just been loaded into `sim`. `shadow`: a second simulator, in which
     is looked for where skills would start. `belief`: what is known of objects, drawers and doors, in place of the simulator's
     state.
@@ -54,30 +56,30 @@ class Arguments:
 
     def give(self, skill: Skill, step: Step) -> bool:
         """Start `skill` on what `step` is about; True for navigate when it is known where the next one would start."""
-        sim, first = self.sim, step.operator.args[0]
-        sim.wanted = sim.wanted_handle = None
-        if step.skill == "navigate":
+        sim, args = self.sim, step.operator.args
+        sim.want()
+        if isinstance(skill, Navigate):
             return self._give_navigate(skill, step)
         if step.skill in ("pick", "place"):
-            target = self.symbols.objects[first]
-            sim.start_positions[target] = self.start_of(target)
-            if step.skill == "place":
-                self._set_goal(target, step.operator.args[1])
-            skill.begin(sim, target)
+            target = self.symbols.objects[args[0]]
+            skill.begin(sim, self._about(target, args[1] if step.skill == "place" else None))
         else:
-            skill.target = self._inside(first)
-            skill.begin(sim, self.symbols.joints[first])
+            skill.begin(sim, SkillArguments(self._inside(args[0]), self.symbols.joints[args[0]]))
         return False
 
-    def _give_navigate(self, skill: Skill, step: Step) -> bool:
-        sim, symbols, thing = self.sim, self.symbols, step.operator.args[0]
+    def _about(self, target: int, goal: str | None) -> SkillArguments:
+        """What is told of an object; its goal is that of the episode unless another is named."""
+        pose = self.episode.targets[target] if goal is None else self.symbols.goals[goal]
+        return SkillArguments(target, position=self.start_of(target), goal=pose)
+
+    def _give_navigate(self, skill: Navigate, step: Step) -> bool:
+        symbols, thing = self.symbols, step.operator.args[0]
         some = next(iter(symbols.objects.values()))
-        skill.point = None
+        goal = elsewhere = None
         if thing in symbols.goals:
             placed = symbols.objects.get(step.next.args[0]) if step.next else None
             target = next(index for index in (placed, self._world.held, some) if index is not None)
-            self._set_goal(target, thing)
-            point = symbols.goals[thing][:3]
+            goal, point = thing, symbols.goals[thing][:3]
         elif thing in symbols.objects:
             target = symbols.objects[thing]
             point = self.start_of(target)
@@ -85,12 +87,16 @@ class Arguments:
             content = self._inside(thing)
             point = self._point_at(thing, content)
             target = some if content is None else content
-            skill.point = point if content is None else None  # what is elsewhere need not be faced
-        skill.aim(step.next_kind or "pick", target)
-        known = self._find_goal_pose(skill, thing)
-        skill.point = point
-        if not self.rules.tell_next_skill:
-            skill.next_skill = None
+            elsewhere = point if content is None else None  # what is elsewhere need not be faced
+        arguments = replace(self._about(target, goal), next_skill=step.next_kind or "pick", point=elsewhere)
+        found, known = self._find_goal_pose(skill, arguments, thing)
+        at_handle = skill.arguments  # whose handle was added
+        told = replace(arguments, handle=at_handle.handle, handle_position=at_handle.handle_position, point=point,
+                       next_skill=arguments.next_skill if self.rules.tell_next_skill else None)
+        if found:
+            skill.begin(self.sim, told)
+        else:
+            skill.arguments = told  # it has no pose to be judged by
         return known
 
     def start_of(self, target: int) -> tuple[float, float, float]:
@@ -119,41 +125,35 @@ class Arguments:
                 return goal
         return tuple(world.handle_position(joint))
 
-    def _set_goal(self, target: int, goal: str) -> None:
-        """Make this goal the object's in the episode that skills see."""
-        self.sim.episode = replace(self.episode, targets=self.episode.targets | {target: self.symbols.goals[goal]})
-
     def _inside(self, container: str) -> int | None:
         """The first of the objects that is in a drawer or fridge."""
         inside = (index for name, index in self.symbols.objects.items() if in_(self._world, self.symbols, name, container))
         return next(inside, None)
 
-    def _find_goal_pose(self, skill: Skill, thing: str) -> bool:
-        """Let Navigate know the pose at which the next skill would start; False when there is none."""
-        sim, shadow, target = self.sim, self.shadow, skill.target
+    def _find_goal_pose(self, skill: Navigate, arguments: SkillArguments, thing: str) -> tuple[bool, bool]:
+        """Let Navigate know the pose at which the next skill would start, from where things are. Whether it has one to drive to,
+        and whether that skill would start there.
+        """
+        sim, shadow, target = self.sim, self.shadow, arguments.target
         shadow.reset(sim.episode)
         shadow.copy_state(sim)
-        if sim.held != target:
-            shadow.start_positions[target] = tuple(sim.object_position(target))
+        place = sim.start_positions[target] if sim.held == target else tuple(sim.object_position(target))
         if thing in self.symbols.joints:
             joint = self.symbols.joints[thing]
             receptacle = next(r for r in sim.home.layout.receptacles if r.link == joint)
         else:
             receptacle = receptacle_under(sim, self.symbols.position(sim, thing))
         try:
-            if receptacle is None:
-                raise NoStartPose(f"{thing} is on nothing")
-            skill.set_goal(shadow, skill.next_skill, receptacle, self._rng)
+            skill.set_goal(shadow, replace(arguments, position=place), receptacle, self._rng)
         except NoStartPose:
-            self._go_near(skill, self.symbols.position(sim, thing))
-            return False
-        skill.begin(sim)
-        return True
+            return self._go_near(skill, self.symbols.position(sim, thing)), False
+        return True, True
 
-    def _go_near(self, skill: Skill, point: Sequence[float]) -> None:
-        """Let Navigate drive to the nearest place from which the robot faces a point, where no skill would start."""
-        shadow = self.shadow
-        held = skill.target if skill.next_skill.startswith("place") else None
+    def _go_near(self, skill: Navigate, point: Sequence[float]) -> bool:
+        """Let Navigate drive to the nearest place from which the robot faces a point, where no skill would start; False when
+        there is none.
+        """
+        shadow, held = self.shadow, skill.arguments.placed
         for gap in _GAPS_M:
             for k in range(_DIRECTIONS):
                 yaw = 2 * math.pi * k / _DIRECTIONS
@@ -164,7 +164,8 @@ class Arguments:
                     skill.drive_to(shadow, (x, y, yaw))
                 except NoStartPose:
                     continue
-                return skill.begin(self.sim)
+                return True
+        return False
 
 
 def moved_with_drawer(sim: Simulator, openings: Mapping[str, float], point: Sequence[float]) -> tuple[float, ...]:

@@ -23,7 +23,7 @@ from rearrange.simulator import FIRST_JOINT
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.apartments.layouts import Layout
-    from rearrange.simulator import RobotInHome
+    from rearrange.simulator import Simulator
 
 LOOK_EVERY = 5  # steps
 IMAGE_SIZE = 128  # pixels of the detector's image
@@ -41,7 +41,7 @@ class Eyes(Senses):
     """`Senses` with a perfect detector."""
 
     def owner_image(self) -> tuple[np.ndarray, np.ndarray]:
-        """Depth (m) and owner of each pixel, both one row after another; owners as in `RobotInHome.owner_image`."""
+        """Depth (m) and owner of each pixel, both one row after another; owners as in `Simulator.owner_image`."""
         depth, owners = self._sim.owner_image(IMAGE_SIZE)
         return depth.ravel(), owners.ravel()
 
@@ -90,7 +90,7 @@ class Belief:
     _doubts: dict[int | None, int] = field(default_factory=dict)  # looks in which the hand held this instead
 
     @classmethod
-    def begin(cls, sim: RobotInHome, least_pixels: int, noise_m: float, rng: np.random.Generator) -> Belief:
+    def begin(cls, sim: Simulator, least_pixels: int, noise_m: float, rng: np.random.Generator) -> Belief:
         """At the beginning of an episode: objects, drawers and doors are as every agent is told."""
         told = [_Thing(tuple(position)) for position in sim.start_positions]
         handles = tuple(sim.home.handles)

@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.arguments import Arguments
+from planner.arguments import StepArguments
 from planner.belief import Belief
 from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of
 from planner.pddl import Atom, Operator
-from planner.predicates import holds
+from planner.predicates import World, holds
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
-from rearrange.env import OF_MAP, Observation, action_slices, takes_images
+from rearrange.actions import action_slices
+from rearrange.observations import OF_MAP, Observation, shown, takes_images
 from rearrange.apartments.episodes import Episode, Handoff
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
-from rearrange.mujoco_sim.simulator import STEP_S
+from rearrange.simulator import STEP_S
 from skills.experts.motion import servo
 from skills.skill import distance_to_rest
 
 if TYPE_CHECKING:
-    from rearrange.simulator import RobotInHome
     from skills.skill import Skill
 
 RETREAT_M_S = 0.6
@@ -121,8 +121,8 @@ class Executor:
         self._failures: Counter[str] = Counter()  # of steps, by operator and by object
         self._looked_at: set[str] = set()
         # Start poses are looked for in a second simulator.
-        self._arguments = Arguments(self.sim, self.sim.shadow(), self.symbols, rules, np.random.default_rng([seed, 1]),
-                                    self.belief)
+        self._arguments = StepArguments(self.sim, self.sim.shadow(), self.symbols, rules, np.random.default_rng([seed, 1]),
+                                        self.belief)
         self.steps = steps_of(found.steps, rules)
         for step in self.steps:
             if step.skill not in self.skills:
@@ -161,14 +161,14 @@ class Executor:
         if self.records_handoffs and step.skill != "navigate":
             self.report.handoffs.append(self._handoff(step))
         self._start_ee = self.sim.ee_in_base
-        self.sim.start_here(self.sim.base_pose)  # what gps, compass and the map of the floor are relative to
         self._expert = self.experts[step.skill](self.sim, self._skill) if step.skill in self.experts else None
         if self._expert is not None:
             self._expert.in_plan = True
-        size = self._depth_sizes.get(step.skill, self.env.depth_size)
-        self.env.depth_size = size if self._expert is None and takes_images(self._skill.observation_keys) else 0
-        self.env.maps_floor = any(key in OF_MAP for key in self._skill.observation_keys)
-        self.env.image = self.env.take_image()  # the first image of a skill is not delayed, as in training
+        scene, keys = self.env.scene, self._skill.observation_keys
+        size = self._depth_sizes.get(step.skill, scene.depth_size)
+        scene.depth_size = size if self._expert is None and takes_images(keys) else 0
+        scene.maps_floor = any(key in OF_MAP for key in keys)
+        scene.start_here()
         self._ask(first=True)
 
     def _ask(self, first: bool) -> None:
@@ -176,7 +176,9 @@ class Executor:
         if self._expert is None and self._count % self._skill.action_repeat == 0:
             tried_before = self._failures[str(self.steps[self.at].operator)] > 0
             mean = self.rules.actions == "mean" or (self.rules.actions == "mean_first" and not tried_before)
-            self.request = Request(self._skill.name, self.env.observe_skill(self._skill, self.env.image), first, mean)
+            scene = self.env.scene
+            keys = shown(self._skill.observation_keys, scene.image is not None)
+            self.request = Request(self._skill.name, scene.observe(keys, self._skill), first, mean)
 
     def _handoff(self, step: Step) -> Episode:
         """The state of the simulator as an episode that begins with this step's skill."""
@@ -219,7 +221,7 @@ class Executor:
         if skill.name == "navigate":
             grip = kept_grip(sim.is_holding)
             # Without a stop of its own it drives until its time limit.
-            away_m = math.dist(sim.base_pose[:2], skill.nav_point(sim)[:2])
+            away_m = math.dist(sim.base_pose[:2], skill.nav_point[:2])
             self._stopped = "stop" in parts and believed_stop(parts["stop"][0], away_m, rules)
         record = self.report.records[-1]
         record.steps += 1
@@ -362,7 +364,7 @@ class Executor:
         else:
             self._begin_next()
 
-    def _effects_hold(self, step: Step, world: RobotInHome | Belief) -> bool:
+    def _effects_hold(self, step: Step, world: World) -> bool:
         """What the operator promises is true now, in the simulator or as it is believed. Where the robot is counts for navigate
         alone.
         """
@@ -394,7 +396,6 @@ class Executor:
 
     def _plan_again(self) -> bool:
         """A new plan from what is known; what has failed several times comes after the rest. False when there is none."""
-        self.sim.episode = self.episode
         held = self.world.held
         if self.rules.drop_wrong_object and self.world.is_holding and held not in self.symbols.objects.values():
             self._move(None, -1.0, None)

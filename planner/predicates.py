@@ -9,19 +9,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from planner.pddl import Atom
-from rearrange.apartments.containers import inside
-from rearrange.apartments.episodes import Pose
+from planner.rules import AT_M
+from rearrange.apartments.containers import Openings, inside
+from rearrange.apartments.episodes import Episode, Pose
 
-if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
-
-AT_M = 0.30  # between an object and its goal
 ROBOT_AT_M = 2.0  # between the base and a thing, along the floor
 OPENED = {"cabinet": 0.35, "fridge": 1.07}  # farther than this (m, rad)
 CLOSED = 0.15  # nearer to shut than this (m or rad)
+
+
+class World(Openings, Protocol):
+    """What facts are measured on: a simulator, or a `planner.belief.Belief`."""
+
+    episode: Episode
+
+    @property
+    def base_pose(self) -> tuple[float, float, float]: ...
+
+    held: int | None
+
+    @property
+    def is_holding(self) -> bool: ...
+
+    def object_position(self, i: int) -> Sequence[float]: ...
+
+    def handle_position(self, name: str) -> Sequence[float]: ...
 
 
 @dataclass(frozen=True)
@@ -38,7 +53,7 @@ class Symbols:
         return ({name: "movable" for name in self.objects} | {name: "goal" for name in self.goals}
                 | {name: name.split("_")[0] for name in self.joints})
 
-    def position(self, sim: Simulator, name: str) -> Sequence[float]:
+    def position(self, sim: World, name: str) -> Sequence[float]:
         """Where a thing is now: an object's middle, a goal, a handle; world frame."""
         if name in self.objects:
             return sim.object_position(self.objects[name])
@@ -47,13 +62,13 @@ class Symbols:
         return sim.handle_position(self.joints[name])
 
 
-def at(sim: Simulator, symbols: Symbols, movable: str, goal: str, within_m: float = AT_M) -> bool:
+def at(sim: World, symbols: Symbols, movable: str, goal: str, within_m: float = AT_M) -> bool:
     """The object lies nearer than `within_m` to the goal, and is not in the hand."""
     index = symbols.objects[movable]
     return sim.held != index and math.dist(sim.object_position(index), symbols.goals[goal][:3]) < within_m
 
 
-def in_(sim: Simulator, symbols: Symbols, thing: str, container: str) -> bool:
+def in_(sim: World, symbols: Symbols, thing: str, container: str) -> bool:
     """The middle of the object, or the goal, is in the drawer or fridge. What is in the hand is in nothing; a goal in a
     drawer is given where it will be once the drawer is open.
     """
@@ -63,33 +78,33 @@ def in_(sim: Simulator, symbols: Symbols, thing: str, container: str) -> bool:
     return sim.held != symbols.objects[thing] and inside(sim, sim.object_position(symbols.objects[thing]), joint)
 
 
-def in_the_open(sim: Simulator, symbols: Symbols, thing: str) -> bool:
+def in_the_open(sim: World, symbols: Symbols, thing: str) -> bool:
     """The object or goal is in nothing that can be closed, nor in the hand."""
     held = thing in symbols.objects and sim.held == symbols.objects[thing]
     return not held and not any(in_(sim, symbols, thing, container) for container in symbols.joints)
 
 
-def holding(sim: Simulator, symbols: Symbols, movable: str) -> bool:
+def holding(sim: World, symbols: Symbols, movable: str) -> bool:
     """The suction holds the object."""
     return sim.held == symbols.objects[movable]
 
 
-def hand_empty(sim: Simulator, symbols: Symbols) -> bool:
+def hand_empty(sim: World, symbols: Symbols) -> bool:
     """The suction holds nothing, no handle either."""
     return not sim.is_holding
 
 
-def opened(sim: Simulator, symbols: Symbols, container: str) -> bool:
+def opened(sim: World, symbols: Symbols, container: str) -> bool:
     """The drawer or the fridge door stands open far enough to reach in."""
     return sim.joint_position(symbols.joints[container]) > OPENED[symbols.types[container]]
 
 
-def closed(sim: Simulator, symbols: Symbols, container: str) -> bool:
+def closed(sim: World, symbols: Symbols, container: str) -> bool:
     """The drawer or the fridge door is shut, or nearly."""
     return abs(sim.joint_position(symbols.joints[container])) < CLOSED
 
 
-def robot_at(sim: Simulator, symbols: Symbols, thing: str) -> bool:
+def robot_at(sim: World, symbols: Symbols, thing: str) -> bool:
     """The base is near the object, goal or handle."""
     x, y, _ = symbols.position(sim, thing)
     return math.hypot(x - sim.base_pose[0], y - sim.base_pose[1]) <= ROBOT_AT_M
@@ -109,9 +124,9 @@ PREDICATES: dict[str, tuple[Callable[..., bool], tuple[tuple[str, ...], ...]]] =
 }
 
 
-def holds(sim: Simulator, symbols: Symbols, atom: Atom, at_m: float = AT_M) -> bool:
-    """Whether a fact of the planner is true now. `robot_free` is the planner's own book-keeping and always true. `sim`: the
-    simulator, or a `planner.belief.Belief`; at_m: how near is at a goal.
+def holds(sim: World, symbols: Symbols, atom: Atom, at_m: float = AT_M) -> bool:
+    """Whether a fact of the planner is true now. `robot_free` is the planner's own book-keeping and always true.
+    at_m: how near is at a goal.
     """
     if atom == ("robot_free",):
         return True

@@ -7,62 +7,80 @@ is decided from a state is a function of that state alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from planner.pddl import Operator
-from planner.predicates import AT_M
 from rearrange.errors import UserError
+from rearrange.settings.rules import block, check, setting
+from skills import SKILLS
 
-SKILL_NAMES = ("navigate", "pick", "place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge")
-RECOVERIES = ("none", "hand_over", "retry", "replan")
-KNOWLEDGE = ("state", "seen")
-ACTIONS = ("sampled", "mean", "mean_first")
+if TYPE_CHECKING:
+    from planner.pddl import Operator
+
+SKILL_NAMES = tuple(SKILLS)
+OTHERS = SKILL_NAMES[1:]  # than Navigate
+AT_M = 0.30  # between an object and its goal
+
 # Of a skill in a plan. HAB: 300 for navigate and 200 for the others, with the same arm and a base 3.75 times as fast.
-MAX_STEPS = {"navigate": 900, **dict.fromkeys(SKILL_NAMES[1:], 400)}
+_STEPS = {
+    "navigate": setting(
+        900, "steps of one navigate, then the next skill takes over; HAB: 300 with a base 3.75 times as fast", above=0),
+    "pick": setting(400, "steps of one pick, then the episode ends; HAB: 200", above=0),
+} | {name: setting(400, f"the same for {name}", above=0) for name in SKILL_NAMES[2:]}
 
 
 @dataclass(frozen=True)
 class Rules:
     """Choices of the deployment; the defaults are the paper's."""
 
-    navigate: bool = True  # False leaves the navigate steps out: TP-SRL(NoNav)
-    navigate_after_open_cabinet: bool = True  # False picks at once, as HAB's own plan does
-    reset_arm: bool = True  # between two steps of the plan
-    mask_stop_beyond_m: float | None = 2.0  # of navigate, while its target is farther away; None believes every stop
-    tell_next_skill: bool = True  # False leaves `nav_to_skill` all zeros, as habitat-lab's deployment does
-    rest_radius_m: float = 0.15  # of the hand, for a manipulation skill to count as over
-    start_zone_m: float = 0.30  # an open or close skill is not over before the hand was this far from its start, or it is shut
-    wait_steps: int = 30  # after the last skill, before the stop
-    reset_arm_steps: int = 50
-    reset_arm_rad: float = 0.05
-    max_steps: Mapping[str, int] = field(default_factory=lambda: dict(MAX_STEPS))
-    recovery: str = "none"  # beyond the paper: when effects do not hold, retry or replan; all but none hand over late
-    max_recoveries: int = 5  # in an episode
-    drop_wrong_object: bool = False  # beyond the paper: let go of what was not meant to be picked
-    follow_drawer: bool = False  # beyond the paper: coordinates of what lies in a drawer move with it
-    knowledge: str = "state"  # what recovery looks at: the simulator's state, or what the robot has seen (planner.belief)
-    at_m: float = AT_M  # how near an object has to be to its goal for a plan that is made again
-    retreat_m: float = 0.0  # beyond the paper: straight back after these skills, before the arm is led home
-    lift_m: float = 0.0  # beyond the paper: before a retreat the hand goes straight up, away from what stands beside it
-    retreat_after: tuple[str, ...] = ("pick", "place")
-    last_look: bool = False  # beyond the paper: before the stop, look at goals that may have been disturbed, and plan again
-    look_steps: int = 300  # of the way to such a goal, at most; none is begun when fewer are left in the episode
-    actions: str = "sampled"  # of policies: sampled, their mean, or the mean in the first try of a step
-    detector_pixels: int = 12  # of an object, for knowledge=seen to recognise it in an image of 128 x 128
-    detector_noise_m: float = 0.0  # standard deviation of the error of each of its coordinates
+    navigate: bool = True  # False leaves the navigate steps out: TP-SRL(NoNav), which `agent=` says
+    navigate_after_open_cabinet: bool = setting(
+        True, "once more before picking, as in the paper; false = as in HAB's own plan")
+    reset_arm: bool = setting(True, "the arm goes back to its start posture between two steps")
+    mask_stop_beyond_m: float | None = setting(
+        2.0, "navigate's stop is ignored while its target is farther away; null = never", above=0)
+    tell_next_skill: bool = setting(True, "false leaves nav_to_skill zero, as habitat-lab's deployment does")
+    rest_radius_m: float = setting(0.15, "of the hand, for a manipulation skill to be over", above=0)
+    start_zone_m: float = setting(
+        0.30, "how far the hand has to be from its start before open and close can be over", above=0)
+    wait_steps: int = setting(30, "after the last skill, before the stop", at_least=0)
+    reset_arm_steps: int = setting(50, "at most", above=0)
+    reset_arm_rad: float = setting(0.05, "largest joint error that counts as there", above=0)
+    recovery: str = setting(
+        "none", "beyond the paper: what becomes of a skill that failed, or was late", choices=("none", "hand_over", "retry", "replan"))
+    max_recoveries: int = setting(5, "in an episode", at_least=0)
+    drop_wrong_object: bool = setting(False, "beyond the paper: let go of what was not meant to be picked")
+    follow_drawer: bool = setting(False, "beyond the paper: coordinates of what lies in a drawer move with it")
+    knowledge: str = setting(
+        "state", "what recovery looks at: the simulator's state, or the robot's own body and what its head camera has seen",
+        choices=("state", "seen"))
+    at_m: float = setting(
+        AT_M, "how near to its goal an object has to be for a plan; success is reported for 0.30 and 0.15 m", above=0, at_most=1)
+    retreat_m: float = setting(
+        0.0, "beyond the paper: the base backs off so far, the arm held, before the arm is led home", at_least=0, at_most=2)
+    lift_m: float = setting(
+        0.0, "beyond the paper: before that the hand goes straight up, away from what stands beside it", at_least=0, at_most=0.5)
+    retreat_after: tuple[str, ...] = setting(("pick", "place"), "the skills after which it does", choices=OTHERS)
+    last_look: bool = setting(
+        False, "beyond the paper: before the stop, plan again for what is not done, and drive to see what may have been disturbed")
+    look_steps: int = setting(
+        300, "of last_look: steps of the way to one goal, at most; none is begun when fewer are left", above=0)
+    actions: str = setting(
+        "sampled", "of policies: drawn as in training, their mean, or the mean in the first try of a step",
+        choices=("sampled", "mean", "mean_first"))
+    detector_pixels: int = setting(
+        12, "of knowledge=seen: pixels of an object that have to be seen, of 128 x 128", above=0, at_most=16384)
+    detector_noise_m: float = setting(
+        0.0, "of knowledge=seen: standard deviation of the error of each coordinate", at_least=0, at_most=1)
+    max_steps: Mapping[str, int] = block(**_STEPS)
 
     def __post_init__(self) -> None:
-        for name, allowed in (("recovery", RECOVERIES), ("knowledge", KNOWLEDGE), ("actions", ACTIONS)):
-            if getattr(self, name) not in allowed:
-                raise UserError(f"{name}={getattr(self, name)} is not one of {', '.join(allowed)}.")
-        unknown = sorted(set(self.retreat_after) - set(SKILL_NAMES[1:]))
-        if unknown:
-            raise UserError(f"retreat_after: {unknown[0]} is not one of {', '.join(SKILL_NAMES[1:])}.")
         unknown = sorted(set(self.max_steps) - set(SKILL_NAMES))
         if unknown:
             raise UserError(f"max_steps.{unknown[0]}: there is no such skill; skills are {', '.join(SKILL_NAMES)}.")
         object.__setattr__(self, "retreat_after", tuple(self.retreat_after))
-        object.__setattr__(self, "max_steps", {**MAX_STEPS, **self.max_steps})
+        object.__setattr__(self, "max_steps", {name: each.default for name, each in _STEPS.items()} | dict(self.max_steps))
+        check(self)
 
     @property
     def beyond_paper(self) -> list[str]:

@@ -11,7 +11,8 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
-from planner.predicates import AT_M, PREDICATES, Symbols, holds
+from planner.predicates import PREDICATES, Symbols, World, holds
+from planner.rules import AT_M
 from planner.search import Outcome, Result, search
 from rearrange.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
 from rearrange.errors import UserError
@@ -19,7 +20,6 @@ from rearrange.errors import UserError
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.apartments.layouts import Layout
-    from rearrange.mujoco_sim.simulator import Simulator
 
 PROBLEMS = Path(__file__).with_name("problems")
 _PLACEHOLDERS = ("objects", "init", "at_goals")
@@ -39,7 +39,7 @@ class Plan:
         return self.result.plan or ()
 
 
-def plan(sim: Simulator, problem_path: Path | str, at_m: float = AT_M, put_off: Collection[str] = ()) -> Plan:
+def plan(sim: World, problem_path: Path | str, at_m: float = AT_M, put_off: Collection[str] = ()) -> Plan:
     """The plan of the running episode from the state that is observed now; look at `result.outcome`.
 
     sim: the simulator, or what is believed about it (`planner.belief`). at_m: how near to its goal an object is at it. put_off:
@@ -114,7 +114,7 @@ def name_things(episode: Episode, layout: Layout) -> Symbols:
     return Symbols(objects, goals, joints | {"fridge": joint for joint in fridges})
 
 
-def observe(sim: Simulator, symbols: Symbols, robot: bool = False, at_m: float = AT_M) -> frozenset[Atom]:
+def observe(sim: World, symbols: Symbols, robot: bool = False, at_m: float = AT_M) -> frozenset[Atom]:
     """Every fact about the named things that is true now. Facts about where the robot is only if asked: a plan
     navigates before each interaction, as skills expect to begin within reach and `robot_at` means within two metres.
     """

@@ -2,11 +2,11 @@
 seconds.
 
 The plan executor (`planner.execute`) runs skills in it, and one policy for the whole task can be trained in it. Time
-and the lag of the image are as in `rearrange.env`.
+and the lag of the image are as in `rearrange.home_scene`.
 
 Observation: see `OBSERVATION_KEYS`; `all_obj_start` and `all_obj_goal` are the coordinates of every object to be moved,
 in the end-effector frame, one after another. Action: arm joint deltas, grip, base, stop (11). Reward: HAB's for
-rearrangement, see `REWARD_SCALES`.
+rearrangement, see `planner.scenario_settings.WholeTaskSettings`.
 Success: when stop is called the goal of the problem holds, which is that every object is at its goal unless a scenario of
 one's own says otherwise, and the hand is empty, unless the goal holds something. Stop ends the episode.
 """
@@ -17,43 +17,31 @@ import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 import numpy as np
 
 from planner.pddl import Atom
-from planner.predicates import AT_M, at, holds
+from planner.predicates import at, holds
+from planner.rules import AT_M
+from planner.scenario_settings import REWARD_SCALES
 from planner.scenario import goal_of
 from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
-from rearrange.env import (
-    ACTION_SIZES, FAR_M, OBSERVATIONS, OF_IMAGES, Observation, action_slices, asked_episode, check_depth_size, success_info,
-    vector, within,
-)
-from rearrange.apartments.episodes import Episode, read_episodes
-from rearrange.errors import UserError
+from rearrange.actions import ACTION_SIZES, action_slices
+from rearrange.apartments.episodes import Episode
+from rearrange.env import asked_episode, success_info
 from rearrange.episode_making.scenario_episodes import scenario_episode
 from rearrange.episode_making.scene_check import check_episode, random_start
-from rearrange.simulator import RobotInHome, SimulatorConfig
-from rearrange.simulators import SIMULATORS, make_simulator, scene_data
+from rearrange.errors import UserError
+from rearrange.home_scene import HomeScene, HomeSettings
+from rearrange.observations import FAR_M, OBSERVATIONS, Observation, space_of, vector, within
 
-if TYPE_CHECKING:
-    from skills.skill import Skill
-
-__all__ = ["OBSERVATION_KEYS", "REWARD_SCALES", "ScenarioEnv"]
+__all__ = ["OBSERVATION_KEYS", "ScenarioEnv"]
 
 OBSERVATION_KEYS = ("depth", "all_obj_start", "all_obj_goal", "joint", "ee_pos", "is_holding",
                     "relative_resting_position", "gps", "compass")
-REWARD_SCALES = {
-    "distance": 1.0,  # per metre nearer: hand to the next object, or object in the hand to its goal
-    "picked": 1.0,  # once for every object
-    "placed": 1.0,  # once for every object
-    "hold_broken": -10.0,
-    "success": 100.0,
-    "slack": -0.01,  # every step
-}
 ENDS = ("bad_stop", "time_limit", "unstable")  # how an episode can end without success
 AT_ALSO_M = 0.15  # reported beside HAB's 0.30 m
 DISTURBED_M = 0.05  # an object that the task does not move has been moved if it is farther from its start
@@ -62,45 +50,31 @@ DISTURBED_M = 0.05  # an object that the task does not move has been moved if it
 class ScenarioEnv(gymnasium.Env):
     """One scenario in the homes of a split.
 
-    config: the scenario. split, num_layouts: the homes. depth_size: pixels of the square depth image, 0 for none.
-    episodes: an episode file instead of generated episodes. The rest as in RearrangeEnv.
+    config: the scenario. home: where it takes place, what the robot sees.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    skill = None  # no single one
     observation_space: gymnasium.spaces.Dict
     action_space: gymnasium.spaces.Box
-    maps_floor = False  # whether images are kept in mind for a skill that sees a map of the floor
 
-    def __init__(self, config: ScenarioConfig, split: str = "val", depth_size: int = 128, image_lag: bool = True,
-                 base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5, suction_max_angle_rad: float | None = None,
-                 num_layouts: int = 96, episodes: str | Path | None = None, render_mode: str | None = None,
-                 reward_scales: Mapping[str, float] = REWARD_SCALES, sim: str = SIMULATORS[0], scene_dataset: str | None = None,
-                 robot: str | None = None, gpu_device: int | None = None) -> None:
-        check_depth_size(depth_size)
-        self.config, self.split, self.num_layouts = config, split, num_layouts
-        limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
-                                 suction_max_angle_rad=suction_max_angle_rad)
-        self._listed = None if episodes is None else read_episodes(episodes)
-        if self._listed == []:
-            raise UserError(f"the episode file {episodes} has no episodes.")
-        data = scene_data(scene_dataset, robot, gpu_device, render_mode is not None, split, num_layouts, self._listed)
-        self.sim = make_simulator(sim, limits, data)
+    def __init__(self, config: ScenarioConfig, home: HomeSettings = HomeSettings(split="val"),
+                 reward_scales: Mapping[str, float] = REWARD_SCALES) -> None:
+        self.config, self.home = config, home
+        self.scene = HomeScene(home)
+        self.sim = self.scene.sim
         self.episode: Episode | None = None
-        self.depth_size = depth_size
-        self.render_mode = render_mode
+        self.render_mode = home.render_mode
         self.max_steps = config.max_steps
-        self._image_lag = image_lag
         self._scales = dict(reward_scales)
-        self._view: tuple[np.ndarray, np.ndarray] | None = None
         self._slices = action_slices(tuple(ACTION_SIZES))
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (sum(ACTION_SIZES.values()),), np.float32)
         self.observation_space = gymnasium.spaces.Dict(self._boxes(len(config.scenario.objects)))
+        self._keys = [key for key in self.observation_space if key == "depth" or key in OBSERVATIONS]
 
     @property
     def listed(self) -> int:
         """How many episodes the episode file has; 0 without one."""
-        return len(self._listed or ())
+        return len(self.scene.episodes or ())
 
     @property
     def action_parts(self) -> list[tuple[str, slice]]:
@@ -108,11 +82,9 @@ class ScenarioEnv(gymnasium.Env):
         return list(self._slices.items())
 
     def _boxes(self, count: int) -> dict[str, gymnasium.Space]:
-        boxes: dict[str, gymnasium.Space] = {key: OBSERVATIONS[key][0] for key in OBSERVATION_KEYS if key in OBSERVATIONS}
         many = vector(3 * count, -FAR_M, FAR_M)
-        boxes |= {"all_obj_start": many, "all_obj_goal": many}
-        if self.depth_size:
-            boxes["depth"] = gymnasium.spaces.Box(0.0, 1.0, (self.depth_size, self.depth_size, 1), np.float32)
+        boxes: dict[str, gymnasium.Space] = {"all_obj_start": many, "all_obj_goal": many}
+        boxes |= space_of([key for key in OBSERVATION_KEYS if key not in boxes], self.home.depth_size)
         return {key: boxes[key] for key in OBSERVATION_KEYS if key in boxes}
 
     # ------------------------------------------------------------------ reset
@@ -144,17 +116,15 @@ class ScenarioEnv(gymnasium.Env):
         self._picked: set[int] = set()
         self._placed: set[int] = set()
         self._sums = dict.fromkeys(self._scales, 0.0)
-        self._view = None
         self._distance_m = self._distance()
-        self.image = self.take_image()
+        self.scene.begin_episode()
         return self.observe(), {"episode_id": self.episode.id, "scene": self.episode.scene}
 
     def _episode(self, asked: int | Episode | None) -> Episode:
         """The episode asked for, with a start for the robot; one that is given is checked, generated ones have been."""
-        if isinstance(asked, Episode) or self._listed is not None:
+        if isinstance(asked, Episode) or self.scene.episodes is not None:
             index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
-            episode = asked if isinstance(asked, Episode) else self._listed[int(index) % len(self._listed)]
-            episode = self.sim.in_own_terms(episode)
+            episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self.scene.listed_episode(int(index))
             check_episode(self.sim, episode)
             if episode.robot_start is None:
                 rng = np.random.default_rng(zlib.crc32(episode.id.encode()))
@@ -162,7 +132,7 @@ class ScenarioEnv(gymnasium.Env):
                 episode = replace(episode, robot_start=random_start(self.sim, episode, rng))
             return episode
         index = int(self.np_random.integers(2**31)) if asked is None else int(asked)
-        return scenario_episode(self.config.scenario, self.split, index, self.num_layouts)
+        return scenario_episode(self.config.scenario, self.home.split, index, self.home.num_layouts)
 
     # ------------------------------------------------------------------ step
 
@@ -178,13 +148,9 @@ class ScenarioEnv(gymnasium.Env):
 
     def advance(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None,
                 stop: bool = False) -> tuple[float, bool, bool, dict[str, Any]]:
-        """One step with commands of parts, each of which may be left out; the image is kept in `image`."""
+        """One step with commands of parts, each of which may be left out; the image is kept in `scene.image`."""
         sim = self.sim
-        if self._image_lag:
-            self.image = self.take_image()
-        sim.step(arm, grip, base)
-        if not self._image_lag:
-            self.image = self.take_image()
+        self.scene.step(arm, grip, base)
         self.steps += 1
         if sim.unstable:
             return 0.0, False, True, success_info(False) | {"metrics": self._metrics(False, "unstable")}
@@ -282,46 +248,11 @@ class ScenarioEnv(gymnasium.Env):
             "all_obj_start": [value for index, _ in self._targets for value in sim.to_ee(sim.start_positions[index])],
             "all_obj_goal": [value for _, goal in self._targets for value in sim.to_ee(goal[:3])],
         }
-        observation = {} if self.image is None else {"depth": self.image}
-        for key in self.observation_space:
-            if key != "depth":
-                observation[key] = np.array(several[key] if key in several else OBSERVATIONS[key][1](self), np.float32)
+        observation = self.scene.observe(self._keys, None) | {key: np.array(all_of, np.float32) for key, all_of in several.items()}
         return within(self.observation_space, observation) if sim.unstable else observation
-
-    def observe_skill(self, skill: Skill, image: np.ndarray | None) -> Observation:
-        """What a skill sees, about its own object or handle."""
-        view = _SkillView(self.sim, skill)
-        observation = {} if image is None or "depth" not in skill.observation_keys else {"depth": image}
-        for key in skill.observation_keys:
-            if key != "depth" and (image is not None or key not in OF_IMAGES):
-                observation[key] = np.array(OBSERVATIONS[key][1](view), np.float32)
-        return observation
-
-    def take_image(self, size: int | None = None) -> np.ndarray | None:
-        """Depth now, (size, size, 1), 0..1 over 10 m; None for size 0. Default: the size of the environment."""
-        size = self.depth_size if size is None else size
-        image = self.sim.depth_image(size) if size else None
-        if image is not None and self.maps_floor:
-            self.sim.remember(image)
-        return image
-
-    def follow(self) -> None:
-        """Let the spectator's camera follow the robot for one step; `render` does it too."""
-        from rearrange.pictures.picture import follow_camera
-
-        self._view = follow_camera(self.sim.base_pose, self._view)
 
     def render(self, marks: list[Any] | None = None) -> np.ndarray | None:
         """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with what a spectator shall see."""
         if self.render_mode is None or self.episode is None:
             return None
-        self.follow()
-        eye, target = self._view
-        return self.sim.picture(eye, target, marks or [])
-
-
-class _SkillView:
-    """What the readers of `rearrange.env.OBSERVATIONS` look at: a simulator, a skill, and the episode as it sees it."""
-
-    def __init__(self, sim: RobotInHome, skill: Skill) -> None:
-        self.sim, self.skill, self.episode = sim, skill, sim.episode
+        return self.scene.picture(marks or [])

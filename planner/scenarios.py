@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
 from planner.scenario import problem_file
-from rearrange.settings import keys
+from planner.scenario_settings import ScenarioSettings
 from rearrange.errors import UserError
 from rearrange.episode_making.scenario_episodes import Scenario
-from rearrange.runs.run_directory import checked_name
+from rearrange.runs.names import checked_name
+from rearrange.settings import presets
+from rearrange.settings.rules import NotAllowed, keys_of
 from rearrange.settings.yaml_files import plain_yaml
 
 __all__ = ["ScenarioConfig", "load_scenario", "make_scenario", "scenarios"]
@@ -32,14 +34,14 @@ class ScenarioConfig:
 
 def scenarios() -> list[str]:
     """Names of the scenarios that come with the package."""
-    return keys.choices("hab")
+    return presets.names("hab")
 
 
 def load_scenario(which: str | Path) -> ScenarioConfig:
     """A scenario by its name, or from a YAML file; a `problem` that is a path is relative to that file."""
     path = Path(which)
     if str(which) in scenarios():
-        path = keys.CONFIGS / "hab" / f"{which}.yaml"
+        path = presets.CONFIGS / "hab" / f"{which}.yaml"
     elif not path.is_file():
         near = difflib.get_close_matches(str(which), scenarios(), 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
@@ -55,25 +57,23 @@ def load_scenario(which: str | Path) -> ScenarioConfig:
 
 
 def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioConfig:
-    """A scenario from its settings; `source` names them in messages. The keys and their rules are those of
-    configs/hab/tidy_house.yaml; all but name, problem, objects, starts and goals may be left out.
-    """
-    known = {key.name.removeprefix("hab."): key for key in keys.choice_file("hab", "tidy_house").keys}
-    defaults = plain_yaml(keys.CONFIGS / "hab" / "tidy_house.yaml")
+    """A scenario from its name and ScenarioSettings, of which those with a default may be left out; `source` names them in messages."""
+    known = {key.name: key for key in keys_of(ScenarioSettings)}
     for name in values:
-        if name not in known:
+        if name not in ("name", *known):
             near = difflib.get_close_matches(str(name), known, 1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise UserError(f"{source}: there is no key {name!r}{hint}; there are {', '.join(known)}.")
-    for name in ("name", "problem", "objects", "starts", "goals"):
-        if name not in values:
-            raise UserError(f"{source}: the key {name!r} is missing: {known[name].text}.")
-    checked: dict[str, Any] = {}
+            raise UserError(f"{source}: there is no key {name!r}{hint}; there are name, {', '.join(known)}.")
+    if "name" not in values:
+        raise UserError(f"{source}: the key 'name' is missing: scenario.")
+    checked: dict[str, Any] = {"name": str(values["name"])}
     for name, key in known.items():
-        value = values.get(name, defaults[name])
+        value = values.get(name, key.default)
+        if value is MISSING:
+            raise UserError(f"{source}: the key {name!r} is missing: {key.text}.")
         try:
-            checked[name] = str(value) if key.rule.is_fixed else key.rule.convert(value)
-        except keys.NotAllowed:
+            checked[name] = key.rule.convert(value)
+        except NotAllowed:
             raise UserError(f"{source}: {name}={value} is not allowed: it must be {key.rule}.") from None
     try:
         checked_name(str(values["name"] or ""))

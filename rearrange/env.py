@@ -1,102 +1,81 @@
-"""The Gymnasium environment: a home, a robot and one skill.
-
-Time: the policy acts at 30 Hz. The image in an observation was taken before the physics of the step that led to it,
-while everything else is measured after it, as on a system whose rendering overlaps physics; `image_lag=False` takes it
-after. The observation of a reset is not delayed.
-"""
+"""The Gymnasium environment: a home, a robot and one skill. `rearrange.home_scene` says what is seen when."""
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import gymnasium
 import numpy as np
 
+from rearrange.actions import ACTION_SIZES, action_slices
+from rearrange.apartments.episodes import Episode, NoStartPose
 from rearrange.episode_making.generator import generate_episode
-from rearrange.apartments.episodes import Episode, NoStartPose, read_episodes
-from rearrange.errors import UserError
-from rearrange.robot.fetch import ARM_LIMITS_RAD, REST_POSITION_M
-from rearrange.mapping.floor_map import MAP_SIZE, SHOWN_CELL_M
-from rearrange.geometry import wrap_angle
-from rearrange.apartments.layouts import SPLIT_FAMILIES
-from rearrange.simulator import MAX_SPEED, Point, SimulatorConfig
 from rearrange.episode_making.scene_check import check_joints
-from rearrange.simulators import SIMULATORS, make_simulator, scene_data
+from rearrange.errors import UserError
+from rearrange.home_scene import HomeScene, HomeSettings
+from rearrange.observations import FAR_M, OBSERVATIONS, OF_MAP, Observation, check_observations, shown, space_of, takes_images, within
+from rearrange.simulator import Simulator
 
 if TYPE_CHECKING:
     from skills.skill import Skill
 
-__all__ = ["ACTION_SIZES", "ENV_FAILURES", "FAR_M", "OBSERVATIONS", "Observation", "RearrangeEnv"]
-
-Observation = dict[str, np.ndarray]
-ACTION_SIZES = {"arm": 7, "grip": 1, "base": 2, "stop": 1}  # parts of an action, always in this order
+__all__ = ["ACTION_SIZES", "ENV_FAILURES", "FAR_M", "OBSERVATIONS", "HomeSettings", "Observation", "RearrangeEnv"]
 
 ENV_FAILURES = ("time_limit", "unstable")  # ends of an episode beside the skill's own; both truncate
 _MAX_SKIPPED = 50  # episodes tried at one reset
 _MAX_SETTLE_M = 0.03  # an episode whose objects move farther while they come to rest is skipped
 
 
+class Adviser(Protocol):
+    """An expert that can be asked anywhere, wherever another agent has brought the robot."""
+
+    def advice(self) -> np.ndarray:
+        """The action, in the skill's order, and the weight of this advice (0: none), float32."""
+
+
 class RearrangeEnv(gymnasium.Env):
     """One skill in the homes of one split.
 
-    split: train, val or test. num_layouts: homes to draw from; the number of episodes has no limit.
-    depth_size: pixels of the square depth image, 0 for none. sim: the simulator, "mujoco" or "habitat"; of the latter
-    scene_dataset, robot and gpu_device (`rearrange.habitat.data`).
-    image_lag: see the top of this file. base_speed_m_s, base_turn_rad_s: of the base at full command (Habitat's: 2.5,
-    2.5). suction_max_angle_rad: largest angle between cup and surface, None for any touch. episodes: an episode file
-    instead of generated episodes; episodes_share: of the episodes that are drawn at random, the others are generated.
-    render_mode: "rgb_array" or None. expert_action: observations also say what an expert would
-    do, for learning from it: an action, and the weight of this advice (0: none).
+    home: where it takes place, what the robot sees. episodes_share: of the episodes that are drawn at random, where there is an
+    episode file; the others are generated. adviser: makes an expert at each reset, of the simulator and the skill, whose advice is
+    the observation `expert_action`, for learning from it.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
     observation_space: gymnasium.spaces.Dict
     action_space: gymnasium.spaces.Box
 
-    def __init__(self, skill: Skill, split: str = "train", depth_size: int = 128, sim: str = "mujoco",
-                 image_lag: bool = True, base_speed_m_s: float = 1.0, base_turn_rad_s: float = 1.5,
-                 suction_max_angle_rad: float | None = None, num_layouts: int = 96, episodes: str | Path | None = None,
-                 render_mode: str | None = None, scene_dataset: str | None = None, robot: str | None = None,
-                 gpu_device: int | None = None, expert_action: bool = False, episodes_share: float = 1.0) -> None:
-        _check(split, depth_size, sim, num_layouts, render_mode, skill)
-        self.skill = skill
-        self.split, self.num_layouts = split, num_layouts
-        self.render_mode = render_mode
+    def __init__(self, skill: Skill, home: HomeSettings = HomeSettings(), episodes_share: float = 1.0,
+                 adviser: Callable[[Simulator, Skill], Adviser] | None = None) -> None:
+        check_observations(skill)
+        self.skill, self.home = skill, home
+        self.render_mode = home.render_mode
         self.metadata = self.metadata | {"render_fps": self.metadata["render_fps"] / skill.action_repeat}  # one picture per action
         self.during_action: Callable[[], None] | None = None  # called after each 1/30 s of an action but its last
-        limits = SimulatorConfig(base_speed_m_s=base_speed_m_s, base_turn_rad_s=base_turn_rad_s,
-                                 suction_max_angle_rad=suction_max_angle_rad)
-        self._episodes_share = episodes_share
-        self._listed = None if episodes is None else _not_empty(episodes, read_episodes(episodes))
-        data = scene_data(scene_dataset, robot, gpu_device, render_mode is not None, split, num_layouts, self._listed)
-        self.sim = make_simulator(sim, limits, data)
+        self.scene = HomeScene(home)
+        self.sim = self.scene.sim
+        self.scene.depth_size = home.depth_size if takes_images(skill.observation_keys) else 0
+        self.scene.maps_floor = any(key in OF_MAP for key in skill.observation_keys)
         self.episode: Episode | None = None
-        self._image_lag = image_lag
-        self._depth_size = depth_size if takes_images(skill.observation_keys) else 0
-        self._maps_floor = any(key in OF_MAP for key in skill.observation_keys)
-        self._view: tuple[np.ndarray, np.ndarray] | None = None
+        self._episodes_share = episodes_share
         self._slices = action_slices(skill.action_parts)
         width = sum(ACTION_SIZES[name] for name in self._slices)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
-        there = [key for key in skill.observation_keys if self._depth_size or key not in OF_IMAGES]
-        self._readers = [(key, OBSERVATIONS[key][1]) for key in there if key != "depth"]
-        boxes: dict[str, gymnasium.Space] = {key: OBSERVATIONS[key][0] for key in there if key != "depth"}
-        if "depth" in there:
-            boxes = {"depth": gymnasium.spaces.Box(0.0, 1.0, (depth_size, depth_size, 1), np.float32), **boxes}
-        self._adviser: Any = None
-        self._make_adviser = _adviser_of(skill) if expert_action else None
-        if expert_action:
+        self._keys = shown(skill.observation_keys, self.scene.depth_size > 0)
+        boxes = space_of(self._keys, self.scene.depth_size)
+        self._adviser: Adviser | None = None
+        self._make_adviser = adviser
+        if adviser is not None:
             boxes["expert_action"] = gymnasium.spaces.Box(-1.0, 1.0, (width + 1,), np.float32)
         self.observation_space = gymnasium.spaces.Dict(boxes)
 
     @property
     def listed(self) -> int:
         """How many episodes the episode file has; 0 without one."""
-        return len(self._listed or ())
+        return len(self.scene.episodes or ())
 
     @property
     def action_parts(self) -> list[tuple[str, slice]]:
@@ -114,13 +93,13 @@ class RearrangeEnv(gymnasium.Env):
         super().reset(seed=seed)
         asked = asked_episode(options)
         skipped = self._start_episode(asked, fixed_rng=asked is not None and seed is None)
+        self.scene.begin_episode()
         self.steps = 0
-        self._view = None
         self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
         self._skipped = skipped
         self._adviser = self._make_adviser and self._make_adviser(self.sim, self.skill)
         info = {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
-        return self._observe(self._take_image()), info
+        return self._observe(), info
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
         """Load the asked or a random episode, or the next ones where the robot finds no place; return how many were
@@ -135,7 +114,7 @@ class RearrangeEnv(gymnasium.Env):
             check_joints(layout, self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
-            if layout.is_ours and self.sim.settle_distance_m > _MAX_SETTLE_M:  # those of others count as they are
+            if layout.is_ours and self.sim.settle_distance_m > _MAX_SETTLE_M:  # external ones count as they are
                 continue
             try:
                 if self.episode.handoff is None:
@@ -149,9 +128,9 @@ class RearrangeEnv(gymnasium.Env):
         raise UserError(f"episode {self.episode.id!r} cannot be started: {reason}.")
 
     def _episode(self, index: int, listed: bool) -> Episode:
-        if self._listed is not None and listed:
-            return self.sim.in_own_terms(self._listed[index % len(self._listed)])
-        return generate_episode(self.skill.episode_kind, self.split, index, self.num_layouts)
+        if self.scene.episodes is not None and listed:
+            return self.scene.listed_episode(index)
+        return generate_episode(self.skill.episode_kind, self.home.split, index, self.home.num_layouts)
 
     # ------------------------------------------------------------------ step
 
@@ -159,23 +138,24 @@ class RearrangeEnv(gymnasium.Env):
         command = self._command(action)
         total = 0.0
         for left in range(self.skill.action_repeat - 1, -1, -1):  # steps of this action that come after this one
-            image = self._take_image() if self._image_lag and not left else None
-            self._move(command)
+            self._move(command, look=not left)
             reward, terminated, truncated, info = self._judge()
             total += reward
             if terminated or truncated:
+                if left:
+                    self.scene.image = self.scene.take_image()
                 break
             if left and self.during_action:
                 self.during_action()
-        image = self._take_image() if image is None else image
-        return self._observe(image), total, terminated, truncated, info
+        return self._observe(), total, terminated, truncated, info
 
-    def _move(self, command: dict[str, list[float]]) -> None:
-        """1/30 s of physics."""
-        sim, grip = self.sim, command.get("grip")
-        sim.step(command.get("arm"), None if grip is None else self.skill.grip_command(sim, grip[0]), command.get("base"))
+    def _move(self, command: dict[str, list[float]], look: bool) -> None:
+        """1/30 s of physics; `look`: with a new image."""
+        grip = command.get("grip")
+        grip_command = None if grip is None else self.skill.grip_command(self.sim, grip[0])
+        self.scene.step(command.get("arm"), grip_command, command.get("base"), look)
         if "stop" in command:
-            sim.stop_called = command["stop"][0] > 0.0
+            self.skill.stop_called = command["stop"][0] > 0.0
         self.steps += 1
 
     def _judge(self) -> tuple[float, bool, bool, dict[str, Any]]:
@@ -212,6 +192,9 @@ class RearrangeEnv(gymnasium.Env):
         total, sums, scales = 0.0, self._sums, self.skill.reward_scales
         for name, term in self.skill.reward_terms(self.sim).items():
             if term:
+                if name not in scales:
+                    raise UserError(f"skill {self.skill.name} gives the reward term {name!r}, for which there is no scale: add one to "
+                                    "reward_scales of its config.")
                 scaled = scales[name] * term
                 sums[name] += scaled
                 total += scaled
@@ -231,22 +214,11 @@ class RearrangeEnv(gymnasium.Env):
 
     # ------------------------------------------------------------------ observation
 
-    def _observe(self, image: np.ndarray | None) -> Observation:
-        observation = {} if image is None or "depth" not in self.observation_space.spaces else {"depth": image}
-        for key, read in self._readers:
-            observation[key] = np.array(read(self), np.float32)
+    def _observe(self) -> Observation:
+        observation = self.scene.observe(self._keys, self.skill)
         if self._adviser:
             observation["expert_action"] = self._adviser.advice()
         return within(self.observation_space, observation) if self.sim.unstable else observation
-
-    def _take_image(self) -> np.ndarray | None:
-        """Depth now, (size, size, 1), 0..1 over 10 m; None when the skill or the settings leave it out."""
-        if not self._depth_size:
-            return None
-        image = self.sim.depth_image(self._depth_size)
-        if self._maps_floor:
-            self.sim.remember(image)
-        return image
 
     # ------------------------------------------------------------------ picture
 
@@ -254,160 +226,16 @@ class RearrangeEnv(gymnasium.Env):
         """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with the marks of the skill."""
         if self.render_mode is None or self.episode is None:
             return None
-        from rearrange.pictures.picture import follow_camera
-
-        self._view = follow_camera(self.sim.base_pose, self._view)
-        return self.sim.picture(*self._view, self.skill.marks(self.sim))
+        return self.scene.picture(self.skill.marks(self.sim))
 
     def status_lines(self) -> list[str]:
         """What a spectator wants to read beside the picture."""
         return self.skill.status_lines(self.sim)
 
 
-def _polar(env: RearrangeEnv, point: Point) -> tuple[float, float]:
-    """Distance (m) and angle (rad, positive to the right, as Habitat's) of a world point in the base frame."""
-    x, y, _ = env.sim.to_base(point)
-    return math.hypot(x, y), -math.atan2(y, x)
-
-
-def _start(env: RearrangeEnv) -> Point:
-    return env.sim.start_positions[env.skill.target]
-
-
-def _goal(env: RearrangeEnv) -> Point:
-    return env.episode.targets[env.skill.target][:3]
-
-
-def _to_rest(env: RearrangeEnv) -> tuple[float, float, float]:
-    (x, y, z), rest = env.sim.ee_in_base, REST_POSITION_M if env.skill is None else env.skill.rest_position_m
-    return rest[0] - x, rest[1] - y, rest[2] - z
-
-
-def _gps(env: RearrangeEnv) -> tuple[float, float]:
-    (x0, y0, yaw0), (x, y, _) = env.sim.start_base_pose, env.sim.base_pose
-    cos, sin = math.cos(yaw0), math.sin(yaw0)
-    return cos * (x - x0) + sin * (y - y0), cos * (y - y0) - sin * (x - x0)
-
-
-def _compass(env: RearrangeEnv) -> tuple[float]:
-    return (wrap_angle(env.sim.base_pose[2] - env.sim.start_base_pose[2]),)
-
-
-def _marker_state(env: RearrangeEnv) -> tuple[float, float]:
-    handle = env.skill.target_handle
-    return env.sim.joint_position(handle), env.sim.joint_velocity(handle)
-
-
-def _floor_map(env: RearrangeEnv) -> np.ndarray:
-    return env.sim.floor_map.around(env.sim.base_pose, env.skill.nav_point(env.sim)[:2])
-
-
-def _route(env: RearrangeEnv) -> np.ndarray:
-    in_fridge = env.skill.next_skill in ("open_fridge", "close_fridge", "pick_inside", "place_inside")  # at least it may be
-    x, y, _ = env.skill.nav_point(env.sim)
-    return env.sim.floor_map.route(env.sim.base_pose, (x, y), in_fridge)
-
-
 def success_info(success: bool) -> dict[str, Any]:
     """What `step` says about success, under the name that Stable-Baselines3 looks for, too."""
     return {"success": success, "is_success": success}
-
-
-def within(space: Mapping[str, Any], observation: Observation) -> Observation:
-    """The observation limited to its space: physics that has broken down may be anywhere."""
-    return {key: np.clip(value, space[key].low, space[key].high) for key, value in observation.items()}
-
-
-def vector(size: int, low: float | Sequence[float], high: float | Sequence[float]) -> gymnasium.spaces.Box:
-    """The space of a vector; bounds for each number, or one for all."""
-    return gymnasium.spaces.Box(np.full(size, low, np.float32), np.full(size, high, np.float32), (size,), np.float32)
-
-
-FAR_M = 50.0
-"""No home is larger: the bound of every place and distance in an observation."""
-_GIVE_RAD = 0.3  # by how much a joint may be pushed beyond its limit
-_JOINTS = vector(7, [low - _GIVE_RAD for low, _ in ARM_LIMITS_RAD], [high + _GIVE_RAD for _, high in ARM_LIMITS_RAD])
-_POLAR = vector(2, (0.0, -math.pi), (FAR_M, math.pi))
-PLACE = vector(3, -FAR_M, FAR_M)
-
-
-# Every observation but the image: space, how to read it, and what it is. Metres and radians. The bounds are what the home, the
-# arm and the physics allow, not what is usual.
-OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[Any], Any], str]] = {
-    "joint": (_JOINTS, lambda env: env.sim.arm_positions(), "arm joint angles (rad)"),
-    "joint_vel": (vector(7, -MAX_SPEED, MAX_SPEED), lambda env: env.sim.arm_velocities(), "arm joint speeds (rad/s)"),
-    "ee_pos": (vector(3, (-1.5, -1.5, -0.5), (1.5, 1.5, 2.5)), lambda env: env.sim.ee_in_base, "end-effector, base frame (m)"),
-    "is_holding": (
-        vector(1, 0.0, 1.0), lambda env: (float(env.sim.is_holding),), "1 while the suction holds something"),
-    "relative_resting_position": (
-        vector(3, -4.0, 4.0), _to_rest, "from the end-effector to its resting place, base frame (m)"),
-    "obj_start": (
-        PLACE, lambda env: env.sim.to_ee(_start(env)), "where the object stood at the start, end-effector frame (m)"),
-    "obj_goal": (
-        PLACE, lambda env: env.sim.to_ee(_goal(env)), "where the object belongs, end-effector frame (m)"),
-    "obj_start_gps_compass": (
-        _POLAR, lambda env: _polar(env, _start(env)),
-        "where the object stood at the start: distance (m) and angle (rad, positive to the right) from the base"),
-    "obj_goal_gps_compass": (
-        _POLAR, lambda env: _polar(env, _goal(env)),
-        "where the object belongs: distance (m) and angle (rad, positive to the right) from the base"),
-    "object_to_agent_gps_compass": (
-        _POLAR, lambda env: _polar(env, env.skill.nav_point(env.sim)),
-        "what to drive to, the object, its goal or a handle: distance (m) and angle (rad, positive to the right) "
-        "from the base"),
-    "nav_to_skill": (
-        vector(8, 0.0, 1.0), lambda env: env.skill.next_one_hot(), "the skill that comes next, one-hot"),
-    "gps": (vector(2, -FAR_M, FAR_M), _gps, "place of the base relative to its start, start frame (m)"),
-    "compass": (vector(1, -math.pi, math.pi), _compass, "heading of the base relative to its start (rad)"),
-    "floor_map": (
-        gymnasium.spaces.Box(0.0, 1.0, (MAP_SIZE, MAP_SIZE, 2), np.float32), _floor_map,
-        f"what the depth images have shown of the floor around the base, ahead on top, in cells of {SHOWN_CELL_M} m: 0 nothing, "
-        "0.5 free, 1 occupied; and where what to drive to is"),
-    "route": (
-        vector(5, (0.0, *(-FAR_M,) * 4), (4 * FAR_M, *(FAR_M,) * 4)), _route,
-        "the shortest way to what to drive to through that map, what is unknown counting as free: its length (m), and the points "
-        "0.5 m and 1.5 m along it, ahead and left of the base (m)"),
-    "marker_rel_pos": (
-        PLACE, lambda env: env.sim.to_ee(env.sim.handle_position(env.skill.target_handle)),
-        "handle of the drawer or door, end-effector frame (m)"),
-    "marker_state": (
-        vector(2, (-math.pi, -MAX_SPEED), (math.pi, MAX_SPEED)), _marker_state, "opening of the drawer or door and its speed (m and m/s, or rad and rad/s)"),
-}
-
-
-OF_MAP = ("floor_map", "route")
-"""Observations of what depth images have shown since the start."""
-OF_IMAGES = ("depth", *OF_MAP)
-"""Observations that there are not where no depth image is taken."""
-
-# Of those, what only a skill about an object sees, and what only one about the handle of a drawer or door does.
-_OF = {**dict.fromkeys(("obj_start", "obj_goal", "obj_start_gps_compass", "obj_goal_gps_compass", "object_to_agent_gps_compass",
-                        *OF_MAP),
-                       "object"), **dict.fromkeys(("marker_rel_pos", "marker_state"), "handle")}
-
-
-def takes_images(observation_keys: Sequence[str]) -> bool:
-    """Whether a skill with these observations needs the depth image."""
-    return any(key in OF_IMAGES for key in observation_keys)
-
-
-def action_slices(parts: Sequence[str]) -> dict[str, slice]:
-    """Where each part stands in the action of a skill that commands these parts."""
-    unknown = [part for part in parts if part not in ACTION_SIZES]
-    if unknown or not parts:
-        raise UserError(f"action_parts={list(parts)} should be some of {', '.join(ACTION_SIZES)}.")
-    slices, start = {}, 0
-    for name, size in ACTION_SIZES.items():
-        if name in parts:
-            slices[name] = slice(start, start + size)
-            start += size
-    return slices
-
-
-def _not_empty(path: str | Path, episodes: list[Episode]) -> list[Episode]:
-    if not episodes:
-        raise UserError(f"the episode file {path} has no episodes.")
-    return episodes
 
 
 def asked_episode(options: dict[str, Any] | None) -> int | Episode | None:
@@ -419,40 +247,3 @@ def asked_episode(options: dict[str, Any] | None) -> int | Episode | None:
     if asked is None or number or isinstance(asked, Episode):
         return asked
     raise UserError(f"reset takes options={{'episode': ...}} with a number from 0 on or an Episode, not {options!r}.")
-
-
-def _check(split: str, depth_size: int, sim: str, num_layouts: int, render_mode: str | None,
-           skill: Skill) -> None:
-    """Raise UserError for the first setting that cannot be."""
-    if split not in SPLIT_FAMILIES:
-        raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
-    if sim not in SIMULATORS:
-        raise UserError(f"sim={sim} is not one of: {', '.join(SIMULATORS)}.")
-    check_depth_size(depth_size)
-    if num_layouts < 1:
-        raise UserError(f"num_layouts={num_layouts} should be at least 1.")
-    if render_mode not in (None, "rgb_array"):
-        raise UserError(f"render_mode={render_mode} should be rgb_array or None.")
-    keys, there = skill.observation_keys, ("depth", *(key for key in OBSERVATIONS if _OF.get(key, skill.about) == skill.about))
-    if not keys:
-        raise UserError(f"observation_keys=[] leaves the policy nothing to see; there are {', '.join(there)}.")
-    wrong = [key for key in keys if key not in there]
-    if wrong:
-        of = f"skill {skill.name} has no observation" if wrong[0] in OBSERVATIONS else "there is no observation called"
-        raise UserError(f"{of} {wrong[0]!r}; there are {', '.join(there)}.")
-
-
-def _adviser_of(skill: Skill) -> type:
-    """What makes the expert of a skill that can be asked anywhere. UserError where there is none."""
-    from skills.experts import ADVISERS
-
-    if skill.name not in ADVISERS:
-        raise UserError(f"skill {skill.name} has no expert that can be asked in every state (ppo.imitation_coef, expert_action); "
-                        f"there is one for {', '.join(ADVISERS)}.")
-    return ADVISERS[skill.name]
-
-
-def check_depth_size(pixels: int) -> None:
-    """Raise UserError for an image that the camera does not take."""
-    if pixels and not 2 <= pixels <= 1024:
-        raise UserError(f"depth_size={pixels} (policy.image_size) should be 0 (no image) or 2 to 1024 pixels.")

@@ -1,6 +1,6 @@
-"""The one exception for a user's mistake."""
+"""The exception for a user's mistake, and the one of an episode in which the robot cannot start."""
 
-__all__ = ["UserError"]
+__all__ = ["NoStartPose", "UserError"]
 
 
 class UserError(ValueError):
@@ -11,3 +11,7 @@ class UserError(ValueError):
     """
 
     in_plain_words = True
+
+
+class NoStartPose(Exception):
+    """The robot cannot start an episode anywhere that the skill allows."""

@@ -11,36 +11,10 @@ import math
 
 import numpy as np
 
-PlanePose = tuple[float, float, float]
+from rearrange.plane import PlanePose, compose, from_frame, rotate, to_frame, wrap_angle
 
-
-def wrap_angle(angle_rad: float) -> float:
-    """The same angle in [-pi, pi)."""
-    return (angle_rad + math.pi) % (2 * math.pi) - math.pi
-
-
-def rotate(x: float, y: float, yaw_rad: float) -> tuple[float, float]:
-    """The plane vector (x, y) turned by yaw."""
-    c, s = math.cos(yaw_rad), math.sin(yaw_rad)
-    return c * x - s * y, s * x + c * y
-
-
-def from_frame(x: float, y: float, pose: PlanePose) -> tuple[float, float]:
-    """World coordinates of the point (x, y) given in the frame of `pose`."""
-    dx, dy = rotate(x, y, pose[2])
-    return pose[0] + dx, pose[1] + dy
-
-
-def to_frame(x: float, y: float, pose: PlanePose) -> tuple[float, float]:
-    """Coordinates in the frame of `pose` of the world point (x, y)."""
-    return rotate(x - pose[0], y - pose[1], -pose[2])
-
-
-def compose(outer: PlanePose, inner: PlanePose) -> PlanePose:
-    """The pose `inner`, given in the frame of `outer`, in the world."""
-    x, y = from_frame(inner[0], inner[1], outer)
-    return x, y, wrap_angle(outer[2] + inner[2])
-
+__all__ = ["PlanePose", "Rectangle", "compose", "from_frame", "matrix_quat", "quat_inverse", "quat_matrix", "quat_multiply",
+           "quat_yaw", "rectangles_overlap", "rotate", "to_frame", "wrap_angle", "yaw_quat"]
 
 def yaw_quat(yaw_rad: float) -> np.ndarray:
     """Quaternion (w, x, y, z) of a turn about z. Shape (4,)."""

@@ -9,10 +9,11 @@ is made.
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING, Any
 
 from rearrange import own_packages
-from rearrange.settings import keys
+from rearrange.settings import presets
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,15 +29,22 @@ def environment_id(name: str) -> str:
 
 
 def register_envs() -> None:
-    """Register every skill and scenario of configs/ that is not registered yet. Episodes end by the step limit of the skill or
+    """Register every skill and scenario that is not registered yet. Episodes end by the step limit of the skill or
     scenario itself.
     """
     from gymnasium.envs.registration import register, registry
 
-    for group, make in (("skill", "make_skill"), ("hab", "make_scenario")):
-        for name in keys.choices(group):
+    for names, make in ((_skill_names(), "make_skill"), (presets.names("hab"), "make_scenario")):
+        for name in names:
             if environment_id(name) not in registry:
                 register(id=environment_id(name), entry_point=f"rearrange.registration:{make}", kwargs={"name_of_id": name})
+
+
+def _skill_names() -> list[str]:
+    """The names in `skills.SKILLS`, read and not imported: something else may be called `skills`, which `make_skill` tells."""
+    tree = ast.parse((own_packages.ROOT / "skills" / "__init__.py").read_text(encoding="utf-8"))
+    return list(next(ast.literal_eval(node.value) for node in tree.body
+                     if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SKILLS"))
 
 
 def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:

@@ -1,26 +1,33 @@
-"""What every simulator keeps about the robot in the home, however it computes it: frames, forces, the hold.
+"""What a simulator offers: all that skills, planner, environments, evaluation and videos may ask of one.
 
-`rearrange.mujoco_sim.simulator` (MuJoCo) and `rearrange.habitat.simulator` (Habitat-Sim) derive from it. docs/habitat.md lists all
-that skills, planner, environments and videos ask of a simulator.
+`rearrange.mujoco_sim.simulator` (MuJoCo) and `rearrange.habitat.simulator` (Habitat-Sim) offer it; `rearrange.simulators` chooses.
+
+Frames. World: z up, metres. Base: x forward, y left, z up, on the floor between the wheels. End-effector: origin at the tip of the
+suction cup, x the way the cup faces. Objects are referred to by their index in the episode, drawers and doors by the name of their
+joint; joints of drawers are in metres, those of doors in radians.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rearrange.apartments.episodes import Episode
-from rearrange.robot.fetch import ARM_DELTA_RAD
-from rearrange.mapping.floor_map import FloorMap
-from rearrange.apartments.layouts import Layout
+from rearrange.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
+
+if TYPE_CHECKING:
+    from rearrange.apartments.episodes import Episode, Pose
+    from rearrange.apartments.layouts import Layout
+    from rearrange.mujoco_sim.simulator import MujocoSimulator
+
+__all__ = ["Home", "Simulator", "SimulatorConfig"]
 
 Point = tuple[float, float, float]
 
+STEP_S = 1 / 30  # of every simulator
 MAX_SPEED = 200.0  # m/s or rad/s of any joint or object: where something is faster the physics has broken down
-_MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
 NOTHING = -1  # in an image of owners: neither an object nor a drawer or door
 FIRST_JOINT = -2  # the k-th drawer or door of `home.handles` is FIRST_JOINT - k
 
@@ -40,129 +47,177 @@ class SimulatorConfig:
     settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
 
 
-class RobotInHome(ABC):
-    """State that is read as plain attributes; `_take_pose` and `_take_forces` keep it up to date."""
+class Home(Protocol):
+    """What is known of a home that is loaded."""
 
+    @property
+    def layout(self) -> Layout: ...
+
+    @property
+    def handles(self) -> Sequence[str]:
+        """Joints of its drawers and doors."""
+
+
+class Simulator(Protocol):
+    """One robot in one home. `reset` loads an episode, `place_robot` puts the robot into it, `step` advances 1/30 s."""
+
+    # ------------------------------------------------------------------ episode
+
+    config: SimulatorConfig
+    home: Any
+    """The `Home` that is loaded; None before the first `reset`."""
     episode: Episode
+    """The one that was loaded last, as it was given."""
     start_positions: list[Point]
-    base_pose: Point  # x, y (m), yaw (rad)
-    start_base_pose: Point
-    ee_position: Point
-    ee_in_base: Point
-    arm_force_n: float
-    base_force_n: float
-    arm_force_rise_n: float
-    accumulated_arm_force_n: float
-    held: int | None
-    held_handle: str | None
-    floor_map: FloorMap | None = None  # what depth images have shown since the start, where something looks at it
+    """Where the middle of each object came to rest at `reset`, world frame."""
 
-    def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
-        self.config = config
-        self.wanted: int | None = None  # object, and
-        self.wanted_handle: str | None = None  # handle, that the suction prefers when it touches several things
-        self.unstable = False  # the physics broke down in the last step: the episode has to end
-        self.stop_called = False  # by the stop action, for skills that have one
-
-    @abstractmethod
-    def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
-        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) joint deltas, `grip` >= 0 suction on, `base` forward
-        and left turn.
-        """
+    def reset(self, episode: Episode) -> None:
+        """Load the episode's home, put its objects where it says and let them come to rest. The robot is left outside."""
 
     def in_own_terms(self, episode: Episode) -> Episode:
         """An episode of a file in the frame, and with the names, of this simulator's world. Twice is as good as once."""
-        return episode
 
-    @abstractmethod
     def layout_of(self, episode: Episode) -> Layout:
         """The layout of an episode's home, which need not be loaded."""
 
-    def _begin_episode(self) -> None:
-        """Nothing is held or wanted, and objects are where they came to rest."""
-        self.start_positions = [tuple(self.object_position(i)) for i in range(len(self.episode.objects))]
-        self.held, self.held_handle, self.hold_broken, self.released, self.unstable = None, None, False, False, False
-        self.wanted = self.wanted_handle = None
-        self.stop_called = False
+    @property
+    def settle_distance_m(self) -> float:
+        """How far the object that moved most came to rest from where the episode put it."""
 
-    @abstractmethod
+    # ------------------------------------------------------------------ one step
+
+    unstable: bool
+    """The physics broke down in the last step: the episode has to end."""
+
+    def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
+        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) changes of the joints' targets, `grip` >= 0 suction on, < 0 release,
+        `base` forward and left turn; None leaves a part as it is and stops the base.
+        """
+
+    # ------------------------------------------------------------------ robot
+
+    base_pose: Point
+    """x, y (m), yaw (rad), world frame."""
+    ee_position: Point
+    """The end-effector, world frame."""
+    ee_in_base: Point
+    """The end-effector, base frame."""
+    arm_force_n: float
+    """Largest contact force on arm and load in the last step."""
+    base_force_n: float
+    """Largest contact force on the base in the last step."""
+    arm_force_rise_n: float
+    """By how much the force on the arm rose in the last step, if by more than 20 N: HAB's measure."""
+    accumulated_arm_force_n: float
+    """The sum of these rises since the robot was placed."""
+
+    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
+        """Put the robot at a base pose (m, rad; world frame) with its arm at these angles, at rest; forces are counted from
+        here.
+        """
+
+    def arm_positions(self) -> np.ndarray:
+        """Angles of the seven arm joints (rad); it may be a view."""
+
+    def arm_velocities(self) -> np.ndarray:
+        """Speeds of the seven arm joints (rad/s); it may be a view."""
+
+    def arm_targets(self) -> np.ndarray:
+        """Where the motors of the seven arm joints are sent (rad); a view."""
+
+    def robot_collides(self) -> bool:
+        """True when any part of the robot, or what it holds, is in contact with something else."""
+
+    def blocked(self, start: Point, end: Point) -> bool:
+        """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
+
+    # ------------------------------------------------------------------ hold
+
+    held: int | None
+    """The object that the suction holds."""
+    held_handle: str | None
+    """The drawer or door by whose handle it holds."""
+    hold_broken: bool
+    """The hold was torn off in the last step."""
+    released: bool
+    """Something was let go by command in the last step."""
+
+    @property
+    def is_holding(self) -> bool:
+        """True when the suction holds an object or a handle."""
+
+    def want(self, target: int | None = None, handle: str | None = None) -> None:
+        """Say which object or handle the suction takes when it touches several things; None: the first that it touches."""
+
+    def cup_touches(self) -> bool:
+        """True when the suction cup touches something."""
+
+    def touched_objects(self) -> set[int | None]:
+        """The objects that the suction cup touches; None among them for anything else."""
+
+    def put_in_hand(self, i: int) -> None:
+        """Hold object i by the middle of its top, as if it had been picked from above."""
+
+    # ------------------------------------------------------------------ things
+
     def object_position(self, i: int) -> list[float]:
-        """Middle of object i, world frame."""
+        """Middle of object i, world frame (m)."""
 
-    @abstractmethod
+    def object_pose(self, i: int) -> Pose:
+        """Middle (m) and quaternion (w, x, y, z) of object i, world frame."""
+
+    def object_half_extents(self, i: int) -> tuple[float, float, float]:
+        """Half size (m) of the box around object i, in its own frame."""
+
+    def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Origin (3,) (m) and rotation matrix (3, 3) of a drawer or door, world frame."""
+
+    def handle_position(self, name: str) -> list[float]:
+        """Middle of the handle of a drawer or door, world frame (m)."""
+
+    def joint_position(self, name: str) -> float:
+        """Opening of a drawer (m) or door (rad); 0 is shut."""
+
+    def joint_velocity(self, name: str) -> float:
+        """Opening speed of a drawer (m/s) or door (rad/s)."""
+
+    def set_joint(self, name: str, value: float) -> None:
+        """Open a drawer (m) or door (rad), before the robot is placed."""
+
+    # ------------------------------------------------------------------ frames
+
+    def to_base(self, point: Sequence[float]) -> Point:
+        """A world point in the base frame."""
+
+    def from_base(self, point: Sequence[float]) -> Point:
+        """A point of the base frame in the world."""
+
+    def to_ee(self, point: Sequence[float]) -> Point:
+        """A world point in the end-effector frame."""
+
+    # ------------------------------------------------------------------ seeing
+
+    def depth_image(self, size: int) -> np.ndarray:
+        """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m along its axis."""
+
     def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """What the head camera sees now: depth (size, size) float32, metres along its axis, inf beyond 10 m; and whose each
         pixel is, (size, size) int32: the index of an object, FIRST_JOINT - k for the k-th drawer or door, else NOTHING.
         """
 
-    def start_here(self, pose: Point) -> None:
-        """Where the base is now is what measures relative to the start begin from; what was seen before is forgotten."""
-        self.start_base_pose, self.floor_map = pose, None
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
+        """What a spectator at `eye` sees who looks at `target` (world frame), with marks: (512, 512, 3) uint8."""
 
-    def remember(self, depth: np.ndarray) -> None:
-        """Enter a depth image that was taken just now in `floor_map`."""
-        self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
-        self.floor_map.add(depth, self.base_pose, self.ee_in_base)
+    # ------------------------------------------------------------------ trying out
 
-    @property
-    def settle_distance_m(self) -> float:
-        """How far the object that moved most came to rest from where the episode put it."""
-        pairs = zip(self.start_positions, self.episode.start_poses)
-        return max((math.dist(position, pose[:3]) for position, pose in pairs), default=0.0)
+    def shadow(self) -> Simulator:
+        """A simulator in which poses are tried out that this one must not take; always the same one."""
+
+    def copy_state(self, other: Any) -> None:
+        """Put everything where it is in another simulator that has loaded the same home and objects."""
 
     @property
-    def is_holding(self) -> bool:
-        """True when the suction holds an object or a handle."""
-        return self.held is not None or self.held_handle is not None
-
-    # ------------------------------------------------------------------ forces
-
-    def _forget_forces(self) -> None:
-        self.arm_force_n = self.base_force_n = self.arm_force_rise_n = self.accumulated_arm_force_n = 0.0
-        self._reference_force_n = 0.0
-
-    def _take_forces(self, arm_n: float, base_n: float) -> None:
-        """HAB's force measure on the arm: the sum of rises above 20 N of the largest contact force."""
-        self.arm_force_n, self.base_force_n = arm_n, base_n
-        rise = self.arm_force_n - self._reference_force_n
-        self.arm_force_rise_n = 0.0
-        if rise > _MIN_FORCE_RISE_N:
-            self.arm_force_rise_n = rise
-            self.accumulated_arm_force_n += rise
-            self._reference_force_n = self.arm_force_n
-        elif rise < 0.0:
-            self._reference_force_n = self.arm_force_n
-
-    # ------------------------------------------------------------------ frames
-
-    def _take_pose(self, base_pose: list[float], ee_position: list[float], ee_matrix: list[float]) -> None:
-        """Keep the poses that everything else is computed from as plain floats; `ee_matrix`: (9,), row by row."""
-        self.base_pose = x, y, yaw = tuple(base_pose)
-        self._cos, self._sin = math.cos(yaw), math.sin(yaw)
-        self.ee_position = tuple(ee_position)
-        self._ee_matrix = ee_matrix
-        self.ee_in_base = self.to_base(self.ee_position)
-
-    def to_base(self, point: Point) -> Point:
-        """A world point in the base frame."""
-        dx, dy = point[0] - self.base_pose[0], point[1] - self.base_pose[1]
-        return (self._cos * dx + self._sin * dy, self._cos * dy - self._sin * dx, point[2])
-
-    def from_base(self, point: Point) -> Point:
-        """A point of the base frame in the world."""
-        (x, y, _), (forward, left, up) = self.base_pose, point
-        return (x + self._cos * forward - self._sin * left, y + self._sin * forward + self._cos * left, up)
-
-    def to_ee(self, point: Point) -> Point:
-        """A world point in the end-effector frame."""
-        m, e = self._ee_matrix, self.ee_position
-        dx, dy, dz = point[0] - e[0], point[1] - e[1], point[2] - e[2]
-        return (m[0] * dx + m[3] * dy + m[6] * dz, m[1] * dx + m[4] * dy + m[7] * dz, m[2] * dx + m[5] * dy + m[8] * dz)
-
-    def in_hand(self, half_height_m: float, depth_m: float) -> tuple[np.ndarray, np.ndarray]:
-        """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by the middle of its top, `depth_m` in
-        the cup.
+    def twin(self) -> MujocoSimulator:
+        """MuJoCo's simulator of the same home with everything where it is here, for what has to know the geometry, as scripted
+        experts; not to be stepped. Raises UserError where there is none.
         """
-        x_axis, y_axis, z_axis = np.array(self._ee_matrix).reshape(3, 3).T
-        middle = np.array(self.ee_position) + (half_height_m - depth_m) * x_axis
-        return middle, np.column_stack([z_axis, y_axis, -x_axis])

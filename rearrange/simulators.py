@@ -1,19 +1,21 @@
-"""Which simulator: `sim=` by its name. docs/habitat.md says what every simulator offers."""
+"""Which simulator: `sim=` by its name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from rearrange.errors import UserError
-from rearrange.simulator import SimulatorConfig
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.nvidia import has_nvidia_device
+from rearrange.settings.environment import SIMULATORS
+from rearrange.simulator import Simulator, SimulatorConfig
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.habitat.data import HabitatData
 
-SIMULATORS = ("mujoco", "habitat")
+__all__ = ["make_simulator"]
 
 
 def scene_data(scene_dataset: str | None, robot: str | None, gpu_device: int | None, pictures: bool, split: str,
@@ -29,12 +31,11 @@ def scene_data(scene_dataset: str | None, robot: str | None, gpu_device: int | N
 def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None = None) -> Simulator:
     """A simulator; `data`: what the one called habitat reads. Raises UserError when it cannot be had here."""
     if name == "mujoco":
-        return Simulator(config)
+        return MujocoSimulator(config)
     if name != "habitat":
         raise UserError(f"sim={name} is not one of {', '.join(SIMULATORS)}.")
     from rearrange.habitat.installed import need_habitat
     from rearrange.habitat.simulator import HabitatSimulator
-    from rearrange.settings.compose import has_nvidia_device
 
     need_habitat()
-    return cast(Simulator, HabitatSimulator(config, data, has_nvidia_device()))  # which offers what docs/habitat.md lists
+    return HabitatSimulator(config, data, has_nvidia_device())

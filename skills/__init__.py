@@ -3,126 +3,124 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import functools
-import inspect
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from rearrange.settings import keys
 from rearrange.errors import UserError
-from skills.close_cabinet import CloseCabinet, CloseCabinetConfig
-from skills.close_fridge import CloseFridge, CloseFridgeConfig
-from skills.navigate import Navigate, NavigateConfig
-from skills.open_cabinet import OpenCabinet, OpenCabinetConfig
-from skills.open_fridge import OpenFridge, OpenFridgeConfig
-from skills.pick import Pick, PickConfig
-from skills.place import Place, PlaceConfig
-from skills.skill import Skill
+from rearrange.settings import environment
 
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
-    from rearrange.settings.keys import Rule
+    from skills.settings import SkillConfig
+    from skills.skill import Skill
 
-__all__ = ["SKILLS", "SKILL_CONFIGS", "Skill", "make_env"]
+__all__ = ["SKILLS", "config_class", "make_env", "make_skill", "skill_class"]
 
-SKILLS: dict[str, type[Skill]] = {
-    "navigate": Navigate,
-    "pick": Pick,
-    "place": Place,
-    "open_cabinet": OpenCabinet,
-    "close_cabinet": CloseCabinet,
-    "open_fridge": OpenFridge,
-    "close_fridge": CloseFridge,
+SKILLS = {
+    "navigate": "Navigate",
+    "pick": "Pick",
+    "place": "Place",
+    "open_cabinet": "OpenCabinet",
+    "close_cabinet": "CloseCabinet",
+    "open_fridge": "OpenFridge",
+    "close_fridge": "CloseFridge",
 }
-SKILL_CONFIGS: dict[str, type] = {
-    "navigate": NavigateConfig,
-    "pick": PickConfig,
-    "place": PlaceConfig,
-    "open_cabinet": OpenCabinetConfig,
-    "close_cabinet": CloseCabinetConfig,
-    "open_fridge": OpenFridgeConfig,
-    "close_fridge": CloseFridgeConfig,
-}
+"""Name of a skill, which is that of its file -> its class there; its settings are the dataclass of that name with `Config` behind."""
+
+OF_TRAINING = ("initial_std", "initial_mean")  # settings of a skill that a policy begins with, and no environment knows
+
+
+def skill_class(name: str) -> type[Skill]:
+    """The class of a skill. UserError if there is none."""
+    return _of_file(name, "")
+
+
+def config_class(name: str) -> type[SkillConfig]:
+    """The settings of a skill, a dataclass. UserError if there is no such skill."""
+    return _of_file(name, "Config")
+
+
+def make_skill(name: str, **settings: Any) -> Skill:
+    """A skill. `settings`: fields of its config."""
+    return skill_class(name)(config_class(name)(**{key: _as_tuple(value) for key, value in settings.items()}))
+
+
+def title(name: str) -> str:
+    """What a skill is about in one sentence: the first of its file, which is not imported for it."""
+    first = next(iter(_file(name).read_text(encoding="utf-8").splitlines()), "").strip('"')
+    said = first.partition(": ")[2]
+    if not said:
+        raise UserError(f"skills/{name}.py should begin with its name and what it is about, as \"\"\"Pick: take an object ...")
+    return said[0].upper() + said[1:]
 
 
 def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
-    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or arguments of RearrangeEnv, and may be
-    what they may be on the command line: UserError else.
+    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or of `rearrange.env.HomeSettings`,
+    `episodes_share` (of RearrangeEnv), and `expert_action`: observations also say what an expert would do, an action and the weight
+    of this advice. They may be what they may be on the command line: UserError else.
     """
     from rearrange.env import RearrangeEnv  # imports the simulator
 
-    if skill not in SKILLS:
-        choices = ", ".join(SKILLS)
-        raise UserError(f"there is no skill called {skill!r}{_suggestion(skill, SKILLS)}; skills are {choices}.")
-    settings = checked_settings("skill", skill, setting_names(skill), settings)
-    of_skill = _fields(skill)
-    config = SKILL_CONFIGS[skill](**{k: _as_tuple(v) for k, v in settings.items() if k in of_skill})
-    return RearrangeEnv(SKILLS[skill](config), **{k: v for k, v in settings.items() if k not in of_skill})
+    settings = checked_settings(skill, settings)
+    of_home = [field.name for field in dataclasses.fields(environment.HomeSettings)]
+    home = environment.HomeSettings(**{key: value for key, value in settings.items() if key in of_home})
+    adviser = _adviser_of(skill) if settings.pop("expert_action", False) else None
+    share = settings.pop("episodes_share", 1.0)
+    made = make_skill(skill, **{key: value for key, value in settings.items() if key not in of_home})
+    return RearrangeEnv(made, home, share, adviser)
 
 
-def setting_names(skill: str) -> list[str]:
-    """What can be set in the environment of a skill: fields of the skill's config, then arguments of RearrangeEnv."""
-    from rearrange.env import RearrangeEnv
-
-    return [*_fields(skill), *(name for name in inspect.signature(RearrangeEnv).parameters if name != "skill")]
-
-
-def _fields(skill: str) -> list[str]:
-    return [field.name for field in dataclasses.fields(SKILL_CONFIGS[skill])]
-
-
-def checked_settings(group: str, name: str, known: Sequence[str], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the environment of a skill (`group` skill) or scenario (hab) in the type of their rules; UserError for the
-    first that is not `known` or that its rule refuses.
+def checked_settings(skill: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the environment of a skill in the type of their rules. UserError for the first that there is not, or that its rule
+    refuses.
     """
-    for setting in settings:
-        if setting not in known:
-            what = f"{'scenario' if group == 'hab' else group} {name}"
-            raise UserError(f"{what} has no setting {setting!r}{_suggestion(setting, known)}; settings are {', '.join(known)}.")
-    rules = _rules(group, name)
-    return {setting: _checked_scales(rules, given) if setting == "reward_scales" else _converted(rules.get(setting), setting, given)
-            for setting, given in settings.items()}
+    config = config_class(skill)
+    known = [field.name for settings in (config, environment.HomeSettings) for field in dataclasses.fields(settings)]
+    known = [name for name in known if name not in OF_TRAINING] + ["expert_action", "episodes_share"]
+    return environment.checked_settings(f"skill {skill}", known, config, settings)
 
 
-@functools.cache
-def _rules(group: str, name: str) -> dict[str, Rule]:
-    """What the settings of an environment may be: the rules of configs/, by their last word, and those of the others."""
-    files = [keys.choice_file("sim", sim) for sim in keys.choices("sim")] + [keys.choice_file(group, name)]
-    ruled = {key.name.partition(".")[2]: key.rule for file in files for key in file.keys if key.rule and not key.rule.is_fixed}
-    return ruled | {"depth_size": keys.Rule.parse("int 0..1024"), "split": keys.Rule.parse("train | val | test"),
-                    "expert_action": keys.Rule.parse("bool")}
+def _adviser_of(skill: str) -> type:
+    """What makes the expert of a skill that can be asked anywhere. UserError where there is none."""
+    from skills.experts import ADVISERS
+
+    if skill not in ADVISERS:
+        raise UserError(f"skill {skill} has no expert that can be asked in every state (ppo.imitation_coef, expert_action); "
+                        f"there is one for {', '.join(ADVISERS)}.")
+    return ADVISERS[skill]
 
 
-def _checked_scales(rules: dict[str, Rule], given: Any) -> Mapping[str, float]:
-    if not isinstance(given, Mapping):
-        raise UserError(f"reward_scales={given!r} is not allowed: it must be a mapping from names of reward terms to numbers.")
-    return {name: _converted(rules.get(f"reward_scales.{name}"), f"reward_scales.{name}", value) for name, value in given.items()}
+def _of_file(name: str, ending: str) -> Any:
+    file, wanted = _file(name), SKILLS[name] + ending
+    found = getattr(import_module(f"skills.{name}"), wanted, None)
+    if found is None:
+        raise UserError(f"{file} has no class {wanted}, which the line {name!r} of SKILLS in skills/__init__.py asks for.")
+    return found
 
 
-def _converted(rule: Rule | None, name: str, given: Any) -> Any:
-    """A setting of Python as its rule wants it: a number of numpy is a number, a tuple a list, a path a text."""
-    if rule is None:
-        return given
-    value = given.item() if isinstance(given, np.generic) else given.tolist() if isinstance(given, np.ndarray) else given
-    value = list(value) if isinstance(value, tuple) else os.fspath(value) if isinstance(value, os.PathLike) else value
-    if isinstance(value, list):
-        value = [item.item() if isinstance(item, np.generic) else item for item in value]
-    try:
-        return rule.convert(value)
-    except keys.NotAllowed:
-        shown = repr(given) if isinstance(given, str) and not rule.words() else value  # "4" is not 4
-        raise UserError(keys.not_allowed(name, shown, rule)) from None
+def _file(name: str) -> Path:
+    """The file of a skill. UserError where it or its line in SKILLS is missing."""
+    if name in SKILLS:
+        spec = find_spec(f"skills.{name}")
+        if spec is None:
+            raise UserError(f"SKILLS in skills/__init__.py has a line {name!r}, and there is no skills/{name}.py.")
+        return Path(spec.origin)
+    raise UserError(without_entry(name) or f"there is no skill called {name!r}{environment.suggestion(name, SKILLS)}; skills are "
+                    f"{', '.join(SKILLS)}.")
+
+
+def without_entry(name: str) -> str | None:
+    """A sentence for the name of a file of this folder that defines a skill and has no line in SKILLS yet."""
+    file = Path(__file__).with_name(f"{name}.py")
+    if not (name.isidentifier() and name not in SKILLS and file.is_file() and f'skill = "{name}"' in file.read_text("utf-8")):
+        return None
+    return (f"skills/{name}.py is not a skill yet: add a line {name!r}: {name.title().replace('_', '')!r} to SKILLS in "
+            "skills/__init__.py.")
 
 
 def _as_tuple(value: Any) -> Any:
     """Lists of a YAML file as the tuples of a frozen config."""
     return tuple(value) if isinstance(value, list) else value
-
-
-def _suggestion(name: str, known: Any) -> str:
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -10,55 +10,81 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from rearrange.apartments.episodes import NoStartPose
-from rearrange.errors import UserError
-from rearrange.geometry import from_frame
+from rearrange.errors import NoStartPose, UserError
+from rearrange.plane import from_frame
+from skills.arguments import SkillArguments
+from rearrange.settings.rules import block, setting
 from skills.marks import handle_ball, held_name, rest_ball
+from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_mean, initial_std, observation_keys
 from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stands_free
 
 if TYPE_CHECKING:
-    from rearrange.apartments.episodes import Episode
-    from rearrange.geometry import PlanePose
-    from rearrange.mujoco_sim.simulator import Simulator
-    from skills.skill import Mark
+    import numpy as np
 
-OBSERVATION_KEYS = (
-    "depth", "joint", "is_holding", "relative_resting_position", "ee_pos", "marker_rel_pos", "marker_state")
+    from rearrange.apartments.episodes import Episode
+    from rearrange.plane import PlanePose
+    from rearrange.simulator import Simulator
+    from skills.skill import Mark
 
 
 @dataclass(frozen=True)
-class ArticulatedConfig:
-    """Fields of the four configs; each gives its own defaults. Openings are metres of a drawer, radians of a door."""
+class ArticulatedConfig(SkillConfig):
+    """What the four configs have in common. Openings are metres of a drawer, radians of a door."""
 
-    action_parts: tuple[str, ...]
-    observation_keys: tuple[str, ...]
-    max_steps: int
-    target_opening: float  # of the joint
-    opening_tolerance: float  # how near to the target counts
-    start_distance_m: tuple[float, float]  # of the robot, out of the front of the drawer's handle or of the fridge
-    start_aside_m: float  # at most so far to either side
-    start_yaw_noise_rad: float
-    rest_position_m: tuple[float, float, float]  # of the end-effector, base frame
-    rest_radius_m: float
-    max_accumulated_force_n: float | None  # of the arm, over the episode
-    max_force_step_n: float  # cap of the force term in one step
-    reward_scales: Mapping[str, float]
+    action_parts: tuple[str, ...] = action_parts("arm", "grip", "base")
+    observation_keys: tuple[str, ...] = observation_keys(
+        "depth", "joint", "is_holding", "relative_resting_position", "ee_pos", "marker_rel_pos", "marker_state")
+    max_steps: int = setting(200, "steps of an episode, 30 a second", above=0, at_most=1_000_000)
+    target_opening: float = setting(0.0, "of the drawer, m, or of the door, rad", at_least=0)
+    opening_tolerance: float = setting(0.05, "m or rad; how near to the target counts", above=0)
+    start_distance_m: tuple[float, float] = setting(
+        (1.0, 1.083), "least and greatest distance of the robot out of the front of the drawer's handle, or of the fridge's middle; "
+        "more where it would touch something")
+    start_aside_m: float = setting(0.07, "the robot starts at most so far to either side", at_least=0)
+    start_yaw_noise_rad: float = setting(
+        0.15, "standard deviation of the robot's start direction, which is towards the handle", at_least=0)
+    rest_position_m: tuple[float, float, float] = setting(
+        (0.5, 0.0, 1.0), "where the end-effector rests, in the base frame")
+    rest_radius_m: float = setting(
+        0.15, "success: the target opening, nothing held, and the end-effector this close to rest", above=0)
+    max_accumulated_force_n: float | None = setting(  # HAB's from v0.2.3 on; none before
+        20_000.0, "sum of the arm's contact force that ends an episode", above=0)
+    max_force_step_n: float = setting(1000.0, "cap of the force term in one step", above=0)
+    reward_scales: Mapping[str, float] = block()
+    initial_std: Mapping[str, float | None] = initial_std("arm", "grip", "base", base=SLOW_BASE)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high = self.start_distance_m
+        if low > high:
+            raise UserError(f"skill.start_distance_m={list(self.start_distance_m)} must start with the lesser distance.")
 
 
-def check(config: ArticulatedConfig) -> None:
-    """Refuse lists of the wrong length. Raises UserError."""
-    for name, count, meaning in (("rest_position_m", 3, "three numbers: x, y, z in the base frame, in metres"),
-                                 ("start_distance_m", 2, "two numbers: least and greatest distance, in metres")):
-        value = getattr(config, name)
-        if len(value) != count:
-            raise UserError(f"skill.{name}={list(value)} must be {meaning}.")
-    low, high = config.start_distance_m
-    if low > high:
-        raise UserError(f"skill.start_distance_m={list(config.start_distance_m)} must start with the lesser distance.")
+def scales(what: str, unit: str, done: str, *, rest: float, grasped: float, hold_broken: float) -> Any:
+    """The reward scales of a `what` (drawer, door) that is to be `done` (open, closed)."""
+    return block(
+        opening=setting(10.0, f"per {unit} that the {what} comes nearer to its target, until it first stands there"),
+        handle=setting(1.0, f"per metre nearer: end-effector to handle, while it is not held and the {what} not yet {done}"),
+        rest=setting(rest, f"per metre nearer: end-effector to rest, once the {what} is {done}"),
+        grasped=setting(grasped, "once, when the handle is first held"),
+        reached=setting(5.0, f"once, when the {what} is first {done}"),
+        released=setting(0.0, f"once, when the handle is first let go after the {what} has been {done}"),
+        success=setting(10.0, "once, at success"),
+        wrong_grasp=setting(-5.0, "anything but the handle taken; ends the episode"),
+        hold_broken=setting(hold_broken, "the hold was torn off; ends the episode"),
+        force_limit=setting(0.0, "too much force on the arm; ends the episode"),
+        force=setting(0.0, "per newton that the arm's contact force rises"),
+        base_contact=setting(-0.005, "at the full push of the base's motors"),
+        slack=setting(0.0, "every step"),
+    )
+
+
+def holding_on() -> Any:
+    """The initial mean of what opens something."""
+    return initial_mean(
+        "arm", "grip", "base", grip=(1.5, "more than 0 holds on to what it takes, so that pulling can be found"))
 
 
 class Articulated(Skill):
@@ -70,24 +96,23 @@ class Articulated(Skill):
     config: ArticulatedConfig
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
-        start_before(sim, self._handle_of(sim, episode, rng), self.config, rng)
-        self.begin(sim, self.target_handle)
+        handle = self._handle_of(sim, episode, rng)
+        start_before(sim, handle, self.config, rng)
+        self.begin(sim, SkillArguments(handle=handle))
 
-    def begin(self, sim: Simulator, handle: str) -> None:
-        """Start on this drawer or door from where the robot stands."""
-        self.target_handle = sim.wanted_handle = handle
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        self.arguments = arguments
+        sim.want(handle=arguments.handle)
         self._grasped = self._reached = self._released = False
         self._off, self._handle_m, self._rest_m = self._distances(sim)
 
     def _handle_of(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> str:
         """The drawer or door behind which an object of the episode lies that is to be moved."""
-        self.target_handle = None
         links = [sim.home.layout.receptacle(name).link for name in episode.target_receptacles]
         links = [link for link in links if link is not None and link.startswith(self.joint_prefix)]
         if not links:
             raise NoStartPose(f"nothing that is to be moved lies in a {self.joint_prefix} in episode {episode.id}")
-        self.target_handle = links[int(rng.integers(len(links)))]
-        return self.target_handle
+        return links[int(rng.integers(len(links)))]
 
     # ------------------------------------------------------------------ judging
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from rearrange.apartments.objects import OBJECTS
 
 if TYPE_CHECKING:
     from rearrange.pictures.picture import Ghost, Sphere, WireBox
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
 _BOX_RGB, _REST_RGB, _GOAL_RGB = (1.0, 0.8, 0.0), (0.2, 0.8, 1.0), (0.2, 0.9, 0.4)
 _BOX_MARGIN_M = 0.01
@@ -18,6 +17,8 @@ _BOX_MARGIN_M = 0.01
 
 def object_box(sim: Simulator, i: int) -> WireBox:
     """A wire box around object i, where it is now."""
+    import numpy as np
+
     from rearrange.pictures.picture import WireBox
 
     pose = sim.object_pose(i)
@@ -26,34 +27,36 @@ def object_box(sim: Simulator, i: int) -> WireBox:
 
 
 def object_ghost(name: str, pose: tuple[float, ...]) -> Ghost | Sphere:
-    """A translucent copy of an object at a world pose: where it belongs; a ball for an object of others."""
-    from rearrange.pictures.picture import Ghost, Sphere
+    """A translucent copy of an object at a world pose: where it belongs; a ball for an object of an external scene."""
+    from rearrange.pictures.picture import Ghost
 
     if name not in OBJECTS:
-        return Sphere(np.array(pose[:3]), 0.05, _GOAL_RGB, 0.5)
+        return _ball(pose[:3], 0.05, _GOAL_RGB, 0.5)
     model = OBJECTS[name]
     return Ghost(model.shape, model.half_size_m, pose[:3], pose[3:], _GOAL_RGB)
 
 
 def rest_ball(sim: Simulator, rest_m: tuple[float, float, float]) -> Sphere:
     """A small ball where the end-effector has to come to rest (`rest_m`: base frame)."""
-    from rearrange.pictures.picture import Sphere
-
-    return Sphere(np.array(sim.from_base(rest_m)), 0.03, _REST_RGB, 0.6)
+    return _ball(sim.from_base(rest_m), 0.03, _REST_RGB, 0.6)
 
 
 def handle_ball(sim: Simulator, handle: str) -> Sphere:
     """A ball at the handle of a drawer or door."""
-    from rearrange.pictures.picture import Sphere
-
-    return Sphere(np.array(sim.handle_position(handle)), 0.05, _BOX_RGB, 0.6)
+    return _ball(sim.handle_position(handle), 0.05, _BOX_RGB, 0.6)
 
 
 def goal_ball(point: tuple[float, float]) -> Sphere:
     """A ball on the floor where the robot has to drive."""
+    return _ball((*point, 0.1), 0.1, _GOAL_RGB, 0.5)
+
+
+def _ball(center_m: Sequence[float], radius_m: float, rgb: tuple[float, float, float], alpha: float) -> Sphere:
+    import numpy as np
+
     from rearrange.pictures.picture import Sphere
 
-    return Sphere(np.array((*point, 0.1)), 0.1, _GOAL_RGB, 0.5)
+    return Sphere(np.array(center_m), radius_m, rgb, alpha)
 
 
 def spoken_name(sim: Simulator, i: int) -> str:

@@ -1,4 +1,4 @@
-"""Navigate: drive to where the next skill would start, and say so with the stop action.
+"""Navigate: drive to where the next skill starts, and stop there.
 
 Observation: depth image; distance and direction of the object, of its goal when the object is in the hand, or, with `to_handle`,
 of the handle that is opened or closed next; which skill comes next; place and heading relative to the start; arm joint angles;
@@ -21,44 +21,33 @@ force penalty in training, stop masked while the target is more than 2 m away in
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rearrange.apartments.episodes import NoStartPose
-from rearrange.errors import UserError
-from rearrange.geometry import wrap_angle
-from rearrange.apartments.floor_grid import CELL_M, ROBOT_RADIUS_M, floor_grid
+from rearrange.errors import NoStartPose
+from rearrange.plane import wrap_angle
+from rearrange.robot.fetch import ROBOT_RADIUS_M
+from rearrange.settings.rules import block, setting
+from skills.arguments import SkillArguments, about_object
 from skills.articulated import start_before, starts_around_handle
 from skills.close_cabinet import CloseCabinetConfig
 from skills.close_fridge import CloseFridgeConfig
 from skills.marks import goal_ball, held_name, object_box, object_ghost, spoken_name
 from skills.open_cabinet import OpenCabinetConfig
 from skills.open_fridge import OpenFridgeConfig
-from skills.skill import Skill, contact_terms, draw_target, merge_scales, receptacle_of, stands_free, start_near, starts_around
+from skills.settings import SkillConfig, action_parts, initial_mean, initial_std, observation_keys
+from skills.skill import Skill, contact_terms, draw_target, receptacle_of, stands_free, start_near, starts_around
 
 if TYPE_CHECKING:
-    from rearrange.apartments.episodes import Episode
-    from rearrange.geometry import PlanePose
-    from rearrange.apartments.parts import Receptacle
-    from rearrange.mujoco_sim.simulator import Simulator
-    from skills.skill import Mark
+    import numpy as np
 
-REWARD_SCALES = {
-    "distance": 10.0,  # per metre of driving distance nearer to the goal pose
-    "angle": 1.0,  # per radian nearer to its heading, near it
-    "success": 10.0,
-    "bad_stop": 0.0,  # stop called elsewhere
-    "near_stop": 0.0,  # the same, by how near in place and heading: 1 at the goal pose, 0 from 2 m or 90 degrees on
-    "hold_broken": -10.0,  # what was held is lost
-    "force": -0.001,  # per newton that the contact force on arm and load rises
-    "base_contact": -0.05,  # at the full push of the base's motors
-    "slack": 0.0,  # every step
-}
+    from rearrange.apartments.episodes import Episode
+    from rearrange.plane import PlanePose
+    from rearrange.apartments.parts import Receptacle
+    from rearrange.simulator import Simulator
+    from skills.skill import Mark
 
 _ARTICULATED = {"open_cabinet": OpenCabinetConfig(), "close_cabinet": CloseCabinetConfig(),
                 "open_fridge": OpenFridgeConfig(), "close_fridge": CloseFridgeConfig()}
@@ -70,46 +59,58 @@ _DETOUR, _DETOUR_M, _DETOUR_TRIES = 1.2, 1.0, 50  # a way longer than 1.2 times 
 
 
 @dataclass(frozen=True)
-class NavigateConfig:
+class NavigateConfig(SkillConfig):
     """Choices of the Navigate task; the defaults are HAB's and VER's where they have them."""
 
-    action_parts: tuple[str, ...] = ("base", "stop")
-    observation_keys: tuple[str, ...] = (
+    skill = "navigate"
+    action_parts: tuple[str, ...] = action_parts("base", "stop")
+    observation_keys: tuple[str, ...] = observation_keys(
         "depth", "object_to_agent_gps_compass", "nav_to_skill", "gps", "compass", "joint", "is_holding")
-    max_steps: int = 900  # as in a plan; HAB: 400, with a base 3.75 times as fast as the default here
-    reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
-    goal_radius_m: float = 0.3  # driving distance
-    goal_angle_rad: float = 0.3
-    any_start: bool = False  # every place from which the next skill can start counts, not only HAB's
-    to_handle: bool = False  # before opening or closing, the handle is what to drive to: the next skill is told its place anyway
-    angle_reward_within_m: float = 0.6
-    object_in_hand_probability: float = 0.167
-    stop_within_m: float | None = None  # stop is ignored while the target is farther away than this
-    max_path_m: float | None = None  # driving distance from start to goal pose at most; None for anywhere
-    detour_probability: float = 0.0  # share of episodes that start where the way leads around something, if there is such a place
-    action_repeat: int = 1  # steps of 1/30 s for which an action holds
-    max_force_step_n: float = 1000.0  # cap of the force term in one step
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reward_scales", merge_scales("navigate", REWARD_SCALES, self.reward_scales))
-        if self.action_repeat < 1:
-            raise UserError(f"action_repeat={self.action_repeat} should be at least 1.")
-        if not 0.0 <= self.detour_probability <= 1.0:
-            raise UserError(f"detour_probability={self.detour_probability} should be from 0 to 1.")
+    max_steps: int = setting(
+        900, "steps of an episode, 30 a second, as in a plan; HAB: 400 with a base 3.75 times as fast", above=0, at_most=1_000_000)
+    goal_radius_m: float = setting(
+        0.3, "success: stop called at this driving distance of the pose where the next skill starts", above=0)
+    goal_angle_rad: float = setting(0.3, "and facing this close to its direction", above=0)
+    any_start: bool = setting(
+        False, "every place counts from which the next skill has its object or handle in reach, not only the nearest")
+    to_handle: bool = setting(
+        False, "what is driven to before opening or closing is the handle, not the object behind it")
+    angle_reward_within_m: float = setting(0.6, "where turning towards that direction is rewarded", above=0)
+    object_in_hand_probability: float = setting(
+        0.167, "share of episodes with the object in the hand, on the way to Place", at_least=0, at_most=1)
+    stop_within_m: float | None = setting(
+        None, "stop is ignored while the target is farther away; VER: 2.0 in evaluation only", above=0)
+    max_path_m: float | None = setting(
+        None, "driving distance from start to goal pose at most, for a first lesson; null = anywhere", above=0)
+    detour_probability: float = setting(
+        0.0, "share of episodes that start where the way to the goal leads around something", at_least=0, at_most=1)
+    action_repeat: int = setting(
+        1, "steps for which an action holds; a policy that looks less often learns in fewer decisions", above=0, at_most=1000)
+    max_force_step_n: float = setting(1000.0, "cap of the force term in one step", above=0)
+    reward_scales: Mapping[str, float] = block(
+        distance=setting(10.0, "per metre of driving distance nearer to the goal pose"),
+        angle=setting(1.0, "per radian nearer to its heading, near it"),
+        success=setting(10.0, "once, at success"),
+        bad_stop=setting(0.0, "stop called elsewhere; ends the episode"),
+        near_stop=setting(0.0, "the same, times how near it was: 1 at the goal pose, 0 from 2 m or 90 degrees on"),
+        hold_broken=setting(-10.0, "what was held is lost; the episode goes on"),
+        force=setting(-0.001, "per newton that the contact force on arm and load rises"),
+        base_contact=setting(-0.05, "at the full push of the base's motors"),
+        slack=setting(0.0, "every step"),
+    )
+    initial_std: Mapping[str, float | None] = initial_std("base", "stop")
+    initial_mean: Mapping[str, float | None] = initial_mean(
+        "base", "stop", stop=(-1.5, "less than 0 lets it drive before it has found out where to stop"))
 
 
 class Navigate(Skill):
     """The Navigate task. See the top of this file."""
 
     name = "navigate"
-    description = "Drive to where the next skill starts, and stop there."
     episode_kind = "navigate"
     failures = ("bad_stop",)
 
-    point: tuple[float, float, float] | None = None  # set by a planner that sends the robot elsewhere than to the object
-    _handle_point: tuple[float, float, float] | None = None  # what to drive to, when it is a handle
     _faced: tuple[tuple[float, float], ...] = ()  # what the robot has to face one of; none: the goal pose says where to look
-    _held: int | None = None  # the object in the hand, when the next skill places it
 
     def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
         self.config = config
@@ -120,50 +121,52 @@ class Navigate(Skill):
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
-        self.target = list(episode.targets)[order]
+        arguments = about_object(sim, episode, list(episode.targets)[order])
         start = receptacle_of(sim, episode, "target_receptacles", order)
         goal = receptacle_of(sim, episode, "goal_receptacles", order)
         in_hand = rng.random() < self.config.object_in_hand_probability and not _is_shut(sim, goal)
         kinds = place_kinds(goal) if in_hand else kinds_at(sim, start)
-        self.set_goal(sim, kinds[int(rng.integers(len(kinds)))], goal if in_hand else start, rng)
+        arguments = replace(arguments, next_skill=kinds[int(rng.integers(len(kinds)))])
+        self.set_goal(sim, arguments, goal if in_hand else start, rng)
         self._start_anywhere(sim, rng)
-        self.begin(sim)
+        self.begin(sim, self.arguments)
 
-    def begin(self, sim: Simulator) -> None:
-        """Start from where the robot stands; `set_goal` has said where to."""
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        """Start from where the robot stands; `set_goal` or `drive_to` has found the pose to reach."""
+        self.arguments, self.stop_called = arguments, False
         self._distance_m = math.inf
         self._distance_m = self._path_m = self.distance_m(sim)
         self._angle_rad = self.angle_rad(sim)
 
-    def aim(self, next_skill: str, target: int | None = None) -> None:
-        """Say what comes next, and with which object: enough for a policy that is run, not judged."""
-        self.target = self.target if target is None else target
-        self.next_skill, self.target_handle, self._handle_point, self._faced = next_skill, None, None, ()
-        self._held = self.target if next_skill.startswith("place") else None
-
-    def set_goal(self, sim: Simulator, next_skill: str, receptacle: Receptacle, rng: np.random.Generator) -> None:
-        """Find the pose at which `next_skill` would start at a receptacle for `self.target`; moves the robot there.
+    def set_goal(self, sim: Simulator, arguments: SkillArguments, receptacle: Receptacle | None,
+                 rng: np.random.Generator) -> None:
+        """Find the pose at which the next skill would start at a receptacle; moves the robot there. Adds the handle that the
+        next skill is about to the arguments.
 
         Leaves it in `goal_pose` (x, y, yaw), it and all others that count in `goal_poses`, and the driving distances to
         the nearest of them in `field`, whose goals are the nearest cells of the floor grid, as HAB snaps the pose to its
         navigation mesh. Raises NoStartPose.
         """
-        self.aim(next_skill)
+        self.arguments, self._faced = arguments, ()
         others, any_start = [], self.config.any_start
-        if next_skill in _ARTICULATED:
-            self.target_handle = receptacle.link
-            self._handle_point = tuple(sim.handle_position(receptacle.link)) if self.config.to_handle else None
+        if receptacle is None:
+            raise NoStartPose("what the next skill is about is on nothing")
+        if arguments.next_skill in _ARTICULATED:
+            self.arguments = replace(
+                arguments, handle=receptacle.link, handle_position=tuple(sim.handle_position(receptacle.link)))
             others = starts_around_handle(sim, receptacle.link) if any_start else []
-            start_before(sim, receptacle.link, _without_noise(_ARTICULATED[next_skill]), rng)
+            start_before(sim, receptacle.link, _without_noise(_ARTICULATED[arguments.next_skill]), rng)
         else:
-            point = self.nav_point(sim)
-            others = starts_around(sim, point, receptacle, self._held) if any_start else []
-            start_near(sim, point, receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=self._held)
+            point, held = arguments.object_point, arguments.placed
+            others = starts_around(sim, point, receptacle, held) if any_start else []
+            start_near(sim, point, receptacle, rng, position_noise_m=0.0, yaw_noise_rad=0.0, held=held)
         self._faced = self._faced_points(sim) if any_start else ()
         self.drive_to(sim, sim.base_pose, others)
 
     def drive_to(self, sim: Simulator, pose: PlanePose, others: Sequence[PlanePose] = ()) -> None:
         """Make a pose the goal, and others as good as it. Raises NoStartPose when nobody can drive to the pose."""
+        from rearrange.apartments.floor_grid import floor_grid  # brings numba, and `--help` reads the settings above
+
         self.goal_pose = pose
         grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
         self.goal_poses = [p for p in (pose, *others) if math.dist(grid.nearest(*p[:2]), p[:2]) <= _MAX_SNAP_M]
@@ -173,11 +176,18 @@ class Navigate(Skill):
 
     def _faced_points(self, sim: Simulator) -> tuple[tuple[float, float], ...]:
         """What the next skill is about, on the floor plan: an object or its goal; also a handle. What is shown comes first."""
-        points = [self._object_point(sim)] + ([] if self.target_handle is None else [sim.handle_position(self.target_handle)])
-        return tuple((x, y) for x, y, _ in (points if self._handle_point is None else points[::-1]))
+        handle = self.target_handle
+        points = [self.arguments.object_point] + ([] if handle is None else [sim.handle_position(handle)])
+        return tuple((x, y) for x, y, _ in (points[::-1] if self._shows_handle else points))
+
+    @property
+    def _shows_handle(self) -> bool:
+        return self.config.to_handle and self.arguments.handle_position is not None
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
+        from rearrange.apartments.floor_grid import CELL_M
+
         points = self.grid.points_m
         farthest = math.inf if self.config.max_path_m is None else self.config.max_path_m
         detour = self.config.detour_probability > 0.0 and rng.random() < self.config.detour_probability
@@ -187,7 +197,7 @@ class Navigate(Skill):
             path_m = self.field.at(x, y)
             if detour and tried < _DETOUR_TRIES and path_m < _DETOUR * self._straight_m(x, y) + _DETOUR_M:
                 continue
-            if math.isfinite(path_m) and path_m <= farthest and stands_free(sim, x, y, yaw, self._held):
+            if math.isfinite(path_m) and path_m <= farthest and stands_free(sim, x, y, yaw, self.arguments.placed):
                 return
         raise NoStartPose(f"found no place for the robot in scene {sim.episode.scene}")
 
@@ -197,14 +207,10 @@ class Navigate(Skill):
 
     # ------------------------------------------------------------------ judging
 
-    def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
+    @property
+    def nav_point(self) -> tuple[float, float, float]:
         """What the policy is told to drive to: the object, or its goal, or with `to_handle` the handle where it was at the start."""
-        return self._object_point(sim) if self._handle_point is None else self._handle_point
-
-    def _object_point(self, sim: Simulator) -> tuple[float, float, float]:
-        if self.point is not None:
-            return self.point
-        return sim.episode.targets[self.target][:3] if self._held is not None else sim.start_positions[self.target]
+        return self.arguments.handle_position if self._shows_handle else self.arguments.object_point
 
     def distance_m(self, sim: Simulator) -> float:
         """Driving distance to the nearest goal pose. Nearer to furniture than the floor grid allows: by the nearest free cell. So
@@ -249,7 +255,7 @@ class Navigate(Skill):
     def stopped(self, sim: Simulator) -> bool:
         """Stop was called, and counts."""
         within = self.config.stop_within_m
-        return sim.stop_called and (within is None or math.dist(sim.base_pose[:2], self.nav_point(sim)[:2]) <= within)
+        return self.stop_called and (within is None or math.dist(sim.base_pose[:2], self.nav_point[:2]) <= within)
 
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
         distance, angle = self.distance_m(sim), self.angle_rad(sim)
@@ -278,8 +284,8 @@ class Navigate(Skill):
 
     def marks(self, sim: Simulator) -> list[Mark]:
         marks = [object_box(sim, self.target), *(goal_ball(pose[:2]) for pose in self.goal_poses)]
-        if self._held is not None:
-            marks.append(object_ghost(sim.episode.objects[self.target], sim.episode.targets[self.target]))
+        if self.arguments.placed is not None:
+            marks.append(object_ghost(sim.episode.objects[self.target], self.arguments.goal))
         return marks
 
     def status_lines(self, sim: Simulator) -> list[str]:
@@ -317,4 +323,4 @@ def _is_shut(sim: Simulator, receptacle: Receptacle) -> bool:
 def _without_noise(config):
     """The config of an articulated skill whose start region is its middle (HAB: SPAWN_REGION_SCALE 0)."""
     middle = sum(config.start_distance_m) / 2
-    return dataclasses.replace(config, start_distance_m=(middle, middle), start_aside_m=0.0, start_yaw_noise_rad=0.0)
+    return replace(config, start_distance_m=(middle, middle), start_aside_m=0.0, start_yaw_noise_rad=0.0)

@@ -13,56 +13,30 @@ Source: HAB's open-fridge skill (habitat-lab v0.2.2), on which VER (Wijmans et a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from skills.articulated import OBSERVATION_KEYS, Articulated, ArticulatedConfig, check
-from skills.skill import merge_scales
-
-REWARD_SCALES = {
-    "opening": 10.0,  # per radian that the door comes nearer to its target, until it first stands there
-    "handle": 1.0,  # per metre nearer: end-effector to handle, while it holds nothing
-    "rest": 1.0,  # per metre nearer: end-effector to rest, once the door is open
-    "grasped": 5.0,  # once, when the handle is first held
-    "reached": 5.0,  # once, when the door is first open
-    "released": 0.0,  # once, when the handle is first let go after the door has been open
-    "success": 10.0,
-    "wrong_grasp": -5.0,
-    "hold_broken": -1.0,
-    "force_limit": 0.0,
-    "force": 0.0,  # per newton that the arm's contact force rises
-    "base_contact": -0.005,  # at the full push of the base's motors
-    "slack": 0.0,  # every step
-}
+from rearrange.settings.rules import like
+from skills.articulated import Articulated, ArticulatedConfig, holding_on, scales
+from skills.settings import action_parts
 
 
 @dataclass(frozen=True)
 class OpenFridgeConfig(ArticulatedConfig):
     """Choices of the task; the defaults are HAB's where HAB has them."""
 
-    action_parts: tuple[str, ...] = ("arm", "grip", "base")
-    observation_keys: tuple[str, ...] = OBSERVATION_KEYS
-    max_steps: int = 200
-    target_opening: float = 1.2207963  # rad: pi/2 - 0.35
-    opening_tolerance: float = 0.05
-    start_distance_m: tuple[float, float] = (1.0, 1.083)
-    start_aside_m: float = 0.12
-    start_yaw_noise_rad: float = 0.15
-    rest_position_m: tuple[float, float, float] = (0.5, 0.0, 1.0)
-    rest_radius_m: float = 0.15
-    max_accumulated_force_n: float | None = 20_000.0  # HAB's from v0.2.3 on; none before
-    max_force_step_n: float = 1000.0
-    reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
-
-    def __post_init__(self) -> None:
-        check(self)
-        object.__setattr__(self, "reward_scales", merge_scales("open_fridge", REWARD_SCALES, self.reward_scales))
+    skill = "open_fridge"
+    action_parts: tuple[str, ...] = action_parts(
+        "arm", "grip", "base", text="the base belongs to Szot et al.'s action space too")
+    target_opening: float = like(ArticulatedConfig, "target_opening", 1.2207963, "of the door, rad")  # pi/2 - 0.35
+    start_aside_m: float = like(ArticulatedConfig, "start_aside_m", 0.12)
+    reward_scales: Mapping[str, float] = scales("door", "radian", "open", rest=1.0, grasped=5.0, hold_broken=-1.0)
+    initial_mean: Mapping[str, float | None] = holding_on()
 
 
 class OpenFridge(Articulated):
     """The open-fridge task. See the top of this file."""
 
     name = "open_fridge"
-    description = "Pull the fridge's door open by its handle."
     episode_kind = "open_fridge"
     joint_prefix = "fridge"
 

@@ -1,4 +1,4 @@
-"""Pick: take one object in the hand and bring the hand back to its resting place.
+"""Pick: take an object from where it stands and bring the hand back to rest.
 
 Observation: depth image, start position of the object in the end-effector frame, arm joint angles, whether something is
 held, the vector from the end-effector to its resting place, end-effector position (see `PickConfig.observation_keys`).
@@ -16,64 +16,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rearrange.errors import UserError
+from rearrange.settings.rules import block, setting
+from skills.arguments import SkillArguments, about_object
 from skills.marks import held_name, object_box, rest_ball, spoken_name
-from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near
+from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_std, observation_keys
+from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, receptacle_of, start_near
 
 if TYPE_CHECKING:
-    from rearrange.apartments.episodes import Episode
-    from rearrange.mujoco_sim.simulator import Simulator
-    from skills.skill import Mark
+    import numpy as np
 
-REWARD_SCALES = {
-    "distance": 20.0,  # per metre nearer: end-effector to object, then end-effector to rest
-    "picked": 20.0,  # once, when the right object is first held
-    "success": 100.0,
-    "wrong_object": -5.0,
-    "dropped": -5.0,
-    "hold_broken": -10.0,
-    "force": -0.001,  # per newton that the arm's contact force rises
-    "force_limit": -10.0,
-    "base_contact": -0.05,  # at the full push of the base's motors
-    "slack": -0.01,  # every step
-}
+    from rearrange.apartments.episodes import Episode
+    from rearrange.simulator import Simulator
+    from skills.skill import Mark
 
 
 @dataclass(frozen=True)
-class PickConfig:
+class PickConfig(SkillConfig):
     """Choices of the Pick task; the defaults are HAB's where HAB has them."""
 
-    action_parts: tuple[str, ...] = ("arm", "grip", "base")  # ("arm", "grip") is the limited action space
-    observation_keys: tuple[str, ...] = (
+    skill = "pick"
+    action_parts: tuple[str, ...] = action_parts(
+        "arm", "grip", "base", text="[arm, grip] is the limited action space of Szot et al.")
+    observation_keys: tuple[str, ...] = observation_keys(
         "depth", "obj_start", "joint", "is_holding", "relative_resting_position", "ee_pos")
-    max_steps: int = 200
-    reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
-    rest_position_m: tuple[float, float, float] = (0.5, 0.0, 1.0)  # of the end-effector, base frame
-    rest_radius_m: float = 0.15
-    max_accumulated_force_n: float = 5000.0  # of the arm, over the episode
-    max_force_step_n: float = 1000.0  # cap of the force term in one step
-    allow_release: bool = False  # HAB ignores the release command while the object is held
-    start_position_noise_m: float = 0.05
-    start_yaw_noise_rad: float = 0.15
-    any_start: bool = False  # anywhere from where the object is in reach, not only HAB's nearest place
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reward_scales", merge_scales("pick", REWARD_SCALES, self.reward_scales))
-        if len(self.rest_position_m) != 3:
-            raise UserError(f"skill.rest_position_m={list(self.rest_position_m)} must be three numbers: x, y, z in the "
-                            "base frame, in metres.")
+    max_steps: int = setting(200, "steps of an episode, 30 a second", above=0, at_most=1_000_000)
+    rest_position_m: tuple[float, float, float] = setting(
+        (0.5, 0.0, 1.0), "where the end-effector rests, in the base frame")
+    rest_radius_m: float = setting(0.15, "success: the object held, and the end-effector this close to rest", above=0)
+    max_accumulated_force_n: float = setting(5000.0, "sum of the arm's contact force that ends an episode", above=0)
+    max_force_step_n: float = setting(1000.0, "cap of the force term in one step", above=0)
+    allow_release: bool = setting(False, "false ignores the release command while the object is held, as HAB")
+    start_position_noise_m: float = setting(0.05, "standard deviation of the robot's start position", at_least=0)
+    start_yaw_noise_rad: float = setting(0.15, "standard deviation of the robot's start direction", at_least=0)
+    any_start: bool = setting(
+        False, "it starts anywhere from where the object is in reach, not only at the nearest place")
+    reward_scales: Mapping[str, float] = block(
+        distance=setting(20.0, "per metre nearer: end-effector to object, then end-effector to rest"),
+        picked=setting(20.0, "once, when the right object is first held"),
+        success=setting(100.0, "once, at success"),
+        wrong_object=setting(-5.0, "another object or a handle taken; ends the episode"),
+        dropped=setting(-5.0, "the object fell; ends the episode"),
+        hold_broken=setting(-10.0, "the hold was torn off; ends the episode"),
+        force=setting(-0.001, "per newton that the arm's contact force rises"),
+        force_limit=setting(-10.0, "too much force on the arm; ends the episode"),
+        base_contact=setting(-0.05, "at the full push of the base's motors"),
+        slack=setting(-0.01, "every step"),
+    )
+    initial_std: Mapping[str, float | None] = initial_std("arm", "grip", "base", base=SLOW_BASE)
 
 
 class Pick(Skill):
     """The Pick task. See the top of this file."""
 
     name = "pick"
-    description = "Take an object from where it stands and bring the hand back to rest."
     episode_kind = "pick"
     failures = ("wrong_object", "dropped", "hold_broken", "force_limit")
 
@@ -82,15 +80,15 @@ class Pick(Skill):
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
-        target = list(episode.targets)[order]
-        start_near(sim, sim.start_positions[target], receptacle_of(sim, episode, "target_receptacles", order), rng,
+        arguments = about_object(sim, episode, list(episode.targets)[order])
+        start_near(sim, arguments.position, receptacle_of(sim, episode, "target_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
                    any_start=self.config.any_start)
-        self.begin(sim, target)
+        self.begin(sim, arguments)
 
-    def begin(self, sim: Simulator, target: int) -> None:
-        """Start on this object from where the robot stands."""
-        self.target = sim.wanted = target
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        self.arguments = arguments
+        sim.want(arguments.target)
         self._picked = False
         self._distance_m = self._distance(sim)
 

@@ -1,4 +1,4 @@
-"""Place: put the object that is in the hand down at its goal, and bring the hand back to its resting place.
+"""Place: put the object in the hand down at its goal and bring the hand back to rest.
 
 Observation: depth image, goal of the object in the end-effector frame, arm joint angles, whether something is held, the
 vector from the end-effector to its resting place, end-effector position (see `PlaceConfig.observation_keys`).
@@ -17,68 +17,69 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rearrange.errors import UserError
-from rearrange.geometry import quat_inverse, quat_multiply
+from skills.arguments import SkillArguments, about_object
+from rearrange.settings.rules import block, like, setting
 from skills.marks import held_name, object_box, object_ghost, rest_ball, spoken_name
-from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, merge_scales, receptacle_of, start_near
+from skills.pick import PickConfig
+from skills.settings import SkillConfig, initial_mean, observation_keys
+from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, receptacle_of, start_near
 
 if TYPE_CHECKING:
-    from rearrange.apartments.episodes import Episode
-    from rearrange.mujoco_sim.simulator import Simulator
-    from skills.skill import Mark
+    import numpy as np
 
-REWARD_SCALES = {
-    "distance": 20.0,  # per metre nearer: object to goal, then, once it is placed, end-effector to rest
-    "placed": 20.0,  # once, when the object is let go at its goal, `placed_radius_m` at most
-    "success": 10.0,
-    "dropped": 0.0,  # once, when it is let go elsewhere
-    "tilt": 0.0,  # per radian by which it leans when it is let go, against how it stands at its goal
-    "hold_broken": -10.0,
-    "force": -0.001,  # per newton that the arm's contact force rises
-    "force_limit": -10.0,
-    "base_contact": -0.05,  # at the full push of the base's motors
-    "slack": 0.0,  # every step
-}
+    from rearrange.apartments.episodes import Episode
+    from rearrange.simulator import Simulator
+    from skills.skill import Mark
 
 
 @dataclass(frozen=True)
-class PlaceConfig:
+class PlaceConfig(SkillConfig):
     """Choices of the Place task; the defaults are HAB's where HAB has them."""
 
-    action_parts: tuple[str, ...] = ("arm", "grip", "base")  # ("arm", "grip") is the limited action space
-    observation_keys: tuple[str, ...] = (
+    skill = "place"
+    action_parts: tuple[str, ...] = like(PickConfig, "action_parts")
+    observation_keys: tuple[str, ...] = observation_keys(
         "depth", "obj_goal", "joint", "is_holding", "relative_resting_position", "ee_pos")
-    max_steps: int = 200
-    reward_scales: Mapping[str, float] = field(default_factory=lambda: dict(REWARD_SCALES))
-    rest_position_m: tuple[float, float, float] = (0.5, 0.0, 1.0)  # of the end-effector, base frame
-    rest_radius_m: float = 0.15
-    goal_radius_m: float = 0.15
-    placed_radius_m: float = 0.15  # of the reward term `placed`; a smaller one teaches to set down instead of to drop
-    settle_steps: int = 0  # for which the object has to have been at its goal; HAB counts it while it still falls
-    max_accumulated_force_n: float = 5000.0  # of the arm, over the episode
-    max_force_step_n: float = 1000.0  # cap of the force term in one step
-    end_on_drop: bool = False  # HAB lets the episode go on although the object cannot be taken again
-    start_position_noise_m: float = 0.05
-    start_yaw_noise_rad: float = 0.15
-    any_start: bool = False  # anywhere from where the goal is in reach, not only HAB's nearest place
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reward_scales", merge_scales("place", REWARD_SCALES, self.reward_scales))
-        if len(self.rest_position_m) != 3:
-            raise UserError(f"skill.rest_position_m={list(self.rest_position_m)} must be three numbers: x, y, z in the "
-                            "base frame, in metres.")
+    max_steps: int = like(PickConfig, "max_steps")
+    rest_position_m: tuple[float, float, float] = like(PickConfig, "rest_position_m")
+    rest_radius_m: float = like(
+        PickConfig, "rest_radius_m", text="success: the object at its goal, and the end-effector this close to rest")
+    goal_radius_m: float = setting(0.15, "how close to its goal the object has to be", above=0)
+    placed_radius_m: float = setting(
+        0.15, "how close when it is let go, for the reward; less teaches to set down, not to drop", above=0)
+    settle_steps: int = setting(
+        0, "steps for which the object has to have been there; 0, as HAB, counts it while it still falls", at_least=0, at_most=1000)
+    max_accumulated_force_n: float = like(PickConfig, "max_accumulated_force_n")
+    max_force_step_n: float = like(PickConfig, "max_force_step_n")
+    end_on_drop: bool = setting(False, "true ends the episode when the object is let go elsewhere; HAB goes on")
+    start_position_noise_m: float = like(PickConfig, "start_position_noise_m")
+    start_yaw_noise_rad: float = like(PickConfig, "start_yaw_noise_rad")
+    any_start: bool = like(
+        PickConfig, "any_start", text="it starts anywhere from where the goal is in reach, not only at the nearest place")
+    reward_scales: Mapping[str, float] = block(
+        distance=setting(20.0, "per metre nearer: object to goal, then end-effector to rest"),
+        placed=setting(20.0, "once, when the object is let go at its goal"),
+        success=setting(10.0, "once, at success"),
+        dropped=setting(0.0, "once, when the object is let go elsewhere"),
+        tilt=setting(0.0, "once, per radian by which the object leans when it is let go; less than 0 teaches to hold it upright"),
+        hold_broken=setting(-10.0, "the hold was torn off; the episode goes on"),
+        force=setting(-0.001, "per newton that the arm's contact force rises"),
+        force_limit=setting(-10.0, "too much force on the arm; ends the episode"),
+        base_contact=setting(-0.05, "at the full push of the base's motors"),
+        slack=setting(0.0, "every step"),
+    )
+    initial_std: Mapping[str, float | None] = like(PickConfig, "initial_std")
+    initial_mean: Mapping[str, float | None] = initial_mean(
+        "arm", "grip", "base", grip=(1.5, "more than 0 lets it hold on until it finds out when to let go"))
 
 
 class Place(Skill):
     """The Place task. See the top of this file."""
 
     name = "place"
-    description = "Put the object in the hand down at its goal and bring the hand back to rest."
     episode_kind = "place"
     failures = ("dropped", "force_limit")
 
@@ -87,16 +88,16 @@ class Place(Skill):
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
-        target = list(episode.targets)[order]
-        start_near(sim, episode.targets[target][:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
+        arguments = about_object(sim, episode, list(episode.targets)[order])
+        start_near(sim, arguments.goal[:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,
-                   held=target, any_start=self.config.any_start)
-        self.begin(sim, target)
+                   held=arguments.target, any_start=self.config.any_start)
+        self.begin(sim, arguments)
 
-    def begin(self, sim: Simulator, target: int) -> None:
-        """Start on this object, which is in the hand, from where the robot stands."""
-        self.target = sim.wanted = target
-        self.goal_pose = sim.episode.targets[target]
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        """Start from where the robot stands with the object in the hand."""
+        self.arguments = arguments
+        sim.want(arguments.target)
         self._let_go = self._put_down = False
         self._placed = False  # at the last step
         self._placed_steps = 0  # one after another
@@ -147,7 +148,7 @@ class Place(Skill):
                 "at_goal": float(self._placed)}
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        ghost = object_ghost(sim.episode.objects[self.target], self.goal_pose)
+        ghost = object_ghost(sim.episode.objects[self.target], self.arguments.goal)
         return [object_box(sim, self.target), ghost, rest_ball(sim, self.config.rest_position_m)]
 
     def status_lines(self, sim: Simulator) -> list[str]:
@@ -156,11 +157,13 @@ class Place(Skill):
                 f"object to goal {self._to_goal(sim):.2f} m", f"hand to rest {to_rest:.2f} m"]
 
     def _to_goal(self, sim: Simulator) -> float:
-        return math.dist(sim.object_position(self.target), self.goal_pose[:3])
+        return math.dist(sim.object_position(self.target), self.arguments.goal[:3])
 
     def _tilt_rad(self, sim: Simulator) -> float:
         """Between the upward axis of the object and that at its goal."""
-        _, x, y, _ = quat_multiply(np.array(sim.object_pose(self.target)[3:]), quat_inverse(np.array(self.goal_pose[3:])))
+        from rearrange.geometry import quat_inverse, quat_multiply  # numpy, without which the settings above are read
+
+        _, x, y, _ = quat_multiply(sim.object_pose(self.target)[3:], quat_inverse(self.arguments.goal[3:]))
         return math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
 
     def _is_placed(self, sim: Simulator) -> bool:

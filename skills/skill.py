@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from rearrange.apartments.episodes import NoStartPose
-from rearrange.errors import UserError
+from rearrange.errors import NoStartPose, UserError
 from rearrange.robot.fetch import REST_POSITION_M
+from skills.arguments import SkillArguments, about_object
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rearrange.apartments.episodes import Episode
-    from rearrange.geometry import PlanePose
+    from rearrange.plane import PlanePose
     from rearrange.apartments.parts import Receptacle
     from rearrange.pictures.picture import Ghost, Sphere, WireBox
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
     Mark = WireBox | Sphere | Ghost
 
 __all__ = [
-    "NEXT_SKILLS", "Skill", "can_start", "contact_terms", "distance_to_rest", "draw_target", "merge_scales", "receptacle_of",
+    "NEXT_SKILLS", "Skill", "can_start", "contact_terms", "distance_to_rest", "draw_target", "receptacle_of",
     "stands_free", "start_near", "starts_around", "world_receptacle",
 ]
 
@@ -43,7 +43,6 @@ class Skill(ABC):
     """
 
     name: ClassVar[str]
-    description: ClassVar[str]  # one line for `rearrange list`
     episode_kind: ClassVar[str]  # kind of generated episodes (`rearrange.episode_making.generator`)
     failures: ClassVar[tuple[str, ...]]  # every reason that `failure` can give
 
@@ -52,16 +51,29 @@ class Skill(ABC):
     def __init__(self, config: Any) -> None:
         self.config = config
 
-    target: int | None = None  # index of the object that this episode is about
-    target_handle: str | None = None  # joint of the drawer or door that this episode is about
-    next_skill: str | None = None  # one of NEXT_SKILLS, for a skill that leads to another
+    arguments = SkillArguments()  # what it has been told
+    stop_called = False  # by the last action, where there is a stop
     about: ClassVar[str] = "object"  # or "handle": of a drawer or door; says which observations there are
     closes: ClassVar[bool] = False  # a drawer or door
 
-    begin: Callable[..., None]
-    """begin(sim, about): start from where the robot stands, on the object or the handle that it is about; Navigate takes no
-    second argument.
-    """
+    @property
+    def target(self) -> int | None:
+        """Index of the object that it is about."""
+        return self.arguments.target
+
+    @property
+    def target_handle(self) -> str | None:
+        """Joint of the drawer or door that it is about."""
+        return self.arguments.handle
+
+    @property
+    def next_skill(self) -> str | None:
+        """One of NEXT_SKILLS, for a skill that leads to another."""
+        return self.arguments.next_skill
+
+    @abstractmethod
+    def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
+        """Start from where the robot stands."""
 
     @property
     def action_parts(self) -> tuple[str, ...]:
@@ -106,7 +118,8 @@ class Skill(ABC):
             sim.put_in_hand(handoff.held)
         if sim.robot_collides():
             raise NoStartPose("the robot touches something where the plan handed over")
-        self.begin(sim, handoff.about)
+        about = handoff.about
+        self.begin(sim, SkillArguments(handle=about) if isinstance(about, str) else about_object(sim, episode, about))
 
     @abstractmethod
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
@@ -124,9 +137,10 @@ class Skill(ABC):
         """Numbers about the episode that are logged at its end beside success, failures and reward."""
         return {}
 
-    def nav_point(self, sim: Simulator) -> tuple[float, float, float]:
-        """World point that `object_to_agent_gps_compass` shows: the object of the episode, where it stood."""
-        return sim.start_positions[self.target]
+    @property
+    def nav_point(self) -> tuple[float, float, float]:
+        """World point that `object_to_agent_gps_compass` shows: where the object is believed to be."""
+        return self.arguments.position
 
     def next_one_hot(self) -> list[float]:
         """`next_skill` as the observation `nav_to_skill`: (8,), zeros when nothing is known to come next."""
@@ -185,9 +199,9 @@ def world_receptacle(
     if receptacle.parent is None:
         return tuple(receptacle.center_m), receptacle.yaw_rad, [(x, y) for x, y in receptacle.sides]
     origin, rotation = sim.body_frame(receptacle.parent)
-    center = origin + rotation @ np.array(receptacle.center_m)
+    center = origin + rotation @ receptacle.center_m
     yaw = math.atan2(rotation[1, 0], rotation[0, 0])
-    sides = [tuple((rotation @ np.array((*side, 0.0)))[:2].tolist()) for side in receptacle.sides]
+    sides = [tuple((rotation @ (*side, 0.0))[:2].tolist()) for side in receptacle.sides]
     return tuple(center.tolist()), yaw + receptacle.yaw_rad, sides
 
 
@@ -312,11 +326,3 @@ def stands_free(sim: Simulator, x: float, y: float, yaw: float, held: int | None
     if held is not None:
         sim.put_in_hand(held)
     return not sim.robot_collides()
-
-
-def merge_scales(skill: str, defaults: Mapping[str, float], changes: Mapping[str, float]) -> dict[str, float]:
-    """Reward scales with some of them changed; a name that is not a term raises UserError."""
-    unknown = sorted(set(changes) - set(defaults))
-    if unknown:
-        raise UserError(f"skill {skill} has no reward term {unknown[0]!r}; its terms are {', '.join(defaults)}.")
-    return {**defaults, **{name: float(value) for name, value in changes.items()}}

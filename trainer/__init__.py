@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
+    from trainer.checkpoint import load_checkpoint, load_policy
     from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
-    from trainer.workers.environments import WorkerError
+    from trainer.errors import CheckpointError, WorkerError
     from trainer.loop import TrainResult, train
     from trainer.player import Player
     from trainer.policy import Policy
@@ -27,7 +27,7 @@ __all__ = [
 _HOME = {
     "train": "loop", "TrainResult": "loop", "TrainConfig": "config", "PPOConfig": "config", "PolicyConfig": "config",
     "CollectConfig": "config", "Policy": "policy", "load_checkpoint": "checkpoint", "load_policy": "checkpoint",
-    "CheckpointError": "checkpoint", "Player": "player", "WorkerError": "workers.environments",
+    "CheckpointError": "errors", "Player": "player", "WorkerError": "errors",
 }
 
 

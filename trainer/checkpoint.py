@@ -15,9 +15,11 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from rearrange.files import open_regular
-from trainer.checkpoint_check import Wrong, check, missing_of_training
+from trainer.checkpoints.checkpoint_check import Wrong, check, missing_of_training
 from trainer.config import PolicyConfig, PPOConfig
+from trainer.errors import CheckpointError
+from trainer.checkpoints.files import open_regular
+from trainer.networks import MakePolicy, content_of, make, refuse_another
 from trainer.policy import EXPERT_ACTION, Policy, is_image, observation_shapes
 from trainer.spaces import choices
 
@@ -26,10 +28,6 @@ __all__ = ["CheckpointError", "list_checkpoints", "load_checkpoint", "load_polic
 FORMAT = 1
 KEEP = 3
 NAME = re.compile(r"step_(\d+)\.pt$")
-
-
-class CheckpointError(Exception):
-    """A file that is not a checkpoint of this program, is damaged, or belongs to something else."""
 
 
 def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
@@ -88,7 +86,7 @@ def newest(path: Path) -> Path:
 
 
 def load_checkpoint(path: str | os.PathLike, to_continue: bool = False) -> dict[str, Any]:
-    """Read a checkpoint on the CPU; all of it is as `trainer.checkpoint_check` says. `to_continue`: a run shall go on from here,
+    """Read a checkpoint on the CPU; all of it is as `trainer.checkpoints.checkpoint_check` says. `to_continue`: a run shall go on from here,
     which takes more than its policy. Raises CheckpointError, in one sentence, for anything that is not one."""
     file = newest(Path(path))
     try:
@@ -144,11 +142,13 @@ def using(file: str | os.PathLike) -> Iterator[None]:
                               f"({(str(error).splitlines() or [type(error).__name__])[0]}).") from error
 
 
-def load_policy(content: dict[str, Any]) -> Policy:
-    """The policy a checkpoint holds, in evaluation mode, on the CPU."""
+def load_policy(content: dict[str, Any], make_policy: MakePolicy = Policy) -> Any:
+    """The policy a checkpoint holds, in evaluation mode, on the CPU. `make_policy`: that of its training. Raises CheckpointError if
+    it is of another network."""
+    refuse_another(content, make_policy)
     try:
-        policy = Policy(space_from_plain(content["observation_space"]), space_from_plain(content["action_space"]),
-                        policy_config(content["policy_config"]))
+        policy = make(make_policy, space_from_plain(content["observation_space"]), space_from_plain(content["action_space"]),
+                      policy_config(content["policy_config"]))
     except ValueError as error:
         raise CheckpointError(f"no network can be made of what the checkpoint says: {error}") from error
     try:
@@ -161,6 +161,8 @@ def load_policy(content: dict[str, Any]) -> Policy:
 
 def seen(content: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Shapes of the observations that a checkpoint's policy uses, by key."""
+    if "network" in content:
+        return {k: tuple(shape) for k, shape in content["network"]["seen"].items()}
     encoder = content["policy_config"]["encoder"]
     return {k: shape for k, shape in observation_shapes(space_from_plain(content["observation_space"])).items()
             if encoder or not is_image(shape)}
@@ -177,16 +179,18 @@ def ppo_config(plain: dict[str, Any]) -> PPOConfig:
     return PPOConfig(**plain | {"entropy_bounds": tuple(plain["entropy_bounds"])})
 
 
-def policy_content(policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> dict[str, Any]:
-    """What `load_policy` needs, as tensors and plain values. What only the policy's teacher sees is left out."""
+def policy_content(policy: Any, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig | None = None,
+                   make_policy: MakePolicy = Policy) -> dict[str, Any]:
+    """What `load_policy` needs, as tensors and plain values. What only the policy's teacher sees is left out. `config`: of a policy
+    that does not keep it."""
     if isinstance(observation_space, spaces.Dict):
         observation_space = spaces.Dict({k: s for k, s in observation_space.items() if k != EXPERT_ACTION})
     return {
         "policy": {k: v.detach().cpu() for k, v in policy.state_dict().items()},
-        "policy_config": asdict(policy.config),
+        "policy_config": asdict(config or policy.config),
         "observation_space": space_to_plain(observation_space),
         "action_space": space_to_plain(action_space),
-    }
+    } | content_of(make_policy, policy)
 
 
 def space_to_plain(space: spaces.Space) -> dict[str, Any]:

@@ -22,21 +22,24 @@ import math
 import os
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.config import CollectConfig
-from trainer.nonfinite import check_acts
-from trainer.workers.environments import Environments, WorkerError
-from trainer.fixed_order import FixedOrder
-from trainer.policy import Act, Policy
+from trainer.errors import Cancelled, WorkerError
+from trainer.faults.finite import check_acts
+from trainer.workers.fixed_order import FixedOrder
+from trainer.networks import PolicyNetwork
+from trainer.policy import Act
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption
+from trainer.ranks.report import RankReport
 from trainer.rollout import NO_ROW, Rollout
+from trainer.workers.environments import Environments
 
 
 @dataclass
@@ -53,30 +56,30 @@ class CollectStats:
     step_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N,) mean time of a step, simulation and inference
     episodes: list[dict[str, float]] = field(default_factory=list)  # return, length and the environment's own metrics
 
-
-class Cancelled(Exception):
-    """Collection was told to end from another thread."""
+    def spent(self) -> dict[str, float]:
+        """Where the time went, in seconds."""
+        return {"collect_s": self.seconds, "wait_s": self.wait_s, "inference_s": self.inference_s, "storage_s": self.storage_s}
 
 
 class Collector:
-    """N environments in worker processes, and the inference that drives them."""
+    """The inference that drives N environments."""
 
-    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, device: torch.device, rank: int = 0,
-                 deterministic: bool = False, saved: dict[str, Any] | None = None):
-        """`deterministic`: environments are answered in one order, whatever their speed, and `content` tells how to go on from
-        here exactly; `saved` is such a content."""
-        self.config, self.device = config, device
-        self.preemption: Preemption | None = None  # on several ranks
+    def __init__(self, environments: Environments, policy: PolicyNetwork, seed: int, device: torch.device,
+                 order: FixedOrder | None = None, saved: dict[str, Any] | None = None, preemption: Preemption | None = None,
+                 cancelled: threading.Event | None = None):
+        """`policy`: whose recurrent state and actions are kept per environment. `seed`: of sampled actions. `order`: in which
+        environments are answered, whatever their speed; then `content` tells how to go on from here exactly, and `saved` is such a
+        content. `preemption`: on several ranks. `cancelled`: to be set, by any thread, when collection is to end."""
+        self.environments, self.device, self.order, self.preemption = environments, device, order, preemption
+        self.cancelled = cancelled or threading.Event()
+        self.config = config = environments.config
         n = config.num_envs
         workers = min(config.num_workers or os.cpu_count() or 1, n)
         # One worker's worth: while its environments are answered, the others step. One environment per worker: any.
         self.min_batch = n if config.mode == "ddppo" else config.min_batch or max(1, min(n // workers, n // 2))
         self.max_batch = n if config.mode == "ddppo" else config.max_batch or n
         self.max_wait_s = math.inf if config.mode == "ddppo" else config.max_wait_s
-        self.order = FixedOrder(n, n if config.mode == "ddppo" else config.min_batch or max(1, n // 2)) if deterministic else None
-        self.generator = torch.Generator(device).manual_seed(seed + rank)  # of sampled actions
-        replay = self.order.restore(saved) if self.order and saved else ()
-        self.environments = Environments(make_env, config, seed, rank * n, deterministic, replay)
+        self.generator = torch.Generator(device).manual_seed(seed)
         # Per inference worker: observations on their way to the device; used again only after the actions they led to have
         # come back.
         self._staging = [{k: torch.empty(v.shape, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
@@ -85,27 +88,17 @@ class Collector:
         self._others = ThreadPoolExecutor(max(1, config.inference_workers - 1), "inference")  # beside the thread that collects
         self._choosing, self._noting = threading.Lock(), threading.Lock()
         self._promised = 0  # steps of this rollout that are being closed
-        self._waiting: list[int] = []  # environments that have given their share of this rollout
+        self._waiting: list[int] = []  # environments that have given their share of this rollout, and go first in the next
         self._given = np.zeros(n, np.int64)  # steps of this rollout per environment
         self._step_s = np.zeros(n)  # time they took together, of those that were begun in this rollout
         self._timed = np.zeros(n, np.int64)  # how many those are
-        self.cancelled = False  # collection is to end
         self._broken = False  # an inference worker failed
-        self._starts = np.ones(n, bool)  # the observation that waits for an action begins an episode
-
-    @property
-    def observation_space(self) -> Any:
-        return self.environments.observation_space
-
-    @property
-    def action_space(self) -> Any:
-        return self.environments.action_space
-
-    def begin_states(self, policy: Policy, saved: dict[str, Any] | None = None) -> None:
-        """Per environment, on the device: recurrent state and previous action that go with its waiting observation."""
-        n = self.config.num_envs
-        self._state = torch.zeros(n, policy.state_size, device=self.device)
-        self._previous = torch.zeros(n, policy.action_size, device=self.device)
+        self._began = 0.0  # this rollout, by time.monotonic
+        # Per environment, what goes with the observation that waits for an action: whether it begins an episode, and, on the
+        # device, recurrent state and previous action.
+        self._starts = np.ones(n, bool)
+        self._state = torch.zeros(n, policy.state_size, device=device)
+        self._previous = torch.zeros(n, policy.action_size, device=device)
         if saved:
             self._state.copy_(saved["state"])
             self._previous.copy_(saved["previous"])
@@ -120,7 +113,12 @@ class Collector:
             "state": self._state.cpu(), "previous": self._previous.cpu(), "starts": torch.from_numpy(self._starts.copy()),
             "waiting": list(self._waiting), "generator": self.generator.get_state()}
 
-    def collect(self, policy: Policy, rollout: Rollout, version: int) -> CollectStats:
+    def prepare(self, everyone: Sequence[RankReport]) -> None:
+        """All ranks have learned: plan where to end the next rollout early."""
+        if self.preemption:
+            self.preemption.prepare(everyone)
+
+    def collect(self, policy: PolicyNetwork, rollout: Rollout, version: int) -> CollectStats:
         """Fill `rollout` with exactly its number of closed steps under `policy`, the `version`-th; with fewer, if the rollout
         of all ranks is over before."""
         stats = CollectStats()
@@ -141,7 +139,7 @@ class Collector:
         stats.step_s = np.where(self._timed > 0, self._step_s / np.maximum(self._timed, 1), slow)
         return stats
 
-    def _all_work(self, policy: Policy, rollout: Rollout, version: int, stats: CollectStats) -> None:
+    def _all_work(self, policy: PolicyNetwork, rollout: Rollout, version: int, stats: CollectStats) -> None:
         """Let every inference worker do its part of a rollout; the first that fails ends the work of all, and its error is
         raised. All use one CUDA stream: what one of them wrote the others read in order."""
         workers = self.config.inference_workers
@@ -157,7 +155,7 @@ class Collector:
             setattr(stats, part, getattr(stats, part) / workers)
 
     @torch.inference_mode()
-    def _work(self, worker: int, policy: Policy, rollout: Rollout, version: int, stats: CollectStats, stream: Any) -> None:
+    def _work(self, worker: int, policy: PolicyNetwork, rollout: Rollout, version: int, stats: CollectStats, stream: Any) -> None:
         """One inference worker: answer environments until the rollout is over."""
         if worker:
             torch.set_num_threads(1)  # threads of torch's own are counted per thread
@@ -181,7 +179,7 @@ class Collector:
     def _choose(self, rollout: Rollout) -> tuple[np.ndarray, bool]:
         """The environments that are answered next, (B,), once there are enough, and whether the rollout is over after them."""
         nobody = np.empty(0, np.int64)
-        if self.cancelled:
+        if self.cancelled.is_set():
             raise Cancelled("collection was told to end.")
         if self._broken or not self._needed(rollout):
             return nobody, True
@@ -215,7 +213,7 @@ class Collector:
                 if timeout <= 0:
                     break
             environments.read(timeout)
-            if self.cancelled or self._broken or (
+            if self.cancelled.is_set() or self._broken or (
                     self.preemption and self.config.mode != "ddppo" and self.preemption.over(rollout.num_closed)):
                 return np.empty(0, np.int64)
         environments.read(0.0)  # whatever else is there already
@@ -234,7 +232,7 @@ class Collector:
             del environments.ready[: len(envs)]
         return envs
 
-    def _infer(self, worker: int, policy: Policy, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats,
+    def _infer(self, worker: int, policy: PolicyNetwork, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats,
                closing_only: bool = False) -> None:
         """Close the environments' open steps, choose their next actions, send them off, open the new steps."""
         begin = time.perf_counter()
@@ -292,7 +290,7 @@ class Collector:
         """Steps that one environment may give to a rollout."""
         return rollout.steps + 1 if self.config.mode == "ver" else self.config.rollout_steps
 
-    def _values_cut_off(self, worker: int, policy: Policy, envs: np.ndarray, state: Tensor, previous: Tensor,
+    def _values_cut_off(self, worker: int, policy: PolicyNetwork, envs: np.ndarray, state: Tensor, previous: Tensor,
                         cut: np.ndarray) -> np.ndarray:
         """A time limit is not an end: the value of the state it cut off, never of the next episode's first."""
         if not len(envs):
@@ -301,8 +299,8 @@ class Collector:
         return policy.act(self._gather(worker, self.environments.final_obs, envs), state[at], previous[at],
                           deterministic=True).value.cpu().numpy()
 
-    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: Policy, state: Tensor, previous: Tensor,
-              starts: np.ndarray) -> None:
+    def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: PolicyNetwork, state: Tensor,
+              previous: Tensor, starts: np.ndarray) -> None:
         """What each environment's next inference starts from: one that waits will see the same observation again."""
         after, features = act.state, policy.action_features(act.action)
         if not goes.all():
@@ -328,12 +326,11 @@ class Collector:
 
     def cancel(self) -> None:
         """End `collect` from another thread; it raises Cancelled."""
-        self.cancelled = True
+        self.cancelled.set()
 
     def close(self) -> None:
-        """Stop all workers; none outlives this call."""
+        """End the threads; `collect` must have returned."""
         self._others.shutdown()
-        self.environments.close()
 
     def __enter__(self) -> Collector:
         return self

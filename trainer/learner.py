@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import copy
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,39 +13,44 @@ import torch
 from gymnasium import spaces
 
 from trainer import checkpoint, ppo
-from trainer.collect import CollectStats, Collector
+from trainer.collect import CollectStats
 from trainer.config import TrainConfig
-from trainer.nonfinite import GoodState, check_finite
-from trainer.ranks.launch import Place
+from trainer.faults.finite import check_finite
+from trainer.networks import MakePolicy, make, refuse_another
+from trainer.checkpoints.plain import plain, plain_rng, rng_from_plain
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
+from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
+from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
 
 
 class Learner:
     """Policy, optimiser and counters, and how they change by one update."""
 
-    def __init__(self, config: TrainConfig, collector: Collector, device: torch.device, ranks: Ranks | None = None):
-        self.config, self.device = config, device
-        self.ranks = ranks or Ranks(Place())
-        self.spaces = (collector.observation_space, collector.action_space)
+    def __init__(self, config: TrainConfig, observation_space: spaces.Space, action_space: spaces.Space, device: torch.device,
+                 ranks: Ranks | None = None, make_policy: MakePolicy = Policy):
+        self.config, self.device, self.make_policy = config, device, make_policy
+        self.ranks = ranks or Ranks(RankInfo())
+        self.spaces = (observation_space, action_space)
         torch.manual_seed(config.seed)
-        self.policy = Policy(*self.spaces, config.policy).to(device)
+        self.policy = make(make_policy, *self.spaces, config.policy).to(device)
         self.evaluate = self.ranks.evaluator(self.policy)
         if config.ppo.imitation_coef:
             check_advice(self.policy, *self.spaces)
         self.entropy_coef = ppo.EntropyCoefficient(config.ppo, device)
         self.optimizer = ppo.make_optimizer(self.policy, self.entropy_coef, config.ppo)
         self.rng = np.random.default_rng([config.seed, 1, self.ranks.rank])
-        self.steps = self.updates = self.episodes = 0
-        self.seconds = 0.0
+        self.steps = self.updates = self.episodes = 0  # of all ranks, since the run began
+        self.seconds = 0.0  # that the run has taken so far, with those before it was resumed
+        self.own_steps = 0  # that this process has collected and learned from
+        self._began = time.perf_counter()
         self.learn_s = 0.0  # of the last update
         self.late = False  # the last batch was collected by an older policy
         self.batch: np.ndarray | None = None  # the rows it learned from
 
     def update(self, rollout: Rollout, collected: CollectStats) -> dict[str, float]:
-        """Learn from a batch; if that fails, this learner is as it was before. The steps are counted by the loop, which knows
-        those of all ranks."""
+        """Learn from a batch; if that fails, this learner is as it was before. `count` follows, with the steps of all ranks."""
         started = time.perf_counter()
         self.batch = collected.rows
         self.late = bool(rollout.version[collected.rows].max() < self.updates)
@@ -60,12 +66,21 @@ class Learner:
             good.put_back(self)
             raise
         self.updates += 1
+        self.own_steps += collected.steps
         self.learn_s = time.perf_counter() - started
         return stats | {"learning_rate": rate}
 
+    def count(self, everyone: Sequence[RankReport]) -> None:
+        """Count what all ranks collected for an update: the one place where the steps of a run are counted."""
+        for report in everyone:
+            self.steps += report.collected.steps
+            self.episodes += len(report.collected.episodes)
+        now = time.perf_counter()
+        self.seconds, self._began = self.seconds + now - self._began, now
+
     def content(self, meta: dict[str, Any]) -> dict[str, Any]:
         """The checkpoint of this moment."""
-        return checkpoint.policy_content(self.policy, *self.spaces) | {
+        return checkpoint.policy_content(self.policy, *self.spaces, self.config.policy, self.make_policy) | {
             "optimizer": self.optimizer.state_dict(),
             "log_alpha": self.entropy_coef.log_alpha.detach().cpu(),
             "counters": {"steps": self.steps, "updates": self.updates, "episodes": self.episodes, "seconds": self.seconds},
@@ -77,6 +92,7 @@ class Learner:
 
     def begin_with(self, content: dict[str, Any]) -> None:
         """Begin with the policy of a checkpoint. Raises CheckpointError if it is of another network or sees something else."""
+        refuse_another(content, self.make_policy)
         ours, theirs = self.policy.seen, checkpoint.seen(content)
         if list(ours.items()) != list(theirs.items()):
             raise checkpoint.CheckpointError(f"the checkpoint is of a policy that sees {theirs}; "
@@ -114,6 +130,23 @@ class Learner:
                 self.rng = np.random.default_rng([self.config.seed, 1, self.ranks.rank, self.updates])
 
 
+class GoodState:
+    """Copy of what an update changes, to go back to if it fails."""
+
+    def __init__(self, learner: Learner):
+        self.policy = {k: v.clone() for k, v in learner.policy.state_dict().items()}
+        self.optimizer = copy.deepcopy(learner.optimizer.state_dict())
+        self.log_alpha = learner.entropy_coef.log_alpha.detach().clone()
+        self.rng = copy.deepcopy(learner.rng.bit_generator.state)
+
+    def put_back(self, learner: Learner) -> None:
+        learner.policy.load_state_dict(self.policy)
+        learner.optimizer.load_state_dict(self.optimizer)
+        with torch.no_grad():
+            learner.entropy_coef.log_alpha.copy_(self.log_alpha)
+        learner.rng.bit_generator.state = self.rng
+
+
 def check_advice(policy: Policy, observation_space: spaces.Space, action_space: spaces.Space) -> None:
     """Raise ValueError unless the environments say what an expert would do."""
     numbers = (len(policy.choices) or policy.action_size) + 1
@@ -126,33 +159,3 @@ def check_advice(policy: Policy, observation_space: spaces.Space, action_space: 
 def _another_network(error: Exception) -> checkpoint.CheckpointError:
     return checkpoint.CheckpointError(
         f"the checkpoint is of another network than this run's policy: {str(error).splitlines()[-1].strip()}")
-
-
-def plain(value: Any) -> Any:
-    """Values as a checkpoint may hold them: tuples as lists, NumPy's numbers as Python's, paths as text. ValueError for others."""
-    if isinstance(value, dict):
-        return {key if isinstance(key, int) else str(key): plain(v) for key, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, (np.generic, np.ndarray)):
-        return plain(value.tolist())
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if value is None or isinstance(value, (str, bool, int, float, torch.Tensor)):
-        return value
-    raise ValueError(f"{value!r} is a {type(value).__name__}; a checkpoint holds numbers, text, lists and dicts only.")
-
-
-def plain_rng(rng: np.random.Generator) -> dict[str, Any]:
-    """State of a PCG64 generator; its 128-bit integers as strings."""
-    state = rng.bit_generator.state
-    return {"state": str(state["state"]["state"]), "inc": str(state["state"]["inc"]),
-            "has_uint32": int(state["has_uint32"]), "uinteger": int(state["uinteger"])}
-
-
-def rng_from_plain(plain: dict[str, Any]) -> np.random.Generator:
-    """The generator whose state a checkpoint holds."""
-    rng = np.random.default_rng()
-    rng.bit_generator.state = {"bit_generator": "PCG64", "state": {"state": int(plain["state"]), "inc": int(plain["inc"])},
-                               "has_uint32": plain["has_uint32"], "uinteger": plain["uinteger"]}
-    return rng

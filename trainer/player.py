@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
-from trainer.fit import misfit
-from trainer.policy import observation_shapes
-from trainer.spaces import as_action, choices, flat_space, flattener
+from trainer.checkpoints.fit import misfit
+from trainer.networks import MakePolicy
+from trainer.policy import Policy, observation_shapes
+from trainer.spaces import action_numbers, as_action, choices, flat_space, flattener
 from trainer.threads import one_thread
 
 __all__ = ["Player"]
@@ -21,16 +22,17 @@ __all__ = ["Player"]
 class Player:
     """Carries the recurrent state and the previous action from step to step; `reset` begins an episode."""
 
-    def __init__(self, checkpoint: str | os.PathLike, env: gymnasium.Env, deterministic: bool = False, seed: int = 0):
-        """`checkpoint`: a file or the directory of a run. `deterministic`: the likeliest action instead of a drawn one. Raises
-        CheckpointError if it is none, or was trained with other spaces than `env` has."""
-        self.policy = load_policy(load_checkpoint(checkpoint))
+    def __init__(self, checkpoint: str | os.PathLike, env: gymnasium.Env, deterministic: bool = False, seed: int = 0,
+                 make_policy: MakePolicy = Policy):
+        """`checkpoint`: a file or the directory of a run. `deterministic`: the likeliest action instead of a drawn one.
+        `make_policy`: that of the training. Raises CheckpointError if it is none, of another network, or was trained with other
+        spaces than `env` has."""
+        self.policy = load_policy(load_checkpoint(checkpoint), make_policy)
         self.deterministic = deterministic
         self._space, self._flatten = env.action_space, flattener(env.observation_space)
         self._as_action, self._generator = as_action(env.action_space), torch.Generator().manual_seed(seed)
-        parts = choices(env.action_space)
-        size = sum(parts) or int(np.prod(env.action_space.shape))
-        if problem := misfit(self.policy, observation_shapes(flat_space(env.observation_space)), size, parts):
+        shapes, size = observation_shapes(flat_space(env.observation_space)), action_numbers(env.action_space)
+        if problem := misfit(self.policy, shapes, size, choices(env.action_space)):
             raise CheckpointError(f"{checkpoint} is a checkpoint of another network: {problem}.")
         self.reset()
 

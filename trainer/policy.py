@@ -6,6 +6,7 @@ length. Both give the same numbers for the same steps (tests/trainer/test_policy
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +15,11 @@ from gymnasium import spaces
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from trainer import distributions
+from trainer.nets import distributions
 from trainer.config import PolicyConfig
-from trainer.encoders import ENCODERS, orthogonal
+from trainer.nets.encoders import ENCODERS, orthogonal
 from trainer.sequences import Sequences
-from trainer.spaces import choices
+from trainer.spaces import action_numbers, choices
 
 
 SMALLEST_IMAGE = 8  # pixels; what is smaller is a vector
@@ -44,13 +45,15 @@ class Policy(nn.Module):
     an encoder images are not seen.
     """
 
-    def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig):
+    def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig,
+                 encoders: Mapping[str, Callable[..., nn.Module]] = ENCODERS):
+        """`encoders`: what `config.encoder` may name, each called with the shape of an image and `config.embedding_size`."""
         super().__init__()
         self.config = config
         self.choices = choices(action_space)  # options of each part of a discrete action; () for a Box
-        self.action_size = sum(self.choices) or int(np.prod(action_space.shape))
-        if config.encoder and config.encoder not in ENCODERS:
-            raise ValueError(f"policy.encoder={config.encoder} is none of {', '.join(ENCODERS)}.")
+        self.action_size = action_numbers(action_space)
+        if config.encoder and config.encoder not in encoders:
+            raise ValueError(f"policy.encoder={config.encoder} is none of {', '.join(encoders)}.")
         shapes = observation_shapes(observation_space)
         self.image_keys = [k for k, s in shapes.items() if is_image(s)] if config.encoder else []
         boxes = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {"obs": observation_space}
@@ -58,7 +61,7 @@ class Policy(nn.Module):
         self.vector_keys = [k for k, s in shapes.items() if not is_image(s) and k != EXPERT_ACTION]
         self.seen = {k: s for k, s in shapes.items() if k in self.image_keys or k in self.vector_keys}
         self.encoders = nn.ModuleDict(
-            {_module_name(k): ENCODERS[config.encoder](shapes[k], config.embedding_size) for k in self.image_keys}
+            {_module_name(k): encoders[config.encoder](shapes[k], config.embedding_size) for k in self.image_keys}
         )
         width = (sum(int(np.prod(shapes[k])) for k in self.vector_keys) + config.embedding_size * len(self.image_keys)
                  + self.action_size)

@@ -10,19 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer import distributions
+from trainer.nets import distributions
 from trainer.config import PPOConfig
-from trainer.nonfinite import NonFinite
-from trainer.ranks.launch import Place
+from trainer.errors import NonFiniteLoss
 from trainer.policy import EXPERT_ACTION, Policy
+from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
 from trainer.returns import gae, importance_weights
 from trainer.rollout import Batch, Rollout
 from trainer.sequences import Sequences, find_sequences, mini_batches
-
-
-class NonFiniteLoss(NonFinite):
-    """The loss or its gradient became NaN or infinite."""
 
 
 def policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, weight: Tensor, clip: float) -> tuple[Tensor, Tensor]:
@@ -133,7 +129,7 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
     the clipping range of this one. On several ranks, `evaluate` is `policy.evaluate` with gradients that are averaged over
     `ranks` (Ranks.evaluator).
     """
-    ranks = ranks or Ranks(Place())
+    ranks = ranks or Ranks(RankInfo())
     evaluate = evaluate or policy.evaluate
     device = rollout.log_prob.device
     batch = rollout.closed[: rollout.num_closed] if batch is None else batch

@@ -7,12 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-from gymnasium import spaces
-
 from trainer.config import PolicyConfig, TrainConfig
 from trainer.policy import is_image
-from trainer.spaces import choices
 
 SIZED_ENCODERS = ("light", "resnet18")  # whose last layer has a row per feature and at least a column per 16 pixels
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
@@ -37,16 +33,20 @@ def rollout_bytes(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], ac
     return rows * (4 * (sum(map(_size, shapes.values())) + 2 * action_size + state_size) + 60)
 
 
-def check_memory(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], action_size: int) -> None:
+def check_memory(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], action_size: int,
+                 state_size: int | None = None) -> None:
     """Raise ValueError, with how much it would take, for a run that does not fit into this machine's memory. `shapes`: of the
-    observations, by key."""
-    images = [shape for shape in shapes.values() if is_image(shape)] if config.policy.encoder else []
-    vectors = [shape for shape in shapes.values() if not is_image(shape)]
-    state_size = 2 * config.policy.lstm_layers * config.policy.hidden_size
-    wanted = {
-        "the network (policy.hidden_size, body_size, embedding_size and layers)":
-            16 * least_weights(config.policy, vectors, images, action_size),  # with its gradient, and Adam's two means of it
-        f"the experience of {config.steps_per_rollout:,} steps (trainer.num_envs x trainer.rollout_steps)":
+    observations, by key. `state_size`: of a network that is there already, and not the engine's own; then only the experience is
+    looked at."""
+    wanted = {}
+    if state_size is None:
+        images = [shape for shape in shapes.values() if is_image(shape)] if config.policy.encoder else []
+        vectors = [shape for shape in shapes.values() if not is_image(shape)]
+        state_size = 2 * config.policy.lstm_layers * config.policy.hidden_size
+        wanted["the network (policy.hidden_size, body_size, embedding_size and layers)"] = \
+            16 * least_weights(config.policy, vectors, images, action_size)  # with its gradient, and Adam's two means of it
+    wanted |= {
+        f"the experience of {config.steps_per_rollout:,} steps (collect.num_envs x collect.rollout_steps)":
             rollout_bytes(config, shapes, action_size, state_size),
     }
     there = memory_bytes()
@@ -62,11 +62,6 @@ def memory_bytes() -> int:
         return min(there, int(_CGROUP.read_text()))
     except (OSError, ValueError):  # no such group, or "max"
         return there
-
-
-def action_numbers(space: spaces.Space) -> int:
-    """How many numbers an action has, or options where it is discrete."""
-    return sum(choices(space)) or int(np.prod(space.shape))
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -44,6 +44,11 @@ def choices(space: spaces.Space) -> tuple[int, ...]:
     raise ValueError(f"action space {space} is none of Box, Discrete, MultiDiscrete and MultiBinary.")
 
 
+def action_numbers(space: spaces.Space) -> int:
+    """How many numbers an action has, or options where it is discrete."""
+    return sum(choices(space)) or int(np.prod(space.shape))
+
+
 def layout(observation_space: spaces.Space, action_space: spaces.Space) -> tuple:
     """What two environments must have in common to be stepped together: keys and shapes, and the kind of action."""
     flat = flat_space(observation_space)

@@ -16,10 +16,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from eval.bench.step_trace import Traced
 from eval.bench.synthetic_env import StepCost, SyntheticEnv
+
+if TYPE_CHECKING:
+    from trainer.callbacks import TrainState
 
 # name -> fields of CollectConfig
 MODES: dict[str, dict[str, Any]] = {
@@ -56,12 +59,8 @@ def _build(job: dict[str, Any], number: int) -> Any:
     return make_home(job["env"], depth_size=job["image_size"], **job["sim"])
 
 
-class Enough(Exception):
-    """The measuring time is over."""
-
-
 class Clock:
-    """Told of every update, ends the run: the first `warm_up` updates do not count, then `seconds` and at least two more."""
+    """Told of every update, says when to end the run: the first `warm_up` updates do not count, then `seconds` and at least two more."""
 
     def __init__(self, job: dict[str, Any]):
         self.warm_up, self.seconds = job["warm_up_updates"], job["seconds"]
@@ -78,11 +77,7 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
     """Train with one of MODES until the clock says stop."""
     from trainer import PolicyConfig, PPOConfig, TrainConfig, train
     from trainer.config import CollectConfig
-    from trainer.encoders import ENCODERS
 
-    from eval.bench.pretended_network import PooledEncoder
-
-    ENCODERS["pooled"] = functools.partial(PooledEncoder, device=job["device_time"], scale=job["time_scale"])
     encoder, embedding, body, layers, hidden = NETWORKS[job["network"]]
     updates = job.get("updates")  # given: a fixed number of steps, as all ranks have to end together
     rollout = job["num_envs"] * job["rollout_steps"] * int(os.environ.get("WORLD_SIZE", 1))
@@ -97,35 +92,49 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
                               inference_workers=1 if job["system"] == "ddppo" else job["inference_workers"],
                               **({"preemption": job["preemption"]} if "preemption" in job else {}), **MODES[job["system"]]),
     )
-    clock, processes = Clock(job), []
-
-    def after_update(step: int, metrics: dict[str, float]) -> None:
-        seconds = metrics["wall_s"] - (clock.updates[-1]["wall_s"] if clock.updates else 0.0)
-        parts = {k.removeprefix("time/").removesuffix("_share"): v * seconds
-                 for k, v in metrics.items() if k.startswith("time/")}
-        processes.append(count_processes())
-        if clock.tick(steps=step, seconds=seconds, wall_s=metrics["wall_s"], batch=metrics["collect/mean_batch"],
-                      stale=metrics.get("learn/stale_fraction", 0.0), **{f"{k}_s": v for k, v in parts.items()}):
-            raise Enough
-
-    try:
-        train(functools.partial(make_env, of_rank(job)), config, observers=(after_update,))
-    except Enough:
-        pass
-    policy, latency = measure_latency(job, config)
-    return {"updates": clock.updates, "latency_s": latency, "peak_mib": peak_mib(), "processes": max(processes, default=0),
+    watch, make_policy = Watch(job), policy_factory(job)
+    train(functools.partial(make_env, of_rank(job)), config, callbacks=(watch,), make_policy=make_policy)
+    policy, latency = measure_latency(job, config, make_policy)
+    return {"updates": watch.clock.updates, "latency_s": latency, "peak_mib": peak_mib(), "processes": watch.processes,
             "parameters": sum(p.numel() for p in policy.parameters())}
 
 
-def measure_latency(job: dict[str, Any], config: Any) -> tuple[Any, dict[int, float]]:
+class Watch:
+    """A callback: keeps the clock of a job, and ends the run when the measuring time is over."""
+
+    def __init__(self, job: dict[str, Any]):
+        self.clock, self.processes = Clock(job), 0
+
+    def at_log(self, state: TrainState) -> str | None:
+        """After every update, as `log_every_s` is next to nothing."""
+        metrics = state.metrics
+        seconds = metrics["wall_s"] - (self.clock.updates[-1]["wall_s"] if self.clock.updates else 0.0)
+        parts = {f"{k.removeprefix('time/').removesuffix('_share')}_s": v * seconds
+                 for k, v in metrics.items() if k.startswith("time/")}
+        self.processes = max(self.processes, count_processes())
+        over = self.clock.tick(steps=state.step, seconds=seconds, wall_s=metrics["wall_s"], batch=metrics["collect/mean_batch"],
+                               stale=metrics.get("learn/stale_fraction", 0.0), **parts)
+        return "measured" if over else None
+
+
+def policy_factory(job: dict[str, Any]) -> Callable[..., Any]:
+    """The engine's policy, which also knows the encoder that pretends to be on a GPU."""
+    from trainer.nets.encoders import ENCODERS
+    from trainer.policy import Policy
+
+    from eval.bench.pretended_network import PooledEncoder
+
+    pooled = functools.partial(PooledEncoder, device=job["device_time"], scale=job["time_scale"])
+    return functools.partial(Policy, encoders={**ENCODERS, "pooled": pooled})
+
+
+def measure_latency(job: dict[str, Any], config: Any, make_policy: Callable[..., Any]) -> tuple[Any, dict[int, float]]:
     """The policy, fresh, and the seconds that inference of b environments takes, for b = 1, 2, 4 ... N: median."""
     import torch
 
-    from trainer.policy import Policy
-
     torch.set_num_threads(1)
     env = _build(job, 0)
-    policy = Policy(env.observation_space, env.action_space, config.policy)
+    policy = make_policy(env.observation_space, env.action_space, config.policy)
     sizes = sorted({*(1 << i for i in range(job["num_envs"].bit_length())), job["num_envs"]})
     latency = {}
     for b in [size for size in sizes if size <= job["num_envs"]]:

@@ -29,7 +29,7 @@ from torch import nn  # noqa: E402
 
 from eval.bench.engine_job import NETWORKS, Clock, count_processes, make_env, peak_mib  # noqa: E402
 from eval.bench.pretended_network import PooledEncoder  # noqa: E402
-from trainer.encoders import LightEncoder  # noqa: E402
+from trainer.nets.encoders import LightEncoder  # noqa: E402
 
 
 class SameNetwork(Encoder):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.bench.engine_bounds import OVERLAPPING
-from rearrange.settings.keys import choice_file
+from eval.bench_settings import ENGINE_FIGURES
 
 NAMES = {"ddppo": "DD-PPO", "nover": "NoVER", "ver": "VER", "hts": "HTS", "ver_overlap": "VER, overlapped",
          "sample_factory": "Sample Factory 2"}
@@ -31,7 +31,7 @@ def table(result: dict[str, Any]) -> list[str]:
             f"{_number(row['collection_steps_per_s'], 0):>12}{_percent(row['of_no_wait']):>9}{_percent(row['of_trace']):>7}"
             f"{_percent(row['of_latency']):>9}{_percent(row['of_system']):>8}{_number(row['batch'], 1):>7}"
             f"{_number(row['reward'], 3):>8}")
-    lines += ["", *_ratios(result), *_load(result), "", *choice_file("bench", "engine").notes, *_lost(result)]
+    lines += ["", *_ratios(result), *_load(result), "", *ENGINE_FIGURES, *_lost(result)]
     return lines
 
 

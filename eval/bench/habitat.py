@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eval.bench.sim import NOISE_MEMORY, NOISE_STD
-from rearrange.env import check_depth_size
+from rearrange.settings.environment import check_depth_size
 from rearrange.errors import UserError
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.installed import need_habitat

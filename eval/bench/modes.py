@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rearrange.errors import UserError
+from rearrange.settings.engine_words import in_keys
 
 if TYPE_CHECKING:
     from rearrange.runs.run_directory import Run
@@ -73,13 +74,13 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
                           schedule="constant"),
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
-    from rearrange.settings import keys
-    from rearrange.settings.compose import compose
     from eval.engine_settings import engine_config, per_action
+    from rearrange.composition import options
+    from rearrange.composition.compose import compose
     from eval.tasks import skill_task
 
-    if settings["env"] not in keys.choices("skill"):
-        raise UserError(f"env={settings['env']} is neither pendulum nor a skill: {', '.join(keys.choices('skill'))}.")
+    if settings["env"] not in options.choices("skill"):
+        raise UserError(f"env={settings['env']} is neither pendulum nor a skill: {', '.join(options.choices('skill'))}.")
     from omegaconf import OmegaConf
 
     words = [f"skill={settings['env']}", f"policy={settings['policy']}", "ppo=fast", f"trainer.num_envs={settings['num_envs']}",
@@ -107,7 +108,7 @@ def _with(config: TrainConfig, **changes: Any) -> TrainConfig:
     try:
         changed.check()
     except ValueError as error:
-        raise UserError(str(error)) from error
+        raise UserError(in_keys(error)) from error
     return changed
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rearrange.env import check_depth_size
+from rearrange.settings.environment import check_depth_size
 from rearrange.episode_making.generator import MAX_OBJECTS, generate_episode
 from rearrange.errors import UserError
 from skills import make_env
@@ -56,7 +56,7 @@ def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0,
     env = make_env(skill, depth_size=depth_size, num_layouts=NUM_LAYOUTS)
     clock = _Clock()
     env.sim._advance = clock.timed("physics", env.sim._advance)  # noqa: SLF001 the benchmark looks inside
-    env._take_image = clock.timed("depth", env._take_image)  # noqa: SLF001
+    env.scene.take_image = clock.timed("depth", env.scene.take_image)
     episodes = _crowded_episodes(env.skill.episode_kind)
     rng = np.random.default_rng(seed)
     for _ in range(NUM_LAYOUTS):

@@ -23,8 +23,7 @@ from unittest import mock
 import numpy as np
 
 from rearrange.errors import UserError
-from rearrange.settings.keys import CONFIGS
-from rearrange.settings.yaml_files import plain_yaml
+from rearrange.settings.presets import preset
 
 if TYPE_CHECKING:
     from rearrange.runs.run_directory import Run
@@ -44,15 +43,15 @@ def check(settings: dict[str, Any]) -> None:
     from trainer.policy import observation_shapes
     from trainer.sizes import check_memory
 
-    network = plain_yaml(CONFIGS / "policy" / f"{settings['policy']}.yaml")
+    network = preset("policy", settings["policy"]).values["policy"]
     config = TrainConfig(device=settings["device"], policy=_policy_config(network),
                          collect=CollectConfig(num_envs=settings["num_envs"], rollout_steps=settings["rollout_steps"]))
     check_device(config)
-    observations, actions = _spaces(network["image_size"])
+    observations, actions = _spaces(network.get("image_size", 0))
     try:
         check_memory(config, observation_shapes(observations), actions.shape[0])
     except ValueError as error:
-        raise UserError(str(error).replace("trainer.", "")) from error
+        raise UserError(str(error).replace("collect.", "")) from error
 
 
 def _policy_config(network: dict[str, Any]) -> PolicyConfig:
@@ -83,15 +82,13 @@ def bench_update(policy: str = "light", ppo: str = "fast", num_envs: int = 32, r
     from trainer.policy import Policy
 
     where = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
-    network = plain_yaml(CONFIGS / "policy" / f"{policy}.yaml")
-    numbers = plain_yaml(CONFIGS / "ppo" / f"{ppo}.yaml")
-    fields = PPOConfig.__dataclass_fields__
-    config = PPOConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in numbers.items() if k in fields})
+    network = preset("policy", policy).values["policy"]
+    config = PPOConfig(**preset("ppo", ppo).values["ppo"])
     torch.manual_seed(seed)
     threads = torch.get_num_threads()
     torch.set_num_threads(torch_threads)
     try:
-        spaces = _spaces(network["image_size"])
+        spaces = _spaces(network.get("image_size", 0))
         agent = Policy(*spaces, _policy_config(network)).to(where)
         memory_before = resident_bytes()
         rollout = filled_rollout(agent, spaces[0], num_envs, rollout_steps, where, seed)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from eval.report.runs import OWN_KEYS, Evaluation, Found, Training, leaves, parsed, same_settings
+from eval.report.runs import OWN_KEYS, SHIPPED, SHIPPED_IN, Evaluation, Found, Training, leaves, parsed, same_settings
 
 LAST_TOLD = ("steps", "seed", "run")  # what tells two runs apart only where nothing else does
 
@@ -28,7 +29,7 @@ def _different(facts: list[dict[str, str]], keys: list[str]) -> int:
 
 
 def _label(fact: dict[str, str], shown: list[str]) -> str:
-    plain = ("agent", "split", "actions", "checkpoint", "run")
+    plain = ("agent", "split", "actions", "skills", "checkpoint", "run")
     return ", ".join(
         fact[k] if k in plain else f"{k.split('.')[-1]} {fact[k]}" for k in shown if fact.get(k) not in (None, "")
     )
@@ -42,17 +43,29 @@ def _facts(run: Found) -> dict[str, str]:
         return {**typed, **plain, "seed": str(run.config.get("seed")), "run": run.about.name}
     figures = run.figures
     config = parsed(run.about.settings)
-    kept = {key: value for key, value in leaves(config) if key.split(".")[0] in ("skill", "skills", "planner")}
-    checkpoint = figures.get("checkpoint")
-    parents = Path(checkpoint).parts if isinstance(checkpoint, str) else ()
-    source = next((part for part in reversed(parents) if part != "checkpoints" and not part.endswith(".pt")), "")
+    kept = {key: value for key, value in leaves(config) if key.split(".")[0] in ("skill", "planner")}
     mean = "mean actions" if figures.get("deterministic") else ""
     return {
         "agent": run.agent,
         "split": str(figures.get("split") or ""),
         "actions": mean,
+        "skills": _own_skills(figures.get("skills")),
         **kept,
-        "checkpoint": source,
+        "checkpoint": "" if run.agent == SHIPPED else _source(figures.get("checkpoint")),
         "seed": str(figures.get("seed")),
         "run": run.about.name,
     }
+
+
+def _source(checkpoint: Any) -> str:
+    """The name of the run that a checkpoint is of; "" where there is none."""
+    parts = Path(checkpoint).parts if isinstance(checkpoint, str) else ()
+    return next((part for part in reversed(parts) if part != "checkpoints" and not part.endswith(".pt")), "")
+
+
+def _own_skills(skills: Any) -> str:
+    """What ran the skills of a plan, other than policies of the package: "pick my_run, place expert"."""
+    ran = {skill: _source(by) for skill, by in skills.items()} if isinstance(skills, dict) else {}
+    if len(ran) > 1 and len(only := set(ran.values())) == 1:
+        ran = {"skills": only.pop()}
+    return ", ".join(f"{skill} {by}" for skill, by in ran.items() if by != SHIPPED_IN[-1])

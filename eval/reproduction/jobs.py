@@ -16,11 +16,13 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from eval.scenario.skill_sources import AGENTS
-from rearrange.settings import keys
-from rearrange.settings import compose as front
+from rearrange.composition import options
+from rearrange.composition import compose as front
 from rearrange.errors import UserError
 from rearrange.files import read_json
-from rearrange.runs.run_directory import changes, checked_name, folder_of, read_status, refuse_if_held, runs, saved_config
+from rearrange.runs.names import checked_name
+from rearrange.composition.run_plan import changes
+from rearrange.runs.run_directory import folder_of, read_status, refuse_if_held, runs, saved_config
 from skills import pretrained
 
 TRAINED = ("tp_srl", "tp_srl_nonav")  # agents whose skills are trained policies
@@ -66,7 +68,7 @@ class Plan:
 def make_plan(plain: dict[str, Any]) -> Plan:
     """What the settings of `rearrange reproduce` ask for. Raises UserError for what cannot be, and writes nothing."""
     agents = _checked(plain["agents"], AGENTS, "agents")
-    scenarios = _checked(plain["scenarios"], keys.choices("hab"), "scenarios")
+    scenarios = _checked(plain["scenarios"], options.choices("hab"), "scenarios")
     checked_name(plain["name"])
     needed = {scenario: _needed(scenario, plain["split"], plain["seed"]) for scenario in scenarios}
     policies: dict[str, Policy] = {}

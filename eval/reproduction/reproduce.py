@@ -17,7 +17,8 @@ from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
 from rearrange.runs.run_directory import hold
-from trainer import owner, signals
+from trainer.checkpoints import owner
+from trainer.faults import signals
 
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
 

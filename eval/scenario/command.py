@@ -15,6 +15,7 @@ from planner import monolithic as whole_task
 from planner.rules import Rules, steps_of
 from planner.scenario import observe, plan, require_solved
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import ScenarioConfig, make_scenario
 from rearrange.apartments.episodes import Episode, read_episodes, write_episodes
 from rearrange.errors import UserError
@@ -105,7 +106,7 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
         found = _whole_task(scenario, plain)
     else:
         needed = needed_skills(scenario, rules, plain)
-        found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name)
+        found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name, plain["network"])
     sim = plain["sim"]
     env = _homes(sim) | {"split": plain["split"]}
     env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})
@@ -127,15 +128,15 @@ def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, So
     if chosen:
         raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, "
                         "or choose another agent.")
-    env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
+    env = ScenarioEnv(scenario, HomeSettings(plain["split"], 0, **_homes(plain["sim"])))
     for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
         pass
-    return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]))}
+    return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]), plain["network"])}
 
 
 def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any]) -> list[str]:
     """The skills that plans need, or may need when they are made again. Raises UserError for an episode that cannot be solved or has no plan."""
-    env = ScenarioEnv(scenario, plain["split"], 0, **_homes(plain["sim"]))
+    env = ScenarioEnv(scenario, HomeSettings(plain["split"], 0, **_homes(plain["sim"])))
     needed: dict[str, None] = {}
     for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
         found = plan(env.sim, scenario.problem)

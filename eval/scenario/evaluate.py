@@ -20,6 +20,7 @@ from planner.rules import Rules
 from planner.execute import Executor, Record, Report, Request
 from planner.scenario import spoken
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import ScenarioConfig
 from planner.spa.controllers import controllers
 from planner.stages import stage_names
@@ -38,7 +39,7 @@ class Job:
 
     scenario: ScenarioConfig
     agent: str
-    env: Mapping[str, Any]  # further arguments of ScenarioEnv
+    env: Mapping[str, Any]  # fields of HomeSettings
     skills: Mapping[str, Source]
     rules: Rules
     episodes: int
@@ -233,9 +234,9 @@ def make_agents(job: Job) -> dict[str, Agent]:
             from trainer.checkpoint import load_checkpoint
 
             torch.set_num_threads(1)
-            agents[skill] = PolicyAgent(load_checkpoint(source.checkpoint), SLOTS, job.deterministic)
+            agents[skill] = PolicyAgent(load_checkpoint(source.checkpoint), SLOTS, job.deterministic, source.network)
         elif source.kind == "random":
-            from rearrange.env import ACTION_SIZES
+            from rearrange.actions import ACTION_SIZES
 
             agents[skill] = RandomAgent(SLOTS, sum(ACTION_SIZES[part] for part in source.make(skill).action_parts))
     return agents
@@ -244,14 +245,14 @@ def make_agents(job: Job) -> dict[str, Agent]:
 def make_executor(job: Job) -> Executor | WholeTask:
     """An environment of the scenario, and what carries plans out in it, or asks one policy for every action."""
     if NAME in job.skills:
-        return WholeTask(ScenarioEnv(job.scenario, depth_size=job.skills[NAME].image_size, **job.env))
-    from skills.experts import EXPERTS
+        return WholeTask(ScenarioEnv(job.scenario, HomeSettings(depth_size=job.skills[NAME].image_size, **job.env)))
+    from skills.experts import expert_class
 
     skills = {name: source.make(name) for name, source in job.skills.items()}
-    experts = {name: EXPERTS[name] for name, source in job.skills.items() if source.kind == "expert"}
+    experts = {name: expert_class(name) for name, source in job.skills.items() if source.kind == "expert"}
     experts |= {name: made for name, made in controllers().items() if name in job.skills and job.skills[name].kind == "spa"}
     sizes = {name: source.image_size for name, source in job.skills.items()}
-    env = ScenarioEnv(job.scenario, depth_size=0, **job.env)
+    env = ScenarioEnv(job.scenario, HomeSettings(depth_size=0, **job.env))
     return Executor(env, skills, experts, job.rules, sizes, job.handoffs)
 
 

@@ -16,7 +16,7 @@ from eval.evaluate import missing
 from eval.scenario.evaluate import EpisodeResult, Job, StepResult
 from eval.intervals import wilson
 from rearrange.runs.run_directory import write_whole
-from rearrange.mujoco_sim.simulator import STEP_S
+from rearrange.simulator import STEP_S
 from skills import SKILLS
 
 if TYPE_CHECKING:

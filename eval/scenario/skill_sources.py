@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,8 @@ from eval.tasks import trained_settings
 from eval.trained_policy import check_fit, of_what, training_of
 from planner.spa.controllers import CONTROLLERS
 from rearrange.errors import UserError
-from skills import SKILL_CONFIGS, SKILLS
+from skills import SKILLS, config_class, make_skill
+from skills.experts import expert_class
 
 if TYPE_CHECKING:
     from planner.scenario_env import ScenarioEnv
@@ -34,37 +34,42 @@ class Source:
     image_size: int = 0
     config: dict[str, Any] = field(default_factory=dict)  # fields of the skill's config, as it was trained
     shared: dict[str, Any] = field(default_factory=dict)  # those of SHARED that it was trained with
+    network: str | None = None  # of the checkpoint, where the user typed it
     choice: Choice | None = field(default=None, repr=False, compare=False)  # why this one, for people
 
     def make(self, skill: str) -> Any:
         """The skill with the settings it was trained with."""
-        values = {key: tuple(value) if isinstance(value, list) else value for key, value in self.config.items()}
-        return SKILLS[skill](SKILL_CONFIGS[skill](**values))
+        return make_skill(skill, **self.config)
 
 
 def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str], output: Path,
-            scenario: str) -> dict[str, Source]:
+            scenario: str, network: str | None = None) -> dict[str, Source]:
     """Skill -> what runs it, for all skills of the plan, and others for which an expert, say, or a path was chosen.
 
     agent: one of AGENTS, or "pretrained". chosen: skill -> expert, random, pretrained, newest, the path of a checkpoint, or
-    None: as the agent has it. needed: skills of the plan. Raises UserError where a needed skill has nothing to run it.
+    None: as the agent has it. needed: skills of the plan. network: the word of the network of those checkpoints that have one of the
+    user's own. Raises UserError where a needed skill has nothing to run it.
     """
     found: dict[str, Source] = {}
     needed = set(needed)
     for skill in SKILLS:
         word, key = chosen.get(skill), f"skills.{skill}"
         which = word or AGENTS.get(agent, agent)
+        if which == "expert" and skill in needed:
+            expert_class(skill)  # there may be none
         if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
             found[skill] = Source(which, choice=Choice(skill, which, ASKED))
         elif which == "spa" and skill in needed:
             raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the scripted "
                             f"expert with {key}=expert, or another agent.")
         elif which != "spa" and (skill in needed or word not in (None, *WORDS)):
-            found[skill] = _read(choose(word or ("pretrained" if agent == "pretrained" else None), skill, output, key, which))
+            found[skill] = _read(choose(word or ("pretrained" if agent == "pretrained" else None), skill, output, key, which), network)
+    if network and not any(source.network for source in found.values()):
+        raise UserError(f"network={network}: no skill of {scenario} is run by a checkpoint of a network of your own; leave it out.")
     return found
 
 
-def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path) -> Source:
+def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path, network: str | None = None) -> Source:
     """The policy of agent=monolithic: a checkpoint, or that of the newest finished training run of the scenario of `env`. Raises
     UserError where there is none, or it does not fit.
     """
@@ -76,10 +81,10 @@ def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path) ->
     size = meta.get("image_size", 0)
     shapes = {key: box.shape for key, box in env.observation_space.items() if key != "depth"}
     check_fit(choice.checkpoint, content, shapes | ({"depth": (size, size, 1)} if size else {}), env.action_space.shape[0],
-              f"scenario {name}")
+              f"scenario {name}", network)
     shared = {k: v for k, v in meta.get("env", {}).items() if k in SHARED}  # their rules are those of any skill
     shared = trained_settings(choice.checkpoint, {"env": shared}, "navigate")
-    return Source("policy", str(choice.checkpoint), size, shared=shared, choice=choice)
+    return Source("policy", str(choice.checkpoint), size, shared=shared, network=network, choice=choice)
 
 
 def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -93,24 +98,26 @@ def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return content, training_of(content)
 
 
-def _read(choice: Choice) -> Source:
+def _read(choice: Choice, network: str | None) -> Source:
     """What a checkpoint says about how it was trained; refused if it is not one of this skill."""
-    from rearrange.env import ACTION_SIZES, OBSERVATIONS, OF_IMAGES
+    from rearrange.actions import ACTION_SIZES
+    from rearrange.observations import OBSERVATIONS, shown
 
     skill, path = choice.what, choice.checkpoint
     content, meta = _loaded(choice, f"skills.{skill}")
     if meta.get("skill") != skill:
         raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of {skill}: write another path as skills.{skill}=.")
     env = trained_settings(path, meta, skill)
-    fields = {each.name for each in dataclasses.fields(SKILL_CONFIGS[skill])}
+    fields = {each.name for each in dataclasses.fields(config_class(skill))}
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
-                    {k: v for k, v in env.items() if k in SHARED}, choice)
+                    {k: v for k, v in env.items() if k in SHARED}, network if "network" in content else None, choice)
     made, size = source.make(skill), source.image_size
-    there = [key for key in made.observation_keys if size or key not in OF_IMAGES]
+    there = shown(made.observation_keys, bool(size))
     shapes = {key: OBSERVATIONS[key][0].shape for key in there if key != "depth"}
     if size and "depth" in made.observation_keys:
         shapes["depth"] = (size, size, 1)
-    check_fit(path, content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts), f"skill {skill}")
+    check_fit(path, content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts), f"skill {skill}",
+              source.network)
     return source
 
 
@@ -119,9 +126,9 @@ def shared_settings(found: Mapping[str, Source], typed: Mapping[str, Any]) -> di
 
     Policies that were trained with different ones are refused, since one robot has one base.
     """
-    from planner.scenario_env import ScenarioEnv
+    from rearrange.home_scene import HomeSettings
 
-    defaults = {name: inspect.signature(ScenarioEnv).parameters[name].default for name in SHARED}
+    defaults = {name: getattr(HomeSettings, name) for name in SHARED}
     settings = {}
     for name, default in defaults.items():
         if name in typed:

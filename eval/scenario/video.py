@@ -11,7 +11,7 @@ import numpy as np
 from eval.processes import share_out
 from eval.scenario.evaluate import EpisodeResult, Job, run_one
 from eval.video import VideoWriter, compose, known_floor
-from rearrange.mujoco_sim.simulator import STEP_S
+from rearrange.simulator import STEP_S
 from skills.marks import goal_ball, handle_ball, object_box, object_ghost, spoken_name
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Film:
         if run.env.steps % self._job.video_speed == 0 and not run.done:
             self._video.add(self._frame())
         elif not run.done:
-            run.env.follow()
+            run.env.scene.follow()
 
     def last(self, result: EpisodeResult) -> None:
         """The end: where and why."""
@@ -89,13 +89,13 @@ class _Film:
         self._video.add(self._frame(result.success, why))
 
     def _frame(self, outcome: bool | None = None, why: str = "") -> np.ndarray:
-        run, env = self._run, self._run.env
+        run, env, scene = self._run, self._run.env, self._run.env.scene
         at_goal = sum(env.at_goal(k) for k in range(len(env.episode.targets)))
         speed = f"   x{self._job.video_speed}" if self._job.video_speed > 1 else ""
         lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{speed}",
                  f"at their goals: {at_goal} of {len(env.episode.targets)}", *plan_lines(run)]
-        depth = env.image if env.image is not None else env.take_image(DEPTH_SIZE)
-        known = known_floor(env.sim, run.skills[run.step.skill]) if run.step is not None and env.maps_floor else None
+        depth = scene.image if scene.image is not None else scene.take_image(DEPTH_SIZE)
+        known = known_floor(scene, run.skills[run.step.skill]) if run.step is not None and scene.maps_floor else None
         return compose(env.render(marks(run)), depth, lines, title=f"{self._job.scenario.name}: {phase(run)}".replace("_", " "),
                        footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=why, floor=known)
 

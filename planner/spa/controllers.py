@@ -24,7 +24,7 @@ from skills.experts.reach_plan import Aim, plan_reach
 from skills.experts.trajectory import Follower
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Skill
 
 Command = dict[str, np.ndarray | tuple[float, float] | float]
@@ -75,7 +75,7 @@ class NavigateSPA(_SPA):
 
     def __init__(self, memory: Memory, sim: Simulator, skill: Skill) -> None:
         super().__init__(memory, sim, skill)
-        self.target = tuple(skill.nav_point(sim))
+        self.target = tuple(skill.nav_point)
         self._turned, self._yaw = 0.0, self.senses.base_pose[2]
         self._way = None
         self._planned = -_REPLAN_STEPS
@@ -180,7 +180,7 @@ class PickSPA(_Reaching):
 
     def __init__(self, memory: Memory, sim: Simulator, skill: Skill) -> None:
         super().__init__(memory, sim, skill)
-        self.point = np.array(sim.start_positions[skill.target])
+        self.point = np.array(skill.arguments.position)
 
     def command(self) -> Command:
         """The parts of the next action by name."""
@@ -207,7 +207,7 @@ class PlaceSPA(_Reaching):
 
     def __init__(self, memory: Memory, sim: Simulator, skill: Skill) -> None:
         super().__init__(memory, sim, skill)
-        self.point = np.array(sim.episode.targets[skill.target][:3])
+        self.point = np.array(skill.arguments.goal[:3])
 
     def command(self) -> Command:
         """The parts of the next action by name."""

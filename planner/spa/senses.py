@@ -18,7 +18,7 @@ from rearrange.robot.head_camera import camera_points, to_world
 from skills.experts.motion import Pose2, arm_model
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
 SIZE, FAR_M = 96, 10.0  # pixels and range of the depth image
 _OWN_M, _LOAD_M = 0.05, 0.22  # around the robot's arm, and around the hand while it holds something: not an obstacle

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from rearrange.geometry import to_frame
 from rearrange.apartments.layouts import Layout
-
-if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
 
 Box = tuple[tuple[float, float, float], tuple[float, float, float]]  # low and high corner
 
@@ -18,12 +15,20 @@ OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far episodes open what the
 _SLACK_M = 0.02
 
 
+class Openings(Protocol):
+    """How far drawers and doors of a home stand open: a simulator, or what is believed of one."""
+
+    home: Any  # with its layout
+
+    def joint_position(self, name: str) -> float: ...
+
+
 def kind_of(joint: str) -> str:
     """"drawer" or "fridge"."""
     return joint.split("_")[0]
 
 
-def inside(sim: Simulator, point: Sequence[float], joint: str, opened: bool = False) -> bool:
+def inside(sim: Openings, point: Sequence[float], joint: str, opened: bool = False) -> bool:
     """Whether a world point is inside the drawer, where it stands now, or inside the fridge, open or not. `opened`:
     as if the drawer stood as far out as episodes open it.
     """

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rearrange.errors import UserError
+from rearrange.errors import NoStartPose, UserError
 from rearrange.files import parse_json, read_bytes, unzipped
 from rearrange.habitat_axes import Pose, matrix_to_pose, pose_to_matrix, to_y_up, to_z_up
 
@@ -32,10 +32,6 @@ MOST_BYTES = 1 << 29  # of an episode file, without its compression; one of 10,0
 _MOST = 1e9  # of a number in a file; a greater one, or an infinite one, is not meant
 # First word of the name of our joint -> Habitat's body.
 _ARTICULATED_HANDLES = {"drawer": "kitchen_counter_:0000", "fridge": "fridge_:0000"}
-
-
-class NoStartPose(Exception):
-    """The robot cannot start an episode anywhere that the skill allows."""
 
 
 @dataclass(frozen=True)

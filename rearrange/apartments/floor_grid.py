@@ -18,9 +18,9 @@ import numpy as np
 
 from rearrange.compiled import njit
 from rearrange.apartments.parts import Body, Part
+from rearrange.robot.fetch import ROBOT_RADIUS_M
 
 CELL_M = 0.05
-ROBOT_RADIUS_M = 0.29
 HEAD_HEIGHT_M = 1.4
 """What hangs higher than this does not block a robot."""
 

@@ -47,7 +47,7 @@ class Layout:
     fridge_pose: PlanePose
     floor_rgb: Rgb
     blocked_floor: np.ndarray | None = field(default=None, compare=False, repr=False)
-    """Of a scene of others, which has no `parts`: cells in which no robot can stand, shape (cells in x, cells in y)."""
+    """Of an external scene, which has no `parts`: cells in which no robot can stand, shape (cells in x, cells in y)."""
 
     @property
     def is_ours(self) -> bool:

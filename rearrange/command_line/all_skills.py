@@ -14,13 +14,15 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from rearrange.settings import keys
-from rearrange.settings import compose as front
+from rearrange.command_line import sweep
+from rearrange.composition import options
+from rearrange.composition import compose as front
 from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
-from trainer import signals
-from rearrange.runs.run_directory import Run, checked_name, folder_of
+from rearrange.runs.names import checked_name
+from rearrange.runs.run_directory import Run, folder_of
+from trainer.faults import signals
 
 
 def run(command: str, words: list[str], launch: Callable[[list[str]], int] | None = None, group: str = "skill") -> int:
@@ -28,7 +30,7 @@ def run(command: str, words: list[str], launch: Callable[[list[str]], int] | Non
     first.
     """
     if command != "eval":
-        raise UserError(f"{group}=all is for eval; {command} takes one {group}: {', '.join(keys.choices(group))}.")
+        raise UserError(f"{group}=all is for eval; {command} takes one {group}: {', '.join(options.choices(group))}.")
     jobs, name = plan(command, words, group)
     codes: dict[str, int] = {}
     for number, (choice, (job, _)) in enumerate(jobs.items(), 1):
@@ -54,7 +56,7 @@ def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str
     given = next((word.partition("=")[2] for word in reversed(words) if word.startswith("name=")), None)
     name = checked_name(given) if given and given != "null" else time.strftime("all_%Y-%m-%d_%H-%M-%S")
     jobs = {}
-    for choice in keys.choices(group):
+    for choice in options.choices(group):
         job = [f"{group}={choice}", *others, f"name={name}"]
         made = front.compose(command, job)
         front.require(made)

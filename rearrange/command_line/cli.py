@@ -21,23 +21,11 @@ import time
 import traceback
 
 from rearrange import __version__, own_packages
+from rearrange.composition.words import BARE_WORDS, COMMANDS, FLAGS, RUNLESS
 from rearrange.errors import UserError
 from rearrange.runs.lifeline import follow_parent
 
-COMMANDS = {
-    "train": "train a skill with reinforcement learning",
-    "eval": "evaluate a trained skill, a whole scenario or a baseline, and record videos",
-    "reproduce": "train what is missing, evaluate every agent on every scenario, and set them beside the paper",
-    "bench": "measure speed on this machine",
-    "report": "write one HTML page with plots, videos and episodes of runs",
-    "scenes": "write our homes, objects, robot and episodes as a data set for Habitat",
-    "list": "show skills, simulators and checkpoints",
-    "doctor": "say what is installed, what is missing, and the command that mends it",
-}
-RUNLESS = ("list", "report", "reproduce", "scenes")  # commands without a run directory of their own
-BARE_WORDS = {"bench": "bench", "scenes": "action"}  # command -> key of a first word that is not key=value
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FLAGS = ("--help", "--cfg", "--multirun")
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
 
@@ -91,41 +79,48 @@ def _status(words: list[str]) -> int:
             time.sleep(3.0)  # the launcher ends all ranks when one ends: let the first speak before
         return 2
     except KeyboardInterrupt as stop:
-        from trainer import signals
+        from trainer.faults import signals
 
-        if _speaks():
-            print(f"{name}: stopped.", file=sys.stderr)
-        else:
-            time.sleep(3.0)  # let the first do what is left
-        return signals.exit_status(stop)
+        return _stopped(name, signals.name_of(stop))
+
+
+def _stopped(name: str, by: str | None) -> int:
+    """Say that a command was stopped; its exit status."""
+    from trainer.faults import signals
+
+    if _speaks():
+        print(f"{name}: stopped.", file=sys.stderr)
+    else:
+        time.sleep(3.0)  # let the first do what is left
+    return signals.exit_status(by)
 
 
 def _speaks() -> bool:
     """Of several ranks, the first speaks for all; one that does not know its place speaks, too."""
     try:
-        from trainer.ranks.launch import place
+        from trainer.ranks.launch import this_rank
 
-        return place().rank == 0
+        return this_rank().rank == 0
     except (ValueError, ImportError):  # another trainer may be in the way
         return True
 
 
 def _check_place() -> None:
     """UserError if the launcher's environment variables make no sense."""
-    from trainer.ranks.launch import place
+    from trainer.ranks.launch import this_rank
 
     try:
-        place()
+        this_rank()
     except ValueError as error:
         raise UserError(str(error)) from error
 
 
 def _refuse_ranks(what: str) -> None:
     """UserError for what starts commands of its own, where a launcher has started several of these processes."""
-    from trainer.ranks.launch import place
+    from trainer.ranks.launch import this_rank
 
     _check_place()
-    if place().size > 1:
+    if this_rank().size > 1:
         raise UserError(f"{what} starts one command after another, each a process of its own, and is itself for one process: leave srun "
                         "or torchrun out.")
 
@@ -189,7 +184,7 @@ def _command(command: str, words: list[str]) -> int:
         screen.is_expendable()
         return sweep.run(command, overrides)
 
-    from rearrange.settings import compose as front
+    from rearrange.composition import compose as front
 
     settings = front.compose(command, overrides)
     if "--help" in flags:
@@ -214,9 +209,10 @@ def _command(command: str, words: list[str]) -> int:
 
 def _work(command: str, overrides: list[str], settings) -> int:
     """Train, evaluate or measure in a run directory."""
-    from rearrange.runs import requeue, restart, run_directory
-    from rearrange.settings.compose import require
-    from trainer import signals
+    from rearrange.composition import restart, run_plan
+    from rearrange.composition.compose import require
+    from rearrange.runs import requeue
+    from trainer.faults import signals
     from trainer.logs import screen
 
     _check_place()
@@ -228,7 +224,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
             return 0
     else:
         require(settings)
-        run = run_directory.plan(settings) if _speaks() else run_directory.silent(settings)
+        run = run_plan.plan(settings) if _speaks() else run_plan.silent(settings)
     settings = run.settings
     screen.is_expendable(run.log)
 
@@ -241,8 +237,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
             result = work(settings.config, run)
     except KeyboardInterrupt as stop:
         run.finish("stopped")
-        if settings.config.get("requeue") and signals.is_warning(stop) and not run.silent:
-            run.say(requeue.requeue())
+        requeue.after(signals.name_of(stop), run)
         raise
     except OSError as error:
         if error.errno not in DISK_FULL:
@@ -260,6 +255,10 @@ def _work(command: str, overrides: list[str], settings) -> int:
             run.log(traceback.format_exc())
         run.finish("failed")
         raise
+    if result is None:  # a training that a signal ended in good order
+        run.finish("stopped")
+        requeue.after(run.stopped_by, run)
+        return _stopped(f"rearrange {command}", run.stopped_by)
     run.finish("finished", result)
     return 0
 
@@ -271,7 +270,7 @@ def _end_like_ctrl_c() -> None:
     SIGINT too, since a shell starts its background jobs with that signal ignored; and SIGHUP, which comes when the terminal is
     closed, unless nohup has it ignored.
     """
-    from trainer import signals
+    from trainer.faults import signals
 
     if threading.current_thread() is threading.main_thread():
         for signum in signals.STOPPING:

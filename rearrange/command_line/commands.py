@@ -14,7 +14,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from rearrange.errors import UserError
 from rearrange.registration import register_envs
+from eval import own_networks
 from eval.engine_settings import check_device, engine_config, per_action
+from rearrange.settings.engine_words import in_keys
 from eval.tasks import Task, load_listed, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
@@ -26,64 +28,66 @@ if TYPE_CHECKING:
 register_envs()  # a policy may be of any environment that `gymnasium.make` knows
 
 
-def train(config: DictConfig, run: Run) -> dict[str, float]:
-    """`rearrange train`: one run of the engine on one skill or scenario. Returns the final figures."""
-    from trainer.checkpoint import CheckpointError
-    from trainer.collect import WorkerError
-    from trainer.nonfinite import NonFinite
-    from trainer.loop import train as run_engine
+def train(config: DictConfig, run: Run) -> dict[str, float] | None:
+    """`rearrange train`: one run of the engine on one skill or scenario. Returns the final figures; None where a signal ended it in
+    good order."""
+    from trainer.errors import CheckpointError, NonFinite, RankError, WorkerError
     from trainer.logs.run_files import recording
+    from trainer.loop import train as run_engine
+    from trainer.policy import Policy
     from trainer.ranks import rank_watch
-    from trainer.ranks.rank_watch import RankError
 
     rank_watch.before_forced_end = lambda: run.finish("failed")
     plain = OmegaConf.to_container(config, resolve=True)
     task = training_task(plain, run.settings.overrides)
+    network = plain["policy"].get("network")
+    make_policy = own_networks.load(network, "policy") if network else Policy
     engine = engine_config(plain)
     try:
         engine.check()
     except ValueError as error:
-        raise UserError(str(error)) from error
+        raise UserError(in_keys(error)) from error
     probe = _probe(task, silent=run.silent)
     engine = per_action(engine, task, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
     begun_with = plain.get("checkpoint")  # runs of before have no such setting
     start_from = None if resume_from else _first_policy(begun_with, task)
-    meta = task.meta() | ({"started_from": begun_with} if begun_with else {})
-    _check_network(engine, probe, resume_from or start_from, to_continue=bool(resume_from))
+    meta = task.meta() | ({"started_from": begun_with} if begun_with else {}) | ({"network": network} if network else {})
+    _check_network(engine, probe, make_policy, resume_from or start_from, to_continue=bool(resume_from))
     run.create()
     if run.resumed and _newest_checkpoint(run) != resume_from:  # before the directory was this process's own
         raise UserError(f"another process has just worked in {run.path}; repeat the command.")
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
-            f"policy {plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
+            f"policy {network or plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
     where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
     name = "" if run.silent and plain["name"] is None else f" name={shlex.quote(run.path.name)}"
-    again = f"rearrange train {task.word}{name}{where} resume=true"
+    again = f"rearrange train {task.word}{name}{where}{own_networks.as_typed('policy', network)} resume=true"
     try:
         if run.silent:  # of several ranks, the first writes and prints
-            result = run_engine(task.make, engine)
-            if result.reason != "complete":
-                raise KeyboardInterrupt(result.reason)
-            return {}
+            result = run_engine(task.make, engine, make_policy=make_policy)
+            run.stopped_by = result.reason
+            return {} if result.reason == "complete" else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
-            result = run_engine(task.make, engine, run.path, resume_from, (logger, progress), meta, start_from)
+            result = run_engine(task.make, engine, run.path, resume_from, meta=meta, start_from=start_from,
+                                callbacks=(logger, progress), make_policy=make_policy)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
     except CheckpointError as error:
-        raise UserError(str(error)) from error
+        raise UserError(in_keys(error)) from error
     except (WorkerError, NonFinite, RankError) as error:
         if getattr(error, "told_elsewhere", False):
-            run.log(str(error))
+            run.log(in_keys(error))
         else:
-            _tell(run, f"{error}\nThe run ended; {_newest_in_words(run)}. Continue with: {again}")
+            _tell(run, f"{in_keys(error)}\nThe run ended; {_newest_in_words(run)}. Continue with: {again}")
         run.finish("failed")
         raise SystemExit(1) from None
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
     if result.reason != "complete":
         run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: {again}")
-        raise KeyboardInterrupt(result.reason)
+        run.stopped_by = result.reason
+        return None
     if result.unsaved_steps:
         _tell(run, f"all {result.steps:,} steps are done, but {_saved_in_words(result)}. Make room, and continue with: {again}")
         run.finish("failed")
@@ -92,7 +96,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float]:
         run.say(line)
     run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
     who = "agent=monolithic " if task.scenario else ""
-    run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))} video=3")
+    run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))}{own_networks.as_typed('network', network)} "
+            "video=3")
     return final
 
 
@@ -141,7 +146,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange eval`: success over many episodes, metrics.json, episodes.csv and videos."""
     from eval.processes import ProcessDied
     from eval.video import VideoError
-    from trainer.ranks.rank_watch import RankError
+    from trainer.errors import RankError
 
     plain = OmegaConf.to_container(config, resolve=True)
     try:
@@ -167,17 +172,21 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if plain["agent"] == "pretrained":
         plain |= {"agent": "policy", "checkpoint": "pretrained"}
     task = skill_task(plain, plain["split"], 0)
+    if plain["agent"] == "expert":
+        from skills.experts import expert_class
+
+        expert_class(task.name)  # there may be none
     skill, env = task.name, task.env
     choice, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
     checkpoint = choice.checkpoint
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
-    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["episodes"],
+    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
                    evaluation.SEED_STRIDE * plain["seed"], run.silent)
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
-                         plain["deterministic"], plain["video"], str(run.videos), recorded)
+                         plain["deterministic"], plain["video"], str(run.videos), recorded, plain["network"])
     run.say(f"eval {run.path}   skill {skill}   agent {plain['agent']}")
     for line in table([choice]):
         run.say(line)
@@ -249,9 +258,11 @@ def reproduce(config: DictConfig) -> int:
 
 def scenes(config: DictConfig) -> None:
     """`rearrange scenes export`."""
-    from rearrange.habitat.export.data_set import export
+    from planner.scenarios import load_scenario
+    from rearrange import __version__
+    from rearrange.habitat.export.data_set import FromAbove, export
 
-    export(OmegaConf.to_container(config, resolve=True))
+    export(OmegaConf.to_container(config, resolve=True), FromAbove(__version__, lambda name: load_scenario(name).scenario))
 
 
 def list_(config: DictConfig) -> None:
@@ -282,16 +293,17 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
     finally:
         hint.cancel()
     if probe.listed:
-        ours = probe.sim.home.layout.is_ours  # what episodes of others ask for in vain is failed
+        ours = probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
         for _ in load_listed(probe, episodes if ours else 1, first, silent):
             pass
     return probe
 
 
-def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = False) -> None:
+def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continue: bool = False) -> None:
     """Refuse a device that is not there, what does not fit into memory, and a network that does not fit the environment or the
     checkpoint to go on from."""
     from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.networks import make, refuse_another
     from trainer.policy import Policy, observation_shapes
     from trainer.sizes import check_memory
 
@@ -305,16 +317,24 @@ def _check_network(engine, env, checkpoint: Path | None, to_continue: bool = Fal
     try:
         check_memory(engine, observation_shapes(env.observation_space), actions)
     except ValueError as error:
-        raise UserError(str(error)) from error
+        raise UserError(in_keys(error)) from error
     try:
-        policy = Policy(env.observation_space, env.action_space, engine.policy)
-    except (RuntimeError, ValueError) as error:
-        raise UserError(f"this policy cannot be built for these observations: {str(error).splitlines()[0]}") from error
+        policy = make(make_policy, env.observation_space, env.action_space, engine.policy)
+    except Exception as error:
+        if make_policy is Policy and not isinstance(error, (RuntimeError, ValueError)):
+            raise
+        why = str(error).splitlines()[0] if make_policy is Policy else f"{own_networks.told(error)}."
+        raise UserError(f"this policy cannot be built for these observations: {why.replace('make_policy', 'policy=')}") from error
     if checkpoint is not None:
         try:
-            policy.load_state_dict(load_checkpoint(checkpoint, to_continue)["policy"])
+            content = load_checkpoint(checkpoint, to_continue)
         except CheckpointError as error:
             raise UserError(str(error)) from error
+        try:
+            refuse_another(content, make_policy)
+            policy.load_state_dict(content["policy"])
+        except CheckpointError as error:
+            raise UserError(f"{checkpoint} cannot be used: {str(error).replace('make_policy', 'policy=')}.") from error
         except RuntimeError as error:
             raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. "
                             "Choose the policy=, observations and actions that it was trained with.") from error
@@ -354,7 +374,8 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}
 
 
-def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, episodes: int, first: int, silent: bool) -> None:
+def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, network: str | None, episodes: int,
+                   first: int, silent: bool) -> None:
     """Refuse a checkpoint whose spaces are not those of the environment."""
     probe = _probe(Task(skill, env, 0), episodes, first, silent)
     if checkpoint is None:
@@ -364,4 +385,4 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, epi
     from trainer.policy import observation_shapes
 
     check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space), probe.action_space.shape[0],
-              "this environment")
+              "this environment", network)

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from rearrange.command_line.cli import COMMANDS, FLAGS
+from rearrange.composition.words import COMMANDS, FLAGS
 from rearrange.errors import UserError
 
 SHELLS = {
@@ -83,7 +83,7 @@ def candidates(typed: list[str]) -> list[str]:
 
 def _settings(command: str, words: list[str]):
     """The configuration that the words before give, or the default one if they do not make sense yet."""
-    from rearrange.settings.compose import compose
+    from rearrange.composition.compose import compose
 
     sensible = [word for word in words if "=" in word and not word.startswith("-") and "," not in word]
     try:
@@ -94,19 +94,19 @@ def _settings(command: str, words: list[str]):
 
 def _names(command: str, settings, typed: str, first: bool) -> list[str]:
     """Flags, groups, and keys up to their next dot."""
-    from rearrange.settings import keys
-    from rearrange.settings.compose import leaves
+    from rearrange.composition import options
+    from rearrange.settings.composed import leaves
 
     if typed.startswith("-"):
         return [flag for flag in FLAGS if flag.startswith(typed)]
-    groups = keys.command_file(command).groups
+    groups = options.groups(command)
     directories = [path for path in _paths(typed) if path.endswith("/")] if command == "report" else []
-    names = [f"{group}=" for group in groups] + (keys.choices("bench") if command == "bench" and first else [])
+    names = [f"{group}=" for group in groups] + (options.choices("bench") if command == "bench" and first else [])
     depth = typed.count(".")
     for key, _ in leaves(settings.config):
         line = settings.keys.get(key)
         parts = key.split(".")
-        if line is None or line.rule is None or not line.rule.is_fixed:
+        if line is None or not line.rule.is_fixed:
             names.append(f"{key}=" if len(parts) == depth + 1 else ".".join(parts[: depth + 1]) + ".")
             if (block := ".".join(parts[: depth + 1])) in settings.keys:  # one that can be set as a whole
                 names.append(f"{block}=")
@@ -115,19 +115,19 @@ def _names(command: str, settings, typed: str, first: bool) -> list[str]:
 
 def _values(command: str, settings, name: str, typed: str) -> list[str]:
     """Choices of a group, words of a rule, or paths."""
-    from rearrange.settings import keys
+    from rearrange.composition import options
 
-    if name in keys.command_file(command).groups:
+    if name in options.groups(command):
         every = (command, name) in (("train", "skill"), ("eval", "skill"), ("eval", "hab"))
-        options = keys.choices(name) + (["all"] if every else [])
+        words = options.choices(name) + (["all"] if every else [])
     else:
         line = settings.keys.get(name)
-        options = line.rule.words() if line and line.rule else []
-        if line and line.rule and line.rule.is_path:
-            options = options + _paths(typed)
+        words = line.rule.words() if line else []
+        if line and line.rule.is_path:
+            words = words + _paths(typed)
     before = typed.rpartition(",")[0]
     before = f"{before}," if before else ""
-    return [before + option for option in options if (before + option).startswith(typed)]
+    return [before + word for word in words if (before + word).startswith(typed)]
 
 
 def _paths(typed: str) -> list[str]:

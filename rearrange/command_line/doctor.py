@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rearrange import own_packages
 from rearrange.command_line import requirements
-from rearrange.settings import keys
+from rearrange.settings.rules import keys_of, setting
 from rearrange.errors import UserError
 from rearrange.command_line.requirements import Requirement
 
@@ -208,8 +208,8 @@ def _own_packages() -> list[Finding]:
         elif others := _others_with(name):
             said = f"{own_packages.ROOT / name} is also of the installed package{'s' * (len(others) > 1)} {', '.join(others)}"
             found.append(Finding(False, name, said, f"pip uninstall {' '.join(others)}, and install rearrange again", True))
-        elif name == "configs" and not (keys.CONFIGS / "train.yaml").is_file():
-            found.append(Finding(False, name, f"{keys.CONFIGS} has no train.yaml", "install rearrange again", True))
+        elif name == "configs" and not (file := own_packages.ROOT / "configs" / "ppo" / "paper.yaml").is_file():
+            found.append(Finding(False, name, f"there is no {file}", "install rearrange again", True))
     return found or [Finding(True, "own packages", f"all found in {own_packages.ROOT}", needed=True)]
 
 
@@ -302,9 +302,16 @@ def _data(folder: Path) -> list[Finding]:
             for name, place in DATA.items()]
 
 
+@dataclass(frozen=True)
+class DoctorOptions:
+    """Say what is installed, what is missing, and the command that mends it."""
+
+    data: str = setting("data", "where habitat-lab's data are looked for", path=True)
+
+
 def _settings(words: list[str]) -> dict[str, str]:
-    """The keys of configs/doctor.yaml; read without Hydra, which may be what is missing."""
-    lines = {key.name: key for key in keys.command_file("doctor").keys}
+    """The settings typed; read without Hydra, which may be what is missing."""
+    lines = {key.name: key for key in keys_of(DoctorOptions)}
     values = {name: key.default for name, key in lines.items()}
     for word in words:
         name, equals, value = word.partition("=")
@@ -318,11 +325,10 @@ def _settings(words: list[str]) -> dict[str, str]:
 
 
 def _help() -> str:
-    file = keys.command_file("doctor")
     lines = [
-        "usage: rearrange doctor [key=value ...]", "", file.title, "",
+        "usage: rearrange doctor [key=value ...]", "", DoctorOptions.__doc__, "",
         "  rearrange doctor", "  rearrange doctor data=../habitat-lab/data", "",
         "One line for each package, device and data set: 'ok', 'WRONG' where sim=mujoco cannot run with it, '-' where",
         "something optional is missing; what a command can mend names that command. Nothing is changed.",
         "Exit status: 0 when sim=mujoco has all that it needs, 1 otherwise.", "", "general:"]
-    return "\n".join(lines + [f"  {key.name}={key.default:<20} {key.text} [{key.rule.text}]" for key in file.keys])
+    return "\n".join(lines + [f"  {key.name}={key.default:<20} {key.text} [{key.rule.short}]" for key in keys_of(DoctorOptions)])

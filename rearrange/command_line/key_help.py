@@ -1,13 +1,15 @@
-"""The text of `rearrange <command> --help`: choices, then every key by component, from the YAML comments."""
+"""The text of `rearrange <command> --help`: choices, then every key by component."""
 
 from __future__ import annotations
 
 import shutil
 import textwrap
 
-from rearrange.settings import keys
-from rearrange.command_line.cli import RUNLESS
-from rearrange.settings.compose import REQUIRED, Settings, leaves
+from rearrange.composition import options
+from rearrange.composition.compose import REQUIRED
+from rearrange.settings.composed import Settings, leaves
+from rearrange.composition.words import RUNLESS
+from rearrange.settings.rules import shown
 
 EXAMPLES = {
     "train": (
@@ -56,14 +58,14 @@ def help_text(settings: Settings, summary: str) -> str:
     ]
     if command not in RUNLESS:
         lines += ["  -m         sweep: one run per combination of comma-separated values"]
-    groups = keys.command_file(command).groups
+    groups = options.groups(command)
     if groups:
         lines += ["", "choices (* = taken):"]
     for group in groups:
-        for number, choice in enumerate(keys.choices(group)):
+        for number, choice in enumerate(options.choices(group)):
             star = "*" if chosen.get(group) == choice else " "
             head = f"  {group if number == 0 else '':<11}{star}{group}={choice}"
-            lines += _row(head, 36, keys.choice_file(group, choice).title, width)
+            lines += _row(head, 36, options.title(group, choice), width)
     return "\n".join(lines + _key_lines(settings, width))
 
 
@@ -72,7 +74,7 @@ def _key_lines(settings: Settings, width: int) -> list[str]:
     lines, section = [], None
     for name, value in leaves(settings.config):
         key = settings.keys.get(name)
-        if key is None or key.rule is None or key.rule.is_fixed:
+        if key is None or key.rule.is_fixed:
             continue
         part = name.split(".")[0] if "." in name else ""
         if part != section:
@@ -80,17 +82,14 @@ def _key_lines(settings: Settings, width: int) -> list[str]:
             choice = f" ({part}={settings.choices[part]})" if part in settings.choices else ""
             lines += ["", f"{part or 'general'}{choice}:"]
             if whole := settings.keys.get(part):  # a block that can be set as one
-                lines += _row(f"  {part}=", 36, f"{whole.text} [{whole.rule.text}]", width)
-        shown = (
-            "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
-        )
-        lines += _row(f"  {name}={shown}", 36, f"{key.text} [{key.rule.text}]", width)
+                lines += _row(f"  {part}=", 36, f"{whole.text} [{whole.rule.short}]", width)
+        lines += _row(f"  {name}={shown(value)}", 36, f"{key.text} [{key.rule.short}]", width)
     missing = REQUIRED.get(settings.command)
     if missing and missing not in settings.choices:
-        example = keys.choices(missing)[0]
+        example = options.choices(missing)[0]
         word = example if settings.command == "bench" else f"{missing}={example}"
         lines += ["", f"'rearrange {settings.command} {word} --help' shows the settings of {word} too."]
-    notes = [note for group, choice in settings.choices.items() if choice for note in keys.choice_file(group, choice).notes]
+    notes = [note for group, choice in settings.choices.items() for note in options.NOTES.get((group, choice), ())]
     return lines + (["", "figures:"] + [f"  {note}" for note in notes] if notes else [])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from rearrange.settings import keys
+from rearrange.composition import options
 from rearrange.runs.finished_runs import measured, why_not
 from rearrange.registration import environment_id
 from rearrange.runs.run_directory import read_status, runs
@@ -28,13 +28,13 @@ def text(output: Path) -> str:
     lines: list[str] = []
     for title, group in (("skills", "skill"), ("scenarios", "hab")):
         lines += [f"{title}, with their Gymnasium ids"]
-        lines += [f"  {name:<19}{environment_id(name):<31}{keys.choice_file(group, name).title}" for name in keys.choices(group)]
+        lines += [f"  {name:<19}{environment_id(name):<31}{options.title(group, name)}" for name in options.choices(group)]
         lines += [""]
     lines += ["simulators"]
-    for name in keys.choices("sim"):
+    for name in options.choices("sim"):
         module, how = SIMULATORS.get(name, (name, ""))
         there = "installed" if importlib.util.find_spec(module) else f"not installed ({how})"
-        lines.append(f"  {name:<16}{there:<33}{keys.choice_file('sim', name).title}")
+        lines.append(f"  {name:<16}{there:<33}{options.title('sim', name)}")
     lines += ["", "trained policies that come with the package (pretrained)"]
     lines += [_pretrained_line(name) for name in pretrained.names()] or ["  none"]
     lines += ["", f"training runs in {output}/, the newest first (newest: the first of a skill that is finished)"]

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rearrange.settings import keys
-from rearrange.settings import compose as front
+from rearrange.composition import options
+from rearrange.composition import compose as front
 from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
-from rearrange.runs.restart import AUTO, resume_as
-from trainer import signals
-from rearrange.runs.run_directory import changes, checked_name, folder_of, has_checkpoints, read_status, refuse_if_held
+from rearrange.runs.names import checked_name
+from rearrange.composition.restart import AUTO, resume_as
+from rearrange.composition.run_plan import changes
+from rearrange.runs.run_directory import folder_of, has_checkpoints, read_status, refuse_if_held
+from trainer.faults import signals
 
 _SHOWN = ("step", "episodes", "success", "return", "mean_steps")  # of a run's results, in the table
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
@@ -54,7 +56,7 @@ def run(command: str, words: list[str], launch: Launch | None = None) -> int:
 
 def all_skills(words: list[str]) -> list[str]:
     """`skill=all` spelled out. The runs are called `all` unless a name is given."""
-    every = "skill=" + ",".join(keys.choices("skill"))
+    every = "skill=" + ",".join(options.choices("skill"))
     named = any(word.split("=")[0] == "name" for word in words)
     return [every if word == "skill=all" else word for word in words] + ([] if named else ["name=all"])
 

@@ -32,7 +32,7 @@ from rearrange.apartments.parts import Receptacle
 from rearrange.apartments.layouts import SPLIT_FAMILIES, Layout
 from rearrange.apartments.objects import OBJECTS
 from rearrange.episode_making.scene_check import Unsolvable, check_episode, random_start
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 
 __all__ = ["Scenario", "scenario_episode", "scenario_episodes"]
 
@@ -119,9 +119,9 @@ class _NoRoom(Exception):
 
 
 @lru_cache(maxsize=1)
-def _simulator() -> Simulator:
+def _simulator() -> MujocoSimulator:
     """In which episodes are tried."""
-    return Simulator()
+    return MujocoSimulator()
 
 
 def _draw(scenario: Scenario, episode_id: str, scene: str, layout: Layout, rng: np.random.Generator) -> Episode:

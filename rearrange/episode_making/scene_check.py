@@ -17,10 +17,10 @@ from rearrange.geometry import PlanePose, from_frame, rotate, to_frame
 from rearrange.apartments.parts import Receptacle
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.floor_grid import CELL_M, FloorGrid, floor_grid
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.simulator import Simulator
 
 MAX_SETTLE_M = 0.03  # farther than this from where the episode puts it, an object does not rest there
-_REACH_SLACK_M = 0.05  # for objects that settled a little farther in, and for episodes of others
+_REACH_SLACK_M = 0.05  # for objects that settled a little farther in, and for episodes of external scenes
 _ABOVE_M = (-0.03, 0.25)  # the middle of an object over the surface on which it stands
 # Where skills look for a place to stand: out of the edge and along it (m), in this order.
 _OFFSETS_M = sorted(((0.30 + 0.05 * out, 0.15 * aside) for out in range(16) for aside in (0, -1, 1, -2, 2)),
@@ -42,7 +42,7 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
     if not episode.targets:
         raise Unsolvable(f"{where} moves no object; its 'targets' should hold at least one.")
     layout = sim.layout_of(episode)
-    if not layout.is_ours:  # the episodes of others count as they are: what they ask for in vain is failed
+    if not layout.is_ours:  # episodes of external scenes count as they are: what they ask for in vain is failed
         sim.reset(episode)
         return
     check_joints(layout, episode)

@@ -1,4 +1,4 @@
-"""In which scene of the data set an episode takes place: one of our homes, of which everything is known, or one of others."""
+"""In which scene of the data set an episode takes place: one of our homes, of which everything is known, or an external scene."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home
 from rearrange.apartments.episodes import Episode, Marker
 from rearrange.errors import UserError
-from rearrange.habitat.scene_layout import SceneHome, find_home
+from rearrange.habitat.external_scenes.layout import SceneHome, find_home
 from rearrange.mujoco_sim.simulator import slots_for
 from rearrange.habitat.export.home_files import scene_name
 
@@ -85,5 +85,5 @@ class Homes:
         return is_ours(episode.scene) or episode.scene == self._name(Path(episode.scene).name)
 
     def _name(self, scene: str) -> str:
-        """What we call a scene of others."""
+        """What we call an external scene."""
         return f"{self._world.data_set_name}/{scene}"

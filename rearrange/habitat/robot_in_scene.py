@@ -1,4 +1,4 @@
-"""A robot in a scene of a Habitat data set, one of our homes or one of others: entering it, and its world in Habitat's."""
+"""A robot in a scene of a Habitat data set, one of our homes or an external one: entering it, and its world in Habitat's."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from rearrange.habitat.suction import Hold
 from rearrange.habitat.homes import Found, Homes, is_ours
 from rearrange.habitat.joints import Joints
 from rearrange.habitat.robot import Fetch
-from rearrange.habitat.scene_episodes import in_terms_of
-from rearrange.habitat.scene_layout import SceneHome
+from rearrange.habitat.external_scenes.episodes import in_terms_of
+from rearrange.habitat.external_scenes.layout import SceneHome
 from rearrange.habitat.world import World
 from rearrange.apartments.layouts import Layout
-from rearrange.simulator import Point, RobotInHome, SimulatorConfig
+from rearrange.robot_in_home import RobotInHome
+from rearrange.simulator import Point, SimulatorConfig
 from rearrange.habitat_axes import to_y_up
 
 _NO_SHIFT = (0.0, 0.0, 0.0)
@@ -48,7 +49,7 @@ class InScene(RobotInHome):
         return loaded
 
     def in_own_terms(self, episode: Episode) -> Episode:
-        """An episode of a scene of others, as HAB's, in our frame and with our names; others as they are."""
+        """An episode of an external scene, as HAB's, in our frame and with our names; episodes of our homes as they are."""
         if self._homes.is_converted(episode):
             return episode
         self._enter(episode)

@@ -1,4 +1,4 @@
-"""Habitat-Sim with Bullet behind the interface of the embedded simulator (`rearrange.simulator`, docs/habitat.md).
+"""Habitat-Sim with Bullet behind the interface of every simulator (`rearrange.simulator.Simulator`).
 
 World frame: z up, metres, as everywhere else here; Habitat's is y up (`rearrange.habitat_axes`). Time: four substeps of 1/120 s in
 a step. Forces and contacts are those of the last substep.
@@ -7,6 +7,7 @@ a step. Forces and contacts are those of the last substep.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,19 @@ from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.geometry import matrix_quat, quat_matrix
 from rearrange.habitat.contacts import Touch, collides, forces, within_angle
 from rearrange.habitat.camera import matrix4
+from rearrange.errors import UserError
+from rearrange.habitat import spectator
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.frames import numbers, turn_of_object
 from rearrange.habitat.homes import Found
+from rearrange.habitat.mujoco_twin import Twin
 from rearrange.habitat.pixel_owners import Box, owners_in, part_box
-from rearrange.habitat.scene_entry import WithTwin
+from rearrange.habitat.robot_in_scene import InScene
 from rearrange.habitat.world import SUBSTEPS
 from rearrange.mujoco_sim.home import handle_part
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.robot.motors import move_targets
-from rearrange.simulator import FIRST_JOINT, Point, SimulatorConfig
+from rearrange.simulator import FIRST_JOINT, Point, Simulator, SimulatorConfig
 from rearrange.habitat_axes import pose_to_matrix, to_y_up, to_z_up
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
@@ -38,12 +43,17 @@ _MAX_SPEED = 200.0  # m/s or rad/s of any joint of the robot
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 
 
-class HabitatSimulator(WithTwin):
-    """One robot in one home of a Habitat scene data set. See `rearrange.mujoco_sim.simulator.Simulator`, which has the same methods."""
+class HabitatSimulator(InScene):
+    """One robot in one home of a Habitat scene data set. What knows the geometry of one of our homes, experts and painters, looks at
+    its twin; other scenes have none: Habitat draws their pictures, and a second Habitat is where poses are tried out.
+    """
 
     def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False, found: Found | None = None) -> None:
-        """`found`: homes of others that another simulator of the same data set has looked at."""
+        """`found`: external scenes that another simulator of the same data set has looked at."""
         super().__init__(config, data, nvidia, found)
+        self._data, self._nvidia = data, nvidia
+        self._twin = Twin(config)
+        self._shadows: dict[bool, Simulator] = {}
         self._target_rad, self._ctrl = np.zeros(7), np.zeros(7)
         self._least_cosine = cos_limit(config.suction_max_angle_rad)
 
@@ -55,7 +65,7 @@ class HabitatSimulator(WithTwin):
         """
         loaded = self._enter(episode)
         world = self.world
-        self.episode = self._loaded = episode
+        self.episode = episode
         self.held = None
         self.robot.place(*_AWAY_M, 0.0, ARM_START_RAD)
         if loaded:
@@ -84,13 +94,10 @@ class HabitatSimulator(WithTwin):
             thing.awake = False
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
-        here.
-        """
+        """Put the robot at a base pose with its arm at these angles, at rest."""
         self.robot.place(x, y, yaw, arm_rad)
         self._target_rad[:] = arm_rad
         self._read_pose()
-        self.start_here((x, y, yaw))
         self._forget_forces()
 
     def robot_collides(self) -> bool:
@@ -135,7 +142,7 @@ class HabitatSimulator(WithTwin):
         base_pose, self._arm_rad = self.robot.read()
         self._cup, tip, matrix = self.robot.hand()
         self._take_pose(base_pose, self._here(*numbers(tip)), matrix)
-        self._twin_is_current = False
+        self._twin.is_current = False
 
     @property
     def _held_id(self) -> int | None:
@@ -168,7 +175,7 @@ class HabitatSimulator(WithTwin):
             elif handle is not None and self._is_handle(handle, self._here(*touch.position)):
                 found.append((None, handle))
         wanted = [(i, name) for i, name in found
-                  if (i is not None and i == self.wanted) or (name is not None and name == self.wanted_handle)]
+                  if (i is not None and i == self._wanted) or (name is not None and name == self._wanted_handle)]
         for i, name in (wanted or found)[:1]:
             self._hold_object(i) if i is not None else self._hold_handle(name)
 
@@ -279,7 +286,7 @@ class HabitatSimulator(WithTwin):
         return self.world.camera.depth(size)
 
     def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see RobotInHome)."""
+        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see Simulator)."""
         shapes = []
         for i in range(len(self._objects)):
             x, y, z, *turn = self.object_pose(i)
@@ -291,6 +298,34 @@ class HabitatSimulator(WithTwin):
             for part in self._body(name).parts:
                 shapes.append((FIRST_JOINT - k, part_box(part, origin, turned)))
         return owners_in(self.depth_image(size)[:, :, 0], self.base_pose, shapes)
+
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
+        """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Of our homes drawn from
+        the state by the embedded home's painter, of external scenes by Habitat.
+        """
+        if self._is_ours:
+            return self.twin.picture(eye, target, marks)
+        return spectator.picture(self.world.simulator, eye, target, np.array(self._origin), marks)
+
+    # ------------------------------------------------------------------ trying out
+
+    @property
+    def twin(self) -> MujocoSimulator:
+        """The embedded simulator of the same home with everything where it is here. Raises UserError in an external scene."""
+        if not self._is_ours:
+            raise UserError(f"scripted experts need to know every piece of a home, and scene {self.home.layout.name} is none of "
+                            "ours: take agent=pretrained or a checkpoint there.")
+        return self._twin.of(self)
+
+    def shadow(self) -> Simulator:
+        """A simulator in which poses are tried out that this one must not take; always the same one: of our homes an
+        embedded one, of external scenes another Habitat.
+        """
+        ours = self._is_ours
+        if ours not in self._shadows:
+            self._shadows[ours] = MujocoSimulator(self.config) if ours else HabitatSimulator(
+                self.config, replace(self._data, pictures=False, scenes=()), self._nvidia, self._homes.found)
+        return self._shadows[ours]
 
     def copy_state(self, other: HabitatSimulator) -> None:
         """Put everything where it is in another simulator that has loaded the same home and objects."""

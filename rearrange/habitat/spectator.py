@@ -1,6 +1,6 @@
-"""What a spectator sees of a scene of others: Habitat's colour camera, with marks drawn over it.
+"""What a spectator sees of an external scene: Habitat's colour camera, with marks drawn over it.
 
-Of our homes the embedded painter draws pictures; of others it has no geometry. Marks are lines over the picture, also where
+Of our homes the embedded painter draws pictures; of external scenes it has no geometry. Marks are lines over the picture, also where
 something stands before them.
 """
 

@@ -107,7 +107,7 @@ def _label_geoms(model: mujoco.MjModel, handles: tuple[str, ...]) -> tuple[np.nd
 
 
 def _moving(model: mujoco.MjModel, handles: tuple[str, ...]) -> np.ndarray:
-    """Which drawer or door each geom belongs to, as in `RobotInHome.owner_image`."""
+    """Which drawer or door each geom belongs to, as in `Simulator.owner_image`."""
     moving = np.full(model.ngeom, NOTHING, np.int32)
     for k, name in enumerate(handles):
         moving[model.geom_bodyid == model.body(name).id] = FIRST_JOINT - k

@@ -11,25 +11,17 @@ import copy
 import mujoco
 import numpy as np
 
-from rearrange.compiled import cfunc, float64
 from rearrange.mujoco_sim.compiled_home import CompiledHome
-from rearrange.mujoco_sim.nearness import keep_all, keep_near, work_room
+from rearrange.mujoco_sim.nearness import collision_test
+from rearrange.mujoco_sim.no_clock import stop_clock
 from rearrange.mujoco_sim.suction import Suction
-
-
-@cfunc(float64(), cache=True)
-def _no_time():
-    return 0.0
-
-
-if mujoco.get_mjcb_time() is None:  # MuJoCo reads the clock thirty times per substep to profile itself: 5 % of a step
-    mujoco.set_mjcb_time(_no_time.ctypes)
 
 
 class HomeCopy:
     """Model and data of a home, its suction cup, and views into both."""
 
     def __init__(self, home: CompiledHome) -> None:
+        stop_clock()
         self.home = home
         self.model = model = copy.copy(home.model)
         self.data = data = mujoco.MjData(model)
@@ -45,20 +37,7 @@ class HomeCopy:
         self.handle_xpos = {name: data.site_xpos[model.site(f"{name}_handle").id] for name in home.handles}
         self.handle_qpos = {name: int(model.joint(name).qposadr[0]) for name in home.handles}
         self.handle_dof = {name: int(model.joint(name).dofadr[0]) for name in home.handles}
-        near, rows = home.nearness, slice(0, len(home.nearness.geom))
-        collision = (model.body_contype, model.body_conaffinity, model.bvh_child[rows], model.bvh_nodeid[rows],
-                     model.bvh_aabb[rows])
-        self._keep_near = (near.box, near.bits, near.tree, near.dof, near.reach_m, near.piece, near.piece_box, data.xipos,
-                           data.ximat, data.qvel, data.tree_asleep, *work_room(near), *collision)
-        self._keep_all = (near.bits, near.child, near.geom, near.row_box, *collision)
-
-    def keep_near(self, duration_s: float) -> None:
-        """Leave out of the collision test what nothing can touch in the next `duration_s`."""
-        self._pieces = keep_near(duration_s, *self._keep_near)
-
-    def keep_all(self) -> None:
-        """Undo `keep_near`."""
-        keep_all(self._pieces, *self._keep_all)
+        self.collision_test = collision_test(home.nearness, model, data)
 
 
 def take(home: CompiledHome) -> HomeCopy:

@@ -4,6 +4,8 @@ MuJoCo looks for contacts among all bodies and in the furniture of the whole hom
 environment step, although most of it is far from everything that moves. Comparing the boxes around bodies and furniture
 once in a step tells what can touch within it. For that step, the other bodies are left out, and the tree holds only the
 near pieces. It changes no result: a thing is left out only when nothing can reach it before the next step.
+Gain: 1.26 times the steps per second of a core, 1.24 to 1.31 (Pick without images or resets, 4,000 steps with and without in turn,
+six times, on a busy machine; the median).
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ import mujoco
 import numpy as np
 
 from rearrange.compiled import float64, int32, int64, njit
+from rearrange.mujoco_sim.plain import is_plain
 
 _SLACK_M = 0.06  # more than what motors and gravity can add to the present speed, over a step
 
 
 @dataclass(frozen=True, eq=False)
 class Nearness:
-    """What `keep_near` and `keep_all` need of a home. Body 0 is the furniture."""
+    """What is measured once of a home. Body 0 is the furniture."""
 
     box: np.ndarray  # (bodies, 6) middle and half size of the box around what collides, in the body's inertial frame (m)
     bits: np.ndarray  # (bodies, 2) contype and conaffinity
@@ -77,10 +80,38 @@ def _longest_way_m(model: mujoco.MjModel, box: np.ndarray, first: int) -> float:
     return longest
 
 
-def work_room(nearness: Nearness) -> tuple[np.ndarray, np.ndarray]:
-    """`room` and `state` of `keep_near`."""
-    bodies = len(nearness.box)
-    return np.empty((bodies + 1, 7)), np.zeros((4, max(bodies, len(nearness.piece))), np.int32)
+class Everything:
+    """The collision test of MuJoCo as it is."""
+
+    def narrow(self, duration_s: float) -> None:
+        """Leave out what nothing can touch in the next `duration_s`: here nothing."""
+
+    def widen(self) -> None:
+        """Undo `narrow`."""
+
+
+class NearOnly(Everything):
+    """The collision test of one model, which is written to, with its state."""
+
+    def __init__(self, home: Nearness, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        rows, bodies = slice(0, len(home.geom)), len(home.box)
+        room, state = np.empty((bodies + 1, 7)), np.zeros((4, max(bodies, len(home.piece))), np.int32)
+        written = model.body_contype, model.body_conaffinity, model.bvh_child[rows], model.bvh_nodeid[rows], model.bvh_aabb[rows]
+        self._near = (home.box, home.bits, home.tree, home.dof, home.reach_m, home.piece, home.piece_box, data.xipos, data.ximat,
+                      data.qvel, data.tree_asleep, room, state, *written)
+        self._all = home.bits, home.child, home.geom, home.row_box, *written
+        self._pieces = 0
+
+    def narrow(self, duration_s: float) -> None:
+        self._pieces = _keep_near(duration_s, *self._near)
+
+    def widen(self) -> None:
+        _keep_all(self._pieces, *self._all)
+
+
+def collision_test(home: Nearness, model: mujoco.MjModel, data: mujoco.MjData) -> Everything:
+    """That of a model of a home: of what is near only, or with the switch of `plain` of everything."""
+    return Everything() if is_plain() else NearOnly(home, model, data)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -98,7 +129,7 @@ def _meets(a, piece):
 @njit((float64, float64[:, ::1], int32[:, ::1], int32[::1], int32[:, ::1], float64[::1], int32[:, ::1], float64[:, ::1],
        float64[:, ::1], float64[:, ::1], float64[::1], int32[::1], float64[:, ::1], int32[:, ::1], int32[::1],
        int32[::1], int32[:, ::1], int32[::1], float64[:, ::1]), cache=True, nogil=True)
-def keep_near(duration_s, box, bits, tree, dof, reach, piece, piece_box, xipos, ximat, velocity, asleep, room, state,
+def _keep_near(duration_s, box, bits, tree, dof, reach, piece, piece_box, xipos, ximat, velocity, asleep, room, state,
               contype, conaffinity, child, geom, row_box):
     """Leave out of a model what cannot touch anything in the next `duration_s`; return how many pieces of furniture are
     left.
@@ -177,8 +208,8 @@ def keep_near(duration_s, box, bits, tree, dof, reach, piece, piece_box, xipos, 
 
 @njit((int64, int32[:, ::1], int32[:, ::1], int32[::1], float64[:, ::1], int32[::1], int32[::1], int32[:, ::1],
        int32[::1], float64[:, ::1]), cache=True, nogil=True)
-def keep_all(pieces, bits, all_child, all_geom, all_box, contype, conaffinity, child, geom, row_box):
-    """Undo `keep_near`, which left so many pieces. The arguments are of Nearness and of the model, as there."""
+def _keep_all(pieces, bits, all_child, all_geom, all_box, contype, conaffinity, child, geom, row_box):
+    """Undo `_keep_near`, which left so many pieces. The arguments are of Nearness and of the model, as there."""
     contype[:], conaffinity[:] = bits[:, 0], bits[:, 1]
     rows = max(2 * pieces - 1, 0)
     child[:rows], geom[:rows], row_box[:rows] = all_child[:rows], all_geom[:rows], all_box[:rows]

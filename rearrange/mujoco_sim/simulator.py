@@ -1,7 +1,6 @@
 """The embedded simulator: one Fetch in one home, stepped by MuJoCo at 30 Hz in four substeps of 1/120 s.
 
-World frame: z up, metres. Base frame: x forward, y left, z up, on the floor between the wheels. End-effector frame:
-origin at the tip of the suction cup, x the way the cup faces.
+It offers `rearrange.simulator.Simulator`, which says what each method is for, in which frames and units.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ from rearrange.mujoco_sim.home_copy import give_back, take
 from rearrange.apartments.layouts import Layout
 from rearrange.robot.motors import move_targets
 from rearrange.apartments.objects import OBJECTS, STANDARD_SET
-from rearrange.simulator import MAX_SPEED, NOTHING, RobotInHome, SimulatorConfig
+from rearrange.robot_in_home import RobotInHome
+from rearrange.simulator import MAX_SPEED, NOTHING, STEP_S, Simulator, SimulatorConfig
 from rearrange.mujoco_sim.views import Spectator, head_camera
-
-STEP_S = 1 / 30
 
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
@@ -33,18 +31,16 @@ _TOUCH_TOLERANCE_M = 1e-4
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 
 
-class Simulator(RobotInHome):
-    """One robot in one home. `reset` loads an episode, `place_robot` puts the robot into it, `step` advances 1/30 s.
-
-    Objects are referred to by their index in the episode, drawers and doors by their joint's name. After `step`,
-    positions and contacts are those of the new state; contact forces are those of the last substep.
+class MujocoSimulator(RobotInHome):
+    """One robot in one home. After `step`, positions and contacts are those of the new state; contact forces are those of the last
+    substep.
     """
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
         super().__init__(config)
         self.home: CompiledHome | None = None
         self._spectator = Spectator()
-        self._shadow: Simulator | None = None
+        self._shadow: MujocoSimulator | None = None
 
     # ------------------------------------------------------------------ episodes
 
@@ -74,9 +70,7 @@ class Simulator(RobotInHome):
         self._begin_episode()
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose with its arm at these angles, at rest; measures relative to the start begin
-        here.
-        """
+        """Put the robot at a base pose with its arm at these angles, at rest."""
         data, home = self.data, self.home
         data.qpos[home.base_qpos] = (x, y, yaw)
         data.qpos[home.arm_qpos] = arm_rad
@@ -86,7 +80,6 @@ class Simulator(RobotInHome):
         mujoco.mj_forward(self.model, data)
         self._target_rad = np.array(arm_rad)
         self._read_pose()
-        self.start_here((x, y, yaw))
         self._forget_forces()
 
     def robot_collides(self) -> bool:
@@ -149,14 +142,14 @@ class Simulator(RobotInHome):
         """
         model, data = self.model, self.data
         before_s = data.time
-        self._copy.keep_near(STEP_S)
+        self._copy.collision_test.narrow(STEP_S)
         try:  # Ctrl-C between two lines must not leave the model without its furniture
             mujoco.mj_step2(model, data)
             mujoco.mj_step(model, data, nstep=3)
             self._forces = self._contact_forces() if data.ncon else (0.0, 0.0)  # half of all steps or more have no contact
             mujoco.mj_step1(model, data)
         finally:
-            self._copy.keep_all()
+            self._copy.collision_test.widen()
         # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
         # a gap flies off at a speed that nothing in a home has.
         self.unstable = data.time < before_s or not slower_than(data.qvel, MAX_SPEED)
@@ -181,7 +174,7 @@ class Simulator(RobotInHome):
                 self.released = True
                 suction.release()
         elif grip is not None and grip >= 0.0 and self.data.ncon:
-            suction.hold_touched(None if self.wanted is None else self._slots[self.wanted], self.wanted_handle)
+            suction.hold_touched(None if self._wanted is None else self._slots[self._wanted], self._wanted_handle)
         self._read_hold()
 
     def _read_hold(self) -> None:
@@ -269,7 +262,7 @@ class Simulator(RobotInHome):
         return image
 
     def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see RobotInHome)."""
+        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see Simulator)."""
         depth = np.empty((size, size), np.float32)
         geoms = head_camera(self.home, size).render_geoms(self.data, depth)
         indices = np.full(len(self.home.objects), NOTHING, np.int32)
@@ -291,12 +284,17 @@ class Simulator(RobotInHome):
 
     # ------------------------------------------------------------------ a second simulator
 
-    def shadow(self) -> Simulator:
+    def shadow(self) -> MujocoSimulator:
         """A simulator of the same kind, in which poses are tried out that this one must not take; always the same one."""
-        self._shadow = self._shadow or Simulator(self.config)
+        self._shadow = self._shadow or MujocoSimulator(self.config)
         return self._shadow
 
-    def copy_state(self, other: Simulator) -> None:
+    @property
+    def twin(self) -> MujocoSimulator:
+        """This one: it knows the geometry itself."""
+        return self
+
+    def copy_state(self, other: MujocoSimulator) -> None:
         """Put everything where it is in another simulator that has loaded the same home and objects."""
         mujoco.mj_copyData(self.data, self.model, other.data)
 

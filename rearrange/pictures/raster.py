@@ -25,7 +25,6 @@ __all__ = [
     "draw",
     "pixel_slopes",
     "shape_table",
-    "warm_up",
 ]
 
 SHAPE_NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", CYLINDER: "cylinder", BOX: "box"}
@@ -124,22 +123,3 @@ class DepthCamera:
         draw_depth_and_codes(self._shapes, self._halves, *poses, *view, self._inverse_depth, self._codes)
         normalise(self._inverse_depth, self._far, out)
         return self._geoms[self._codes // FACES]  # NO_CODE is rounded down to the last one
-
-
-def warm_up(pictures: bool = False) -> None:
-    """Compile the kernels, or load them from the cache, so that processes started later find them there.
-
-    pictures: also those of `rearrange.pictures.picture`, which takes much longer and is otherwise left to the first picture.
-    """
-    model = mujoco.MjModel.from_xml_string(
-        "<mujoco><worldbody><camera name='head'/><geom size='.1' pos='0 0 -1'/></worldbody></mujoco>"
-    )
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    DepthCamera(model, size=16).render(data, np.empty((16, 16), np.float32))
-    if pictures:
-        from rearrange.pictures.picture import Painter, Sphere, WireBox
-
-        place = (0.0, 0.0, -1.0)
-        marks = (WireBox(place, (0.1, 0.1, 0.1)), Sphere(place, 0.1))
-        Painter(model, width=16, height=16).render(data, (0.0, -1.0, 0.0), place, marks)

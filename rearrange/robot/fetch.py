@@ -24,6 +24,7 @@ JOINT_NAMES: tuple[str, ...] = (
 
 ARM_START_RAD: tuple[float, ...] = (-0.45, -1.08, 0.1, 0.935, -0.001, 1.573, 0.005)
 TORSO_START_M = 0.15
+ROBOT_RADIUS_M = 0.29  # of the base on the floor plan
 REST_POSITION_M: tuple[float, float, float] = (0.5, 0.0, 1.0)
 """Where the end-effector rests, in the base frame."""
 ARM_DELTA_RAD = 0.0125

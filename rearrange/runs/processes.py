@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rearrange.runs.lifeline import lifeline
-from trainer import signals
+from trainer.faults import signals
 
 
 def launch_process(words: list[str]) -> int:

@@ -6,6 +6,8 @@ import os
 import subprocess
 
 from rearrange.errors import UserError
+from rearrange.runs.run_directory import Run
+from trainer.faults import signals
 
 JOB = "SLURM_JOB_ID"
 TIMEOUT_S = 30.0
@@ -16,6 +18,12 @@ def check() -> None:
     if not os.environ.get(JOB, "").isdigit():
         raise UserError(f"requeue=true asks SLURM to start this job again, and there is no {JOB} here: start it with sbatch, or leave "
                         "requeue= out.")
+
+
+def after(stopped_by: str | None, run: Run) -> None:
+    """Once a run is over that was stopped by this signal: ask for a new start, if that was SLURM's warning and the run wants one."""
+    if run.settings.config.get("requeue") and signals.is_warning(stopped_by) and not run.silent:  # of several ranks, the first asks
+        run.say(requeue())
 
 
 def requeue() -> str:

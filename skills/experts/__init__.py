@@ -7,6 +7,7 @@ the simulator's state that it never writes back.
 
 from __future__ import annotations
 
+from rearrange.errors import UserError
 from skills.experts.door import CloseDoorExpert
 from skills.experts.handle import CloseDrawerExpert, OpenExpert
 from skills.experts.navigate import NavigateExpert
@@ -25,3 +26,10 @@ EXPERTS: dict[str, type] = {
 }
 # Experts that can be asked anywhere, wherever another agent has brought the robot: `Adviser(sim, skill).advice()`.
 ADVISERS: dict[str, type] = {"navigate": Steering}
+
+
+def expert_class(skill: str) -> type:
+    """The expert of a skill: `expert_class(name)(sim, skill)`. UserError where there is none."""
+    if skill not in EXPERTS:
+        raise UserError(f"skill {skill} has no scripted expert; there is one for {', '.join(EXPERTS)}.")
+    return EXPERTS[skill]

@@ -14,7 +14,8 @@ from rearrange.mujoco_sim.contacts import BASE, NO_OWNER, SCENE
 
 if TYPE_CHECKING:
     from rearrange.mujoco_sim.compiled_home import CompiledHome
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.mujoco_sim.simulator import MujocoSimulator
+    from rearrange.simulator import Simulator
 
 MARGIN_M = 0.03  # distances are known up to this one
 
@@ -23,17 +24,18 @@ class Clearance:
     """Distances of the robot, and of what it holds, in poses that it does not have yet. Nothing is written back."""
 
     def __init__(self, sim: Simulator) -> None:
-        self._home = sim.home
+        twin = sim.twin
+        self._home = twin.home
         self.checks = 0  # asked so far
-        self._model, self._data = _scratch(sim.home)
-        mujoco.mj_copyData(self._data, self._model, sim.data)
+        self._model, self._data = _scratch(twin.home)
+        mujoco.mj_copyData(self._data, self._model, twin.data)
         self._gripper = self._model.body("gripper").id
         self._cup = self._model.geom("suction_cup").id
-        self._held = NO_OWNER if sim.held is None else sim.slot_of(sim.held)
-        _let_collide(self._model, sim.home, self._held)
+        self._held = NO_OWNER if sim.held is None else twin.slot_of(sim.held)
+        _let_collide(self._model, twin.home, self._held)
         if sim.held is not None:
             self._held_qpos = int(self._model.joint(f"object_{self._held}").qposadr[0])
-            self._held_position, self._held_quat = _relative(sim, self._held)
+            self._held_position, self._held_quat = _relative(twin, self._held)
 
     def set_joint(self, name: str, opening: float) -> None:
         """Suppose that a drawer (m) or door (rad) stands elsewhere."""
@@ -106,9 +108,9 @@ def _let_collide(model: mujoco.MjModel, home: CompiledHome, slot: int) -> None:
     _share(model)
 
 
-def _relative(sim: Simulator, slot: int) -> tuple[np.ndarray, np.ndarray]:
+def _relative(twin: MujocoSimulator, slot: int) -> tuple[np.ndarray, np.ndarray]:
     """Position and orientation of the held object in the gripper's frame."""
-    data, hand, body = sim.data, sim.model.body("gripper").id, sim.model.body(f"object_{slot}").id
+    data, hand, body = twin.data, twin.model.body("gripper").id, twin.model.body(f"object_{slot}").id
     inverse, position, quat = np.zeros(4), np.zeros(3), np.zeros(4)
     mujoco.mju_negQuat(inverse, data.xquat[hand])
     mujoco.mju_rotVecQuat(position, data.xpos[body] - data.xpos[hand], inverse)

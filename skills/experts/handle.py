@@ -9,14 +9,14 @@ import numpy as np
 
 from rearrange.geometry import wrap_angle
 from rearrange.apartments.kitchen import HANDLE_STANDOFF_M
-from rearrange.mujoco_sim.simulator import STEP_S
+from rearrange.simulator import STEP_S
 from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
 from skills.experts.motion import START_RAD, Pose2, arm_steps, follow, ik, servo
 from skills.experts.reach_plan import rest_posture
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.articulated import Articulated
 
 _BEFORE_M = 0.07  # from the handle, where the hand gets ready

@@ -19,10 +19,10 @@ from rearrange.robot import fetch
 from rearrange.compiled import float64, njit
 from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
 from rearrange.geometry import wrap_angle
-from rearrange.mujoco_sim.simulator import STEP_S
+from rearrange.simulator import STEP_S
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
 Pose2 = tuple[float, float, float]  # x, y (m), yaw (rad), world
 

@@ -18,7 +18,7 @@ from skills.experts.trajectory import Follower, along
 
 if TYPE_CHECKING:
     from rearrange.apartments.floor_grid import DistanceField
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Skill
 
 _END_M = 0.3
@@ -37,6 +37,8 @@ _PATIENCE = 3  # ways that are planned before it only steers
 
 class NavigateExpert:
     """Drives to `skill.goal_pose` and stops there. The arm keeps its posture, the hand what it holds."""
+
+    in_plan = False
 
     def __init__(self, sim: Simulator, skill: Skill) -> None:
         self.sim, self.skill = sim, skill
@@ -78,7 +80,7 @@ class NavigateExpert:
     def _plan(self) -> None:
         self._planned += 1
         sim = self.sim
-        searches = _SEARCHES if self.skill.point is None else _IN_A_PLAN
+        searches = _IN_A_PLAN if self.in_plan else _SEARCHES
         way, self._near = plan_drive(sim, self.goal, self.skill.field, searches)
         if way is None:
             self.note, self._follower = "no plan", None

@@ -16,7 +16,7 @@ from skills.experts.reach_plan import NARROW, Aim, Reach, Target, plan_reach
 from skills.experts.pick_or_place import ReachingExpert
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
 
 class PickExpert(ReachingExpert):
@@ -54,7 +54,7 @@ class PickExpert(ReachingExpert):
         sim, target = self.sim, self.skill.target
         middle = tuple(sim.object_position(target)[:2])
         for room, tilts in itertools.product((1.0, NARROW), (_TILTS_RAD, _MORE_TILTS_RAD)):
-            yield plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target, tilts), touching=sim.slot_of(target),
+            yield plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target, tilts), touching=sim.twin.slot_of(target),
                              may_drive=self._may_drive, room=room)
 
 
@@ -67,9 +67,10 @@ _INTO_M = 0.004  # the cup aims at a point this far below the surface
 def surface_aim(sim: Simulator, i: int, tilts_rad: Sequence[float]) -> Aim:
     """Aims the cup at the middle of object i, at the place where it meets the surface, from above and from the side."""
     position = np.array(sim.object_position(i))
-    rotation = sim.data.body(f"object_{sim.slot_of(i)}").xmat.reshape(3, 3).copy()
-    geom = sim.model.geom(f"object_{sim.slot_of(i)}").id
-    size, kind = sim.model.geom_size[geom].copy(), int(sim.model.geom_type[geom])
+    twin = sim.twin
+    rotation = twin.data.body(f"object_{twin.slot_of(i)}").xmat.reshape(3, 3).copy()
+    geom = twin.model.geom(f"object_{twin.slot_of(i)}").id
+    size, kind = twin.model.geom_size[geom].copy(), int(twin.model.geom_type[geom])
 
     def depth_m(axis: np.ndarray) -> float:
         """From the surface to the middle along `axis`."""

@@ -17,7 +17,7 @@ from skills.experts.reach_plan import REST_RAD, Reach, plan_retreat
 from skills.experts.trajectory import Follower
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
     from skills.skill import Skill
 
 _PLANS, _NO_END = 8, 10_000  # after so many plans that failed it waits for the end

@@ -15,7 +15,7 @@ from skills.experts.reach_plan import NARROW, Aim, Reach, Target, plan_reach
 from skills.experts.pick_or_place import ReachingExpert
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
 # Per radian, as a leaning object may fall over: where all that counts is that it lies near its goal in time, and in a plan.
@@ -31,7 +31,7 @@ _UP = np.array([0.0, 0.0, 1.0])
 
 
 class PlaceExpert(ReachingExpert):
-    """Places the object `skill.target`, which is in the hand, at its goal in the episode."""
+    """Places the object `skill.target`, which is in the hand, at its goal."""
 
     _still = 0  # steps for which the hand has stood still over the goal
     _missed = 0  # ways at whose end it was not over its goal
@@ -57,11 +57,11 @@ class PlaceExpert(ReachingExpert):
 
     def _is_there(self) -> bool:
         target = self.skill.target
-        return math.dist(self.sim.object_position(target), self.sim.episode.targets[target][:3]) < _THERE_M
+        return math.dist(self.sim.object_position(target), self.skill.arguments.goal[:3]) < _THERE_M
 
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, target = self.sim, self.skill.target
-        goal = np.array(sim.episode.targets[target][:3])
+        goal = np.array(self.skill.arguments.goal[:3])
         lean_cost = _LEAN_COST_IN_A_PLAN if self.in_plan else _LEAN_COST_STEPS
         ways = (_LEANS_RAD, _DROP_M + _HIGHER_M * self._missed), (_MORE_LEANS_RAD, _MORE_DROP_M)
         for room, (leans, drop_m) in itertools.product((1.0, NARROW), ways):
@@ -75,8 +75,8 @@ def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[flo
     """The held object i as a tool, its middle and its upward direction; and targets that put it on its goal, upright or
     leaning towards the hand, or away where the lean is negative; let go `drop_m` above. `lean_cost`: steps per radian.
     """
-    body = sim.data.body(f"object_{sim.slot_of(i)}")
-    site = sim.data.site("end_effector")
+    twin = sim.twin
+    body, site = twin.data.body(f"object_{twin.slot_of(i)}"), twin.data.site("end_effector")
     hand, turned = site.xmat.reshape(3, 3), body.xmat.reshape(3, 3)
     tool = Tool(hand.T @ (body.xpos - site.xpos), hand.T @ turned[:, 2])
     half = np.array(sim.object_half_extents(i))

@@ -19,7 +19,7 @@ from skills.experts.motion import CUP, START_RAD, Pose2, Tool, arm_model, arm_st
 from skills.experts.trajectory import Motion, along, move, variants
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
 FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in

@@ -14,7 +14,7 @@ from skills.experts.reach_plan import back_from, rest_posture, spread
 from skills.experts.trajectory import ARM_LAG, Motion, move, variants
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.simulator import Simulator
+    from rearrange.simulator import Simulator
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class FakeWork:
 
     def bench(self, config, run):
         self.calls.append(("bench", config, run))
+        return {}
 
     def report(self, config):
         self.calls.append(("report", config, None))

@@ -24,7 +24,7 @@ def ended(monkeypatch, tmp_path):
         monkeypatch.setattr(commands, name, stand_in)
 
     def run(end) -> int:
-        monkeypatch.setattr(loop, "train", lambda make_env, config, run_dir, *_: end(Path(run_dir)))
+        monkeypatch.setattr(loop, "train", lambda make_env, config, run_dir, *_, **__: end(Path(run_dir)))
         try:
             return main(TRAIN)
         except SystemExit as exit:

@@ -1,55 +1,56 @@
-"""The YAML files: every choice composes, every key is explained and ruled, and mirrors the dataclass it feeds."""
+"""The settings: every choice composes, every key is explained and ruled, and files change what there is."""
 
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from rearrange.settings import keys, compose as settings
-from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+import skills
+from rearrange.composition import compose as settings
+from rearrange.composition import options
+from rearrange.errors import UserError
+from rearrange.settings import presets
+from rearrange.settings.composed import leaves
+from rearrange.settings.rules import NotAllowed, Rule, block, check, keys_of, setting
+from trainer.config import CollectConfig, PolicyConfig, PPOConfig
 
-COMMANDS = ("train", "eval", "reproduce", "bench", "report", "scenes", "list", "doctor")
-GROUPED = [
-    (command, group, choice)
-    for command in COMMANDS
-    for group in keys.command_file(command).groups
-    for choice in keys.choices(group)
-]
+GROUPED = [(command, group, choice) for command in options.COMMANDS for group, choice in options.every_choice(command)]
 
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch):
-    monkeypatch.setattr(settings, "has_nvidia_device", lambda: False)
+    monkeypatch.setattr(options, "has_nvidia_device", lambda: False)
 
 
 @pytest.mark.parametrize("command, group, choice", GROUPED)
-def test_every_choice_composes_and_keeps_its_own_rules(command, group, choice):
+def test_every_choice_composes_and_every_setting_is_explained(command, group, choice):
     made = settings.compose(command, [f"{group}={choice}"])
     assert made.choices[group] == choice
-    for name, _ in settings.leaves(made.config):
-        assert name in made.keys and made.keys[name].rule, f"{name} has no rule"
-        assert made.keys[name].text or made.keys[name].rule.is_fixed, f"{name} has no explanation"
+    for name, _ in leaves(made.config):
+        assert made.keys[name].text, f"{name} has no explanation"
 
 
 @pytest.mark.parametrize("group, choice", sorted({(group, choice) for _, group, choice in GROUPED}))
 def test_every_choice_has_a_title(group, choice):
-    assert keys.choice_file(group, choice).title.endswith(".")
+    assert options.title(group, choice).endswith(".") and "\n" not in options.title(group, choice)
 
 
-def fields(config_class: type) -> set[str]:
-    return {field.name for field in dataclasses.fields(config_class)}
-
-
-@pytest.mark.parametrize(
-    "group, config_class, extra",
-    [("policy", PolicyConfig, {"image_size"}), ("ppo", PPOConfig, set()), ("trainer", CollectConfig, set())],
-)
-def test_keys_mirror_the_engine(group, config_class, extra):
-    for choice in keys.choices(group):
-        config = settings.compose("train", [f"{group}={choice}"]).config[group]
-        assert set(config) == fields(config_class) | extra
-    assert fields(TrainConfig) - {"policy", "ppo", "collect"} <= set(settings.compose("train", []).config)
+@pytest.mark.parametrize("group, choice", sorted({(group, choice) for _, group, choice in GROUPED
+                                                   if group not in ("hab", "preset", "experiment")}))
+def test_files_hold_only_what_they_change(group, choice):
+    """A scenario is said in full; experiments and presets are on top of whatever is chosen beside them."""
+    if choice not in presets.names(group):
+        return
+    command = next(command for command, there, _ in GROUPED if there == group)
+    usual = dict(leaves(settings.OmegaConf.create(settings.defaults_of(options.COMMANDS[command][0]))))
+    usual |= {key.name: key.default for key in options.keys(group, choice)}
+    changed = dict(leaves(settings.OmegaConf.create(presets.preset(group, choice).values)))
+    same = {name for name, value in changed.items() if name.startswith(f"{group}.") and usual[name] == value}
+    assert not same
 
 
 def test_defaults_of_the_engine_are_the_fast_light_preset():
@@ -57,31 +58,77 @@ def test_defaults_of_the_engine_are_the_fast_light_preset():
     for group, config_class in (("policy", PolicyConfig), ("ppo", PPOConfig), ("trainer", CollectConfig)):
         for field in dataclasses.fields(config_class):
             value = config[group][field.name]
-            assert (tuple(value) if isinstance(field.default, tuple) else value) == field.default, (
-                f"{group}.{field.name}"
-            )
+            assert (tuple(value) if isinstance(field.default, tuple) else value) == field.default, f"{group}.{field.name}"
 
 
-@pytest.mark.parametrize("name", keys.choices("skill"))
-def test_keys_mirror_the_skills(name):
-    from rearrange.env import ACTION_SIZES
-    from skills import SKILL_CONFIGS
+@pytest.mark.parametrize("name", skills.SKILLS)
+def test_the_settings_of_a_skill_are_its_config(name):
+    from rearrange.actions import ACTION_SIZES
 
-    skill, config = settings.compose("train", [f"skill={name}"]).config.skill, SKILL_CONFIGS[name]
-    assert fields(config) | {"name", "initial_std"} <= set(skill) <= fields(config) | {"name", "initial_std", "initial_mean"}
-    assert dict(skill.reward_scales) == dict(config().reward_scales)
-    for field in dataclasses.fields(config):
-        if field.name != "reward_scales":
-            value, default = skill[field.name], getattr(config(), field.name)
-            assert (tuple(value) if isinstance(default, tuple) else value) == default, field.name
+    skill, config = settings.compose("train", [f"skill={name}"]).config.skill, skills.config_class(name)()
+    assert set(skill) == {"name", *(field.name for field in dataclasses.fields(config))}
     for group in ("initial_std", "initial_mean"):
         assert not skill.get(group) or set(skill.action_parts) <= set(skill[group]) <= set(ACTION_SIZES)
 
 
-def test_every_skill_has_a_file():
-    from skills import SKILLS
+def test_settings_are_read_without_what_is_slow():
+    code = ("import sys, rearrange.composition.options as o; [o.keys(*c) for n in o.COMMANDS for c in o.every_choice(n)]; "
+            "print([m for m in ('torch', 'numpy', 'numba', 'mujoco', 'gymnasium', 'hydra', 'omegaconf') if m in sys.modules])")
+    done = subprocess.run([sys.executable, "-P", "-c", f"import sys; sys.argv = ['rearrange']; {code}"], capture_output=True, text=True,
+                          cwd=Path(__file__).parents[2])
+    assert done.stdout.strip() == "[]", done.stderr
 
-    assert set(keys.choices("skill")) == set(SKILLS)
+
+SKILL = '''"""Wave: lift the hand."""
+from collections.abc import Mapping
+from dataclasses import dataclass
+from rearrange.settings.rules import block, setting
+from skills.settings import SkillConfig, action_parts, observation_keys
+from skills.skill import Skill
+
+@dataclass(frozen=True)
+class WaveConfig(SkillConfig):
+    skill = "wave"
+    action_parts: tuple[str, ...] = action_parts("arm")
+    observation_keys: tuple[str, ...] = observation_keys("joint")
+    max_steps: int = setting(50, "steps of an episode", above=0)
+    reward_scales: Mapping[str, float] = block(height=setting(1.0, "per metre"))
+
+class Wave(Skill):
+    name = "wave"
+'''
+
+
+@pytest.fixture
+def wave(tmp_path, monkeypatch):
+    """A folder in which skills are looked for, too."""
+    monkeypatch.setattr(skills, "__path__", [*skills.__path__, str(tmp_path)])
+    monkeypatch.setattr(skills, "__file__", str(tmp_path / "__init__.py"))
+    yield tmp_path / "wave.py"
+    sys.modules.pop("skills.wave", None)
+    options.keys.cache_clear()
+
+
+def test_a_skill_is_its_file_and_its_line(wave, monkeypatch):
+    wave.write_text(SKILL)
+    with pytest.raises(UserError, match="add a line 'wave': 'Wave' to SKILLS"):
+        settings.compose("train", ["skill=wave"])
+    monkeypatch.setitem(skills.SKILLS, "wave", "Wave")
+    made = settings.compose("train", ["skill=wave", "skill.reward_scales.height=2"])
+    assert made.config.skill.max_steps == 50 and made.config.skill.reward_scales.height == 2.0
+    assert options.title("skill", "wave") == "Lift the hand."
+    with pytest.raises(UserError, match="skill.max_steps=banana is not allowed"):
+        settings.compose("train", ["skill=wave", "skill.max_steps=banana"])
+    assert skills.config_class("wave")(max_steps=7).max_steps == 7
+
+
+def test_a_missing_step_on_the_way_to_a_skill_is_said(wave, monkeypatch):
+    monkeypatch.setitem(skills.SKILLS, "wave", "Wave")
+    with pytest.raises(UserError, match="there is no skills/wave.py"):
+        settings.compose("train", ["skill=wave"])
+    wave.write_text(SKILL.replace("class WaveConfig", "class WafeConfig"))
+    with pytest.raises(UserError, match="has no class WaveConfig"):
+        settings.compose("train", ["skill=wave"])
 
 
 def test_paper_is_table_a1():
@@ -96,7 +143,7 @@ def test_paper_is_table_a1():
 
 @pytest.mark.parametrize("gpu, policy, ppo", [(False, "light", "fast"), (True, "resnet18", "paper")])
 def test_presets_follow_the_device_unless_chosen(monkeypatch, gpu, policy, ppo):
-    monkeypatch.setattr(settings, "has_nvidia_device", lambda: gpu)
+    monkeypatch.setattr(options, "has_nvidia_device", lambda: gpu)
     made = settings.compose("train", ["skill=pick"])
     assert (made.choices["policy"], made.choices["ppo"]) == (policy, ppo)
     assert made.config.policy.encoder == policy
@@ -111,26 +158,45 @@ def test_a_setting_typed_wins_over_the_preset_that_a_choice_brings():
 
 
 @pytest.mark.parametrize(
-    "text, good, bad",
+    "annotation, bounds, short, good, bad",
     [
-        ("int > 0", [1, 2.0, 10**12], [0, -1, 1.5, True, "1", None, float("inf")]),
-        ("int >= 0 | null", [0, None], [-1, "null ", False]),
-        ("float 0..1", [0, 1, 0.5], [1.01, -0.1, float("nan"), "x"]),
-        ("bool | force", [True, False, "force"], [1, "forc", None]),
-        ("cosine | linear", ["cosine"], ["cos", None, 1]),
-        ("path | null", ["a/b", 12, None], ["", True, ["a"]]),
-        ("words", [["a", "b"], []], ["a", [1], None]),
-        ("float", [1, -0.5], [float("inf"), float("nan"), True]),
-        ("float > 0 <= 100", [0.1, 100], [0, 100.1]),
-        ("2 numbers", [[1, 2]], [[1], [1, 2, 3], [1, float("nan")]]),
-        ("words of arm grip", [["grip", "arm"], ["arm"]], [[], ["arm", "arm"], ["leg"]]),
-        ("float | numbers", [0.5, [1, 2]], [["a"], [], [True]]),
+        ("int", {"above": 0}, "int > 0", [1, 2.0, 10**12], [0, -1, 1.5, True, "1", None, float("inf")]),
+        ("int | None", {"at_least": 0}, "int >= 0 | null", [0, None], [-1, "null ", False]),
+        ("float", {"at_least": 0, "at_most": 1}, "float 0..1", [0, 1, 0.5], [1.01, -0.1, float("nan"), "x"]),
+        ("bool | str", {"choices": ("force",)}, "bool | force", [True, False, "force"], [1, "forc", None]),
+        ("str", {"choices": ("cosine", "linear")}, "cosine | linear", ["cosine"], ["cos", None, 1]),
+        ("str | None", {"path": True}, "path | null", ["a/b", 12, None], ["", True, ["a"]]),
+        ("str | None", {"choices": ("newest",), "path": True}, "newest | path | null", ["newest", "a"], [True]),
+        ("tuple[str, ...]", {}, "words", [["a", "b"], []], ["a", [1], None]),
+        ("float", {}, "float", [1, -0.5], [float("inf"), float("nan"), True]),
+        ("float", {"above": 0, "at_most": 100}, "float > 0 <= 100", [0.1, 100], [0, 100.1]),
+        ("tuple[float, float]", {}, "2 numbers", [[1, 2]], [[1], [1, 2, 3], [1, float("nan")]]),
+        ("tuple[str, ...]", {"choices": ("arm", "grip")}, "words of arm grip", [["grip", "arm"], ["arm"]],
+         [[], ["arm", "arm"], ["leg"]]),
+        ("float | tuple[float, ...]", {}, "float | numbers", [0.5, [1, 2]], [["a"], [], [True]]),
     ],
 )
-def test_rules(text, good, bad):
-    rule = keys.Rule.parse(text)
+def test_rules(annotation, bounds, short, good, bad):
+    rule = Rule.of(annotation, **bounds)
+    assert rule.short == short
     for value in good:
         assert rule.convert(value) == (str(value) if rule.is_path and value is not None else value)
     for value in bad:
-        with pytest.raises(keys.NotAllowed):
+        with pytest.raises(NotAllowed):
             rule.convert(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    size: int = setting(3, "how large", at_least=0)
+    scales: dict[str, float] = block(setting(None, "both"), a=setting(1.0, "first"), b=setting(2.0, "second"))
+    note: str = "no setting"
+
+
+def test_settings_are_fields_with_a_meaning():
+    assert [(key.name, key.default) for key in keys_of(Example)] == [("size", 3), ("scales", None), ("scales.a", 1.0), ("scales.b", 2.0)]
+    check(Example())
+    with pytest.raises(UserError, match="x.size=-1 is not allowed: it must be an integer of at least 0"):
+        check(Example(size=-1), "x.")
+    with pytest.raises(UserError, match="scales.b='z' is not allowed: it must be a number"):
+        check(Example(scales={"b": "z"}))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rearrange.command_line import all_skills as every_skill
-from rearrange.settings import keys
+from rearrange.composition import options
 from rearrange.errors import UserError
 
 FIGURES = {"success": 0.5, "success_interval_95": [0.1, 0.9], "episodes": 2, "mean_steps": 81.5, "failures": {"time_limit": 0.5}}
@@ -18,7 +18,7 @@ def worker(code_of: dict[str, int], seen: list[list[str]]):
 
     def launch(words: list[str]) -> int:
         from rearrange.runs.run_directory import folder_of
-        from rearrange.settings.compose import compose
+        from rearrange.composition.compose import compose
 
         seen.append(words)
         config = compose(words[0], words[1:]).config
@@ -35,7 +35,7 @@ def worker(code_of: dict[str, int], seen: list[list[str]]):
 def test_every_skill_is_run_and_stands_in_the_table(tmp_path, capsys):
     seen: list[list[str]] = []
     code = every_skill.run("eval", ["skill=all", "agent=expert", f"output={tmp_path}", "name=x", "episodes=2"], worker({}, seen))
-    skills = keys.choices("skill")
+    skills = options.choices("skill")
     assert code == 0 and [words[1] for words in seen] == [f"skill={name}" for name in skills]
     assert all(words[0] == "eval" and {"agent=expert", "episodes=2", "name=x"} <= set(words) for words in seen)
     lines = capsys.readouterr().out.splitlines()
@@ -49,16 +49,16 @@ def test_one_that_fails_does_not_stop_the_others_and_ctrl_c_does(tmp_path, capsy
     seen: list[list[str]] = []
     words = ["skill=all", f"output={tmp_path}", "name=x"]
     assert every_skill.run("eval", words, worker({"pick": 1}, seen)) == 1
-    assert len(seen) == len(keys.choices("skill")) and "failed: see above" in capsys.readouterr().out
+    assert len(seen) == len(options.choices("skill")) and "failed: see above" in capsys.readouterr().out
     seen.clear()
     words[2] = "name=y"
-    first = keys.choices("skill")[0]
+    first = options.choices("skill")[0]
     assert every_skill.run("eval", words, worker({first: 130}, seen)) == 130
     assert len(seen) == 1 and "not started" in capsys.readouterr().out
 
 
 def test_one_that_was_interrupted_stands_in_the_table_with_what_it_has(tmp_path, capsys):
-    first = keys.choices("skill")[0]
+    first = options.choices("skill")[0]
     words = ["skill=all", f"output={tmp_path}", "name=x"]
 
     def launch(job):

@@ -55,6 +55,16 @@ def test_what_is_not_imported_is_in_nobodys_way(tmp_path):
     assert start(tmp_path, "console script").returncode == 0
 
 
+@pytest.mark.parametrize("how", [["-m", "rearrange", "list"], ["-c", "import rearrange; rearrange.load_pretrained"]])
+def test_a_folder_above_a_clone_can_be_worked_in(tmp_path, how):
+    """A folder `rearrange` without __init__.py, as a clone is, lies beside the script; the installation alone finds ours."""
+    (tmp_path / "rearrange").mkdir()
+    variables = environment(tmp_path)
+    del variables["PYTHONPATH"]
+    done = subprocess.run([sys.executable, *how], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"{done.stderr}\nAfter a change of pyproject.toml: pip install -e ."
+
+
 def test_a_package_that_was_overwritten(tmp_path, monkeypatch):
     for name in own_packages.IMPORTED:
         (tmp_path / name).mkdir()

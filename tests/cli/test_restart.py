@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rearrange.runs import restart
+from rearrange.composition import restart
 from rearrange.runs.run_directory import read_status
 from tests.e2e.front_door import somebody_works_in
 

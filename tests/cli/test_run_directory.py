@@ -91,12 +91,12 @@ def test_a_changed_setting_needs_force(front_door, work):
 
 
 def test_settings_of_a_run_outlive_changed_defaults(front_door, work, monkeypatch):
-    from rearrange.settings import compose as settings
+    from rearrange.composition import options
 
     work.behave = stop
-    monkeypatch.setattr(settings, "has_nvidia_device", lambda: False)
+    monkeypatch.setattr(options, "has_nvidia_device", lambda: False)
     front_door("train skill=pick name=a")
-    monkeypatch.setattr(settings, "has_nvidia_device", lambda: True)
+    monkeypatch.setattr(options, "has_nvidia_device", lambda: True)
     assert front_door("train name=a resume=true")[0] == 130
     assert work.calls[-1][1].policy.encoder == "light"
 

@@ -19,7 +19,7 @@ def test_every_command_is_understood(line, capsys):
     """Composed by the real front door, which refuses unknown commands, choices, keys and values."""
     words = shlex.split(line)[1:]
     if "-m" in words:  # each job of a sweep
-        from rearrange.settings.compose.compose import compose, expand
+        from rearrange.composition.compose import compose, expand
 
         words.remove("-m")
         command, overrides = words[0], words[1:]

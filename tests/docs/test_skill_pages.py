@@ -49,5 +49,5 @@ def test_a_docstring_is_cut_at_its_labels(script):
 
 def test_a_change_of_a_scale_changes_the_page(script):
     env = make_env("pick", depth_size=16, reward_scales={"picked": 7.5})
-    config = {key.name.removeprefix("skill."): key for key in script.keys.choice_file("skill", "pick").keys}
+    config = {key.name.removeprefix("skill."): key for key in script.options.keys("skill", "pick")}
     assert any(re.match(r"\| picked \| 7.5 \|", line) for line in script.reward_table(env, config))

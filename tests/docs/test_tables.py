@@ -47,18 +47,18 @@ def test_evaluation_fields():
 
 
 def test_command_line_presets_exist():
-    from rearrange.settings.compose import keys
+    from rearrange.composition import options
 
     named = [row["preset"].strip("`").split("=") for row in table("command_line.md", "preset")]
     for group, choice in named:
-        assert choice in keys.choices(group), f"{group}={choice}"
+        assert choice in options.choices(group), f"{group}={choice}"
     for group in ("policy", "ppo", "experiment"):
-        assert {c for g, c in named if g == group} == set(keys.choices(group))
+        assert {c for g, c in named if g == group} == set(options.choices(group))
 
 
 def test_gymnasium_ids():
-    from rearrange.settings.compose import keys
+    from rearrange.composition import options
     from rearrange.registration import environment_id
 
     named = [id for row in table("gymnasium.md", "id") for id in re.findall(r"`(.+?)`", row["id"])]
-    assert sorted(named) == sorted(environment_id(name) for group in ("skill", "hab") for name in keys.choices(group))
+    assert sorted(named) == sorted(environment_id(name) for group in ("skill", "hab") for name in options.choices(group))

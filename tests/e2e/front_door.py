@@ -118,7 +118,7 @@ def listing(directory: Path) -> list[tuple[str, int, int]]:
 @contextmanager
 def somebody_works_in(directory: Path):
     """Another process that owns a directory; gives its id."""
-    code = "import sys; from trainer import owner; own = owner.hold(sys.argv[1]); print('mine', flush=True); sys.stdin.read()"
+    code = "import sys; from trainer.checkpoints import owner; own = owner.hold(sys.argv[1]); print('mine', flush=True); sys.stdin.read()"
     process = subprocess.Popen([sys.executable, "-c", code, str(directory.resolve())], cwd=HOME, stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "mine\n"

@@ -171,7 +171,7 @@ def test_an_episode_that_goes_another_way_is_not_passed_off_as_the_first(tmp_pat
 def test_the_settings_mirror_the_rules():
     import dataclasses
 
-    from rearrange.settings import keys, compose as settings
+    from rearrange.composition import compose as settings
 
     config = settings.compose("eval", ["hab=tidy_house", "planner=paper"]).config
     fields = {field.name for field in dataclasses.fields(Rules)}

@@ -60,7 +60,7 @@ def test_a_fresh_installation_runs_a_plan_with_what_comes_with_it(tmp_path, monk
 ])
 def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
     from eval.scenario.command import make_job
-    from rearrange.settings import compose as settings
+    from rearrange.composition import compose as settings
     from rearrange.runs.run_directory import Run
 
     run = tmp_path / "train/pick/new"
@@ -168,7 +168,7 @@ def test_all_scenarios_are_checked_before_the_first(tmp_path, monkeypatch, capsy
 
 
 def test_a_scenario_of_one_s_own(tmp_path, monkeypatch):
-    from rearrange.settings import compose as settings
+    from rearrange.composition import compose as settings
     from tests.planner.test_own_scenario import block
 
     folder = tmp_path / "my own scenarios"

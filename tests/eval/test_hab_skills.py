@@ -20,11 +20,11 @@ NEEDED = ("navigate", "pick", "place")
 
 
 def request(skill="pick", first=False, seed=0):
-    from rearrange.env import OBSERVATIONS
-    from skills import SKILLS
+    from rearrange.observations import OBSERVATIONS
+    from skills import make_skill
 
     rng = np.random.default_rng(seed)
-    keys = [key for key in SKILLS[skill]().observation_keys if key != "depth"]
+    keys = [key for key in make_skill(skill).observation_keys if key != "depth"]
     observation = {key: rng.standard_normal(OBSERVATIONS[key][0].shape).astype(np.float32) for key in keys}
     return SimpleNamespace(skill=skill, observation=observation, first=first, mean=False)
 

@@ -10,6 +10,7 @@ import pytest
 
 from eval.scenario.evaluate import make_agents, make_executor, why_ended
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from planner.monolithic import NAME, WholeTask
 from rearrange.command_line.cli import main
@@ -82,7 +83,7 @@ def test_mistakes_of_training(line, said, tmp_path, monkeypatch, capsys):
 
 
 def test_the_policy_is_asked_for_every_step_and_may_stop():
-    env = ScenarioEnv(load_scenario("set_table"), depth_size=0, num_layouts=2)
+    env = ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0, num_layouts=2))
     run = WholeTask(env)
     report = run.reset(0)
     firsts, action = [], np.zeros(11)
@@ -104,6 +105,6 @@ def test_agents_of_a_job_have_the_policy_alone(home):
     from planner.rules import Rules
 
     scenario = replace(load_scenario("set_table"), max_steps=5)
-    source = whole_task_source(str(home / "outputs/train/set_table/tiny"), ScenarioEnv(scenario, depth_size=0), home / "outputs")
+    source = whole_task_source(str(home / "outputs/train/set_table/tiny"), ScenarioEnv(scenario, HomeSettings("val", depth_size=0)), home / "outputs")
     job = Job(scenario, "monolithic", {"num_layouts": 2}, {NAME: source}, Rules(), 1)
-    assert source.image_size == 16 and set(make_agents(job)) == {NAME} and make_executor(job).env.depth_size == 16
+    assert source.image_size == 16 and set(make_agents(job)) == {NAME} and make_executor(job).env.home.depth_size == 16

@@ -12,7 +12,7 @@ from eval.policy_choice import choose, table
 from rearrange.errors import UserError
 from rearrange.runs.finished_runs import newest_finished, success
 from skills import pretrained
-from trainer.owner import hold
+from trainer.checkpoints.owner import hold
 
 
 @pytest.fixture

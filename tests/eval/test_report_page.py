@@ -254,6 +254,9 @@ def test_shipped_policies_are_named_so(tmp_path):
     assert agent("experts", **scenario, skills={"pick": "expert"}) == "tp_srl"
     both = [read(tmp_path / "eval/pick" / name) for name in ("shipped", "own")]
     assert labels(both) == ["pretrained (shipped)", "policy"]
+    agent("only experts", **scenario, skills={"pick": "expert", "place": "expert"})
+    plans = [read(tmp_path / "eval/pick" / name) for name in ("all", "some", "mixed", "only experts")]
+    assert labels(plans) == ["tp_srl, pretrained (shipped)", "tp_srl, place expert", "tp_srl, place a", "tp_srl, skills expert"]
     assert len(newest(tmp_path)) == 5  # agents
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from eval.reproduction import reproduce
 from eval.report.paper import STATED, WHOLE, beside
-from rearrange.settings import compose as front
+from rearrange.composition import compose as front
 from rearrange.command_line.cli import main
 from rearrange.errors import UserError
 from rearrange.runs.run_directory import Run, folder_of

@@ -12,6 +12,7 @@ import pytest
 
 from planner.scenarios import load_scenario
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from rearrange.command_line.cli import main
 from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.apartments.episodes import read_episodes
@@ -28,7 +29,7 @@ CLOSE_M = 0.005
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Two homes with episodes, and the same as of others."""
+    """Two homes with episodes, and the same as external scenes."""
     ours = tmp_path_factory.mktemp("ours") / "homes"
     kinds = "[pick,place,navigate,open_fridge,open_cabinet,close_cabinet,close_fridge,set_table]"
     assert main(["scenes", "export", f"out={ours}", "count=2", f"episodes_of={kinds}"]) == 0
@@ -43,7 +44,7 @@ def settings(data, kind: str) -> dict:
 
 @pytest.fixture(scope="module")
 def found(data):
-    """Environment in the second of the homes as one of others, and our layout of it."""
+    """Environment in the second of the homes as an external scene, and our layout of it."""
     env = make_env("pick", depth_size=16, **settings(data, "pick"))
     env.reset(options={"episode": 1})
     return env, scene_layout("val/1")
@@ -172,7 +173,7 @@ def test_a_plan_is_made_and_begun_with_pretrained_skills(data, tmp_path):
 
 
 def test_an_expert_says_that_it_does_not_know_the_scene(data):
-    env = ScenarioEnv(load_scenario("set_table"), depth_size=0, **settings(data, "set_table"))
+    env = ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0, **settings(data, "set_table")))
     env.reset(options={"episode": 0})
     with pytest.raises(UserError, match="take agent=pretrained"):
         env.sim.data

@@ -9,6 +9,7 @@ import pytest
 
 from planner.scenario import plan
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from skills import SKILLS, make_env
 from tests.habitat.conftest import HOMES
@@ -42,7 +43,7 @@ def test_every_skill_starts_close_and_has_a_base(made, skill):
     if handle:
         point = env.sim.handle_position(handle)
     else:
-        point = env.sim.start_positions[env.skill.target] if skill == "pick" else env.skill.goal_pose
+        point = env.skill.arguments.position if skill == "pick" else env.skill.arguments.goal
     assert math.dist(env.sim.base_pose[:2], point[:2]) < 1.6
 
 
@@ -114,11 +115,11 @@ def test_a_step_is_a_thirtieth_of_a_second(made):
 
 
 def test_a_plan_starts_from_the_observed_state(settings):
-    env = ScenarioEnv(load_scenario("set_table"), depth_size=0, **settings)
+    env = ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0, **settings))
     env.reset(seed=0, options={"episode": 0})
     shut = [step.name for step in plan(env.sim, env.config.problem).steps]
     drawer = next(name for name in plan(env.sim, env.config.problem).symbols.joints.values() if name.startswith("drawer"))
     env.sim.set_joint(drawer, 0.45)
     opened = [step.name for step in plan(env.sim, env.config.problem).steps]
     assert sum(name.startswith("open") for name in opened) == sum(name.startswith("open") for name in shut) - 1
-    assert HOMES == env.num_layouts
+    assert HOMES == env.home.num_layouts

@@ -9,7 +9,7 @@ import math
 import mujoco
 import numpy as np
 
-from rearrange.env import ACTION_SIZES
+from rearrange.actions import ACTION_SIZES
 from rearrange.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from skills.experts.motion import ik
 
@@ -63,7 +63,7 @@ class Puppet:
             held = sim.held
             sim.suction.release()
             sim._read_hold()
-            sim._set_object(held, sim.episode.start_poses[held] if self.failure == "elsewhere" else skill.goal_pose)
+            sim._set_object(held, sim.episode.start_poses[held] if self.failure == "elsewhere" else skill.arguments.goal)
             mujoco.mj_forward(sim.model, sim.data)  # or the hold would still push it in the next step
 
     def open_cabinet(self, sim, skill) -> None:

@@ -12,17 +12,18 @@ from planner.detector import fit_opening, opening_at, sight
 from planner.execute import Executor
 from planner.scenario import plan
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from rearrange.apartments.objects import OBJECTS
 from rearrange.simulator import FIRST_JOINT, NOTHING
-from skills import SKILL_CONFIGS, SKILLS
+from skills import SKILLS, make_skill
 
 SEEN = Rules(recovery="replan", knowledge="seen", at_m=0.15, max_steps={"navigate": 12, "pick": 3})
 
 
 @pytest.fixture(scope="module")
 def envs():
-    return {name: ScenarioEnv(load_scenario(name), depth_size=0) for name in ("tidy_house", "set_table")}
+    return {name: ScenarioEnv(load_scenario(name), HomeSettings("val", depth_size=0)) for name in ("tidy_house", "set_table")}
 
 
 def begin(env, episode=0):
@@ -115,7 +116,7 @@ def test_nothing_but_body_and_camera_is_asked_for(envs, monkeypatch):
 
 def told_in_a_run(env, change):
     """The coordinates and steps of a run in which nothing is ever reached; `change(sim)` is done after its start."""
-    run = Executor(env, {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}, rules=SEEN)
+    run = Executor(env, {name: make_skill(name) for name in SKILLS}, rules=SEEN)
     run.reset(0)
     change(run.sim)
     told = []

@@ -80,7 +80,7 @@ def test_the_arm_goes_home_on_a_straight_line_at_full_speed():
 
 
 def test_rules_refuse_what_does_not_exist():
-    with pytest.raises(UserError, match="recovery=pray is not one of none, hand_over, retry, replan"):
+    with pytest.raises(UserError, match="recovery=pray is not allowed: it must be none, hand_over, retry or replan"):
         Rules(recovery="pray")
     with pytest.raises(UserError, match="max_steps.fly: there is no such skill"):
         Rules(max_steps={"fly": 3})

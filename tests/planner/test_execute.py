@@ -12,11 +12,13 @@ from planner.arguments import moved_with_drawer
 from planner.rules import Rules
 from planner.execute import Executor, run_episode
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from planner.stages import stage_names
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD
-from skills import SKILL_CONFIGS, SKILLS
+from skills import SKILLS, make_env, make_skill
+from skills.arguments import SkillArguments
 from tests.planner.puppet import Puppet
 from tests.planner.worlds import SOLUTIONS
 
@@ -25,12 +27,12 @@ EPISODES = {"tidy_house": 0, "prepare_groceries": 0, "set_table": 0}
 
 @pytest.fixture(scope="module")
 def envs():
-    return {name: ScenarioEnv(load_scenario(name), depth_size=0) for name in EPISODES}
+    return {name: ScenarioEnv(load_scenario(name), HomeSettings("val", depth_size=0)) for name in EPISODES}
 
 
 def executor(env, rules=Rules(), puppets=True, without=(), fails=None):
     Puppet.fails, Puppet.begun = fails or {}, 0
-    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS if name not in without}
+    skills = {name: make_skill(name) for name in SKILLS if name not in without}
     return Executor(env, skills, dict.fromkeys(skills, Puppet) if puppets else {}, rules)
 
 
@@ -45,6 +47,30 @@ def test_a_scenario_is_solved_when_every_skill_does_what_it_promises(envs, name)
     assert metrics["success"] == 1.0 and all(metrics[stage] == 1.0 for stage in stages)
     handed = [record for record in report.records if record.skill == "navigate"]
     assert all(record.goal_distance_m < 0.25 and record.goal_angle_rad < 0.01 for record in handed)
+
+
+def test_skills_are_told_by_arguments_and_the_simulator_keeps_its_episode(envs):
+    env, told = envs["set_table"], []
+
+    class Watched(Puppet):
+        def __init__(self, sim, skill):
+            super().__init__(sim, skill)
+            told.append((skill.name, skill.arguments))
+
+    run = executor(env)
+    run.experts = dict.fromkeys(run.experts, Watched)
+    run.reset(0)
+    stood = list(run.sim.start_positions)
+    while not run.done:
+        run.advance()
+    assert run.report.end == "success" and run.sim.episode is run.episode and run.sim.start_positions == stood
+    bowl, apple = run.symbols.objects["object_0"], run.symbols.objects["object_1"]
+    picked, placed = ([arguments for name, arguments in told if name == skill] for skill in ("pick", "place"))
+    assert [arguments.target for arguments in picked] == [arguments.target for arguments in placed] == [bowl, apple]
+    assert all(arguments.position == stood[arguments.target] for arguments in (*picked, *placed))
+    assert [arguments.goal for arguments in placed] == [run.symbols.goals[f"goal_{k}"] for k in (0, 1)]
+    opened = [arguments.handle for name, arguments in told if name.startswith(("open", "close"))]
+    assert opened[:1] == [run.symbols.joints["cabinet_0"]] and set(opened) == set(run.symbols.joints.values())
 
 
 def test_without_navigation_the_steps_are_left_out_and_the_first_pick_fails_from_afar(envs):
@@ -64,7 +90,7 @@ def test_a_navigation_that_never_stops_hands_over_all_the_same(envs):
 
 def test_a_navigation_without_a_stop_runs_to_its_limit(envs):
     run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 4, "pick": 3}), puppets=False)
-    run.skills["navigate"] = SKILLS["navigate"](SKILL_CONFIGS["navigate"](action_parts=("base",)))
+    run.skills["navigate"] = make_skill("navigate", action_parts=("base",))
     report = run_episode(run, 0, {"navigate": lambda *_: np.zeros(2), "pick": lambda *_: np.zeros(10)})
     assert [(record.steps, record.ended) for record in report.records] == [(4, "time_limit"), (3, "time_limit")]
 
@@ -75,7 +101,7 @@ def test_who_recovers_has_looked_where_the_objects_are_now(envs, recovery, seen)
     run = executor(envs["tidy_house"], rules, puppets=False)
     run.reset(0)
     sim, skill, (x, y, _) = run.sim, run.skills["navigate"], run.sim.base_pose
-    assert math.dist(skill.nav_point(sim)[:2], (x, y)) > 2.0
+    assert math.dist(skill.nav_point[:2], (x, y)) > 2.0
     sim._set_object(skill.target, (x + 1.0, y, 1.5, 1.0, 0.0, 0.0, 0.0))
     mujoco.mj_forward(sim.model, sim.data)
     for _ in range(3):  # the stop is not believed: what it was told of is far away
@@ -92,13 +118,13 @@ def test_who_recovers_has_looked_where_the_objects_are_now(envs, recovery, seen)
 
 def test_the_hand_rests_where_the_skill_says(envs):
     run = executor(envs["tidy_house"], Rules(navigate=False), puppets=False)
-    run.skills["pick"] = SKILLS["pick"](SKILL_CONFIGS["pick"](rest_position_m=(0.7, 0.2, 1.0)))
+    run.skills["pick"] = make_skill("pick", rest_position_m=(0.7, 0.2, 1.0))
     run.reset(0)
     sim = run.sim
     shown = run.request.observation["relative_resting_position"]
     np.testing.assert_allclose(shown, np.subtract((0.7, 0.2, 1.0), sim.ee_in_base), atol=1e-6)
-    run.skills["pick"] = run._skill = SKILLS["pick"](SKILL_CONFIGS["pick"](rest_position_m=sim.ee_in_base))
-    run._skill.begin(sim, run.symbols.objects["object_0"])
+    run.skills["pick"] = run._skill = make_skill("pick", rest_position_m=sim.ee_in_base)
+    run._skill.begin(sim, SkillArguments(run.symbols.objects["object_0"]))
     sim.put_in_hand(run.symbols.objects["object_0"])
     run.advance(np.array([*np.zeros(7), 1.0, 0.0, 0.0]))
     assert run.report.records[0].ended == "done", "there it is at rest"
@@ -228,8 +254,8 @@ def test_a_policy_is_asked_with_its_own_observation_and_told_when_it_begins(envs
 
 
 def test_the_image_has_the_size_that_the_policy_of_the_skill_sees(envs):
-    env = ScenarioEnv(load_scenario("tidy_house"), depth_size=16)
-    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}
+    env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=16))
+    skills = {name: make_skill(name) for name in SKILLS}
     run = Executor(env, skills, depth_sizes={"navigate": 32})
     run.reset(1)
     assert run.request.observation["depth"].shape == (32, 32, 1)
@@ -243,7 +269,7 @@ def test_the_image_has_the_size_that_the_policy_of_the_skill_sees(envs):
 
 def test_a_policy_that_looks_less_often_is_asked_less_often(envs):
     run = executor(envs["tidy_house"], puppets=False)
-    run.skills["navigate"] = SKILLS["navigate"](SKILL_CONFIGS["navigate"](action_repeat=3))
+    run.skills["navigate"] = make_skill("navigate", action_repeat=3)
     run.reset(0)
     poses, asked = [run.sim.base_pose[2]], []
     for _ in range(7):
@@ -257,12 +283,12 @@ def test_a_policy_that_looks_less_often_is_asked_less_often(envs):
 def test_a_navigate_that_learned_it_so_is_told_the_handle_of_the_drawer_and_another_the_object_in_it(envs):
     for to_handle in (False, True):
         run = executor(envs["set_table"], puppets=False)
-        run.skills["navigate"] = SKILLS["navigate"](SKILL_CONFIGS["navigate"](any_start=True, to_handle=to_handle))
+        run.skills["navigate"] = make_skill("navigate", any_start=True, to_handle=to_handle)
         run.reset(0)
         sim, skill = run.sim, run.skills["navigate"]
         assert run.step.skill == "navigate" and skill.next_skill == "open_cabinet" and run.has_goal_pose
         told = sim.handle_position(skill.target_handle) if to_handle else sim.start_positions[skill.target]
-        assert skill.nav_point(sim) == pytest.approx(tuple(told))
+        assert skill.nav_point == pytest.approx(tuple(told))
         away_m = math.dist(sim.base_pose[:2], told[:2])
         assert run.request.observation["object_to_agent_gps_compass"][0] == pytest.approx(away_m, abs=1e-5)
 
@@ -450,8 +476,8 @@ def test_policies_are_asked_for_their_mean_as_the_rules_say(envs, actions, first
 
 
 @pytest.mark.parametrize("words, reason", [
-    ({"knowledge": "all"}, "knowledge=all is not one of state, seen"), ({"actions": "best"}, "actions=best is not one of"),
-    ({"retreat_after": ("navigate",)}, "retreat_after: navigate is not one of pick, place")])
+    ({"knowledge": "all"}, "knowledge=all is not allowed: it must be state or seen"), ({"actions": "best"}, "actions=best is not allowed: it must be sampled"),
+    ({"retreat_after": ("navigate",)}, r"retreat_after=.*navigate.* is not allowed: it must be a list of some of pick, place")])
 def test_rules_that_make_no_sense_are_refused(words, reason):
     with pytest.raises(UserError, match=reason):
         Rules(**words)

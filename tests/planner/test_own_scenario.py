@@ -14,9 +14,10 @@ from eval.scenario.evaluate import why_ended
 from planner.rules import Rules
 from planner.execute import Executor, run_episode
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from rearrange.errors import UserError
-from skills import SKILL_CONFIGS, SKILLS
+from skills import SKILLS, make_skill
 from tests.planner.puppet import AWAY_RAD, REST_RAD, Puppet
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "planner.md").read_text()
@@ -47,8 +48,8 @@ def test_the_plan_of_the_page(folder):
 
 
 def test_it_can_be_run(folder):
-    env = ScenarioEnv(load_scenario(folder / "put_away.yaml"), depth_size=0)
-    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}
+    env = ScenarioEnv(load_scenario(folder / "put_away.yaml"), HomeSettings("val", depth_size=0))
+    skills = {name: make_skill(name) for name in SKILLS}
     Puppet.fails, Puppet.begun = {}, 0
     run = Executor(env, skills, dict.fromkeys(skills, Puppet), Rules())
     report = run_episode(run, 0)
@@ -61,9 +62,9 @@ def own(folder, goal: str, **rules) -> Executor:
     """An executor of the scenario with another goal, whose skills are puppets."""
     path = folder / "put_away.pddl"
     path.write_text(path.read_text().replace("$at_goals (closed fridge)", goal).replace("$init", "${init}"))
-    skills = {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}
+    skills = {name: make_skill(name) for name in SKILLS}
     Puppet.fails, Puppet.begun = {}, 0
-    return Executor(ScenarioEnv(load_scenario(folder / "put_away.yaml"), depth_size=0), skills, dict.fromkeys(skills, Puppet),
+    return Executor(ScenarioEnv(load_scenario(folder / "put_away.yaml"), HomeSettings("val", depth_size=0)), skills, dict.fromkeys(skills, Puppet),
                     Rules(**rules))
 
 
@@ -103,7 +104,7 @@ def test_the_way_to_a_container_leads_to_what_was_placed_there(folder):
         run.advance()
     assert run.step.operator.name == "navigate_to_fridge"
     goal, start = run.episode.targets[0][:3], run.sim.start_positions[0]
-    assert run.skills["navigate"].nav_point(run.sim) == goal and math.dist(goal, start) > 1.0
+    assert run.skills["navigate"].nav_point == goal and math.dist(goal, start) > 1.0
 
 
 def test_a_door_may_be_closed_without_leaving_the_start_zone(folder):
@@ -121,7 +122,7 @@ def test_a_door_may_be_closed_without_leaving_the_start_zone(folder):
 def test_the_mistake_of_the_page(folder):
     path = folder / "put_away.pddl"
     path.write_text(path.read_text().replace("(closed fridge)", "(shut fridge)"))
-    env = ScenarioEnv(load_scenario("put_away.yaml"), depth_size=0)
+    env = ScenarioEnv(load_scenario("put_away.yaml"), HomeSettings("val", depth_size=0))
     with pytest.raises(UserError) as caught:
         Executor(env, {}).reset(0)
     assert str(caught.value) == block("text", "'shut'").strip()
@@ -143,7 +144,7 @@ def test_the_mistake_of_the_page(folder):
 def test_other_mistakes(folder, old, new, message):
     path = folder / "put_away.pddl"
     path.write_text(path.read_text().replace(old, new))
-    env = ScenarioEnv(load_scenario("put_away.yaml"), depth_size=0)
+    env = ScenarioEnv(load_scenario("put_away.yaml"), HomeSettings("val", depth_size=0))
     with pytest.raises(UserError, match=message) as caught:
         Executor(env, {}).reset(0)
     assert "\n" not in str(caught.value)

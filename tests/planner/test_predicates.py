@@ -14,14 +14,14 @@ from planner.scenarios import load_scenario
 from planner.search import Outcome
 from rearrange.apartments.containers import inside
 from rearrange.episode_making.scenario_episodes import scenario_episode
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 
 OPEN = {"cabinet_0": 0.5, "fridge": 1.5}
 
 
 @pytest.fixture(scope="module")
 def world():
-    sim = Simulator()
+    sim = MujocoSimulator()
     episode = scenario_episode(load_scenario("set_table").scenario, "val", 0)
     return sim, episode
 

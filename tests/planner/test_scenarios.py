@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenario import plan
 from planner.scenarios import load_scenario, make_scenario, scenarios
 from planner.search import Outcome
@@ -18,7 +19,8 @@ from rearrange.errors import UserError
 from rearrange.episode_making.scenario_episodes import HAB_OPEN, Scenario, scenario_episode, scenario_episodes
 from rearrange.apartments.floor_grid import floor_grid
 from rearrange.episode_making.scene_check import MAX_SETTLE_M, check_episode
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
+from skills.arguments import about_object
 from skills.navigate import Navigate
 
 COUNT = 6
@@ -33,7 +35,7 @@ def episodes():
 
 @pytest.fixture(scope="module")
 def sim():
-    return Simulator()
+    return MujocoSimulator()
 
 
 def test_hab_has_three_scenarios():
@@ -100,9 +102,9 @@ def test_skills_find_where_to_start_at_every_object_and_goal(name, episodes, sim
         for k, index in enumerate(episode.targets):
             for kind, receptacle in (("pick", episode.target_receptacles[k]), ("place", episode.goal_receptacles[k])):
                 sim.reset(episode)
-                skill.target = index
+                arguments = replace(about_object(sim, episode, index), next_skill=kind)
                 try:
-                    skill.set_goal(sim, kind, sim.home.layout.receptacle(receptacle), np.random.default_rng(0))
+                    skill.set_goal(sim, arguments, sim.home.layout.receptacle(receptacle), np.random.default_rng(0))
                 except NoStartPose as error:
                     pytest.fail(f"{episode.id}, object {k}: {error}")
 
@@ -112,9 +114,8 @@ def test_skills_find_where_to_open(episodes, sim):
     for episode in episodes["set_table"]:
         for k, kind in enumerate(("open_cabinet", "open_fridge")):
             sim.reset(episode)
-            skill.target = k
             receptacle = sim.home.layout.receptacle(episode.target_receptacles[k])
-            skill.set_goal(sim, kind, receptacle, np.random.default_rng(0))
+            skill.set_goal(sim, replace(about_object(sim, episode, k), next_skill=kind), receptacle, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -155,7 +156,7 @@ def test_episodes_survive_a_file_in_habitats_format(name, episodes, tmp_path, si
         np.testing.assert_allclose(back.robot_start, ours.robot_start, atol=1e-9)
         assert replace(back, start_poses=(), targets={}, robot_start=None) == replace(
             ours, start_poses=(), targets={}, robot_start=None)
-    env = ScenarioEnv(load_scenario(name), depth_size=0, episodes=tmp_path / "episodes.json.gz")
+    env = ScenarioEnv(load_scenario(name), HomeSettings("val", depth_size=0, episodes=tmp_path / "episodes.json.gz"))
     _, info = env.reset(options={"episode": 1})
     assert info["episode_id"] == f"{name}/val/1"
 
@@ -187,14 +188,14 @@ def moved_goal(episode, x, y, z):
     (lambda e: changed(e, robot_start=(0.05, 0.05, 0.0)), r"cannot start at \(0.05, 0.05\)"),
 ])
 def test_an_episode_that_its_scene_cannot_satisfy(change, message, episodes):
-    env = ScenarioEnv(load_scenario("tidy_house"), depth_size=0)
+    env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=0))
     with pytest.raises(UserError, match=message) as caught:
         env.reset(options={"episode": change(good(episodes))})
     assert "\n" not in str(caught.value) and str(caught.value).endswith(".")
 
 
 def test_an_episode_of_another_scenario(episodes):
-    env = ScenarioEnv(load_scenario("set_table"), depth_size=0)
+    env = ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0))
     with pytest.raises(UserError, match="moves 5 objects; scenario set_table moves 2"):
         env.reset(options={"episode": good(episodes)})
 

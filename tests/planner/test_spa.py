@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,21 +13,23 @@ from planner.spa import controllers as spa
 from planner.rules import Rules
 from planner.execute import Executor
 from planner.scenario_env import ScenarioEnv
+from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from planner.spa.voxel_map import CloudClearance, Map
 from planner.spa.senses import SIZE, Senses, arm_spheres
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
-from rearrange.mujoco_sim.simulator import Simulator
-from skills import SKILL_CONFIGS, SKILLS
+from rearrange.mujoco_sim.simulator import MujocoSimulator
+from skills import SKILLS, make_skill
+from skills.arguments import about_object
 from skills.experts.motion import arm_model
 
 
 @pytest.fixture(scope="module")
 def run() -> Executor:
     """Tidy House, carried out by the controllers."""
-    env = ScenarioEnv(load_scenario("tidy_house"), depth_size=0)
-    return Executor(env, {name: SKILLS[name](SKILL_CONFIGS[name]()) for name in SKILLS}, spa.controllers(), Rules())
+    env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=0))
+    return Executor(env, {name: make_skill(name) for name in SKILLS}, spa.controllers(), Rules())
 
 
 def fake(points: np.ndarray, depth: float = 10.0) -> SimpleNamespace:
@@ -59,9 +62,9 @@ def test_controllers_cannot_reach_the_simulator(run):
     assert {name for name in (*dir(Senses), *vars(Senses(run.sim))) if not name.startswith("_")} == allowed
     for name, make in spa.controllers().items():
         skill = run.skills[name]
-        skill.target, skill.target_handle = next(iter(run.episode.targets)), "fridge_door"
+        skill.arguments = replace(about_object(run.sim, run.episode, next(iter(run.episode.targets))), handle="fridge_door")
         controller = make(run.sim, skill)
-        assert not any(isinstance(value, Simulator) for value in vars(controller).values()), name
+        assert not any(isinstance(value, MujocoSimulator) for value in vars(controller).values()), name
 
 
 def test_the_map_forgets_what_it_sees_through():

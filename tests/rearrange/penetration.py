@@ -5,12 +5,12 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 
 _POINTS = np.linspace(-1.0, 1.0, 9)  # along the axis of each capsule
 
 
-def robot_depth_m(sim: Simulator) -> float:
+def robot_depth_m(sim: MujocoSimulator) -> float:
     """The deepest contact of the robot, or the deepest that the axis of a capsule of its arm lies in a box, whichever is more.
 
     MuJoCo reports a contact of a few micrometres, or none, of a capsule whose axis is in a thin box, such as a wall.
@@ -20,7 +20,7 @@ def robot_depth_m(sim: Simulator) -> float:
     return max(-contact.dist[robot].min(initial=0.0), arm_axis_depth_m(sim))
 
 
-def arm_axis_depth_m(sim: Simulator) -> float:
+def arm_axis_depth_m(sim: MujocoSimulator) -> float:
     """How deep the axis of a capsule of the arm lies in a wall or a piece of furniture; 0 outside of all."""
     model, data, home = sim.model, sim.data, sim.home
     solid = model.geom_contype > 0

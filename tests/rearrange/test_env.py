@@ -10,7 +10,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rearrange.env import OBSERVATIONS, OF_IMAGES, asked_episode
+from rearrange.env import asked_episode
+from rearrange.observations import OBSERVATIONS, OF_IMAGES
 from rearrange.episode_making.generator import generate_episode
 from rearrange.apartments.episodes import write_episodes
 from rearrange.errors import UserError
@@ -94,7 +95,7 @@ def test_observations_are_in_their_frames():
     distance, angle = observation["obj_goal_gps_compass"]
     seen_at = x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)
     assert np.allclose(seen_at, goal[:2], atol=1e-4)
-    x0, y0, yaw0 = sim.start_base_pose
+    x0, y0, yaw0 = env.scene.start_base_pose
     assert np.allclose(from_frame(*observation["gps"], (x0, y0, yaw0)), [x, y], atol=1e-5)
     assert observation["compass"][0] == pytest.approx(yaw - yaw0, abs=1e-5) and abs(yaw - yaw0) > 1e-3
 
@@ -239,7 +240,7 @@ def test_broken_physics_ends_the_episode_and_the_next_one_is_sound(tmp_path, mon
 
 def test_settings_may_be_what_python_has():
     env = make_env(depth_size=0, max_steps=np.int64(7), rest_position_m=np.array([0.5, 0.0, 1.0]), num_layouts=4.0)
-    assert env.skill.max_steps == 7 and env.num_layouts == 4 and env.skill.config.rest_position_m == (0.5, 0.0, 1.0)
+    assert env.skill.max_steps == 7 and env.home.num_layouts == 4 and env.skill.config.rest_position_m == (0.5, 0.0, 1.0)
 
 
 def test_the_rules_of_settings_are_read_once():

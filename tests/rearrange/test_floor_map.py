@@ -57,10 +57,10 @@ def test_what_it_shows_is_there():
 def test_it_grows_and_nothing_is_forgotten_while_driving():
     env = navigating()
     observation, _ = env.reset(options={"episode": 1})
-    counts = [np.count_nonzero(env.sim.floor_map._cells)]
+    counts = [np.count_nonzero(env.scene.floor_map._cells)]
     for _ in range(60):
         observation, *_ = env.step(np.array([0.3, 1.0, -1.0], np.float32))
-        counts.append(np.count_nonzero(env.sim.floor_map._cells))
+        counts.append(np.count_nonzero(env.scene.floor_map._cells))
     assert (np.diff(counts) >= 0).all() and counts[-1] > 1.5 * counts[0]
 
 
@@ -70,8 +70,11 @@ def test_it_begins_anew_with_every_episode_and_where_the_robot_is_put():
     for _ in range(20):
         env.step(np.array([0.2, 1.0, -1.0], np.float32))
     assert np.array_equal(env.reset(options={"episode": 2})[0]["floor_map"], first)
-    env.sim.start_here(env.sim.base_pose)
-    assert env.sim.floor_map is None
+    for _ in range(20):
+        env.step(np.array([0.2, 1.0, -1.0], np.float32))
+    known = np.count_nonzero(env.scene.floor_map._cells)
+    env.scene.start_here()
+    assert env.scene.start_base_pose == env.sim.base_pose and np.count_nonzero(env.scene.floor_map._cells) < known
 
 
 @pytest.mark.parametrize("away_m, expected", [(2.05, 2.05), (6.0, 6.0), (20.0, 6.1)])

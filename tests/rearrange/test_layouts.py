@@ -13,7 +13,8 @@ from rearrange.geometry import (
 )
 from rearrange.apartments.parts import Part, box
 from rearrange.apartments.layouts import SPLIT_FAMILIES, Layout, make_layout
-from rearrange.apartments.floor_grid import ROBOT_RADIUS_M, floor_grid
+from rearrange.apartments.floor_grid import floor_grid
+from rearrange.robot.fetch import ROBOT_RADIUS_M
 
 KINDS = {"table", "coffee_table", "counter", "sink", "chair", "sofa", "tv_stand", "shelf", "fridge", "drawer"}
 COUNTS = {"train": 400, "val": 300, "test": 300}

@@ -249,29 +249,28 @@ def test_shapes_that_cannot_be_drawn_are_named():
         DepthCamera(model)
 
 
-def test_warm_up_compiles_what_cameras_and_pictures_use_for_one_set_of_argument_types():
+def test_cameras_and_pictures_compile_their_kernels_for_one_set_of_argument_types():
     """In a process of its own, so that nothing else compiles; one set: see `raster_kernels.compiled`."""
     code = """
 import mujoco, numpy as np
-from rearrange import raster, raster_kernels as kernels
+from rearrange.pictures import picture, raster, raster_kernels as kernels, shading
 def counts(module, *names):
     return [len(getattr(module, name).signatures) for name in names]
-raster.warm_up()
-assert counts(kernels, "draw_depth", "normalise", "draw_depth_and_codes") == [1, 1, 0]
-raster.warm_up(pictures=True)
-from rearrange import picture, shading
-names = ("occlusion", "blur", "paint", "blend_shapes", "blend_line")
-assert counts(shading, *names) == [1] * 5
-model = mujoco.MjModel.from_xml_string(
-    "<mujoco><worldbody><camera name='head'/><geom size='.1' pos='0 0 -1'/><geom size='.2'/></worldbody></mujoco>")
-data = mujoco.MjData(model)
-mujoco.mj_forward(model, data)
-raster.DepthCamera(model, 64).render(data, np.empty((64, 64, 1), np.float32)[:, :, 0])
-place = (0.0, 0.0, -1.0)
+def shown(model, depth, width, height, place, marks):
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    raster.DepthCamera(model, len(depth)).render(data, depth)
+    painter = picture.Painter(model, width, height)
+    assert counts(kernels, "draw_depth", "normalise") == [1, 1]
+    painter.render(data, place, np.zeros(3), marks)
+    assert counts(kernels, "draw_depth", "normalise", "draw_depth_and_codes") == [1, 1, 1]
+    assert counts(shading, "occlusion", "blur", "paint", "blend_shapes", "blend_line") == [1] * 5
+xml = "<mujoco><worldbody><camera name='head'/><geom size='.1' pos='0 0 -1'/>{}</worldbody></mujoco>"
+place, far = (0.0, 0.0, -1.0), np.ones(3)
+marks = [picture.WireBox(place, (0.1, 0.1, 0.1)), picture.Sphere(place, 0.1)]
+shown(mujoco.MjModel.from_xml_string(xml.format("")), np.empty((16, 16), np.float32), 16, 16, (0.0, -1.0, 0.0), marks)
 marks = [picture.WireBox(place, place), picture.Ghost("box", (1, 1, 1), place), picture.Sphere(place, 1)]
-picture.Painter(model, 40, 32).render(data, np.ones(3), np.zeros(3), marks)
-assert counts(kernels, "draw_depth", "normalise", "draw_depth_and_codes") == [1, 1, 1]
-assert counts(shading, *names) == [1] * 5
+shown(mujoco.MjModel.from_xml_string(xml.format("<geom size='.2'/>")), np.empty((64, 64, 1), np.float32)[:, :, 0], 40, 32, far, marks)
 """
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr

@@ -14,11 +14,11 @@ from gymnasium.utils.env_checker import check_env
 import rearrange
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import scenarios
-from rearrange.env import _OF, OBSERVATIONS
+from rearrange.observations import _OF, OBSERVATIONS
 from rearrange.errors import UserError
 from rearrange.command_line.listing import text
 from rearrange.registration import environment_id
-from skills import SKILLS, make_env
+from skills import SKILLS, make_env, skill_class
 from skills.experts import EXPERTS
 
 IDS = [environment_id(name) for name in (*SKILLS, *scenarios())]
@@ -43,7 +43,7 @@ def test_gymnasiums_checker_has_nothing_to_say(id):
         warnings.simplefilter("error")
         env = gymnasium.make(id, depth_size=16, render_mode="rgb_array", num_layouts=2)
         check_env(env.unwrapped)  # makes it a second time, to see it render
-    assert env.spec.id == id and env.unwrapped.split == "train"
+    assert env.spec.id == id and env.unwrapped.home.split == "train"
 
 
 @pytest.mark.parametrize("code", [
@@ -159,7 +159,7 @@ def outside(space: gymnasium.spaces.Dict, observation: dict[str, np.ndarray]) ->
 
 @pytest.mark.parametrize("skill", SKILLS)
 def test_observations_of_a_skill_stay_within_their_bounds(skill):
-    keys = ["depth", *(key for key in OBSERVATIONS if _OF.get(key, SKILLS[skill].about) == SKILLS[skill].about)]
+    keys = ["depth", *(key for key in OBSERVATIONS if _OF.get(key, skill_class(skill).about) == skill_class(skill).about)]
     env = make_env(skill, depth_size=16, split="val", observation_keys=keys, max_steps=200)
     assert all(box.is_bounded() for box in env.observation_space.values())
     for actor in (at_random, in_jerks, by_expert):

@@ -19,7 +19,7 @@ from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD
 from rearrange.geometry import rotate
 from rearrange.apartments.objects import OBJECTS
-from rearrange.mujoco_sim.simulator import Simulator, SimulatorConfig
+from rearrange.mujoco_sim.simulator import MujocoSimulator, SimulatorConfig
 from skills.skill import start_near
 from tests.rearrange.penetration import arm_axis_depth_m
 
@@ -37,13 +37,13 @@ def on_table(names: tuple[str, ...] = ("005_tomato_soup_can",), scene: str = "tr
 
 
 @pytest.fixture
-def sim() -> Simulator:
-    sim = Simulator()
+def sim() -> MujocoSimulator:
+    sim = MujocoSimulator()
     sim.reset(on_table())
     return sim
 
 
-def put_cup_on(sim: Simulator, i: int, gap_m: float = -0.001) -> None:
+def put_cup_on(sim: MujocoSimulator, i: int, gap_m: float = -0.001) -> None:
     """Move object i under the cup, which looks down in the start posture, with a gap to it; negative touches."""
     x, y, z = sim.ee_position
     sim._set_object(i, (x, y, z - CAN.half_height_m - gap_m, 1.0, 0.0, 0.0, 0.0))
@@ -51,7 +51,7 @@ def put_cup_on(sim: Simulator, i: int, gap_m: float = -0.001) -> None:
 
 
 def test_objects_of_a_hundred_episodes_stay_where_they_are_put():
-    sim = Simulator()
+    sim = MujocoSimulator()
     for i in range(100):
         sim.reset(generate_episode("pick", "train", i, 5))
         assert sim.settle_distance_m < 0.01, f"episode {i}"
@@ -71,7 +71,7 @@ def test_positions_after_a_step_are_those_of_the_new_state(sim):
 
 def test_a_step_is_four_substeps_of_mujoco(sim):
     sim.place_robot(2.0, 2.0, 0.3)
-    plain = Simulator()
+    plain = MujocoSimulator()
     plain.reset(on_table())
     plain.place_robot(2.0, 2.0, 0.3)
     for k in range(60):
@@ -93,7 +93,7 @@ def test_the_arm_moves_at_most_its_delta_and_the_target_waits_for_a_blocked_join
 
 
 def test_furniture_stops_the_base():
-    sim = Simulator(SimulatorConfig(base_speed_m_s=2.5))
+    sim = MujocoSimulator(SimulatorConfig(base_speed_m_s=2.5))
     sim.reset(on_table())
     counter = next(r for r in sim.home.layout.receptacles if r.kind == "counter")
     start_near(sim, counter.center_m, counter, np.random.default_rng(0), position_noise_m=0.0, yaw_noise_rad=0.0)
@@ -124,7 +124,7 @@ def test_an_arm_in_a_wall_is_a_collision(sim):
 
 def test_what_is_squeezed_does_not_fly_off():
     """Light boxes pressed 2 cm and more into a table, turned at random: the solver always comes to its end."""
-    sim, rng = Simulator(), np.random.default_rng(0)
+    sim, rng = MujocoSimulator(), np.random.default_rng(0)
     sim.reset(on_table(("009_gelatin_box", "003_cracker_box")))
     sim.place_robot(2.0, 2.0, 0.3)
     poses = [sim.object_pose(i) for i in range(2)]
@@ -168,7 +168,7 @@ def test_suction_holds_only_what_the_cup_touches(sim):
 def test_an_angle_limit_refuses_the_rim(sim):
     """The cup's side against the can holds with no limit, and does not within 45 degrees."""
     for limit, expected in ((None, 0), (math.radians(45), None)):
-        limited = Simulator(SimulatorConfig(suction_max_angle_rad=limit))
+        limited = MujocoSimulator(SimulatorConfig(suction_max_angle_rad=limit))
         limited.reset(on_table())
         limited.place_robot(2.0, 2.0, 0.0)
         x, y, z = limited.ee_position
@@ -179,7 +179,7 @@ def test_an_angle_limit_refuses_the_rim(sim):
 
 
 def test_the_wanted_object_is_held_when_several_are_touched():
-    sim = Simulator()
+    sim = MujocoSimulator()
     sim.reset(on_table(("005_tomato_soup_can", "005_tomato_soup_can")))
     for wanted in (0, 1):
         sim.suction.release()
@@ -188,7 +188,7 @@ def test_the_wanted_object_is_held_when_several_are_touched():
         for i in range(2):
             sim._set_object(i, (x + (0.0331 if i else -0.0331), y, z - CAN.half_height_m + 0.001, 1.0, 0.0, 0.0, 0.0))
         mujoco.mj_forward(sim.model, sim.data)
-        sim.wanted = wanted
+        sim.want(wanted)
         sim._hold_or_release(1.0)
         assert sim.held == wanted
 
@@ -222,7 +222,7 @@ def test_a_reset_forgets_what_was_in_the_hand(sim):
 
 
 def test_a_held_handle_opens_its_drawer():
-    sim = Simulator()
+    sim = MujocoSimulator()
     sim.reset(on_table())
     sim.place_robot(2.0, 2.0, 0.0)
     drawer = next(name for name in sim.home.handles if name.startswith("drawer_"))
@@ -261,7 +261,7 @@ def test_pressing_the_hand_on_a_table_is_felt_by_the_arm_alone(sim):
 
 
 def test_a_file_can_bring_its_own_contents_but_no_unknown_object():
-    sim = Simulator()
+    sim = MujocoSimulator()
     sim.reset(on_table(("013_apple",) * 3))
     assert [sim.object_position(i)[2] for i in range(3)] == pytest.approx([sim.object_position(0)[2]] * 3, abs=1e-3)
     with pytest.raises(UserError, match="teapot"):
@@ -278,4 +278,4 @@ def test_objects_that_are_all_in_one_place_are_told():
     heap = replace(episode, objects=episode.objects[:1] * 150, start_poses=tuple((x, y, z + 0.1 * i, *turned) for i in range(150)),
                    targets={}, labels={}, target_receptacles=(), goal_receptacles=())
     with pytest.raises(UserError, match="its 150 objects touch in more places"):
-        Simulator().reset(heap)
+        MujocoSimulator().reset(heap)

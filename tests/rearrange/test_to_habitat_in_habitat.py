@@ -12,7 +12,7 @@ from rearrange.episode_making.generator import generate_episode
 from rearrange.apartments.episodes import read_episodes
 from rearrange.robot.fetch import ARM_START_RAD, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M, JOINT_NAMES, TORSO_START_M
 from rearrange.geometry import from_frame
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.habitat.export.episode_files import HANDLE
 from rearrange.habitat_axes import matrix_to_pose, pose_to_matrix, to_y_up
 
@@ -113,7 +113,7 @@ def ours_and_theirs(habitat, kind, index):
     """The same episode in both, objects in Habitat where ours came to rest."""
     episode, entry = generate_episode(kind, "val", index, HOMES), entries(habitat.folder, kind)[index]
     assert read_episodes(habitat.folder / "episodes" / "val" / f"{kind}.json.gz")[index].scene == episode.scene
-    sim = Simulator()
+    sim = MujocoSimulator()
     sim.reset(episode)
     habitat.load(entry, entry["scene_id"])
     for i, thing in enumerate(habitat.things):

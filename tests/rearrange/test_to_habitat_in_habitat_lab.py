@@ -13,7 +13,7 @@ import pytest
 
 from rearrange.robot.fetch import ARM_START_RAD
 from rearrange.geometry import from_frame
-from rearrange.mujoco_sim.simulator import Simulator
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.habitat_axes import to_y_up
 
 pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
@@ -38,7 +38,7 @@ def test_its_fetch_drives_our_urdf(loaded):
     """In the start posture the end-effector is where ours is; the motors hold it there, and it touches nothing."""
     from habitat.articulated_agents.robots.fetch_suction import FetchSuctionRobot
 
-    sim = Simulator()
+    sim = MujocoSimulator()
     sim.reset(generate_episode("close_cabinet", "val", 0, HOMES))
     x, y, yaw = sim.home.layout.counter_pose
     pose = (*from_frame(1.5, 0.0, (x, y, yaw)), yaw + np.pi / 2)
@@ -65,7 +65,7 @@ def test_its_fetch_drives_our_urdf(loaded):
 def test_it_finds_the_receptacles_on_our_surfaces(loaded):
     from habitat.datasets.rearrange.samplers.receptacle import find_receptacles
 
-    sim = Simulator()
+    sim = MujocoSimulator()
     sim.reset(generate_episode("close_cabinet", "val", 0, HOMES))
     layout = sim.home.layout
     found = {receptacle.name.removeprefix("receptacle_aabb_"): receptacle for receptacle in find_receptacles(loaded.sim)}

@@ -33,7 +33,7 @@ def roll_out(env, policy, episode: int, seed: int | None = None) -> tuple[bool, 
 @pytest.mark.parametrize("skill", SKILLS)
 def test_the_policy_of_every_skill_solves_most_of_what_it_was_trained_for(skill):
     env, policy = rearrange.load_pretrained(skill, num_layouts=4)
-    assert env.unwrapped.skill.name == skill and env.unwrapped.split == "val"
+    assert env.unwrapped.skill.name == skill and env.unwrapped.home.split == "val"
     made = training_of(load_checkpoint(pretrained.path(skill)))["env"]
     assert tuple(made["observation_keys"]) == tuple(env.unwrapped.skill.observation_keys)
     assert env.observation_space["depth"].shape == (64, 64, 1) and env.unwrapped.skill.max_steps == made["max_steps"]

@@ -11,7 +11,7 @@ import pytest
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from rearrange.geometry import to_frame
-from skills import SKILL_CONFIGS, make_env
+from skills import config_class, make_env
 from skills.articulated import front_frame
 from skills.experts.motion import ik
 
@@ -108,7 +108,7 @@ def test_reward_of_one_step_by_hand(skill):
     stand_at_rest(env)
     if skill in OPENING:
         set_joint(env, 0.0)
-    task.begin(sim, task.target_handle)
+    task.begin(sim, task.arguments)
     start = sim.joint_position(task.target_handle)
     far = math.dist(sim.ee_position, sim.handle_position(task.target_handle))
     set_joint(env, start + (0.1 if skill in OPENING else -0.1))
@@ -129,7 +129,7 @@ def test_success_needs_the_joint_and_the_hand_and_is_rewarded_once(skill):
     inside, outside = edge + (0.01 if skill in OPENING else -0.01), edge - (0.01 if skill in OPENING else -0.01)
     stand_at_rest(env)
     set_joint(env, outside)
-    task.begin(sim, task.target_handle)
+    task.begin(sim, task.arguments)
     assert not task.at_target(sim) and not task.success(sim)
     set_joint(env, inside)
     assert task.at_target(sim) and task.success(sim)
@@ -189,11 +189,11 @@ def test_too_much_force_ends_it_where_there_is_a_limit(skill):
 
 def test_config_mistakes_are_named():
     with pytest.raises(UserError, match="start_distance_m"):
-        SKILL_CONFIGS["open_fridge"](start_distance_m=(1.0,))
+        config_class("open_fridge")(start_distance_m=(1.0,))
     with pytest.raises(UserError, match="lesser"):
-        SKILL_CONFIGS["open_fridge"](start_distance_m=(1.2, 1.0))
+        config_class("open_fridge")(start_distance_m=(1.2, 1.0))
     with pytest.raises(UserError, match="no reward term"):
-        SKILL_CONFIGS["close_cabinet"](reward_scales={"picked": 1.0})
+        config_class("close_cabinet")(reward_scales={"picked": 1.0})
 
 
 @pytest.mark.parametrize("skill, parts, size", [("open_cabinet", ("arm", "grip"), 8), ("close_cabinet", ("arm",), 7),

@@ -11,8 +11,8 @@ import pytest
 
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, wrap_angle
-from rearrange.settings.compose import ADVISED_SKILLS
-from skills import SKILLS, make_env
+from rearrange.composition.compose import ADVISED_SKILLS
+from skills import make_env, make_skill
 from skills.articulated import front_frame
 from skills.experts import ADVISERS
 from skills.experts.motion import drive
@@ -84,7 +84,7 @@ def test_the_goal_is_where_the_next_skill_would_start(next_skill):
     else:
         opening, handle = sim.joint_position(skill.target_handle), sim.handle_position(skill.target_handle)
         assert (opening < 0.15) == next_skill.startswith("open")
-        config = SKILLS[next_skill]().config
+        config = make_skill(next_skill).config
         middle = sum(config.start_distance_m) / 2
         sx, sy = from_frame(middle, 0.0, front_frame(sim, skill.target_handle))
         facing = math.atan2(handle[1] - y, handle[0] - x)
@@ -109,7 +109,7 @@ def test_the_policy_is_told_the_object_or_its_goal_but_not_the_pose():
         assert observation["is_holding"][0] == float(skill.next_skill.startswith("place"))
         before = {key: value.copy() for key, value in observation.items()}
         skill.goal_pose = (1.0, 1.0, 0.3)
-        assert all(np.array_equal(before[key], value) for key, value in env._observe(None).items())
+        assert all(np.array_equal(before[key], value) for key, value in env._observe().items())
 
 
 def run(env, stop_m: float = 0.15) -> tuple[dict, float, list[float]]:
@@ -173,7 +173,7 @@ def test_with_any_start_every_place_counts_from_which_the_object_or_handle_is_in
         assert skill.goal_pose == nearest.skill.goal_pose == skill.goal_poses[0]
         assert nearest.skill.goal_poses == [nearest.skill.goal_pose]
         several[skill.target_handle is not None] += len(skill.goal_poses) > 2
-        held, faced = skill._held, [skill.nav_point(sim)]
+        held, faced = skill.arguments.placed, [skill.nav_point]
         if skill.target_handle is not None:
             faced.append(sim.handle_position(skill.target_handle))
         for x, y, yaw in skill.goal_poses:
@@ -196,12 +196,12 @@ def test_with_to_handle_what_is_driven_to_before_opening_or_closing_is_the_handl
         assert skill.goal_poses == usual.skill.goal_poses
         assert skill.angle_rad(sim) == usual.skill.angle_rad(usual.sim) and skill.distance_m(sim) == usual.skill.distance_m(usual.sim)
         if skill.target_handle is None:
-            assert skill.nav_point(sim) == usual.skill.nav_point(usual.sim)
+            assert skill.nav_point == usual.skill.nav_point
             continue
         handles += 1
-        told = skill.nav_point(sim)
+        told = skill.nav_point
         assert told == pytest.approx(tuple(sim.handle_position(skill.target_handle)))
-        assert told != pytest.approx(usual.skill.nav_point(usual.sim), abs=0.05)
+        assert told != pytest.approx(usual.skill.nav_point, abs=0.05)
         (x, y, _), (hx, hy, _) = sim.base_pose, told
         assert skill.shown_heading_rad(sim) == pytest.approx(math.atan2(hy - y, hx - x))
         away_m = env.reset(options={"episode": episode})[0]["object_to_agent_gps_compass"][0]
@@ -214,7 +214,7 @@ def test_with_any_start_the_nearest_and_the_farthest_places_in_reach_count():
     for episode in range(12):
         sim, skill = (env := started(episode, any_start=True)).sim, env.skill
         if skill.target_handle is None:
-            px, py, _ = skill.nav_point(sim)
+            px, py, _ = skill.nav_point
             away = [math.dist((x, y), (px, py)) for x, y, _ in skill.goal_poses[1:]]
             spread.append(max(away) - min(away))
             assert max(away) <= 0.85 + 1e-9
@@ -234,7 +234,7 @@ def test_with_any_start_a_stop_at_any_of_the_places_is_a_success():
 
 def test_stop_can_be_masked_while_the_target_is_far():
     env, episode = started(0, stop_within_m=2.0), 0
-    while math.dist(env.sim.base_pose[:2], env.skill.nav_point(env.sim)[:2]) < 3.0:
+    while math.dist(env.sim.base_pose[:2], env.skill.nav_point[:2]) < 3.0:
         episode += 1
         env.reset(options={"episode": episode})
     stop = np.array([0.0, 0.0, 1.0], np.float32)
@@ -343,7 +343,7 @@ def test_near_stop_rewards_a_stop_elsewhere_by_how_near_it_was(back_m, turned_ra
     env = started(3, reward_scales={"near_stop": 1.0, "distance": 0.0, "angle": 0.0, "base_contact": 0.0, "force": 0.0})
     x, y, yaw = env.skill.goal_pose
     env.sim.place_robot(x - back_m * math.cos(yaw), y - back_m * math.sin(yaw), yaw + turned_rad)
-    env.skill.begin(env.sim)
+    env.skill.begin(env.sim, env.skill.arguments)
     _, reward, terminated, _, info = env.step(np.array([0.0, 0.0, 1.0], np.float32))
     assert terminated and info["metrics"]["failure/bad_stop"] == 1.0
     assert reward == pytest.approx(expected, abs=0.06)  # the way is counted along the cells of the floor grid
@@ -401,7 +401,7 @@ def test_advice_comes_from_where_the_robot_is():
     env.reset(options={"episode": 3})
     turns = []
     for yaw in np.linspace(-math.pi, math.pi, 9)[:-1]:
-        env.sim.place_robot(*env.sim.start_base_pose[:2], yaw)
+        env.sim.place_robot(*env.scene.start_base_pose[:2], yaw)
         turns.append(env._adviser.advice()[1])
     assert min(turns) < -0.5 and max(turns) > 0.5  # to the right from one side, to the left from the other
 

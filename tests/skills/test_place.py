@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mujoco
 import numpy as np
@@ -32,8 +33,12 @@ def action(env, grip: float = 1.0, arm=None, base=None) -> np.ndarray:
     return out
 
 
+def set_goal(env, pose: tuple[float, ...]) -> None:
+    env.skill.arguments = replace(env.skill.arguments, goal=pose)
+
+
 def move_goal_to_object(env) -> None:
-    env.skill.goal_pose = env.sim.object_pose(env.skill.target)
+    set_goal(env, env.sim.object_pose(env.skill.target))
     env.skill.reward_terms(env.sim)  # so that the jump of the goal is no progress
 
 
@@ -41,7 +46,7 @@ def put_at_goal(env) -> None:
     """The object out of the hand and at its goal."""
     env.sim.suction.release()
     env.sim._read_hold()
-    env.sim._set_object(env.skill.target, env.skill.goal_pose)
+    env.sim._set_object(env.skill.target, env.skill.arguments.goal)
 
 
 def test_it_starts_close_to_the_goal_with_the_object_in_the_hand_and_free():
@@ -78,7 +83,7 @@ def test_an_object_in_the_hand_that_touches_something_is_seen():
 
 def test_the_way_to_the_goal_is_rewarded_per_metre():
     env = started()
-    goal = env.skill.goal_pose[:3]
+    goal = env.skill.arguments.goal[:3]
     for _ in range(10):
         before = math.dist(env.sim.object_position(env.skill.target), goal)
         _, reward, *_ = env.step(action(env, base=(-0.5, 0.0)))
@@ -99,7 +104,7 @@ def test_setting_down_can_be_asked_for():
     for above_m, reward in ((0.05, 20.0), (0.12, 0.0)):
         env = started(placed_radius_m=0.07)
         x, y, z, *turn = env.sim.object_pose(env.skill.target)
-        env.skill.goal_pose = (x, y, z - above_m, *turn)
+        set_goal(env, (x, y, z - above_m, *turn))
         env.skill.reward_terms(env.sim)
         env.step(action(env, grip=-1.0))
         assert env._sums["placed"] == reward and env.skill.measures()["placed"] == 1.0
@@ -109,8 +114,8 @@ def test_holding_upright_can_be_asked_for():
     env = started(reward_scales={"tilt": -10.0})
     move_goal_to_object(env)
     leaning = np.array([math.cos(0.2), math.sin(0.2), 0.0, 0.0])  # 0.4 rad about a level axis
-    turned = quat_multiply(yaw_quat(1.0), quat_multiply(leaning, np.array(env.skill.goal_pose[3:])))
-    env.skill.goal_pose = (*env.skill.goal_pose[:3], *turned)
+    turned = quat_multiply(yaw_quat(1.0), quat_multiply(leaning, np.array(env.skill.arguments.goal[3:])))
+    set_goal(env, (*env.skill.arguments.goal[:3], *turned))
     env.skill.reward_terms(env.sim)
     env.step(action(env))
     assert env._sums["tilt"] == 0.0  # while it holds on
@@ -139,7 +144,7 @@ def test_success_needs_the_object_at_its_goal_the_hand_empty_and_at_rest():
         env.step(action(env, arm=servo(env.sim, np.array(env.sim.from_base(REST_POSITION_M)), 0.02)))
     move_goal_to_object(env)
     assert not env.step(action(env))[2]  # at the goal, at rest, but in the hand
-    env.skill.goal_pose = (0.0,) * 7
+    set_goal(env, (0.0,) * 7)
     assert not env.step(action(env, grip=-1.0))[2]  # out of the hand, at rest, but elsewhere
 
 
@@ -205,7 +210,7 @@ def test_an_object_that_passes_its_goal_while_it_falls_does_not_count_when_it_ha
         sim._read_hold()
         x, y, z = sim.from_base((1.0, 0.0, 1.1))
         sim._set_object(env.skill.target, (x, y, z, 1.0, 0.0, 0.0, 0.0))  # in mid-air
-        env.skill.goal_pose = (x, y, z - 0.05, 1.0, 0.0, 0.0, 0.0)
+        set_goal(env, (x, y, z - 0.05, 1.0, 0.0, 0.0, 0.0))
         env.skill.config = type(env.skill.config)(settle_steps=settle, rest_radius_m=9.0)  # the hand is always at rest
         mujoco.mj_forward(sim.model, sim.data)
         ends[settle] = any(env.step(action(env, -1.0))[2] for _ in range(60))

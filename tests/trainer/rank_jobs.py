@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tests.trainer.toys import Paced, Pointer
+from tests.trainer.toys import Paced, Pointer, Straight
 from trainer import ppo
 from trainer.ranks import launch, ranks
 from trainer.checkpoint import list_checkpoints
@@ -59,7 +59,7 @@ def config(mode: str, steps: int, **collect) -> TrainConfig:
 
 def identical(out: Path, *modes: str) -> None:
     """A few updates in each mode; each rank writes what it saw."""
-    here, seen = launch.place(), recording()
+    here, seen = launch.this_rank(), recording()
     for mode in modes:
         rows: list[int] = []
         seen.clear()
@@ -68,10 +68,31 @@ def identical(out: Path, *modes: str) -> None:
         (out / f"{mode}_{here.rank}.json").write_text(json.dumps(told))
 
 
+class Enough:
+    """Of each rank; only the first is asked."""
+
+    def __init__(self):
+        self.seen: list[int] = []
+
+    def after_update(self, state) -> str | None:
+        self.seen.append(state.step)
+        return "enough" if len(self.seen) == 3 else None
+
+
+def stopped(out: Path, *modes: str) -> None:
+    """A callback of the first rank asks to stop; the network is one of the user's own."""
+    here = launch.this_rank()
+    for mode in modes:
+        enough = Enough()
+        result = train(Pointer, config(mode, 10**9), out / mode, callbacks=(enough,), make_policy=Straight)
+        told = {"steps": result.steps, "reason": result.reason, "parameters": fingerprint(result.policy), "seen": enough.seen}
+        (out / f"{mode}_{here.rank}.json").write_text(json.dumps(told))
+
+
 def ordered(out: Path) -> None:
     """A run whose order is fixed: what it learned."""
     fixed = config("nover", 64 * 4, min_batch=4, max_wait_s=60.0)
-    joined = launch.place().launched
+    joined = launch.this_rank().launched
     result = train(Pointer, fixed, out / f"run_{joined}")
     (out / f"ordered_{joined}").write_text(fingerprint(result.policy))
 
@@ -115,7 +136,7 @@ def fixed(out: Path) -> None:
 
 def forever(out: Path) -> None:
     """Train until something ends it; say what, unless another rank does."""
-    here = launch.place()
+    here = launch.this_rank()
     import os
 
     (out / f"pid_{here.rank}").write_text(str(os.getpid()))
@@ -141,7 +162,7 @@ def soaked(out: Path, mode: str) -> None:
     """As `forever`, in some mode; continues what is there."""
     import os
 
-    here = launch.place()
+    here = launch.this_rank()
     (out / f"pid_{here.rank}").write_text(str(os.getpid()))
     settings = TrainConfig(**{**vars(config(mode, 10**9, step_timeout_s=5.0)), "checkpoint_every_s": 0.2})
     try:
@@ -178,7 +199,7 @@ def failing(out: Path, fault: str) -> None:
     from tests.trainer.toys import Faulty
     from trainer.collect import Collector
 
-    here, act, calls = launch.place(), Policy.act, itertools.count()
+    here, act, calls = launch.this_rank(), Policy.act, itertools.count()
 
     def wrong(*words):
         raise RuntimeError("shapes do not fit")
@@ -202,7 +223,7 @@ def failing(out: Path, fault: str) -> None:
 
 def preempted(out: Path, *modes: str) -> None:
     """Rank 1's environments are much slower."""
-    here, seen = launch.place(), recording()
+    here, seen = launch.this_rank(), recording()
     for mode in modes:
         seen.clear()
         train(functools.partial(Paced, 0.001 if here.rank == 0 else 0.02), config(mode, 600, preemption_fraction=0.5), out / mode)

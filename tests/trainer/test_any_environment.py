@@ -201,7 +201,7 @@ def test_a_policy_that_sees_something_else_is_refused(tmp_path):
 
 def test_a_deterministic_run_keeps_its_environments(tmp_path):
     train(Pointer, config(deterministic=True), tmp_path)
-    with pytest.raises(CheckpointError, match="with deterministic=true and 4 environments: it has 2"):
+    with pytest.raises(CheckpointError, match="with deterministic=True and 4 environments: it has 2"):
         train(Pointer, config(128, deterministic=True, collect={"num_envs": 4}), resume_from=tmp_path)
 
 
@@ -235,8 +235,8 @@ def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, deterministic, over
     ({"policy": PolicyConfig(encoder="foo")}, "policy.encoder=foo is none of light, resnet18"),
     ({"policy": PolicyConfig(hidden_size=0)}, "policy.hidden_size=0 must be greater than 0"),
     ({"policy": PolicyConfig(encoder=None, log_std_init=(0.0, 1.0, 2.0))}, "policy.log_std_init has 3 values, the actions have"),
-    ({"collect": {"rollout_steps": "8"}}, "trainer.rollout_steps='8' must be a whole number"),
-    ({"collect": {"max_wait_s": -1.0}}, "trainer.max_wait_s=-1.0 must be at least 0"),
+    ({"collect": {"rollout_steps": "8"}}, "collect.rollout_steps='8' must be a whole number"),
+    ({"collect": {"max_wait_s": -1.0}}, "collect.max_wait_s=-1.0 must be at least 0"),
     ({"log_every_s": float("nan")}, "log_every_s=nan must be a number"),
 ])
 def test_settings_that_cannot_work_are_told(settings, words):

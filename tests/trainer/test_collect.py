@@ -11,21 +11,23 @@ from trainer.collect import Collector
 from trainer.config import CollectConfig, PolicyConfig
 from trainer.policy import Policy, observation_shapes
 from trainer.rollout import Rollout
+from trainer.workers.environments import Environments
 
 CPU = torch.device("cpu")
 
 
 def collect(config: CollectConfig, make_env, rollouts: int, seed: int = 3, check=None):
     """Collect some rollouts; `check(rollout, rows, stats, policy)` sees each."""
-    with Collector(make_env, config, seed, CPU) as collector:
+    with Environments(make_env, config, seed) as environments:
         torch.manual_seed(0)
-        policy = Policy(collector.observation_space, collector.action_space, PolicyConfig(hidden_size=8, body_size=16))
-        rollout = Rollout(config.num_envs, config.num_envs * config.rollout_steps, observation_shapes(collector.observation_space),
-                          policy.action_size, len(policy.choices), policy.state_size, CPU)
-        collector.begin_states(policy)
-        for version in range(rollouts):
-            stats = collector.collect(policy, rollout, version)
-            check(rollout, rollout.closed[: rollout.num_closed].copy(), stats, policy)
+        policy = Policy(environments.observation_space, environments.action_space, PolicyConfig(hidden_size=8, body_size=16))
+        rollout = Rollout(config.num_envs, config.num_envs * config.rollout_steps,
+                          observation_shapes(environments.observation_space), policy.action_size, len(policy.choices),
+                          policy.state_size, CPU)
+        with Collector(environments, policy, seed, CPU) as collector:
+            for version in range(rollouts):
+                stats = collector.collect(policy, rollout, version)
+                check(rollout, rollout.closed[: rollout.num_closed].copy(), stats, policy)
 
 
 @pytest.mark.parametrize("inference_workers", [1, 2, 3])

@@ -60,7 +60,7 @@ def test_two_runs_are_the_same_and_another_seed_is_not(collect):
 def test_a_checkpoint_that_knows_nothing_of_the_environments_is_refused(tmp_path):
     config = dataclasses.replace(settings(MODES[0]), deterministic=False)
     train(Pointer, dataclasses.replace(config, steps=60), tmp_path)
-    with pytest.raises(CheckpointError, match="without deterministic=true"):
+    with pytest.raises(CheckpointError, match="without deterministic=True"):
         train(Pointer, settings(MODES[0]), tmp_path, resume_from=tmp_path)
 
 

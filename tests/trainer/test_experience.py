@@ -2,6 +2,7 @@
 
 import functools
 import time
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from trainer.experience import Overlapping
 from trainer.loop import train
 from trainer.policy import Policy, observation_shapes
 from trainer.rollout import Rollout
+from trainer.workers.environments import Environments
 
 CPU = torch.device("cpu")
 
@@ -25,13 +27,14 @@ def test_experience_is_of_the_policy_before_the_last_update(mode, lstm_layers):
     was newest when the batch began; what the learner reads is not written meanwhile; no step is lost between batches."""
     config = CollectConfig(mode=mode, overlap=True, num_envs=4, num_workers=2, rollout_steps=8)
     story: dict[int, int] = {}
-    with Collector(functools.partial(Counter, delay_s=0.001), config, 3, CPU) as collector:
+    with ExitStack() as stack:
+        environments = stack.enter_context(Environments(functools.partial(Counter, delay_s=0.001), config, 3))
         torch.manual_seed(0)
-        policy = Policy(collector.observation_space, collector.action_space,
+        policy = Policy(environments.observation_space, environments.action_space,
                         PolicyConfig(hidden_size=8, body_size=16, lstm_layers=lstm_layers))
-        rollout = Rollout(4, 32, observation_shapes(collector.observation_space), policy.action_size, False, policy.state_size,
+        rollout = Rollout(4, 32, observation_shapes(environments.observation_space), policy.action_size, False, policy.state_size,
                           CPU, batches=2)
-        collector.begin_states(policy)
+        collector = stack.enter_context(Collector(environments, policy, 3, CPU))
         experience = Overlapping(collector, rollout, policy)
         versions = []
         for update in range(6):
@@ -90,5 +93,5 @@ def test_a_worker_that_fails_while_the_learner_learns_ends_the_run():
 
 @pytest.mark.parametrize("mode, overlap", [("hts", False), ("ddppo", True), ("nover", True)])
 def test_overlap_belongs_to_ver_and_hts(mode, overlap):
-    with pytest.raises(ValueError, match="trainer.overlap="):
+    with pytest.raises(ValueError, match="collect.overlap="):
         TrainConfig(collect=CollectConfig(mode=mode, overlap=overlap)).check()

@@ -83,36 +83,35 @@ def test_a_resumed_run_learns_exactly_as_an_uninterrupted_one(tmp_path):
     import numpy as np
 
     from trainer import ppo
-    from trainer.collect import Collector
-    from trainer.loop import Learner
+    from trainer.learner import Learner
     from tests.trainer.test_ppo import filled
 
     config = TrainConfig(steps=4096, seed=5, policy=SMALL["policy"], collect=ORDERED,
                          ppo=PPOConfig(entropy_coef=1e-3, entropy_target=0.0))
-    env = functools.partial(gym.make, "Pendulum-v1")
-    with Collector(env, config.collect, 0, torch.device("cpu")) as collector:
-        one = Learner(config, collector, torch.device("cpu"))
-        rollouts = [_fill_like(one, s) for s in range(3)]
-        one.update(*rollouts[0])
-        one.steps += 128  # the loop counts them
-        from trainer import checkpoint
+    env = gym.make("Pendulum-v1")
+    spaces = env.observation_space, env.action_space
+    one = Learner(config, *spaces, torch.device("cpu"))
+    rollouts = [_fill_like(one, s) for s in range(3)]
+    one.update(*rollouts[0])
+    one.steps += 128  # as `count` does
+    from trainer import checkpoint
 
-        path = checkpoint.save(tmp_path, one.steps, one.content({}))
-        two = Learner(config, collector, torch.device("cpu"))
-        two.restore(load_checkpoint(path))
-        assert two.steps == one.steps == 128
-        for rollout in rollouts[1:]:
-            a = one.update(*rollout)
-        torch.manual_seed(99)  # the resumed learner must bring its own random state
-        two.rng = type(two.rng)(type(two.rng.bit_generator)(0))
-        two.restore(load_checkpoint(path))
-        for rollout in rollouts[1:]:
-            b = two.update(*rollout)
-        assert a == b
-        for x, y in zip(one.policy.parameters(), two.policy.parameters()):
-            assert torch.equal(x, y)
-        assert one.optimizer.param_groups[0]["lr"] == two.optimizer.param_groups[0]["lr"] < config.ppo.learning_rate
-        assert torch.equal(one.entropy_coef.log_alpha, two.entropy_coef.log_alpha)
+    path = checkpoint.save(tmp_path, one.steps, one.content({}))
+    two = Learner(config, *spaces, torch.device("cpu"))
+    two.restore(load_checkpoint(path))
+    assert two.steps == one.steps == 128
+    for rollout in rollouts[1:]:
+        a = one.update(*rollout)
+    torch.manual_seed(99)  # the resumed learner must bring its own random state
+    two.rng = type(two.rng)(type(two.rng.bit_generator)(0))
+    two.restore(load_checkpoint(path))
+    for rollout in rollouts[1:]:
+        b = two.update(*rollout)
+    assert a == b
+    for x, y in zip(one.policy.parameters(), two.policy.parameters()):
+        assert torch.equal(x, y)
+    assert one.optimizer.param_groups[0]["lr"] == two.optimizer.param_groups[0]["lr"] < config.ppo.learning_rate
+    assert torch.equal(one.entropy_coef.log_alpha, two.entropy_coef.log_alpha)
 
 
 def _fill_like(learner, seed):
@@ -318,9 +317,9 @@ def test_workers_die_with_a_killed_learner(tmp_path):
     (dict(ppo=PPOConfig(discount=1.5)), "discount=1.5"), (dict(ppo=PPOConfig(schedule="exponential")), "cosine, linear, constant"),
     (dict(ppo=PPOConfig(mini_batches=10**6)), "4096 steps of a rollout"),
     (dict(collect=CollectConfig(inference_workers=0)), "inference_workers=0 must be greater than 0"),
-    (dict(collect=CollectConfig(inference_workers=33)), "inference_workers=33 exceeds trainer.num_envs=32"),
-    (dict(collect=CollectConfig(mode="ddppo", inference_workers=2)), "inference_workers=2 is not possible with trainer=ddppo"),
-    (dict(collect=CollectConfig(inference_workers=2), deterministic=True), "is not possible with deterministic=true"),
+    (dict(collect=CollectConfig(inference_workers=33)), "inference_workers=33 exceeds collect.num_envs=32"),
+    (dict(collect=CollectConfig(mode="ddppo", inference_workers=2)), "inference_workers=2 is not possible with collect.mode=ddppo"),
+    (dict(collect=CollectConfig(inference_workers=2), deterministic=True), "is not possible with deterministic=True"),
 ])
 def test_settings_that_cannot_work_are_refused_before_anything_starts(config, words):
     with pytest.raises(ValueError, match=words):

@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.front_door import HOME
-from trainer import TrainConfig, owner, train
-from trainer.owner import InUse
+from trainer import TrainConfig, train
+from trainer.checkpoints import owner
+from trainer.checkpoints.owner import InUse
 
 OTHER = """
 import os, signal, subprocess, sys, time
-from trainer import owner
+from trainer.checkpoints import owner
 own = owner.hold(sys.argv[1])
 start = lambda: subprocess.Popen(["sleep", "60"], close_fds=False).pid  # it gets what is not closed by itself
 child = {"started": start, "forked": os.fork, "none": lambda: -1}[sys.argv[2]]()

@@ -16,7 +16,7 @@ import torch
 
 from tests.trainer import rank_jobs
 from trainer.checkpoint import list_checkpoints, load_checkpoint
-from trainer.ranks.launch import Place, first_host, place
+from trainer.ranks.launch import RankInfo, first_host, this_rank
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,6 +64,17 @@ def test_parameters_are_identical_after_every_update(tmp_path, size, modes):
         assert len(list_checkpoints(tmp_path / mode / "checkpoints")) == 1 and load_checkpoint(tmp_path / mode)["step"] == total
         if mode in ("nover", "hts"):
             assert {u["steps"] for rank in seen for u in rank["updates"]} == {64}
+
+
+def test_a_callback_stops_all_ranks(tmp_path):
+    """Asked by the first after its third update, all stop after the fourth, with the same network."""
+    modes = ("ver", "ver+overlap", "nover", "ddppo", "hts")
+    run(2, "stopped", tmp_path, *modes)
+    for mode in modes:
+        first, second = (json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in (0, 1))
+        assert len(first.pop("seen")) == 4 and second.pop("seen") == [] and first == second and first["reason"] == "enough", mode
+        content = load_checkpoint(tmp_path / mode)
+        assert content["counters"]["updates"] == 4 and content["step"] == first["steps"]
 
 
 def test_one_rank_is_no_ranks_bit_for_bit(tmp_path):
@@ -148,26 +159,26 @@ def test_stragglers_are_preempted(tmp_path):
 def test_torchruns_variables():
     torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4",
                 "MASTER_ADDR": "gpu1", "MASTER_PORT": "29500"}
-    assert place(torchrun) == Place(5, 8, 1, 4, "gpu1", 29500)
-    assert place({}) == Place() and not place({}).launched
+    assert this_rank(torchrun) == RankInfo(5, 8, 1, 4, "gpu1", 29500)
+    assert this_rank({}) == RankInfo() and not this_rank({}).launched
     with pytest.raises(ValueError, match="rank 8 of 8"):
-        place(torchrun | {"RANK": "8"})
+        this_rank(torchrun | {"RANK": "8"})
 
 
 def test_submitits_variables():
     """Of its local executor: several processes on this machine."""
     local = {"SUBMITIT_EXECUTOR": "local", "SUBMITIT_LOCAL_JOB_ID": "41234", "SUBMITIT_LOCAL_NTASKS": "2",
              "SUBMITIT_LOCAL_GLOBALID": "1", "SUBMITIT_LOCAL_LOCALID": "1"}
-    assert place(local) == Place(1, 2, 1, 2, "127.0.0.1", 21234)
-    assert place(local | {"SUBMITIT_LOCAL_NTASKS": "1"}) == Place()
+    assert this_rank(local) == RankInfo(1, 2, 1, 2, "127.0.0.1", 21234)
+    assert this_rank(local | {"SUBMITIT_LOCAL_NTASKS": "1"}) == RankInfo()
 
 
 def test_slurms_variables():
     srun = {"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "16",
             "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_STEP_NODELIST": "gpu[003-004]"}
-    assert place(srun) == Place(9, 16, 1, 8, "gpu003", 24242)
-    assert place({"SLURM_JOB_ID": "1", "SLURM_NTASKS": "16", "SLURM_PROCID": "0"}) == Place(), "no srun: alone"
-    assert place(srun | {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5000"}) == Place(9, 16, 1, 8, "10.0.0.1", 5000)
+    assert this_rank(srun) == RankInfo(9, 16, 1, 8, "gpu003", 24242)
+    assert this_rank({"SLURM_JOB_ID": "1", "SLURM_NTASKS": "16", "SLURM_PROCID": "0"}) == RankInfo(), "no srun: alone"
+    assert this_rank(srun | {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5000"}) == RankInfo(9, 16, 1, 8, "10.0.0.1", 5000)
     for nodes, host in (("a,b", "a"), ("node[1,3-5]", "node1"), ("rack[01-02]-cpu,x", "rack01-cpu"), ("one", "one")):
         assert first_host(nodes) == host
 

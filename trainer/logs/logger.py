@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rearrange.files import parse_json, read_bytes, read_text
+from trainer.callbacks import TrainState
+from trainer.checkpoints.files import parse_json, read_bytes
 
 __all__ = ["MetricsLogger", "read_jsonl"]
 MOST_BYTES = 1 << 28  # of the metrics of a run
@@ -26,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetricsLogger:
-    """Appends one row per call. An observer of `trainer.train`: call it with (step, metrics).
+    """Appends one row per call of `log`. A callback of `trainer.train`.
 
     wandb: None, or the settings mode ("offline" or "online"), project, entity, group. config: kept with the W&B run.
     resume_step: when a run is continued, rows after this step are dropped, since they will be written again.
@@ -54,6 +55,10 @@ class MetricsLogger:
             self._guard(name, sink.write, int(step), {key: float(value) for key, value in metrics.items()})
 
     __call__ = log
+
+    def at_log(self, state: TrainState) -> None:
+        """As a callback."""
+        self.log(state.step, state.metrics)
 
     def close(self) -> None:
         """Flush and close all sinks."""
@@ -126,7 +131,7 @@ class Csv:
 
     def _read(self) -> list[dict[str, str]]:
         """The rows of the file; sets the columns."""
-        reader = csv.DictReader(io.StringIO(read_text(self.path, MOST_BYTES), newline=""))
+        reader = csv.DictReader(io.StringIO(read_bytes(self.path, MOST_BYTES).decode("utf-8"), newline=""))
         rows = [row for row in reader if (row["step"] or "").isdecimal()]
         self.columns = list(reader.fieldnames or [])
         return rows

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from trainer.callbacks import TrainState
 from trainer.logs import screen
 
 __all__ = ["Progress", "counting"]
@@ -23,7 +24,7 @@ _CURVE_POINTS = 24
 
 
 class Progress:
-    """Context manager; an observer of `trainer.train`: call it with (step, metrics).
+    """Context manager; a callback of `trainer.train`.
 
     total: steps at the end; it grows with a run that goes beyond. start: where a resumed run begins. live: whether a terminal gets
     a live line; elsewhere there is a plain line every `every_s`. log: called with every plain line, also of a live run, for a log file.
@@ -90,6 +91,10 @@ class Progress:
             self._refresh(step)
 
     __call__ = update
+
+    def at_log(self, state: TrainState) -> None:
+        """As a callback."""
+        self.update(state.step, state.metrics)
 
     def print(self, text: str) -> None:
         """Print a line above the live line."""

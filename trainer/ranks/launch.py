@@ -18,8 +18,8 @@ FIRST_PORT, PORTS = 20000, 20000  # of SLURM's and submitit's jobs: FIRST_PORT +
 
 
 @dataclass(frozen=True)
-class Place:
-    """The place of this process among the ranks of one run."""
+class RankInfo:
+    """Which of the ranks of one run this process is."""
 
     rank: int = 0
     size: int = 1
@@ -34,8 +34,8 @@ class Place:
         return self.address is not None
 
 
-def place(environment: Mapping[str, str] = os.environ) -> Place:
-    """The place that torchrun, SLURM or submitit gave to this process. Raises ValueError if what they say makes no sense."""
+def this_rank(environment: Mapping[str, str] = os.environ) -> RankInfo:
+    """What torchrun, SLURM or submitit say of this process. Raises ValueError if what they say makes no sense."""
     get = environment.get
 
     def number(name: str, default: int) -> int:
@@ -47,12 +47,12 @@ def place(environment: Mapping[str, str] = os.environ) -> Place:
 
     if {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(environment):
         rank, size = number("RANK", 0), number("WORLD_SIZE", 1)
-        found = Place(rank, size, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", size),
+        found = RankInfo(rank, size, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", size),
                       get("MASTER_ADDR"), number("MASTER_PORT", 0))
     elif number("SLURM_STEP_NUM_TASKS", 1) > 1:  # set within srun only: a bare command in an allocation is alone
         job, step = number("SLURM_JOB_ID", 0), get("SLURM_STEP_ID", "0")
         local_size = int(re.match(r"\d+", get("SLURM_STEP_TASKS_PER_NODE", "1"))[0])
-        found = Place(
+        found = RankInfo(
             number("SLURM_PROCID", 0), number("SLURM_STEP_NUM_TASKS", 1), number("SLURM_LOCALID", 0), local_size,
             get("MASTER_ADDR") or first_host(get("SLURM_STEP_NODELIST") or get("SLURM_JOB_NODELIST") or "localhost"),
             number("MASTER_PORT", FIRST_PORT + (job + (int(step) if step.isdigit() else 0)) % PORTS),
@@ -60,9 +60,9 @@ def place(environment: Mapping[str, str] = os.environ) -> Place:
     elif number("SUBMITIT_LOCAL_NTASKS", 1) > 1:
         local_rank, size = number("SUBMITIT_LOCAL_LOCALID", 0), number("SUBMITIT_LOCAL_NTASKS", 1)
         port = number("MASTER_PORT", FIRST_PORT + number("SUBMITIT_LOCAL_JOB_ID", 0) % PORTS)
-        found = Place(number("SUBMITIT_LOCAL_GLOBALID", 0), size, local_rank, size, "127.0.0.1", port)
+        found = RankInfo(number("SUBMITIT_LOCAL_GLOBALID", 0), size, local_rank, size, "127.0.0.1", port)
     else:
-        return Place()
+        return RankInfo()
     if not 0 <= found.rank < found.size:
         raise ValueError(f"this process is rank {found.rank} of {found.size} by its environment variables; ranks count from 0.")
     return found

@@ -16,19 +16,13 @@ import threading
 import time
 from typing import Any, Callable
 
+from trainer.errors import RankError
+
 GRACE_S = 10.0  # for a rank to leave by itself once another is dead
 CONNECT_TIMEOUT_S = 300.0
 BEAT_S = 5.0  # a rank says that it lives
 before_forced_end: Callable[[], None] = lambda: None  # called before a rank that cannot leave by itself is ended
 SILENT_S = 120.0  # after this without a word it counts as dead: stopped (SIGSTOP), or on a machine that hangs
-
-
-class RankError(RuntimeError):
-    """Another rank died or failed. `told_elsewhere`: a rank that still lives prints the message; this one is to be silent."""
-
-    def __init__(self, message: str, told_elsewhere: bool):
-        super().__init__(message)
-        self.told_elsewhere = told_elsewhere
 
 
 class Watch:

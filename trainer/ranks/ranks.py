@@ -17,7 +17,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainer.config import TrainConfig
-from trainer.ranks.launch import Place, place
+from trainer.errors import Cancelled, NonFinite, WorkerError
+from trainer.ranks.launch import RankInfo, this_rank
 from trainer.ranks.meeting import meet
 from trainer.ranks.preemption import Preemption
 from trainer.ranks.rank_watch import Watch
@@ -31,7 +32,7 @@ _store: Any = None  # stays open while the process lives
 class Ranks:
     """This process among all. `store` counts things across ranks (torch.distributed.Store); None when alone."""
 
-    def __init__(self, here: Place, store: Any = None, watch: Watch | None = None):
+    def __init__(self, here: RankInfo, store: Any = None, watch: Watch | None = None):
         self.rank, self.size, self.local_rank, self.local_size = here.rank, here.size, here.local_rank, here.local_size
         self.store, self.watch = store, watch
         self.joined = store is not None
@@ -111,7 +112,7 @@ def join(device: str) -> Iterator[Ranks]:
 
     gloo on CPU, NCCL on GPU. An error that another rank's end caused is replaced by RankError, which names that rank.
     """
-    here = place()
+    here = this_rank()
     if not here.launched:
         yield Ranks(here)
         return
@@ -140,7 +141,7 @@ def join(device: str) -> Iterator[Ranks]:
             dist.destroy_process_group()
 
 
-def _meet(here: Place) -> Any:
+def _meet(here: RankInfo) -> Any:
     """The store that all ranks share, torchrun's or one that rank 0 opens; a part of it for this meeting of these processes alone."""
     global _store
     os.environ |= {"RANK": str(here.rank), "WORLD_SIZE": str(here.size), "MASTER_ADDR": here.address, "MASTER_PORT": str(here.port)}
@@ -151,7 +152,4 @@ def _meet(here: Place) -> Any:
 
 def _from_a_collective(error: BaseException) -> bool:
     """Whether another rank's end may be the cause: what gloo, NCCL and the store raise, and being told to stop."""
-    from trainer.collect import Cancelled, WorkerError
-    from trainer.nonfinite import NonFinite
-
     return isinstance(error, (RuntimeError, Cancelled, KeyboardInterrupt)) and not isinstance(error, (WorkerError, NonFinite))

@@ -123,5 +123,5 @@ def _anonymous_file(size: int) -> int:
                 os.ftruncate(file.fileno(), max(size, 1))
         except OSError as error:
             raise OSError(f"{size / 2**20:.0f} MiB of shared memory are not to be had in {directory or 'the temporary folder'} "
-                          f"({error.strerror}): lower trainer.num_envs or the image size, or enlarge /dev/shm.") from error
+                          f"({error.strerror}): lower collect.num_envs or the image size, or enlarge /dev/shm.") from error
         return os.dup(file.fileno())

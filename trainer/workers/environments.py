@@ -15,19 +15,16 @@ from typing import Any, Callable
 import numpy as np
 from gymnasium.spaces import Box
 
-from trainer.workers.channel import MESSAGE, STEP, Closed, Full, SharedArrays
 from trainer.config import CollectConfig
-from trainer.workers.plugins import load_plugins, registered
+from trainer.errors import WorkerError
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, layout
+from trainer.workers.channel import MESSAGE, STEP, Closed, Full, SharedArrays
+from trainer.workers.plugins import load_plugins, registered
 from trainer.workers.worker import DOING, START_TIMEOUT_S, Setup, WorkerProcess
 
 LOOK_EVERY_S = 1.0  # for workers that hang
 GRACE_S = 3.0  # for all workers together to close their environments and leave
-
-
-class WorkerError(RuntimeError):
-    """An environment worker failed, died or hung; the message names it and says how."""
 
 
 class Environments:
@@ -194,7 +191,7 @@ class Environments:
             e, doing = int(mine[self.asked_at[mine].argmin()]), "step"
         why = "it was stopped by a signal, and " if worker.stopped else ""
         raise WorkerError(f"{worker.name} hangs: {why}environment {e} has not finished its {doing} for {seconds:.0f} s "
-                          f"(trainer.step_timeout_s={self.config.step_timeout_s:g}).")
+                          f"(collect.step_timeout_s={self.config.step_timeout_s:g}).")
 
     def _occupied(self, worker: WorkerProcess) -> tuple[int | None, str]:
         """The environment that a worker is in, and whether at a step or a reset; (None, "") if it waits."""
@@ -236,6 +233,12 @@ class Environments:
         death = worker.death()
         e, doing = self._occupied(worker)
         raise WorkerError(f"{worker.name} {death}{'' if e is None else f' during a {doing} of environment {e}'}.")
+
+    def __enter__(self) -> Environments:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Stop all workers; none outlives this call."""

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from trainer.logs import screen
-from trainer.signals import STOPPING
+from trainer.faults.signals import STOPPING
 from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 
 NOTIFY_EVERY_S = 0.001  # steps faster than this are announced together
@@ -366,7 +366,7 @@ def _made(make_env: Callable[[], Any]) -> Any:
     env = make_env()
     if hasattr(env, "single_observation_space"):
         raise ValueError(f"make_env gave {env}, several environments in one; it has to make one, "
-                         "and trainer.num_envs says how many.")
+                         "and collect.num_envs says how many.")
     if not all(hasattr(env, name) for name in ("observation_space", "action_space", "reset", "step")):
         raise ValueError(f"make_env gave {env!r}, which is no Gymnasium environment.")
     return env

@@ -6,13 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rearrange import __version__
 from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.errors import UserError
+from rearrange.episode_making.scenario_episodes import Scenario
 from rearrange.mujoco_sim.home import TIMESTEP_S
 from rearrange.habitat.export.episode_files import episodes_of, kinds, write_habitat_episodes
 from rearrange.habitat.export.fetch_links import NAME, ROOT, fetch_links
@@ -29,7 +31,15 @@ _LIGHTS = (([-0.3, -1, -0.5], 0.8), ([1, -0.4, 0.3], 0.7), ([-0.8, -0.3, 0.9], 0
 _LATER = "Habitat computes them when it loads a home, in about 30 ms"
 
 
-def export(config: dict[str, Any]) -> None:
+@dataclass(frozen=True)
+class FromAbove:
+    """What an export takes from the floors above: the version of the program, and what gives a scenario by its name."""
+
+    version: str
+    scenario_called: Callable[[str], Scenario]
+
+
+def export(config: dict[str, Any], given: FromAbove) -> None:
     """The command. The folder is complete or absent."""
     out = check(config)
     place = out.resolve()
@@ -38,7 +48,7 @@ def export(config: dict[str, Any]) -> None:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
-        written = write(partial, out, config)
+        written = write(partial, out, config, given)
         partial.rename(place)  # also over an empty folder
     except OSError as error:
         raise UserError(f"out={config['out']}: cannot write there: {error.strerror or error}.") from None
@@ -65,7 +75,7 @@ def check(config: dict[str, Any]) -> Path:
     return out
 
 
-def write(folder: Path, out: Path, config: dict[str, Any]) -> list[str]:
+def write(folder: Path, out: Path, config: dict[str, Any], given: FromAbove) -> list[str]:
     """Everything into `folder`, which will be called `out`; returns what to say about it."""
     split, count = config["split"], config["count"]
     layouts = [scene_layout(f"{split}/{index}") for index in range(count)]
@@ -75,12 +85,12 @@ def write(folder: Path, out: Path, config: dict[str, Any]) -> list[str]:
     _write_data_set(folder)
     said, numbers = [], {}
     for kind in config["episodes_of"]:
-        episodes = list(episodes_of(kind, split, config["episodes"] or count, count))
+        episodes = list(episodes_of(kind, split, config["episodes"] or count, count, given.scenario_called))
         write_habitat_episodes(folder / "episodes" / split / f"{kind}.json.gz", episodes, homes, str(out / DATA_SET))
         numbers[kind] = len(episodes)
     said.append("episodes: " + ", ".join(f"{kind} {number}" for kind, number in numbers.items()))
     said.append(_write_navmeshes(folder, list(homes.values())))
-    write_json(folder / "export.json", _about(config, homes, numbers))
+    write_json(folder / "export.json", _about(config, homes, numbers, given.version))
     return said
 
 
@@ -122,9 +132,9 @@ def _write_navmeshes(folder: Path, homes: list[HomeFiles]) -> str:
     return f"navmeshes: {len(homes)}"
 
 
-def _about(config: dict[str, Any], homes: dict[str, HomeFiles], episodes: dict[str, int]) -> dict:
+def _about(config: dict[str, Any], homes: dict[str, HomeFiles], episodes: dict[str, int], version: str) -> dict:
     return {
-        "made_by": f"rearrange {__version__}", "format": config["format"],
+        "made_by": f"rearrange {version}", "format": config["format"],
         "split": config["split"], "count": config["count"],
         "units": "metres, radians, kilograms, seconds; y up", "episodes": episodes,
         "homes": {home.name: {"home": home.scene, "links": home.links} for home in homes.values()}}

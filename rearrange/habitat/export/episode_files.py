@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rearrange.settings import keys
+from rearrange.settings import presets
 from rearrange.apartments.containers import kind_of
 from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.episode_making.generator import KINDS, generate_episode
+from rearrange.episode_making.scenario_episodes import Scenario, scenario_episode
 from rearrange.apartments.episodes import OUR_FIELDS, Episode, episode_to_habitat
 from rearrange.errors import UserError
 from rearrange.habitat.export.home_files import BODIES, HomeFiles
@@ -28,17 +29,14 @@ _ABOUT, _OTHERS = "cab_push_point_5", ("cab_push_point_7", "cab_push_point_6", "
                                        "cab_push_point_9", "cab_push_point_10", "cab_push_point_11")
 
 
-def episodes_of(kind: str, split: str, count: int, homes: int) -> Iterator[Episode]:
+def episodes_of(kind: str, split: str, count: int, homes: int, scenario_called: Callable[[str], Scenario]) -> Iterator[Episode]:
     """The first `count` episodes of a skill or scenario in the first `homes` homes of a split. A scenario that none of
-    these homes allows has fewer.
+    these homes allows has fewer. `scenario_called`: gives a scenario by its name.
     """
     if kind in KINDS:
         yield from (generate_episode(kind, split, index, homes) for index in range(count))
         return
-    from planner.scenarios import load_scenario
-    from rearrange.episode_making.scenario_episodes import scenario_episode
-
-    scenario = load_scenario(kind).scenario
+    scenario = scenario_called(kind)
     for index in range(count):
         try:
             yield scenario_episode(scenario, split, index, homes)
@@ -48,7 +46,7 @@ def episodes_of(kind: str, split: str, count: int, homes: int) -> Iterator[Episo
 
 def kinds() -> tuple[str, ...]:
     """What there are episodes of: the skills, then the scenarios."""
-    return (*KINDS, *keys.choices("hab"))
+    return (*KINDS, *presets.names("hab"))
 
 
 def write_habitat_episodes(path: Path, episodes: list[Episode], homes: dict[str, HomeFiles], data_set: str) -> None:

@@ -1,0 +1,312 @@
+"""All settings of all commands: which dataclasses they stand in, and which groups of choices there are.
+
+A command has settings of its own, a dataclass here, and groups: `skill=pick` brings the settings of the dataclass PickConfig.
+What a choice changes beside that is in configs/<group>/<choice>.yaml. The dataclasses stand beside the code that they are for, in
+files that import little, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eval import bench_settings as bench
+from eval import own_networks
+from planner.rules import Rules
+from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
+from rearrange.nvidia import has_nvidia_device
+from rearrange.settings import presets
+from rearrange.settings.environment import SPLITS, HabitatSettings, HomeSettings, MujocoSettings
+from rearrange.settings.rules import Key, Rule, block, defaults_of, keys_of, like, setting
+from skills import SKILLS, config_class
+from skills import title as skill_title
+from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+
+MANY = 1_000_000
+AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
+SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
+
+
+# ------------------------------------------------------------------ commands
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Train a skill, or one policy for a whole scenario, with reinforcement learning."""
+
+    steps: int = like(TrainConfig, "steps", 5_000_000)
+    checkpoint: str | None = setting(
+        None, "policy to begin with: a checkpoint, a run, or pretrained; null = a new one", path=True)
+    seed: int = like(TrainConfig, "seed")
+    split: str = like(HomeSettings, "split", text="apartments to train in; layout families never overlap between splits")
+    device: str = like(TrainConfig, "device")
+    deterministic: bool = like(TrainConfig, "deterministic")
+    torch_threads: int | None = like(TrainConfig, "torch_threads")
+    checkpoint_every_s: float = like(TrainConfig, "checkpoint_every_s")
+    stop_within_s: float = like(TrainConfig, "stop_within_s")
+    log_every_s: float = like(TrainConfig, "log_every_s")
+    episode_window: int = like(TrainConfig, "episode_window")
+    whole_task: WholeTaskSettings = field(default_factory=WholeTaskSettings)
+    name: str | None = setting(None, "directory of the run; null = date and time")
+    output: str = setting("outputs", "where runs are kept: <output>/train/<skill>/<name>/", path=True)
+    resume: bool | str = setting(
+        False, "true continues the named run, or the newest; force also with changed settings; auto continues the named run if there "
+        "is one, else begins it, and is the default where SLURM or torchrun has started the command again", choices=("force", "auto"))
+    requeue: bool = setting(
+        False, "when SLURM warns of the end of its job (#SBATCH --signal=USR1@120): save, and ask it to start the job again")
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    """Evaluate a trained skill, a whole scenario, or a baseline, on apartments that training has never seen."""
+
+    checkpoint: str | None = setting(
+        None, "of a skill, or of agent=monolithic: the policy that comes with the package; that of the newest finished training run "
+        "(experiment=debug does not count), or the package's where there is none; a file or run directory; null = newest",
+        choices=("pretrained", "newest"), path=True)
+    network: str | None = setting(
+        None, "package.module:Name, of checkpoints of a network of your own; null = none, or one of an installed package")
+    agent: str | None = setting(
+        None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees everything; uniform "
+        "random actions; or no movement; of a scenario also the plan with trained skills (tp_srl), the same without navigation, one "
+        "policy for everything (monolithic), or classical planning on the depth image (tp_spa); null = policy of a skill, tp_srl of "
+        "a scenario", choices=AGENTS)
+    episodes: int = setting(100, "how many", above=0, at_most=MANY)
+    video: int | None = setting(
+        None, "record so many episodes as mp4: of a skill the first ones; of a scenario the first success, the first failure, the "
+        "longest; null = 0 of a skill, 3 of a scenario", at_least=0, at_most=MANY)
+    video_speed: int = setting(4, "of a scenario's videos: steps per frame; 1 = as fast as the robot", above=0, at_most=1000)
+    handoffs: bool = setting(
+        False, "of a scenario: keep the states in which skills began, as episode files for sim.episodes= of these skills")
+    substitute: bool = setting(
+        False, "of a scenario: afterwards the same episodes with experts, with each skill alone learned, and with all but one, as a "
+        "table")
+    split: str = like(HomeSettings, "split", "val", "apartments; layout families never overlap between splits")
+    seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
+    deterministic: bool = setting(False, "true takes the mean action, false samples as in training")
+    workers: int | None = setting(None, "processes; null = one per CPU core", above=0, at_most=1024)
+    skills: Mapping[str, str | None] = block(
+        setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest finished training "
+                "run (experiment=debug does not count), or the package's where there is none; experts; random actions; null = as agent= "
+                "says, which is pretrained for trained skills", choices=SOURCES),
+        **{name: setting(None, f"the same for {name}" + (" alone; also the path of a checkpoint or run" if name == next(iter(SKILLS))
+                                                          else ""), choices=SOURCES, path=True) for name in SKILLS})
+    planner: Rules = field(default_factory=Rules)
+    name: str | None = setting(None, "directory of the evaluation; null = date and time")
+    output: str = setting("outputs", "where results are kept: <output>/eval/<skill or scenario>/<name>/", path=True)
+
+
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """From nothing to Figure 6 of the VER paper: train what is missing, evaluate every agent on every scenario, write the report."""
+
+    agents: tuple[str, ...] = setting(
+        ("tp_srl", "tp_srl_nonav", "expert", "monolithic", "tp_spa", "random"), "who is evaluated: some of these")
+    scenarios: tuple[str, ...] = setting(("tidy_house", "prepare_groceries", "set_table"), "what they do")
+    pretrained: bool = setting(
+        True, "a policy that comes with the package counts as trained; false = only runs in output= count")
+    experiment: str = setting("laptop", "settings of every training, one of configs/experiment")
+    steps: int = like(
+        TrainConfig, "steps", 5_000_000, "of the training of a skill; finished runs in output= count if they have as many")
+    monolithic_steps: int | None = like(
+        TrainConfig, "steps", 5_000_000, "of the training of one policy for a whole scenario; null = not trained")
+    episodes: int = setting(100, "of every evaluation", above=0, at_most=MANY)
+    video: int = setting(3, "recorded of every evaluation", at_least=0, at_most=MANY)
+    split: str = like(HomeSettings, "split", "val", "apartments of the evaluations")
+    seed: int = like(TrainConfig, "seed", text="of trainings and evaluations")
+    note: str | None = setting(None, "stands above the results")
+    name: str = setting("reproduce", "what its runs are called; the same name goes on where it stopped")
+    output: str = setting("outputs", "where runs are looked for and kept; the results: <output>/reproduce/<name>/", path=True)
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """Measure speed on this machine."""
+
+    seed: int = like(TrainConfig, "seed", text="of episodes and actions")
+    name: str | None = setting(None, "directory of the result; null = date and time")
+    output: str = setting("outputs", "where results are kept: <output>/bench/<what>/<name>/", path=True)
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """Write one HTML page with plots, videos and episodes of evaluations and training runs."""
+
+    runs: tuple[str, ...] | None = setting(
+        None, "directories of runs, or directories with runs below; can be written without runs=; null = the newest ones")
+    out: str | None = setting(None, "file to write; null = <output>/report.html", path=True)
+    title: str | None = setting(None, "heading of the page; null = what was evaluated and trained")
+    video_mb: float = setting(100, "megabytes of videos in the page at most; the rest is named instead", at_least=0)
+    output: str = setting(
+        "outputs", "where runs are kept; without runs= the newest of each skill, scenario and agent are taken", path=True)
+
+
+@dataclass(frozen=True)
+class ScenesOptions:
+    """Write homes, objects, robot and episodes as a data set for another simulator."""
+
+    action: str = setting("export", "what is done; can be written without action=", choices=("export",))
+    format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
+    split: str = setting("val", "apartments", choices=SPLITS)
+    count: int = setting(10, "of them, the first of the split", at_least=1, at_most=9999)
+    out: str | None = setting(None, "folder to write, new or empty", path=True)
+    episodes_of: tuple[str, ...] = setting(
+        ("pick", "place", "navigate", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge", "tidy_house",
+         "prepare_groceries", "set_table"), "skills and scenarios whose episodes are written; [] = none")
+    episodes: int | None = setting(None, "of each; null = as many as apartments", above=0, at_most=MANY)
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """Show skills, simulators and checkpoints."""
+
+    output: str = setting("outputs", "where runs are kept", path=True)
+
+
+def _by_device(cpu: str, cuda: str) -> Callable[[], str]:
+    return lambda: cuda if has_nvidia_device() else cpu
+
+
+# Command -> its settings; its groups in the order in which they are composed, each with the choice that is taken unless another is
+# typed: None = none, or what gives it.
+COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
+    "train": (TrainOptions, {
+        "skill": None, "hab": None, "sim": "mujoco", "policy": _by_device("light", "resnet18"), "trainer": "ver",
+        "ppo": _by_device("fast", "paper"), "logger": "tensorboard", "experiment": None}),
+    "eval": (EvalOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
+    "reproduce": (ReproduceOptions, {"preset": "laptop"}),
+    "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
+    "report": (ReportOptions, {}),
+    "scenes": (ScenesOptions, {}),
+    "list": (ListOptions, {}),
+}
+
+
+# ------------------------------------------------------------------ groups
+
+@dataclass(frozen=True)
+class CameraOptions:
+    """What the group `policy` says to the environment and not to the engine."""
+
+    image_size: int = setting(0, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
+
+
+@dataclass(frozen=True)
+class FilesOptions:
+    """CSV, JSON lines and TensorBoard files in the run directory; no network."""
+
+    progress: bool = setting(True, "false prints plain lines instead of the live line")
+    wandb: None = setting(None, "Weights & Biases is off; logger=wandb turns it on")
+
+
+@dataclass(frozen=True)
+class WandbAccount:
+    """Where Weights & Biases keeps a run."""
+
+    mode: str = setting(
+        "offline", "offline needs no account and no network; `wandb sync` uploads later", choices=("offline", "online"))
+    project: str = setting("rearrange", "project")
+    entity: str | None = setting(None, "user or team; null = your default")
+    group: str | None = setting(None, "group of runs")
+
+
+@dataclass(frozen=True)
+class WandbOptions:
+    """The files, and Weights & Biases: offline unless mode=online."""
+
+    progress: bool = like(FilesOptions, "progress")
+    wandb: WandbAccount = field(default_factory=WandbAccount)
+
+
+# Group -> the dataclasses of each choice, where they differ, or of all of them. A group that is not here only changes settings.
+SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
+    "sim": {"mujoco": MujocoSettings, "habitat": HabitatSettings},
+    "bench": bench.BENCHMARKS,
+    "logger": {"tensorboard": FilesOptions, "wandb": WandbOptions},
+    "hab": (ScenarioSettings,),
+    "policy": (CameraOptions, PolicyConfig),
+    "trainer": (CollectConfig,),
+    "ppo": (PPOConfig,),
+}
+# Group -> the setting that holds the name of the choice, and what that is.
+CALLED = {"skill": ("name", "skill"), "hab": ("name", "scenario"), "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
+          "trainer": ("mode", "how experience is collected")}
+NOTES = {("bench", "engine"): bench.ENGINE_FIGURES}  # lines that `--help` of a choice ends with
+
+
+def groups(command: str) -> tuple[str, ...]:
+    """The groups of a command."""
+    return tuple(COMMANDS[command][1])
+
+
+def choices(group: str) -> list[str]:
+    """The choices of a group, by name; of networks, also those of installed packages."""
+    ours = _ours(group)
+    return ours + sorted(set(own_networks.installed()) - set(ours)) if group == "policy" else ours
+
+
+def _ours(group: str) -> list[str]:
+    if group == "skill":
+        return sorted(SKILLS)
+    of_choices = SETTINGS.get(group)
+    return sorted(of_choices) if isinstance(of_choices, Mapping) else presets.names(group)
+
+
+def title(group: str, choice: str) -> str:
+    """What a choice is, in one sentence."""
+    if group == "skill":
+        return skill_title(choice)
+    if choice not in _ours(group):
+        return f"The network {own_networks.installed()[choice]} of an installed package."
+    of_choices = SETTINGS.get(group)
+    return of_choices[choice].__doc__ if isinstance(of_choices, Mapping) else presets.title(group, choice)
+
+
+@functools.cache
+def keys(group: str, choice: str) -> tuple[Key, ...]:
+    """The settings that a choice brings, by their full names, with the defaults of the dataclasses."""
+    prefix = "" if group == "bench" else f"{group}."
+    made = {key.name: key for settings in _classes(group, choice) for key in keys_of(settings, prefix)}
+    if group in CALLED:
+        name, text = CALLED[group]
+        called = Key(prefix + name, choice, Rule.only(choice), text)
+        made = made | {called.name: called} if called.name in made else {called.name: called} | made
+    return tuple(made.values())
+
+
+def values(group: str, choice: str) -> dict[str, Any]:
+    """The values that a choice brings: the defaults of its dataclasses, and what its file changes."""
+    made: dict[str, Any] = {}
+    for settings in _classes(group, choice):
+        made |= defaults_of(settings)
+    if group in CALLED:
+        made = {CALLED[group][0]: choice} | made | {CALLED[group][0]: choice}
+    made = made if group == "bench" else {group: made} if made else {}
+    return merged(made, presets.preset(group, choice).values) if choice in presets.names(group) else made
+
+
+def merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested values with others on top; new ones come behind."""
+    return {**first, **{key: merged(first[key], value) if isinstance(value, Mapping) and isinstance(first.get(key), Mapping) else value
+                        for key, value in then.items()}}
+
+
+def all_keys(command: str, chosen: Iterable[tuple[str, str]]) -> dict[str, Key]:
+    """Full name -> setting, for the choices (group, choice)."""
+    found = {key.name: key for key in keys_of(COMMANDS[command][0])}
+    for group, choice in chosen:
+        found |= {key.name: key for key in keys(group, choice) if key.name not in found}
+    return found
+
+
+def every_choice(command: str) -> list[tuple[str, str]]:
+    """(group, choice) of a command."""
+    return [(group, choice) for group in groups(command) for choice in _ours(group)]
+
+
+def _classes(group: str, choice: str) -> tuple[type, ...]:
+    if group == "skill":
+        return (config_class(choice),)
+    of_choices = SETTINGS.get(group, ())
+    return (of_choices[choice],) if isinstance(of_choices, Mapping) else of_choices

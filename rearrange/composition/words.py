@@ -1,0 +1,15 @@
+"""The commands, and the words that are no settings. Imports nothing: the quick answers need them first."""
+
+COMMANDS = {
+    "train": "train a skill with reinforcement learning",
+    "eval": "evaluate a trained skill, a whole scenario or a baseline, and record videos",
+    "reproduce": "train what is missing, evaluate every agent on every scenario, and set them beside the paper",
+    "bench": "measure speed on this machine",
+    "report": "write one HTML page with plots, videos and episodes of runs",
+    "scenes": "write our homes, objects, robot and episodes as a data set for Habitat",
+    "list": "show skills, simulators and checkpoints",
+    "doctor": "say what is installed, what is missing, and the command that mends it",
+}
+RUNLESS = ("list", "report", "reproduce", "scenes")  # commands without a run directory of their own
+BARE_WORDS = {"bench": "bench", "scenes": "action"}  # command -> key of a first word that is not key=value
+FLAGS = ("--help", "--cfg", "--multirun")

@@ -1,0 +1,102 @@
+"""Settings of environments: of the home that each of them has, and of the group `sim=`, one dataclass for each simulator."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rearrange.errors import UserError
+from rearrange.settings.rules import Rule, check, checked, keys_of, like, setting
+
+SPLITS = ("train", "val", "test")
+SIMULATORS = ("mujoco", "habitat")
+
+
+@dataclass(frozen=True)
+class HomeSettings:
+    """Where an environment takes place, how its robot drives and sees. Raises UserError for what cannot be."""
+
+    split: str = setting("train", "apartments: train, val or test", choices=SPLITS)
+    depth_size: int = setting(128, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
+    sim: str = setting("mujoco", "simulator", choices=SIMULATORS)
+    image_lag: bool = setting(True, "the policy sees the image from before the step's physics, as HAB")
+    base_speed_m_s: float = setting(
+        1.0, "of a full forward command; the real Fetch's is 1.0, HAB's 2.5", above=0, at_most=100)
+    base_turn_rad_s: float = setting(1.5, "of a full turn command; HAB's is 2.5", above=0, at_most=100)
+    suction_max_angle_rad: float | None = setting(
+        None, "largest angle between cup and surface; null = any touch, as HAB", above=0)
+    num_layouts: int = setting(96, "different apartments of the split; episodes are unlimited", above=0, at_most=1_000_000)
+    episodes: str | None = setting(None, "an episode file (.json, .json.gz) instead of generated episodes", path=True)
+    render_mode: str | None = setting(None, "what `render` gives: rgb_array, or nothing", choices=("rgb_array",))
+    scene_dataset: str | None = setting(None, "the *.scene_dataset_config.json of the homes; must be given", path=True)
+    robot: str | None = setting(None, "URDF of the Fetch; null = robots/fetch.urdf beside scene_dataset", path=True)
+    gpu_device: int | None = setting(
+        None, "number of the GPU that draws; -1 = CPU; null = 0 where there is one, else the CPU", at_least=-1)
+
+    def __post_init__(self) -> None:
+        check(self)
+        check_depth_size(self.depth_size)
+
+
+def check_depth_size(pixels: int) -> None:
+    """Raise UserError for an image that the camera does not take."""
+    if pixels == 1:
+        raise UserError(f"depth_size={pixels} (policy.image_size) should be 0 (no image) or 2 to 1024 pixels.")
+
+
+@dataclass(frozen=True)
+class MujocoSettings:
+    """The embedded home on MuJoCo: procedural apartments, no data set, no GPU."""
+
+    num_layouts: int = like(HomeSettings, "num_layouts")
+    episodes: str | None = like(HomeSettings, "episodes")
+    episodes_share: float = setting(
+        1.0, "share of training episodes that are drawn from that file; the others are generated", at_least=0, at_most=1)
+    base_speed_m_s: float = like(HomeSettings, "base_speed_m_s")
+    base_turn_rad_s: float = like(HomeSettings, "base_turn_rad_s")
+    suction_max_angle_rad: float | None = like(HomeSettings, "suction_max_angle_rad")
+    image_lag: bool = like(HomeSettings, "image_lag")
+
+
+@dataclass(frozen=True)
+class HabitatSettings:
+    """Homes in Habitat-Sim with Bullet: ReplicaCAD, or our own apartments exported by rearrange scenes export."""
+
+    scene_dataset: str | None = like(HomeSettings, "scene_dataset")
+    robot: str | None = like(HomeSettings, "robot")
+    gpu_device: int | None = like(HomeSettings, "gpu_device")
+    num_layouts: int = like(
+        HomeSettings, "num_layouts", 10, "different apartments of the split that the data set has; episodes are unlimited")
+    episodes: str | None = like(HomeSettings, "episodes")
+    base_speed_m_s: float = like(HomeSettings, "base_speed_m_s")
+    base_turn_rad_s: float = like(HomeSettings, "base_turn_rad_s")
+    suction_max_angle_rad: float | None = like(HomeSettings, "suction_max_angle_rad")
+    image_lag: bool = like(HomeSettings, "image_lag")
+
+
+def checked_settings(what: str, known: Iterable[str], task: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the environment of `what`, such as "skill pick", in the type of their rules: those above, and those of the
+    dataclass `task`. UserError for the first that is not `known`, or that its rule refuses.
+    """
+    rules = {key.name: key.rule for settings in (HomeSettings, MujocoSettings, task) for key in keys_of(settings)}
+    rules["expert_action"] = Rule.of("bool")
+    for name in given:
+        if name not in known:
+            raise UserError(f"{what} has no setting {name!r}{suggestion(name, known)}; settings are {', '.join(known)}.")
+    return {name: _scales(rules, value) if name == "reward_scales" else checked(rules.get(name), name, value)
+            for name, value in given.items()}
+
+
+def _scales(rules: dict[str, Rule], given: Any) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        raise UserError(f"reward_scales={given!r} is not allowed: it must be a mapping from names of reward terms to numbers.")
+    names = {name: f"reward_scales.{name}" for name in given}
+    return {name: checked(rules.get(full), full, given[name]) for name, full in names.items()}
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """` (did you mean 'pick'?)`, or nothing."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

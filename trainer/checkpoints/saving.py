@@ -1,0 +1,82 @@
+"""When a run writes checkpoints, and what it says of steps that are in none."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from trainer import checkpoint
+from trainer.callbacks import Callbacks
+from trainer.config import TrainConfig
+from trainer.experience import Experience
+from trainer.learner import Learner
+from trainer.logs.training_log import TrainingLog
+from trainer.checkpoints.plain import plain_rng
+from trainer.ranks.ranks import Ranks
+
+_log = logging.getLogger(__name__)
+
+
+class Saver:
+    """Writes the checkpoints of a run, on the first rank; without a `run_dir`, as on the others, it writes nothing."""
+
+    def __init__(self, config: TrainConfig, ranks: Ranks, learner: Learner, experience: Experience, log: TrainingLog,
+                 callbacks: Callbacks, run_dir: Path | None, meta: dict[str, Any], newest: Path | None = None):
+        """`newest`: the checkpoint that the run goes on from."""
+        self.config, self.ranks, self.learner, self.experience, self.log = config, ranks, learner, experience, log
+        self.callbacks, self.run_dir, self.meta, self.newest = callbacks, run_dir, meta, newest
+        self._saved_at = time.perf_counter()
+        self._saved_steps = -1  # of the checkpoint that this run wrote last
+        self._kept_steps = learner.steps  # of the newest checkpoint
+
+    @property
+    def unsaved_steps(self) -> int:
+        """Steps that were learned from and are in no checkpoint; 0 where there are no checkpoints."""
+        return self.learner.steps - self._kept_steps if self.run_dir else 0
+
+    def is_due(self) -> bool:
+        return time.perf_counter() - self._saved_at >= self.config.checkpoint_every_s
+
+    def save(self) -> None:
+        """Write a checkpoint, together with all ranks, of which the first writes; a disk that is full is a warning, the run
+        goes on and tries again later."""
+        own = {"numpy_rng": plain_rng(self.learner.rng)} | (self.experience.content() if self.config.deterministic else {})
+        if self._write(self.ranks.gather(own)):
+            self.callbacks.at_save(self.newest, self.log.newest)
+
+    def _write(self, of_ranks: list[dict[str, Any]]) -> bool:
+        """Whether there is a new checkpoint."""
+        self._saved_at = time.perf_counter()
+        if self.run_dir is None or self.learner.steps == self._saved_steps:
+            return False
+        content = self.learner.content(self.meta) | {"ranks": of_ranks, "window": list(self.log.episodes)}
+        try:
+            self.newest = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, content)
+        except OSError as error:
+            before = f"the one of step {self._kept_steps:,} is intact" if self.newest else "there is none yet"
+            _log.warning("checkpoint of step %d not written (%s); %s.", self.learner.steps, error, before)
+            return False
+        self._saved_steps = self._kept_steps = self.learner.steps
+        return True
+
+    def tell_lost(self, lost: int) -> None:
+        """Say how many steps that this rank collected nobody will learn from."""
+        if lost > 0 and self.ranks.rank == 0:
+            _log.warning("%d steps collected since update %d (step %d of the run) were not learned from and are lost.", lost,
+                         self.learner.updates, self.learner.steps)
+
+    def save_quietly(self, lost: int) -> None:
+        """On the way out of a failure: keep what was learned, say how many steps of this rank were `lost`, and let the failure
+        speak. A deterministic run keeps nothing now: it goes on exactly from the last checkpoint that knows of the environments."""
+        self.tell_lost(lost)
+        try:
+            if self.learner.updates and not self.config.deterministic:
+                self._write([])
+        except Exception:  # the failure that brought us here matters more
+            pass
+        if self.unsaved_steps:
+            why = ": a deterministic run goes on exactly from there" if self.config.deterministic and self.newest else ""
+            since = f"since the checkpoint of step {self._kept_steps}" if self.newest else "are in no checkpoint and"
+            _log.warning("%d steps learned from %s are lost%s.", self.unsaved_steps, since, why)

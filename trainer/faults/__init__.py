@@ -1,0 +1,1 @@
+"""How a run ends before its time: signals, callbacks, NaN; and what is saved and told then."""

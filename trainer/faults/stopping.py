@@ -1,0 +1,58 @@
+"""How a run is asked to stop before its end: by a signal, or by a callback."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.ranks.report import RankReport
+from trainer.faults.signals import STOPPING
+
+
+@dataclass
+class Stop:
+    """Why the run is to stop. A rank asks, all ranks agree; alone, to ask is enough."""
+
+    asked: str | None = None  # on this rank: the first reason counts
+    agreed: str | None = None  # by all ranks: the run ends before its next rollout
+
+    def ask(self, reason: str) -> None:
+        self.asked = self.asked or reason
+
+    def agree(self, everyone: Sequence[RankReport]) -> None:
+        """What one rank asks for after it has sent its report is heard with its next one."""
+        asked = (self.asked,) if len(everyone) == 1 else (report.stop for report in everyone)
+        self.agreed = next((reason for reason in asked if reason), None)
+
+
+@contextmanager
+def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
+    """Turn the first signal of STOPPING into a request to stop after the update; the second acts at once. `late` is called when the
+    update is still not there after `within_s`."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    previous: dict[signal.Signals, Any] = {}
+    timer = threading.Timer(within_s, late)
+    timer.daemon = True
+
+    def request(signum: int, frame: Any) -> None:
+        stop.ask(signal.Signals(signum).name)
+        timer.start()
+        for s, handler in previous.items():
+            signal.signal(s, signal.default_int_handler if s == signal.SIGINT else handler)
+
+    for s in STOPPING:
+        if s != signal.SIGHUP or signal.getsignal(s) != signal.SIG_IGN:  # nohup
+            previous[s] = signal.signal(s, request)
+    try:
+        yield stop
+    finally:
+        timer.cancel()
+        for s, handler in previous.items():
+            signal.signal(s, handler)

@@ -1,0 +1,1 @@
+"""Parts of networks: image encoders, action distributions."""
