@@ -1,5 +1,6 @@
 # make quickstart   install into .venv, learn to pick (about five minutes), evaluate, write videos
 # make test         install into .venv, run the tests, two at a time (JOBS=8: eight)
+# make test-cluster the tests that start a SLURM of their own (needs slurm-wlm and munge)
 # Another Python:   make quickstart PYTHON=python3.12
 
 PYTHON ?= python3
@@ -9,10 +10,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 TEST_STAMP := $(VENV)/installed-for-tests
 
-.PHONY: help quickstart test
+.PHONY: help quickstart test test-cluster
 
 help:
-	@sed -n '1,3s/^# //p' Makefile
+	@sed -n '1,4s/^# //p' Makefile
 
 quickstart: $(STAMP)
 	$(BIN)/rearrange train experiment=quickstart
@@ -28,6 +29,9 @@ quickstart: $(STAMP)
 
 test: $(TEST_STAMP)
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+
+test-cluster: $(TEST_STAMP)
+	$(BIN)/python -m pytest -q -rs -m 'cluster and not slow' tests/cluster
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eval import shared_episodes
 from eval.agents import make_agent
 from eval.intervals import wilson
 from eval.processes import share_out
@@ -75,7 +76,8 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int]
 def run_chunks(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequence[Any], workers: int | None,
                progress: Callable[[int, int], None] | None, keep: Callable[[list[Any]], None] | None = None) -> list[Any]:
     """The results of all chunks, ordered by index. `progress` is told (episodes done, successes so far). Whatever ends this early,
-    Ctrl-C or the death of a process, `keep` gets the results that are there, if there are any."""
+    Ctrl-C or the death of a process, `keep` gets the results that are there, if there are any. Tasks of one launcher share the
+    chunks, and all of them get all results."""
     results: list[Any] = []
 
     def take(result: Any) -> None:
@@ -84,7 +86,10 @@ def run_chunks(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequ
             progress(len(results), sum(result.success for result in results))
 
     try:
-        share_out(work, job, chunks, workers, take)
+        if shared_episodes.together():
+            results = shared_episodes.run_shared(work, job, chunks, workers, results.append, progress)
+        else:
+            share_out(work, job, chunks, workers, take)
     except BaseException:
         if keep and results:
             keep(_ordered(results))

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -30,10 +30,11 @@ class ProcessDied(RuntimeError):
 def share_out(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Iterable[Any], workers: int | None,
               take: Callable[[Any], None]) -> None:
     """Call `work(job, chunk)` for each chunk, in so many processes (None: one per core), and `take` with each answer that it
-    yields, in the order in which they come. `work` is a generator function of a module. What it raises is raised here; ProcessDied
+    yields, in the order in which they come. A chunk is asked for when a process is free. `work` is a generator function of a module. What it raises is raised here; ProcessDied
     if a process is killed."""
-    chunks = list(chunks)
-    workers = min(workers or os.cpu_count() or 1, len(chunks))
+    workers = workers or os.cpu_count() or 1
+    if isinstance(chunks, Sized):
+        workers = min(workers, len(chunks))
     if workers == 1:
         for chunk in chunks:
             for answer in work(job, chunk):
@@ -44,8 +45,8 @@ def share_out(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Itera
         with signals_held():  # no process is started and not listed
             for _ in range(workers):
                 started.append(_Process())
-        for process in started:
-            process.begin(work, job, next(waiting))
+        for process, chunk in zip(started, waiting):
+            process.begin(work, job, chunk)
             busy[process.connection] = process
         while busy:
             for connection in wait(list(busy)):

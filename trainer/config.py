@@ -122,6 +122,8 @@ class TrainConfig:
     torch_threads: int | None = _setting(
         None, "threads while learning; null = one or all cores, whichever is faster", above=0, at_most=1024)
     checkpoint_every_s: float = _setting(300.0, "seconds between checkpoints", above=0)
+    stop_within_s: float = _setting(
+        10.0, "after a signal that asks to stop, the rollout under way may take so long; then it is given up", above=0)
     log_every_s: float = _setting(10.0, "seconds between rows of metrics", above=0)
     episode_window: int = _setting(300, "episodes in the rolling means that are shown", above=0, at_most=1_000_000)
     policy: PolicyConfig = field(default_factory=PolicyConfig)

@@ -50,8 +50,8 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks/ranks.py).
 
-    SIGINT, SIGTERM and SIGHUP finish the update under way, save and return; where that takes longer than ten seconds, the
-    rollout under way is lost. A second one stops at once.
+    SIGINT, SIGTERM, SIGHUP and a scheduler's SIGUSR1, SIGUSR2 and SIGXCPU finish the update under way, save and return; where that
+    takes longer than `config.stop_within_s`, the rollout under way is lost. A second one stops at once.
     Raises ValueError for a setting that cannot work, WorkerError when an environment worker fails, NonFiniteLoss when the
     policy diverges, RankError when another rank died or failed; the last good checkpoint is on disk in each case.
     """

@@ -82,7 +82,7 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         environments = stack.enter_context(
             Environments(make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
         cancelled = threading.Event()
-        stop = stack.enter_context(stop_on_signal(late=cancelled.set if ranks.size == 1 else lambda: None))
+        stop = stack.enter_context(stop_on_signal(cancelled.set, config.stop_within_s))
         ranks.on_death(cancelled.set)
         learner = _learner(config, environments, device, ranks, make_policy)
         with checkpoint.using(resume_from or start_from or ""):

@@ -23,7 +23,7 @@ MOST_TABLE = 1 << 26  # bytes of episodes.csv or metrics.csv: some 300,000 episo
 MOST_TEXT = 1 << 24  # of the other files of a run
 
 SHIPPED, SHIPPED_IN = "pretrained (shipped)", ("skills", "pretrained")
-OWN_KEYS = {"name", "output", "resume", "seed", "logger"}  # settings that do not make two runs different experiments
+OWN_KEYS = {"name", "output", "resume", "requeue", "seed", "logger"}  # settings that do not make two runs different experiments
 
 
 @dataclass(frozen=True)

@@ -18,22 +18,24 @@ from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
 from rearrange.runs.run_directory import hold
 from trainer.checkpoints import owner
+from trainer.faults import signals
 
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
 
 
 def run(plain: dict[str, Any], launch: Launch | None = None) -> int:
-    """All of it; 0 if every job is finished, 130 if stopped, else 1. Everything is checked before anything starts."""
+    """All of it; 0 if every job is finished, the exit status of a job that was stopped, else 1. Everything is checked before anything
+    starts."""
     print("looking at what there is ...", flush=True)
     plan = make_plan(plain)
     folder = Path(plain["output"]) / "reproduce" / plain["name"]
     with _alone(folder):
         print("\n".join(overview(plan, plain)), flush=True)
-        states = _carry_out(plan, launch or launch_process)
+        states, status = _carry_out(plan, launch or launch_process)
         print("\n" + "\n".join(columns([(job.what, states[job.path], str(job.path)) for job in plan.jobs])))
         if "stopped" in states.values():
             print("\nstopped; the same command goes on from here.")
-            return 130
+            return status
         done = [job for job in plan.evaluations if states[job.path].startswith("finished")]
         if done:
             for line in reproduce_result.write(folder, plan, [job.path for job in done], plain):
@@ -52,8 +54,10 @@ def overview(plan: Plan, plain: dict[str, Any]) -> list[str]:
             f"{', '.join(counts)}, {len(plan.jobs) - len(todo)} finished before"]
 
 
-def _carry_out(plan: Plan, launch: Launch) -> dict[Path, str]:
-    """Run what is not finished, in order; run directory -> how it is now. One that fails does not stop the others."""
+def _carry_out(plan: Plan, launch: Launch) -> tuple[dict[Path, str], int]:
+    """Run what is not finished, in order; run directory -> how it is now, and the last exit status. One that fails does not stop
+    the others."""
+    code = 0
     states = {job.path: "finished before" if job.state == "finished" else "not started" for job in plan.jobs}
     for number, job in enumerate(plan.jobs, 1):
         if job.state == "finished":
@@ -65,10 +69,10 @@ def _carry_out(plan: Plan, launch: Launch) -> dict[Path, str]:
             shutil.rmtree(job.path)  # it has no figures yet, and episodes cannot be taken up in the middle
         print(f"\n[{number}/{len(plan.jobs)}] {job.line()}", flush=True)
         code = launch(list(job.words))
-        states[job.path] = {0: "finished", 130: "stopped"}.get(code, f"failed ({code})")
-        if code == 130:
+        states[job.path] = signals.outcome(code)
+        if code in signals.BEFORE_THE_END:
             break
-    return states
+    return states, code
 
 
 def _alone(folder: Path) -> owner.Hold:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from eval import policy_choice
 from eval.scenario import evaluate as hab, figures as hab_figures, substitution, video
+from eval.shared_episodes import refuse_together
 from eval.evaluate import SEED_STRIDE, cut_short, headline
 from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
 from planner import monolithic as whole_task
@@ -28,6 +29,8 @@ VIDEOS = 3  # first success, first failure, longest
 
 def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     """One scenario, one agent, many episodes. Everything is checked before the directory is made."""
+    if plain["substitute"]:
+        refuse_together("substitute=true")
     job = make_job(plain, run)
     run.create()
     run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}")
@@ -38,6 +41,8 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     from trainer.logs.progress import counting
 
     def keep(finished: list[hab.EpisodeResult]) -> None:
+        if run.silent:
+            return
         figures = cut_short(hab_figures.summary(job, finished), job.episodes)
         run.result = headline(figures)
         hab_figures.print_table(figures, run)
@@ -46,6 +51,8 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     with counting(job.episodes, f"eval {job.scenario.name}", log=run.log) as progress:
         results = hab.evaluate(job, plain["workers"], progress, keep)
     figures = hab_figures.summary(job, results)
+    if run.silent:  # of several tasks, the first writes, films and prints
+        return headline(figures)
     try:
         hab_figures.write(run.path, job, figures, results, {})  # the figures are safe before videos take their time
     except OSError:  # a full disk

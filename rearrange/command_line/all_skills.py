@@ -22,10 +22,11 @@ from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
 from rearrange.runs.names import checked_name
 from rearrange.runs.run_directory import Run, folder_of
+from trainer.faults import signals
 
 
 def run(command: str, words: list[str], launch: Callable[[list[str]], int] | None = None, group: str = "skill") -> int:
-    """Run `command` for each choice of `group`; 0 if all went well, 130 if stopped, else 1. Every one is checked before the
+    """Run `command` for each choice of `group`; 0 if all went well, that of a job that was stopped, else 1. Every one is checked before the
     first.
     """
     if command != "eval":
@@ -35,7 +36,7 @@ def run(command: str, words: list[str], launch: Callable[[list[str]], int] | Non
     for number, (choice, (job, _)) in enumerate(jobs.items(), 1):
         print(f"\n[{number}/{len(jobs)}] rearrange {' '.join(job)}", flush=True)
         codes[choice] = (launch or launch_process)(job)
-        if codes[choice] == 130:
+        if codes[choice] in signals.BEFORE_THE_END:
             break
     figures = {choice: made for choice, (_, path) in jobs.items() if choice in codes and (made := _figures(path))}
     print("\n" + "\n".join([*table(jobs, codes, figures, group), *interaction_lines(figures)]))
@@ -44,7 +45,7 @@ def run(command: str, words: list[str], launch: Callable[[list[str]], int] | Non
         saved.parent.mkdir(parents=True, exist_ok=True)
         saved.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
         print(f"\nmetrics   {saved}")
-    return 130 if 130 in codes.values() else 1 if any(codes.values()) else 0
+    return signals.exit_of_all(codes.values())
 
 
 def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str, tuple[list[str], Path]], str]:
@@ -74,7 +75,7 @@ def table(jobs: dict[str, Any], codes: dict[str, int], figures: dict[str, dict[s
     """One line per skill or scenario: success with its interval, n, steps, and the reasons of failures."""
     rows = [("scenario" if group == "hab" else group, "success", "95 % interval", "n", "steps", "failed by")]
     for choice in jobs:
-        state = ("not started" if choice not in codes else "" if codes[choice] == 0 else "stopped" if codes[choice] == 130
+        state = ("not started" if choice not in codes else "" if codes[choice] == 0 else "stopped" if codes[choice] in signals.BEFORE_THE_END
                  else "failed: see above")
         if choice not in figures:
             rows.append((choice, state, "", "", "", ""))

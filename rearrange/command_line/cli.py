@@ -4,8 +4,8 @@
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
 
 Answers to `--help` and to mistakes come without importing torch or a simulator; the work is in `rearrange.command_line.commands`,
-imported once everything that was typed has been checked. Exit status: 0 done, 2 a mistake of the user, 130 stopped,
-1 anything else.
+imported once everything that was typed has been checked. Exit status: 0 done, 2 a mistake of the user, 130 stopped, 75 stopped
+by a scheduler's warning, 1 anything else.
 """
 
 from __future__ import annotations
@@ -78,10 +78,21 @@ def _status(words: list[str]) -> int:
         else:
             time.sleep(3.0)  # the launcher ends all ranks when one ends: let the first speak before
         return 2
-    except KeyboardInterrupt:
-        if _speaks():
-            print(f"{name}: stopped.", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        from trainer.faults import signals
+
+        return _stopped(name, signals.name_of(stop))
+
+
+def _stopped(name: str, by: str | None) -> int:
+    """Say that a command was stopped; its exit status."""
+    from trainer.faults import signals
+
+    if _speaks():
+        print(f"{name}: stopped.", file=sys.stderr)
+    else:
+        time.sleep(3.0)  # let the first do what is left
+    return signals.exit_status(by)
 
 
 def _speaks() -> bool:
@@ -102,6 +113,16 @@ def _check_place() -> None:
         this_rank()
     except ValueError as error:
         raise UserError(str(error)) from error
+
+
+def _refuse_ranks(what: str) -> None:
+    """UserError for what starts commands of its own, where a launcher has started several of these processes."""
+    from trainer.ranks.launch import this_rank
+
+    _check_place()
+    if this_rank().size > 1:
+        raise UserError(f"{what} starts one command after another, each a process of its own, and is itself for one process: leave srun "
+                        "or torchrun out.")
 
 
 def _dispatch(words: list[str]) -> int:
@@ -141,6 +162,9 @@ def _command(command: str, words: list[str]) -> int:
     if command == "report":
         overrides = _named_runs(overrides)
     every = next((word for word in overrides if word in ("skill=all", "hab=all")), None)
+    several = every or ("-m" if "--multirun" in flags else command if command == "reproduce" else None)
+    if several and not flags & {"--help", "--cfg"}:
+        _refuse_ranks(several)
     if every and flags & {"--help", "--cfg"}:  # what all of them have in common
         overrides = [word for word in overrides if word != every]
     elif every == "skill=all" and command == "train":
@@ -185,15 +209,23 @@ def _command(command: str, words: list[str]) -> int:
 
 def _work(command: str, overrides: list[str], settings) -> int:
     """Train, evaluate or measure in a run directory."""
-    from rearrange.composition import run_plan
+    from rearrange.composition import restart, run_plan
     from rearrange.composition.compose import require
+    from rearrange.runs import requeue
+    from trainer.faults import signals
     from trainer.logs import screen
 
     _check_place()
-    if command == "train" and settings.config.resume:
-        settings = run_plan.settings_to_resume(command, overrides)
-    require(settings)
-    run = run_plan.plan(settings) if _speaks() else run_plan.silent(settings)
+    if settings.config.get("requeue"):
+        requeue.check()
+    if command == "train":
+        run = restart.plan_training(overrides, settings, first=_speaks())
+        if run is None:  # finished
+            return 0
+    else:
+        require(settings)
+        run = run_plan.plan(settings) if _speaks() else run_plan.silent(settings)
+    settings = run.settings
     screen.is_expendable(run.log)
 
     from rearrange.command_line import commands  # torch and the simulator, from here on
@@ -203,8 +235,9 @@ def _work(command: str, overrides: list[str], settings) -> int:
     try:
         with run.keeps_warnings():
             result = work(settings.config, run)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         run.finish("stopped")
+        requeue.after(signals.name_of(stop), run)
         raise
     except OSError as error:
         if error.errno not in DISK_FULL:
@@ -224,23 +257,25 @@ def _work(command: str, overrides: list[str], settings) -> int:
         raise
     if result is None:  # a training that a signal ended in good order
         run.finish("stopped")
-        if _speaks():
-            print(f"rearrange {command}: stopped.", file=sys.stderr)
-        return 130
+        requeue.after(run.stopped_by, run)
+        return _stopped(f"rearrange {command}", run.stopped_by)
     run.finish("finished", result)
     return 0
 
 
 def _end_like_ctrl_c() -> None:
-    """Let SIGTERM end a command as Ctrl-C does: tidily. Training replaces this by a handler that saves first.
+    """Let SIGTERM, and what a scheduler sends some time before, end a command as Ctrl-C does: tidily. Training replaces this by a
+    handler that saves first.
 
     SIGINT too, since a shell starts its background jobs with that signal ignored; and SIGHUP, which comes when the terminal is
     closed, unless nohup has it ignored.
     """
+    from trainer.faults import signals
+
     if threading.current_thread() is threading.main_thread():
-        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for signum in signals.STOPPING:
             if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN:
-                signal.signal(signum, signal.default_int_handler)
+                signal.signal(signum, signals.interrupt)
 
 
 def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:

@@ -35,7 +35,9 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     from trainer.logs.run_files import recording
     from trainer.loop import train as run_engine
     from trainer.policy import Policy
+    from trainer.ranks import rank_watch
 
+    rank_watch.before_forced_end = lambda: run.finish("failed")
     plain = OmegaConf.to_container(config, resolve=True)
     task = training_task(plain, run.settings.overrides)
     network = plain["policy"].get("network")
@@ -63,6 +65,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     try:
         if run.silent:  # of several ranks, the first writes and prints
             result = run_engine(task.make, engine, make_policy=make_policy)
+            run.stopped_by = result.reason
             return {} if result.reason == "complete" else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
@@ -83,6 +86,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
     if result.reason != "complete":
         run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: {again}")
+        run.stopped_by = result.reason
         return None
     if result.unsaved_steps:
         _tell(run, f"all {result.steps:,} steps are done, but {_saved_in_words(result)}. Make room, and continue with: {again}")
@@ -142,6 +146,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange eval`: success over many episodes, metrics.json, episodes.csv and videos."""
     from eval.processes import ProcessDied
     from eval.video import VideoError
+    from trainer.errors import RankError
 
     plain = OmegaConf.to_container(config, resolve=True)
     try:
@@ -150,9 +155,10 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
 
             return hab_command.evaluate(plain, run)
         return _evaluate_skill(plain, run)
-    except (ProcessDied, VideoError) as error:
+    except (ProcessDied, VideoError, RankError) as error:
         run.log(str(error))
-        print(f"rearrange eval: {error}", file=sys.stderr)
+        if not getattr(error, "told_elsewhere", False):
+            print(f"rearrange eval: {error}", file=sys.stderr)
         run.finish("failed")
         raise SystemExit(1) from None
 
@@ -176,7 +182,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
     _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
-                   evaluation.SEED_STRIDE * plain["seed"])
+                   evaluation.SEED_STRIDE * plain["seed"], run.silent)
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
@@ -189,6 +195,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     from trainer.logs.progress import counting
 
     def keep(finished: list[EpisodeResult]) -> None:
+        if run.silent:
+            return
         figures = evaluation.cut_short(evaluation.summary(job, finished), count)
         run.result = evaluation.headline(figures)
         print_table(figures, run)
@@ -197,6 +205,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     with counting(count, f"eval {skill}", log=run.log) as progress:
         results = evaluation.evaluate(job, plain["workers"], progress, keep)
     figures = evaluation.summary(job, results)
+    if run.silent:  # of several tasks, the first writes and prints
+        return evaluation.headline(figures)
     print_table(figures, run)  # which a full disk does not prevent
     evaluation.write(run.path, figures, results)
     if problem := next((result.video_problem for result in results if result.video_problem), None):
@@ -273,7 +283,8 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
     hint = threading.Timer(2.0, print, ["preparing the simulator (the first time on a machine it is compiled, "
                                         "which takes some ten seconds) ..."], {"flush": True})
     hint.daemon = True
-    hint.start()
+    if not silent:
+        hint.start()
     try:
         probe = task.make()
         probe.reset(seed=0)
@@ -364,9 +375,9 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
 
 
 def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, network: str | None, episodes: int,
-                   first: int) -> None:
+                   first: int, silent: bool) -> None:
     """Refuse a checkpoint whose spaces are not those of the environment."""
-    probe = _probe(Task(skill, env, 0), episodes, first)
+    probe = _probe(Task(skill, env, 0), episodes, first, silent)
     if checkpoint is None:
         return
     from eval.trained_policy import check_fit

@@ -17,8 +17,10 @@ from rearrange.composition import compose as front
 from rearrange.errors import UserError
 from rearrange.runs.processes import launch_process
 from rearrange.runs.names import checked_name
+from rearrange.composition.restart import AUTO, resume_as
 from rearrange.composition.run_plan import changes
 from rearrange.runs.run_directory import folder_of, has_checkpoints, read_status, refuse_if_held
+from trainer.faults import signals
 
 _SHOWN = ("step", "episodes", "success", "return", "mean_steps")  # of a run's results, in the table
 Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
@@ -35,7 +37,7 @@ class Job:
 
 
 def run(command: str, words: list[str], launch: Launch | None = None) -> int:
-    """Run all jobs; 0 if each one is finished, 130 if stopped, else 1. Every job is checked before the first starts."""
+    """Run all jobs; 0 if each one is finished, that of a job that was stopped, else 1. Every job is checked before the first starts."""
     jobs = plan(command, words)
     print(f"sweep: {len(jobs)} jobs, {sum(job.done for job in jobs)} finished before", flush=True)
     codes: dict[Path, int] = {}
@@ -45,13 +47,11 @@ def run(command: str, words: list[str], launch: Launch | None = None) -> int:
         print(f"\n[{number}/{len(jobs)}] rearrange {' '.join(job.words)}", flush=True)
         codes[job.path] = (launch or launch_process)(list(job.words))
         print("\n" + table(jobs, codes), flush=True)
-        if codes[job.path] == 130:
+        if codes[job.path] in signals.BEFORE_THE_END:
             break
     if not codes:
         print("\n" + table(jobs, codes))
-    if 130 in codes.values():
-        return 130
-    return 1 if any(codes.values()) else 0
+    return signals.exit_of_all(codes.values())
 
 
 def all_skills(words: list[str]) -> list[str]:
@@ -81,19 +81,22 @@ def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
     name = checked_name(_name(typed.config.name, {k: v for k, v in swept.items() if k not in ("skill", "name")}))
     words = [word for word in words if word.split("=")[0] not in ("name", "resume")] + [f"name={name}"]
     path = folder_of(typed.config, command) / name
-    if not path.exists():
-        return Job((command, *words), swept, path, done=False)
+    resume = resume_as(fixed, typed.config.resume) if "resume" in typed.config else False
+    again = (f"resume={'auto' if resume == AUTO else 'true'}",)
+    if not path.exists() or resume == AUTO and not (path / "config.yaml").exists():
+        return Job((command, *words, *(again if resume == AUTO else ())), swept, path, done=False)
     if not (path / "config.yaml").exists():
         raise UserError(f"{path} exists already and is not a run. Choose another name=.")
     if changed := changes(path, typed):
         shown = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
         raise UserError(f"{path} exists already with other settings ({shown}). Give this sweep a name= of its own.")
     done = read_status(path)["status"] == "finished" and _has_result(command, path)
-    refuse_if_held(path)
-    if not done and not typed.config.get("resume"):
+    if resume != AUTO:  # which waits
+        refuse_if_held(path)
+    if not done and not resume:
         on = "Continue the sweep with resume=true" if "resume" in typed.config else "Remove it, to repeat this job"
         raise UserError(f"{path} exists already and is not finished. {on}, or choose another name=.")
-    return Job((command, *words) + (() if done else ("resume=true",)), swept, path, done)
+    return Job((command, *words) + (() if done else again), swept, path, done)
 
 
 def _has_result(command: str, path: Path) -> bool:
@@ -120,7 +123,7 @@ def table(jobs: list[Job], codes: dict[Path, int]) -> str:
         elif job.path not in codes:
             state = "not started"
         else:
-            state = {0: "finished", 130: "stopped"}.get(codes[job.path], f"failed ({codes[job.path]})")
+            state = signals.outcome(codes[job.path])
         results = {key.split("/")[-1]: value for key, value in saved["result"].items()}
         shown = [key for key in _SHOWN if key in results] or list(results)[:4]
         figures = "  ".join(f"{key} {_number(results[key])}" for key in shown)

@@ -44,13 +44,17 @@ class TrainOptions:
     deterministic: bool = like(TrainConfig, "deterministic")
     torch_threads: int | None = like(TrainConfig, "torch_threads")
     checkpoint_every_s: float = like(TrainConfig, "checkpoint_every_s")
+    stop_within_s: float = like(TrainConfig, "stop_within_s")
     log_every_s: float = like(TrainConfig, "log_every_s")
     episode_window: int = like(TrainConfig, "episode_window")
     whole_task: WholeTaskSettings = field(default_factory=WholeTaskSettings)
     name: str | None = setting(None, "directory of the run; null = date and time")
     output: str = setting("outputs", "where runs are kept: <output>/train/<skill>/<name>/", path=True)
     resume: bool | str = setting(
-        False, "true continues the named run, or the newest; force also with changed settings", choices=("force",))
+        False, "true continues the named run, or the newest; force also with changed settings; auto continues the named run if there "
+        "is one, else begins it, and is the default where SLURM or torchrun has started the command again", choices=("force", "auto"))
+    requeue: bool = setting(
+        False, "when SLURM warns of the end of its job (#SBATCH --signal=USR1@120): save, and ask it to start the job again")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from rearrange.runs.run_directory import (Run, check_writable, damaged, exists_a
 from rearrange.settings.composed import Settings, leaves
 from trainer.checkpoints import owner
 
-FREE_KEYS = {"resume", "name", "output"}  # may differ when a run is resumed
+FREE_KEYS = {"resume", "name", "output", "requeue"}  # may differ when a run is resumed
 
 
 def plan(settings: Settings) -> Run:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rearrange.runs.lifeline import lifeline
+from trainer.faults import signals
 
 
 def launch_process(words: list[str]) -> int:
@@ -40,7 +41,7 @@ def launch_process(words: list[str]) -> int:
         if process:
             process.send_signal(signal.SIGCONT)
 
-    handlers = {signal.SIGINT: pass_on, signal.SIGTERM: pass_on, signal.SIGHUP: pass_on, signal.SIGTSTP: suspend}
+    handlers = dict.fromkeys(signals.STOPPING, pass_on) | {signal.SIGTSTP: suspend}
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
         del handlers[signal.SIGHUP]
     main = threading.current_thread() is threading.main_thread()
@@ -52,7 +53,7 @@ def launch_process(words: list[str]) -> int:
             for signum in early[:1]:
                 process.send_signal(signum)
             code = process.wait()
-        return 130 if stopped else code
+        return signals.STOPPED if stopped and code != signals.WARNED else code
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)

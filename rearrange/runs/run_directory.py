@@ -44,6 +44,7 @@ class Run:
     path: Path
     settings: Settings
     resumed: bool = False
+    stopped_by: str | None = None  # of a training that ended in good order before its end: a signal, or what a callback said
     silent: bool = False  # of a rank that is not the first: it writes and prints nothing
     result: dict[str, float] = field(default_factory=dict)  # figures so far, for a run that does not reach its end
     created: bool = field(default=False, init=False)  # this process has written the directory, or taken up an existing one

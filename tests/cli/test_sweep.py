@@ -136,7 +136,7 @@ def end(signum, _):
     print(signal.Signals(signum).name, flush=True)
     came.append(signum)
 came = []
-for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
     signal.signal(signum, end)
 follow_parent()
 print(os.getpid(), flush=True)
@@ -144,7 +144,7 @@ while not came:
     time.sleep(0.01)
 time.sleep(0.3)
 print("saved", "REARRANGE_LIFELINE" in os.environ, flush=True)
-sys.exit(3)
+sys.exit(75 if signal.SIGUSR1 in came else 3)
 """
 
 
@@ -152,6 +152,7 @@ sys.exit(3)
     (signal.SIGINT, "parent", "SIGINT", 130),
     (signal.SIGTERM, "parent", "SIGTERM", 130),
     (signal.SIGHUP, "parent", "SIGHUP", 130),
+    (signal.SIGUSR1, "parent", "SIGUSR1", 75),
     (signal.SIGINT, "group", "SIGINT", 130),  # Ctrl-C in a terminal
     (signal.SIGKILL, "parent", "SIGTERM", -9),
     (signal.SIGKILL, "group", "SIGTERM", -9),
@@ -170,3 +171,16 @@ def test_a_sweep_goes_on_without_its_screen(launched, work, monkeypatch):
 
     monkeypatch.setattr(sys, "stdout", Broken(32))
     assert main(["train", "-m", "skill=pick", "seed=0,1"]) == 0 and len(launched) == 2
+
+
+def test_a_sweep_that_its_scheduler_starts_again_goes_on(front_door, work, launched, monkeypatch):
+    def interrupt(config, run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    work.behave = interrupt
+    front_door("train skill=pick seed=1 name=seed-1")
+    work.behave = lambda config, run: {}
+    assert front_door("train -m skill=pick seed=0,1")[0] == 0
+    assert len(launched) == 2 and work.calls[-1][2].resumed
+    assert front_door("train -m skill=pick seed=0,1")[0] == 0 and len(launched) == 2

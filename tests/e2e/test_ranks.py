@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from tests.e2e.front_door import TINY, checkpoint_steps, environment, finish, status, steps_logged, succeed, wait_until
 
@@ -19,12 +22,26 @@ def port() -> int:
         return probe.getsockname()[1]
 
 
-def torchrun(directory, *words: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port()}",
+def start_torchrun(directory, *words: str, options: tuple[str, ...] = ()) -> subprocess.Popen:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port()}", *options,
                "-m", "rearrange", *words]
-    process = subprocess.Popen(command, cwd=directory, env=environment(directory), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, start_new_session=True)
-    return finish(process, 300.0)
+    return subprocess.Popen(command, cwd=directory, env=environment(directory), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, start_new_session=True)
+
+
+def torchrun(directory, *words: str) -> subprocess.CompletedProcess:
+    return finish(start_torchrun(directory, *words), 300.0)
+
+
+def ranks_of(agent: subprocess.Popen) -> list[int]:
+    """The processes that torchrun has started, the first rank first."""
+    children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+    return sorted(map(int, children), key=lambda pid: b"\0RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes())
+
+
+def saved(run: Path) -> list[str]:
+    """The checkpoints of a run that is under way, which may be writing another."""
+    return sorted(path.name for path in (run / "checkpoints").glob("step_*.pt"))
 
 
 def test_torchrun_trains_one_policy_and_one_process_goes_on_with_it(tmp_path):
@@ -36,6 +53,59 @@ def test_torchrun_trains_one_policy_and_one_process_goes_on_with_it(tmp_path):
     assert steps_logged(run) == sorted(set(steps_logged(run)))
     out = succeed(tmp_path, "train", "skill=pick", "name=two", "resume=force", "steps=192")
     assert "done: 192 steps" in out and checkpoint_steps(run)[-1] == 192
+
+
+def test_torchruns_restarts_go_on_after_kill_9_of_either_rank(tmp_path):
+    run = tmp_path / "outputs/train/pick/two"
+    agent = start_torchrun(tmp_path, "train", *TWO, "steps=3200", "checkpoint_every_s=0.5", "name=two", options=("--max-restarts=3",))
+    for victim in (1, 0):
+        before = saved(run)
+        wait_until(lambda: saved(run) != before, agent, 240.0)
+        os.kill(ranks_of(agent)[victim], signal.SIGKILL)
+    done = finish(agent, 300.0)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("continues outputs/train/pick/two") == 2 and done.stdout.count("done: 3,2") == 1
+    assert status(run) == "finished" and 3200 <= checkpoint_steps(run)[-1] < 3200 + 64  # one rollout of two ranks
+    assert steps_logged(run) == sorted(set(steps_logged(run)))
+
+
+def test_a_node_joins_and_is_lost(tmp_path):
+    """torchrun --nnodes=1:2: one rank, two, one again; the run is one run."""
+    run, rendezvous = tmp_path / "outputs/train/pick/elastic", port()
+    # torch 2.13's agents wait for each other for ever when a node joins, unless each start has a store of its own.
+    shared = environment(tmp_path) | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1:2", "--nproc-per-node=1", "--rdzv-backend=c10d",
+               f"--rdzv-endpoint=127.0.0.1:{rendezvous}", "--rdzv-id=1", "--rdzv-conf=last_call_timeout=1", "--max-restarts=5",
+               "-m", "rearrange", "train", *TWO, "steps=2560", "checkpoint_every_s=0.5", "name=elastic", "resume=auto",
+               "ppo.entropy_target=0.5", "ppo.entropy_coef=0.01"]
+
+    def node() -> subprocess.Popen:
+        return subprocess.Popen(command, cwd=tmp_path, env=shared, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                start_new_session=True)
+
+    log = run / "log.txt"
+    first = node()
+    wait_until(lambda: bool(saved(run)), first, 240.0)
+    second = node()
+    wait_until(lambda: log.read_text().count(" continues ") == 1, first, 240.0)
+    alone = steps_logged(run)[-1]
+    wait_until(lambda: steps_logged(run)[-1] > alone + 200, first, 240.0)
+    lost = [second.pid, *ranks_of(second)]
+    for process in lost:
+        os.kill(process, signal.SIGKILL)
+    done = finish(first, 300.0)
+    finish(second)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert log.read_text().count(" continues ") == 2 and f" ({socket.gethostname()}, pid {lost[1]}) died" in done.stderr
+    assert status(run) == "finished" and 2560 <= checkpoint_steps(run)[-1] < 2560 + 64
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    steps, rates = [row["step"] for row in rows], [row["learn/learning_rate"] for row in rows]
+    assert steps == sorted(set(steps)) and rates == sorted(rates, reverse=True), "one curve, one schedule"
+    assert rates[-1] < 0.01 * rates[0]
+    coefficients = [row["learn/entropy_coef"] for row in rows]  # the entropy is above its target all the time
+    assert 0.0 < coefficients[-1] < coefficients[0] and coefficients == sorted(coefficients, reverse=True), "kept by each restart"
+    for key in ("episodes", "updates", "wall_s"):
+        assert [row[key] for row in rows] == sorted(row[key] for row in rows), key
 
 
 def test_a_mistake_is_told_once(tmp_path):

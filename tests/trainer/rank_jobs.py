@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,27 @@ def soaked(out: Path, mode: str) -> None:
         if not getattr(error, "told_elsewhere", False):
             print(error, file=sys.stderr)
         sys.exit(1)
+
+
+class SlowsDown(Pointer):
+    """Once a file is there, every step takes 2 s."""
+
+    def __init__(self, file: str):
+        super().__init__()
+        self.file = Path(file)
+
+    def step(self, action):
+        time.sleep(2.0 * self.file.exists())
+        return super().step(action)
+
+
+def stopped(out: Path, mode: str) -> None:
+    """Train until a signal; a rollout then takes two minutes, and there is a second."""
+    here = launch.place()
+    settings = dataclasses.replace(config(mode, 10**9), stop_within_s=1.0)
+    result = train(functools.partial(SlowsDown, str(out / "slow")), settings, out,
+                   observers=(lambda step, _: (out / "step").write_text(str(step)),))
+    (out / f"ended_{here.rank}.json").write_text(json.dumps([result.reason, result.steps]))
 
 
 def failing(out: Path, fault: str) -> None:

@@ -1,5 +1,6 @@
 """Environments that are unusual, but in order: they train, are closed, and leave nothing behind. And those that cannot train."""
 
+import dataclasses
 import multiprocessing
 import os
 import re
@@ -16,7 +17,6 @@ from gymnasium import spaces
 
 from tests.trainer.toys import Pointer
 from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, train
-from trainer import loop
 from trainer.checkpoint import CheckpointError, list_checkpoints
 from trainer.workers.environments import WorkerError
 
@@ -212,9 +212,7 @@ class Slow(Pointer):
 
 
 @pytest.mark.parametrize("deterministic, overlap", [(False, False), (True, False), (True, True)])
-def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, monkeypatch, deterministic, overlap):
-    monkeypatch.setattr(loop, "STOP_WITHIN_S", 0.5)
-
+def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, deterministic, overlap):
     def stop():
         # Until the loop listens: while workers start, another handler keeps signals for later.
         while "_stop_on_signal" not in getattr(signal.getsignal(signal.SIGTERM), "__qualname__", ""):
@@ -224,7 +222,8 @@ def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, monkeypatch, determ
 
     threading.Thread(target=stop, daemon=True).start()
     begin = time.monotonic()
-    result = train(Slow, config(10**6, deterministic=deterministic, collect={"rollout_steps": 2048, "overlap": overlap}), tmp_path)
+    settings = config(10**6, deterministic=deterministic, collect={"rollout_steps": 2048, "overlap": overlap})
+    result = train(Slow, dataclasses.replace(settings, stop_within_s=0.5), tmp_path)
     assert result.reason == "SIGTERM" and time.monotonic() - begin < 100  # a rollout takes 200 s
     assert deterministic or result.checkpoint.exists()
 

@@ -113,6 +113,23 @@ def test_a_rank_that_dies_ends_all_with_one_message(tmp_path, size, victim):
     assert not list(tmp_path.rglob("*.partial"))
 
 
+@pytest.mark.parametrize("mode", ["ver", "nover", "hts"])
+def test_ranks_that_have_no_time_left_for_their_rollout_save_what_they_learned(tmp_path, mode):
+    processes = start(2, "stopped", tmp_path, mode)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "step").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (tmp_path / "slow").touch()
+    time.sleep(1.0)
+    for process in processes:
+        process.send_signal(signal.SIGUSR1)
+    ended = finish(processes, 60.0)
+    assert [code for code, _ in ended] == [0, 0], ended
+    reasons = [json.loads((tmp_path / f"ended_{rank}.json").read_text()) for rank in range(2)]
+    assert [reason for reason, _ in reasons] == ["SIGUSR1", "SIGUSR1"]
+    assert load_checkpoint(tmp_path)["step"] == reasons[0][1] > 0
+
+
 @pytest.mark.parametrize("fault, words", [("raise", "rank 1 failed: environment worker"),
                                           ("bug", "rank 1 failed: shapes do not fit"),
                                           ("overflow", "rank 1 failed: the policy's output became NaN or infinite while it acted")])

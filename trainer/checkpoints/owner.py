@@ -93,7 +93,7 @@ def is_held(directory: str | os.PathLike) -> bool | None:
 def refuse_if_held(directory: str | os.PathLike) -> None:
     """InUse if another process works in the directory. Writes nothing."""
     if Path(directory).resolve() / FILE not in _held and is_held(directory):
-        raise InUse(_in_use(Path(directory)))
+        raise InUse(in_use(Path(directory)))
 
 
 def _take(descriptor: int, directory: Path) -> None:
@@ -103,7 +103,7 @@ def _take(descriptor: int, directory: Path) -> None:
             break
         except BlockingIOError:
             if not left:
-                raise InUse(_in_use(directory)) from None
+                raise InUse(in_use(directory)) from None
             time.sleep(BETWEEN_S)
         except OSError as error:
             if error.errno not in NO_LOCKS:
@@ -117,7 +117,8 @@ def _take(descriptor: int, directory: Path) -> None:
         os.pwrite(descriptor, json.dumps(name).encode() + b"\n", 0)
 
 
-def _in_use(directory: Path) -> str:
+def in_use(directory: Path) -> str:
+    """Who works in a directory, in words."""
     try:
         with open(directory / FILE, "rb") as file:
             name: Any = json.loads(file.read(1000))

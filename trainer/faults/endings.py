@@ -32,9 +32,12 @@ def orderly_end(run: Run) -> Iterator[None]:
     except NonFinite as error:
         run.saver.save_quietly(_not_learned(run))
         raise _with_dump(error, run) from error
-    except BaseException:
+    except BaseException as error:
         run.saver.save_quietly(_not_learned(run))
-        raise
+        if not run.stop.asked or not run.ranks.may_be_ended_by_others(error):
+            raise
+        run.stop.agreed = run.stop.asked  # one rank had no time left for its rollout, and the others cannot go on without it
+        run.ranks.leave_early(f"rank {run.ranks.rank} was stopped by {run.stop.asked}")
 
 
 def _give_up_what_is_not_learned(run: Run) -> None:

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.ranks.report import RankReport
-from trainer.workers.worker import STOPPING
-
-STOP_WITHIN_S = 10.0  # what a rollout may take to be filled after a signal
+from trainer.faults.signals import STOPPING
 
 
 @dataclass
@@ -32,15 +30,15 @@ class Stop:
 
 
 @contextmanager
-def stop_on_signal(late: Callable[[], None]) -> Iterator[Stop]:
-    """Turn the first SIGINT, SIGTERM or SIGHUP into a request to stop after the update; the second acts at once. `late` is called
-    when the update is still not there after a while."""
+def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
+    """Turn the first signal of STOPPING into a request to stop after the update; the second acts at once. `late` is called when the
+    update is still not there after `within_s`."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
     previous: dict[signal.Signals, Any] = {}
-    timer = threading.Timer(STOP_WITHIN_S, late)
+    timer = threading.Timer(within_s, late)
     timer.daemon = True
 
     def request(signum: int, frame: Any) -> None:

@@ -21,6 +21,7 @@ from trainer.errors import RankError
 GRACE_S = 10.0  # for a rank to leave by itself once another is dead
 CONNECT_TIMEOUT_S = 300.0
 BEAT_S = 5.0  # a rank says that it lives
+before_forced_end: Callable[[], None] = lambda: None  # called before a rank that cannot leave by itself is ended
 SILENT_S = 120.0  # after this without a word it counts as dead: stopped (SIGSTOP), or on a machine that hangs
 
 
@@ -125,6 +126,7 @@ class Watch:
         if not self._leaving.wait(GRACE_S):
             if not self.told_elsewhere:
                 print(f"{self.verdict}. All ranks end; the last checkpoint is intact.", file=sys.stderr, flush=True)
+            before_forced_end()
             os._exit(1)
 
     def _tell(self, message: dict[str, Any]) -> None:
@@ -145,6 +147,12 @@ class Watch:
             return error
         self._tell({"failed": f"rank {self.rank} failed: {str(error).rstrip('.')}"})
         return RankError(str(error), told_elsewhere=True) if ours and self.rank > 0 else error
+
+    def leave_early(self, why: str) -> None:
+        """This rank ends before the others: tell them `why`, which ends them too."""
+        if self.verdict is None:
+            self._tell({"failed": why})
+            self.verdict, self.told_elsewhere = why, True
 
     def leave(self) -> None:
         """An orderly end: the others know that this rank did not die."""

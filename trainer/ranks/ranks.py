@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from trainer.config import TrainConfig
 from trainer.errors import Cancelled, NonFinite, WorkerError
 from trainer.ranks.launch import RankInfo, this_rank
+from trainer.ranks.meeting import meet
 from trainer.ranks.preemption import Preemption
 from trainer.ranks.rank_watch import Watch
 
@@ -26,7 +27,6 @@ START_TIMEOUT = timedelta(minutes=5)
 COLLECTIVE_TIMEOUT = timedelta(minutes=20)  # for a rank that lives but does not come; one that dies is noticed at once
 Value = TypeVar("Value")
 _store: Any = None  # stays open while the process lives
-_runs = 0
 
 
 class Ranks:
@@ -46,6 +46,15 @@ class Ranks:
             self.watch.on_death = act
             if self.watch.verdict:
                 act()
+
+    def leave_early(self, why: str) -> None:
+        """This rank ends before the others; they are told why, and end too."""
+        if self.watch:
+            self.watch.leave_early(why)
+
+    def may_be_ended_by_others(self, error: BaseException) -> bool:
+        """Whether what was raised here may come from another rank's end, or from being cancelled."""
+        return self.size > 1 and not isinstance(error, KeyboardInterrupt) and _from_a_collective(error)
 
     def preemption(self, config: TrainConfig) -> Preemption | None:
         """How rollouts of several ranks are ended early; None for one rank, or if they are not."""
@@ -133,14 +142,12 @@ def join(device: str) -> Iterator[Ranks]:
 
 
 def _meet(here: RankInfo) -> Any:
-    """The store that all ranks share, torchrun's or one that rank 0 opens; a part of it of its own for each run of a process."""
-    global _store, _runs
+    """The store that all ranks share, torchrun's or one that rank 0 opens; a part of it for this meeting of these processes alone."""
+    global _store
     os.environ |= {"RANK": str(here.rank), "WORLD_SIZE": str(here.size), "MASTER_ADDR": here.address, "MASTER_PORT": str(here.port)}
     if _store is None:
         _store, _, _ = next(dist.rendezvous("env://", timeout=START_TIMEOUT))
-    _runs += 1
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun keeps its store when it restarts the ranks
-    return dist.PrefixStore(f"rearrange/{attempt}/{_runs}", _store)
+    return dist.PrefixStore(f"rearrange/{meet(_store, here.rank, here.size, START_TIMEOUT.total_seconds())}", _store)
 
 
 def _from_a_collective(error: BaseException) -> bool:

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from trainer.logs import screen
+from trainer.faults.signals import STOPPING
 from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 
 NOTIFY_EVERY_S = 0.001  # steps faster than this are announced together
@@ -39,7 +40,6 @@ START_TIMEOUT_S = 300.0  # to start the process and to construct its environment
 KILLED_WITHIN_S = 10.0  # what the system may take to end a process that it was told to kill
 LARGEST_REWARD = float(np.finfo(np.float32).max)
 REPLAYED = pickle.dumps(("replayed",))  # a sign of life
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DOING = ("", "step", "reset")  # what the shared field `doing` says that a worker does with an environment
 
 log = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ def end_child(process: subprocess.Popen, grace_s: float = 0.0) -> bool:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP wait until the end; children that start meanwhile hold them too.
+    """Signals that ask for the end wait until the end; children that start meanwhile hold them too.
 
     Their handlers wait as well: a thread that does not hold them, as numeric libraries have, may be given a signal, and Python
     would call its handler here, in the middle. SIGINT, whose handler raises, gets its own back last.

@@ -1,0 +1,44 @@
+"""The signals that ask a process to save and end, and the exit statuses that tell why it did."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+
+# A scheduler's warning, sent some time before it ends the process: of a time limit, of preemption.
+WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *WARNINGS)
+
+STOPPED = 130  # by a person, or by who ends the process anyhow
+WARNED = 75  # by WARNINGS: EX_TEMPFAIL of sysexits.h, "try again later", which schedulers can be told to start again
+BEFORE_THE_END = (STOPPED, WARNED)
+
+
+def exit_status(stopped_by: str | None) -> int:
+    """Of a command that was stopped by the signal of that name, or by anything else."""
+    return WARNED if is_warning(stopped_by) else STOPPED
+
+
+def is_warning(stopped_by: str | None) -> bool:
+    return stopped_by in [signum.name for signum in WARNINGS]
+
+
+def name_of(stop: KeyboardInterrupt) -> str | None:
+    """The signal that `interrupt` was called for."""
+    return stop.args[0] if stop.args else None
+
+
+def interrupt(signum: int, frame: object) -> None:
+    """A handler that ends a command as Ctrl-C does."""
+    raise KeyboardInterrupt(signal.Signals(signum).name)
+
+
+def outcome(status: int) -> str:
+    """How a command ended, in a word."""
+    return "finished" if status == 0 else "stopped" if status in BEFORE_THE_END else f"failed ({status})"
+
+
+def exit_of_all(statuses: Iterable[int]) -> int:
+    """Of several commands, one after another: 0 if all are finished, how they were stopped, else 1."""
+    statuses = list(statuses)
+    return next((status for status in statuses if status in BEFORE_THE_END), 1 if any(statuses) else 0)
