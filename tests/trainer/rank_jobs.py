@@ -185,9 +185,9 @@ class SlowsDown(Pointer):
         return super().step(action)
 
 
-def stopped(out: Path, mode: str) -> None:
+def signalled(out: Path, mode: str) -> None:
     """Train until a signal; a rollout then takes two minutes, and there is a second."""
-    here = launch.place()
+    here = launch.this_rank()
     settings = dataclasses.replace(config(mode, 10**9), stop_within_s=1.0)
     result = train(functools.partial(SlowsDown, str(out / "slow")), settings, out,
                    observers=(lambda step, _: (out / "step").write_text(str(step)),))

@@ -115,7 +115,7 @@ def test_a_rank_that_dies_ends_all_with_one_message(tmp_path, size, victim):
 
 @pytest.mark.parametrize("mode", ["ver", "nover", "hts"])
 def test_ranks_that_have_no_time_left_for_their_rollout_save_what_they_learned(tmp_path, mode):
-    processes = start(2, "stopped", tmp_path, mode)
+    processes = start(2, "signalled", tmp_path, mode)
     deadline = time.monotonic() + 120
     while not (tmp_path / "step").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
