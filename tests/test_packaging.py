@@ -18,17 +18,15 @@ import rearrange
 
 HOME = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text())
-PACKAGES = PROJECT["tool"]["setuptools"]["packages"]
+PACKAGES = [pattern.rstrip("*") for pattern in PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]]
 
 
-def test_every_folder_with_code_is_a_listed_package():
+def test_every_folder_with_code_is_a_package():
     folders = {path.parent.relative_to(HOME) for path in HOME.glob("*/**/*.py")}
-    code = {
-        str(folder).replace("/", ".")
-        for folder in folders
-        if folder.parts[0] not in ("tests", "docs", "benchmarks", "build") and not folder.parts[0].startswith(".")
-    }
-    assert code == set(PACKAGES)
+    code = {folder for folder in folders
+            if folder.parts[0] not in ("tests", "docs", "benchmarks", "build") and not folder.parts[0].startswith(".")}
+    assert {folder.parts[0] for folder in code} == set(PACKAGES)
+    assert all((HOME / folder / "__init__.py").exists() for folder in code)
 
 
 @pytest.fixture(scope="module")

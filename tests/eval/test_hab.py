@@ -173,12 +173,12 @@ def test_the_settings_mirror_the_rules():
 
     from rearrange.composition import compose as settings
 
-    config = settings.compose("eval", ["hab=tidy_house", "planner=paper"]).config
+    composed = settings.compose("eval", ["hab=tidy_house", "planner=paper"])
+    config = composed.config
     fields = {field.name for field in dataclasses.fields(Rules)}
     assert set(config.planner) == fields - {"navigate"} and set(config.skills) == set(SKILL_NAMES)
     assert Rules(**{key: dict(value) if key == "max_steps" else value for key, value in config.planner.items()}) == Rules()
-    agent = next(key for key in keys.command_file("eval").keys if key.name == "agent")
-    assert set(AGENTS) <= set(agent.rule.words())
+    assert set(AGENTS) <= set(composed.keys["agent"].rule.words())
 
 
 def test_what_is_finished_is_kept_when_the_rest_cannot_be():

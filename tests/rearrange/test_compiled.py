@@ -21,7 +21,8 @@ TWICE = f"import subprocess, sys, rearrange.robot.motors; subprocess.run([sys.ex
 @pytest.fixture
 def read_only(tmp_path):
     """A copy of the package and a home that cannot be written, not even by root, as the start of a command and its environment."""
-    shutil.copytree(ROOT / "rearrange", tmp_path / "installed/rearrange", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("rearrange", "skills"):
+        shutil.copytree(ROOT / name, tmp_path / "installed" / name, ignore=shutil.ignore_patterns("__pycache__", "*.pt"))
     (tmp_path / "home").mkdir()
     (tmp_path / "tmp").mkdir()
     without = []

@@ -11,7 +11,7 @@ from tests.e2e.front_door import HOME
 
 WORK = """
 import os, subprocess, sys
-from trainer import screen
+from trainer.logs import screen
 with screen.guarded():
     told = []
     screen.is_expendable(told.append)
