@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tests.trainer.toys import Paced, Pointer, Straight
+from tests.trainer.toy_networks import Straight
+from tests.trainer.toys import Paced, Pointer
 from trainer import ppo
 from trainer.ranks import launch, ranks
 from trainer.checkpoint import list_checkpoints

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from tests.trainer.test_divergence import Treacherous
-from tests.trainer.toys import Bent, Pointer, Straight
+from tests.trainer.toy_networks import Bent, Straight
+from tests.trainer.toys import Pointer
 from trainer import CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.nets.encoders import LightEncoder
 from trainer.errors import CheckpointError, NonFinite
@@ -32,7 +33,7 @@ def test_it_learns():
 def test_it_is_saved_resumed_and_played(tmp_path):
     first = train(Pointer, config(128), tmp_path, make_policy=Straight, progress=False)
     content = load_checkpoint(tmp_path)
-    assert content["network"] == {"name": "tests.trainer.toys.Straight", "seen": {"goal": [2]}}
+    assert content["network"] == {"name": "tests.trainer.toy_networks.Straight", "seen": {"goal": [2]}}
     assert torch.load(first.checkpoint, weights_only=True)["network"] == content["network"]
     second = train(Pointer, config(256), tmp_path, resume_from=tmp_path, make_policy=Straight, progress=False)
     assert second.steps == 256
@@ -51,9 +52,9 @@ def test_the_engines_own_network_is_not_named(tmp_path):
 
 
 @pytest.mark.parametrize("trained, given, words", [
-    (Straight, Policy, "is of the network tests.trainer.toys.Straight, this one is trainer.policy.Policy: give the make_policy"),
-    (Policy, Straight, "is of the network trainer.policy.Policy, this one is tests.trainer.toys.Straight: give the make_policy"),
-    (Straight, Bent, "is of the network tests.trainer.toys.Straight, this one is tests.trainer.toys.Bent"),
+    (Straight, Policy, "is of the network tests.trainer.toy_networks.Straight, this one is trainer.policy.Policy: give the make_policy"),
+    (Policy, Straight, "is of the network trainer.policy.Policy, this one is tests.trainer.toy_networks.Straight: give the make_policy"),
+    (Straight, Bent, "is of the network tests.trainer.toy_networks.Straight, this one is tests.trainer.toy_networks.Bent"),
     (functools.partial(Policy), Policy, r"is of the network trainer.policy.Policy\(...\), this one is trainer.policy.Policy: give"),
 ])
 def test_a_checkpoint_of_another_network_is_refused(tmp_path, trained, given, words):
@@ -122,10 +123,10 @@ def test_what_is_no_network_is_one_sentence(make_policy, words):
 
 def test_the_failure_of_ones_own_network_is_repeated_with_it(tmp_path):
     with pytest.raises(NonFinite, match=r"trainer.faults.nonfinite.reproduce\('.*rank0.pt', make_policy\) with the make_policy "
-                                        "tests.trainer.toys.Straight repeats it") as error:
+                                        "tests.trainer.toy_networks.Straight repeats it") as error:
         train(Treacherous, config(10**6), tmp_path, make_policy=Straight, progress=False)
     assert reproduce(tmp_path, Straight) in str(error.value)
-    with pytest.raises(CheckpointError, match="is of the network tests.trainer.toys.Straight"):
+    with pytest.raises(CheckpointError, match="is of the network tests.trainer.toy_networks.Straight"):
         reproduce(tmp_path)
 
 
