@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import threading
 
 from rearrange.errors import UserError
 from rearrange.runs.run_directory import Run
@@ -22,7 +24,11 @@ def check() -> None:
 
 def after(stopped_by: str | None, run: Run) -> None:
     """Once a run is over that was stopped by this signal: ask for a new start, if that was SLURM's warning and the run wants one."""
-    if run.settings.config.get("requeue") and signals.is_warning(stopped_by) and not run.silent:  # of several ranks, the first asks
+    if not run.settings.config.get("requeue") or not signals.is_warning(stopped_by):
+        return
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: None)  # which SLURM sends to all ranks next; they are at their end
+    if not run.silent:  # of several ranks, the first asks
         run.say(requeue())
 
 
