@@ -193,7 +193,7 @@ def _command(command: str, words: list[str]) -> int:
     if "--help" in flags:
         from rearrange.command_line.key_help import help_text
 
-        print(help_text(settings, COMMANDS[command]) + (launcher_words.HELP if command not in RUNLESS else ""))
+        print(help_text(settings, COMMANDS[command]) + (launcher_words.HELP if command not in RUNLESS or command == "reproduce" else ""))
         return 0
     if "--cfg" in flags:
         _print_config(settings)

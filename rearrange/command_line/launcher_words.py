@@ -9,9 +9,9 @@ from rearrange.errors import UserError
 
 OBJECTIVE = "objective"
 HELP = """
-jobs of -m, skill=all and hab=all (docs/cluster.md):
+jobs of -m, skill=all, hab=all and reproduce (docs/cluster.md):
   hydra/launcher=basic|joblib|submitit_local|submitit_slurm   where they run
-  hydra/sweeper=basic|optuna, objective=success               which there are, and what is to be best"""
+  hydra/sweeper=basic|optuna, objective=success               which -m runs, and what is to be best"""
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
