@@ -277,9 +277,8 @@ def _end_like_ctrl_c() -> None:
     from trainer.faults import signals
 
     if threading.current_thread() is threading.main_thread():
-        for signum in signals.STOPPING:
-            if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN:
-                signal.signal(signum, signals.interrupt)
+        for signum in signals.heard():
+            signal.signal(signum, signals.interrupt)
 
 
 def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
