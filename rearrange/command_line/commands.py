@@ -17,9 +17,12 @@ from rearrange.registration import register_envs
 from eval import own_networks
 from eval.engine_settings import check_device, engine_config, per_action
 from rearrange.settings.engine_words import in_keys
+from rearrange.settings.environment import NAVIGATION_AGENTS
 from eval.tasks import Task, group_of, load_listed, navigation_task, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
+    import gymnasium
+
     from eval.evaluate import EpisodeResult
     from eval.policy_choice import Choice
     from rearrange.runs.run_directory import Run
@@ -181,8 +184,12 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     checkpoint = choice.checkpoint
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
-    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
-                   evaluation.SEED_STRIDE * plain["seed"], run.silent)
+    probe = _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
+                           evaluation.SEED_STRIDE * plain["seed"], run.silent)
+    if plain["agent"] in NAVIGATION_AGENTS:
+        from rearrange.navigation.scripted import SCRIPTED
+
+        SCRIPTED[plain["agent"]](probe)  # which says what it cannot do
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
@@ -377,11 +384,11 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
 
 
 def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, network: str | None, episodes: int,
-                   first: int, silent: bool) -> None:
-    """Refuse a checkpoint whose spaces are not those of the environment."""
+                   first: int, silent: bool) -> gymnasium.Env:
+    """Refuse a checkpoint whose spaces are not those of the environment, which is returned."""
     probe = _probe(Task(skill, env, 0), episodes, first, silent)
     if checkpoint is None:
-        return
+        return probe
     from eval.trained_policy import check_fit
     from trainer.checkpoint import load_checkpoint
     from trainer.policy import observation_shapes
@@ -389,3 +396,4 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, net
 
     check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space),
               action_numbers(probe.action_space), "this environment", network, choices(probe.action_space))
+    return probe

@@ -46,6 +46,10 @@ class PointNav:
     def after_step(self, env: NavigationEnv) -> None:
         self._before_m, self.left_m = self.left_m, self.field.at(*env.pose[:2])
 
+    def at_goal(self, x: float, y: float) -> bool:
+        """Whether a stop at a point would be a success."""
+        return self.field.at(x, y) < self.config.success_m
+
     def success(self, env: NavigationEnv) -> bool:
         return env.stop_called and self.left_m < self.config.success_m
 
