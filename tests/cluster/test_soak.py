@@ -115,13 +115,27 @@ def test_soak(slurm: Slurm, tmp_path):
     told = "\n".join(path.read_text(errors="replace") for path in tmp_path.glob("slurm-*.out"))
     print(f"seed {seed}: {steps:,} steps in {took_s:.0f} s, {FAULTS} faults, {soak.starts} submissions, {told.count('continues outputs')} "
           f"continuations; longest time since a checkpoint when a process was killed: {longest_lost_s:.1f} s")
+    print("left:", _left(slurm), [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in slurm.steps() if Path(f"/proc/{pid}").exists()])
     assert status(run) == "finished" and steps <= checkpoint_steps(run)[-1] < steps + 64
     assert "Traceback" not in told, told[-5000:]
     logged = steps_logged(run)
     assert logged == sorted(set(logged)) and logged[-1] == checkpoint_steps(run)[-1]
     assert longest_lost_s < CHECKPOINT_EVERY_S + 2 * max(64 / _pace_of(logged, took_s), 5.0)
     _nothing_is_damaged(run)
-    slurm.wait(lambda: not slurm.steps(), 30.0, "the processes of all jobs to end")
+    slurm.wait(lambda: not _left(slurm), 30.0, "the processes of all jobs to end")
+
+
+def _left(slurm: Slurm) -> list[str]:
+    """Command lines of what jobs have started, and is still there."""
+    found = []
+    for pid in slurm.steps():
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if not words.startswith("slurmstepd"):  # SLURM's own, which tells a node that was away of steps that are over
+            found.append(words)
+    return found
 
 
 def _pace(slurm: Slurm, folder: Path) -> float:
