@@ -82,6 +82,7 @@ def _status(words: list[str]) -> int:
     except KeyboardInterrupt as stop:
         from trainer.faults import signals
 
+        signals.came.clear()
         return _stopped(name, signals.name_of(stop))
 
 
@@ -277,6 +278,7 @@ def _end_like_ctrl_c() -> None:
     from trainer.faults import signals
 
     if threading.current_thread() is threading.main_thread():
+        signals.came.clear()
         for signum in signals.heard():
             signal.signal(signum, signals.interrupt)
 

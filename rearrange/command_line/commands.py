@@ -18,6 +18,7 @@ from eval import own_networks
 from eval.engine_settings import check_device, engine_config, per_action
 from rearrange.settings.engine_words import in_keys
 from rearrange.settings.environment import NAVIGATION_AGENTS
+from trainer.faults import signals
 from eval.tasks import Task, group_of, load_listed, navigation_task, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
@@ -299,6 +300,7 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
         probe.render()
     finally:
         hint.cancel()
+    signals.raise_again()
     if probe.listed:
         ours = probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
         for _ in load_listed(probe, episodes if ours else 1, first, silent):

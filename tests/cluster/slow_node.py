@@ -1,6 +1,6 @@
 """What preemption gives back when one of two nodes is slow, or sleeps: the figures of docs/findings/two_nodes.md.
 
-    python -m tests.cluster.slow_node [repeats]
+    python -m tests.cluster.slow_node [all | slow | asleep] [repeats]
 
 Two nodes of a SLURM on this machine, one rank on each, gloo between them; environments that sleep. Measured beside the model of
 `rearrange bench scaling`.
@@ -22,6 +22,7 @@ import numpy as np
 
 from eval.bench import scaling
 from eval.bench.collection_model import RULES, Workload, variable
+from eval.bench.step_trace import ROW
 from eval.bench.synthetic_env import PRESETS
 from tests.cluster.slurm import Slurm
 
@@ -44,15 +45,18 @@ def srun(slurm: Slurm, folder: Path, rule: str, sleeps: bool = False, **more: ob
 
 
 def _sleep(slurm: Slurm, folder: Path) -> None:
-    """Stop all processes of the second node for a while, once it has begun to learn."""
-    while len(list((folder / "traces" / "1").glob("*.trace"))) < SETTINGS["measured_envs"]:
+    """Stop all processes of the second node for a while, once its environments have taken some steps of several rollouts."""
+    while min((_steps(file) for file in (folder / "traces" / "1").glob("*.trace")), default=0) < 4 * SETTINGS["measured_steps"]:
         time.sleep(0.1)
-    time.sleep(6.0)
     found = [pid for pid in slurm.steps() if _is_on_second(pid)]
     for act in (signal.SIGSTOP, signal.SIGCONT):
         for pid in found:
             os.kill(pid, act)
         time.sleep(SLEEP_S)
+
+
+def _steps(trace: Path) -> int:
+    return int((np.fromfile(trace, ROW)["end_s"] > 0).sum())
 
 
 def _is_on_second(pid: int) -> bool:
@@ -63,42 +67,64 @@ def _is_on_second(pid: int) -> bool:
         return False
 
 
-def modelled(rule: str, slower: float) -> float:
-    """The same in the model, without the latency of a real machine."""
-    work = Workload(COST, 2, SETTINGS["measured_envs"], SETTINGS["measured_steps"], SETTINGS["learn_s"], latency_s=1e-6)
+def modelled(rule: str, slower: float, learn_s: float, latency_s: float) -> float:
+    """Steps/s in the model of `rearrange bench scaling`."""
+    work = Workload(COST, 2, SETTINGS["measured_envs"], SETTINGS["measured_steps"], learn_s, latency_s)
     times = work.step_times(0, 12)
-    times[1] *= slower
+    times[1] += (slower - 1) * (times[1] - latency_s)
     return variable(work, RULES[rule], times)[0]
 
 
-def main(repeats: int) -> None:
+def calibrated(folder: Path) -> tuple[float, float]:
+    """Seconds of learning per rollout, and of latency per step, of two nodes that are alike: what the model cannot know."""
+    made = json.loads((folder / "figures.json").read_text())
+    seconds = made["seconds"] / SETTINGS["updates"] - made["learn_s"]
+    return made["learn_s"], seconds / SETTINGS["measured_steps"] - COST.mean_s
+
+
+def slow(slurm: Slurm, root: Path, repeats: int) -> None:
+    cells = [("none", 1.0), *((rule, SLOWER) for rule in ("none", "ddppo", "ver"))]
+    found: dict[tuple[str, float], list[float]] = {cell: [] for cell in cells}
+    parts = []
+    for repeat in range(repeats):
+        for rule, slower in cells:
+            folder = _folder(root, f"{rule}_{slower:.0f}_{repeat}")
+            found[rule, slower].append(srun(slurm, folder, rule, **({"slow_ranks": {"1": slower}} if slower > 1 else {})))
+            if slower == 1:
+                parts.append(calibrated(folder))
+    learn_s, latency_s = (statistics.median(values) for values in zip(*parts, strict=True))
+    alike = statistics.median(found["none", 1.0])
+    print(f"learning {learn_s:.2f} s a rollout, latency {1000 * latency_s:.0f} ms a step")
+    print("rule, second node slower by: steps/s beside two nodes alike, measured (least .. most); in the model")
+    for (rule, slower), values in found.items():
+        measured = [value / alike for value in values]
+        model = modelled(rule, slower, learn_s, latency_s) / modelled("none", 1.0, learn_s, latency_s)
+        print(f"{rule:6} {slower:3.0f}   {statistics.median(measured):.3f} ({min(measured):.3f} .. {max(measured):.3f})   {model:.3f}",
+              flush=True)
+
+
+def asleep(slurm: Slurm, root: Path) -> None:
+    for rule in ("none", "ver"):
+        folder = _folder(root, f"sleep_{rule}")
+        srun(slurm, folder, rule, sleeps=True, updates=40)
+        gaps = np.diff([update["end_s"] for update in json.loads((folder / "result.json").read_text())["updates"]])
+        print(f"{rule:6} asleep for {SLEEP_S:.0f} s: an update took {gaps.max():.1f} s instead of {np.median(gaps):.2f} s, longer by "
+              f"{(gaps.max() - np.median(gaps)) / SLEEP_S:.2f} of the sleep; all {len(gaps) + 1} updates were made", flush=True)
+
+
+def main(what: str, repeats: int) -> None:
     with tempfile.TemporaryDirectory() as root, Slurm(Path(root) / "slurm") as slurm:
-        cells = [("none", 1.0), *((rule, SLOWER) for rule in ("none", "ddppo", "ver"))]
-        found: dict[tuple[str, float], list[float]] = {cell: [] for cell in cells}
-        for repeat in range(repeats):
-            for rule, slower in cells:
-                more = {"slow_ranks": {"1": slower}} if slower > 1 else {}
-                found[rule, slower].append(srun(slurm, _folder(root, f"{rule}_{slower:.0f}_{repeat}"), rule, **more))
-        alike = statistics.median(found["none", 1.0])
-        print("rule, second node slower by: steps/s beside two nodes alike, measured (least .. most); in the model")
-        for (rule, slower), values in found.items():
-            measured = [value / alike for value in values]
-            print(f"{rule:6} {slower:3.0f}   {statistics.median(measured):.3f} ({min(measured):.3f} .. {max(measured):.3f})   "
-                  f"{modelled(rule, slower) / modelled('none', 1.0):.3f}")
-        for rule in ("none", "ver"):
-            folder = _folder(root, f"sleep_{rule}")
-            srun(slurm, folder, rule, sleeps=True, updates=40)
-            ends = [update["end_s"] for update in json.loads((folder / "result.json").read_text())["updates"]]
-            gaps = np.diff(ends)
-            print(f"{rule:6} asleep for {SLEEP_S:.0f} s: the longest update took {gaps.max():.1f} s, {(gaps.max() - np.median(gaps)) / SLEEP_S:.2f} "
-                  f"of the sleep longer than the median of {np.median(gaps):.2f} s; {len(ends)} of 40 updates were made")
+        if what in ("all", "slow"):
+            slow(slurm, Path(root), repeats)
+        if what in ("all", "asleep"):
+            asleep(slurm, Path(root))
 
 
-def _folder(root: str, name: str) -> Path:
-    path = Path(root) / name
+def _folder(root: Path, name: str) -> Path:
+    path = root / name
     path.mkdir()
     return path
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main(sys.argv[1] if len(sys.argv) > 1 else "all", int(sys.argv[2]) if len(sys.argv) > 2 else 3)

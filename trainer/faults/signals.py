@@ -19,6 +19,8 @@ STOPPED = 130  # by a person, or by who ends the process anyhow
 WARNED = 75  # by WARNINGS: EX_TEMPFAIL of sysexits.h, "try again later", which schedulers can be told to start again
 BEFORE_THE_END = (STOPPED, WARNED)
 
+came: list[str] = []  # signals for which `interrupt` was called in this command
+
 
 def exit_status(stopped_by: str | None) -> int:
     """Of a command that was stopped by the signal of that name, or by anything else."""
@@ -43,7 +45,14 @@ def heard() -> list[signal.Signals]:
 
 def interrupt(signum: int, frame: object) -> None:
     """A handler that ends a command as Ctrl-C does."""
-    raise KeyboardInterrupt(signal.Signals(signum).name)
+    came.append(signal.Signals(signum).name)
+    raise KeyboardInterrupt(came[-1])
+
+
+def raise_again() -> None:
+    """Raise what `interrupt` has raised in vain: in Python that is called from C, as while numba compiles, an exception is lost."""
+    if came:
+        raise KeyboardInterrupt(came[0])
 
 
 def outcome(status: int) -> str:

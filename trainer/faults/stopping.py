@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.ranks.report import RankReport
-from trainer.faults.signals import heard
+from trainer.faults.signals import came, heard, raise_again
 
 
 @dataclass
@@ -50,7 +50,11 @@ def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
     for s in heard():
         previous[s] = signal.signal(s, request)
     try:
+        raise_again()
         yield stop
+    except KeyboardInterrupt:
+        came.clear()  # it is not lost
+        raise
     finally:
         timer.cancel()
         for s, handler in previous.items():
