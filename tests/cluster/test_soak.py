@@ -115,7 +115,6 @@ def test_soak(slurm: Slurm, tmp_path):
     told = "\n".join(path.read_text(errors="replace") for path in tmp_path.glob("slurm-*.out"))
     print(f"seed {seed}: {steps:,} steps in {took_s:.0f} s, {FAULTS} faults, {soak.starts} submissions, {told.count('continues outputs')} "
           f"continuations; longest time since a checkpoint when a process was killed: {longest_lost_s:.1f} s")
-    print("left:", _left(slurm), [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in slurm.steps() if Path(f"/proc/{pid}").exists()])
     assert status(run) == "finished" and steps <= checkpoint_steps(run)[-1] < steps + 64
     assert "Traceback" not in told, told[-5000:]
     logged = steps_logged(run)
@@ -133,7 +132,7 @@ def _left(slurm: Slurm) -> list[str]:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-        if not words.startswith("slurmstepd"):  # SLURM's own, which tells a node that was away of steps that are over
+        if not words.startswith(("slurmctld", "slurmstepd")):  # SLURM has processes of its own beside its daemons
             found.append(words)
     return found
 
