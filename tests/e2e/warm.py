@@ -22,22 +22,23 @@ import traceback
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
-PRELOADED = ("torch", "gymnasium", "hydra", "rearrange.composition.compose", "rearrange.command_line.commands", "rearrange.simulators",
-             "rearrange.mujoco_sim.simulator", "rearrange.env", "skills", "planner.execute", "eval.evaluate", "eval.scenario.command",
-             "trainer.loop", "trainer.policy", "trainer.checkpoint")
+PRELOADED = ("torch", "torch.distributed", "gymnasium", "hydra", "rearrange.composition.compose", "rearrange.command_line.commands",
+             "rearrange.simulators", "rearrange.mujoco_sim.simulator", "rearrange.env", "skills", "planner.execute", "eval.evaluate",
+             "eval.scenario.command", "trainer.loop", "trainer.policy", "trainer.checkpoint")
 _server: tuple[subprocess.Popen, socket.socket] | None = None
 
 
 class Forked(subprocess.Popen):
-    """A Popen whose process the server forks. Takes `rearrange` words, a directory and environment variables."""
+    """A Popen whose process the server forks: `python -P -m <module> <words>` in a directory, with these environment variables."""
 
-    def __init__(self, words: list[str], cwd: Path, env: dict[str, str]) -> None:
+    def __init__(self, words: list[str], cwd: Path, env: dict[str, str], module: str = "rearrange") -> None:
+        self._module = module
         super().__init__(words, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
     def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
                        p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *_) -> None:
         self._asked, theirs = socket.socketpair()
-        request = json.dumps({"words": list(args), "cwd": str(cwd), "env": env}).encode()
+        request = json.dumps({"module": self._module, "words": list(args), "cwd": str(cwd), "env": env}).encode()
         with theirs:
             _connection().sendall(len(request).to_bytes(4, "big"))
             _connection().sendall(request)
@@ -135,10 +136,10 @@ def _be(asked: dict, out: int, err: int) -> None:
     os.environ.clear()
     os.environ.update(asked["env"])
     sys.path[:0] = [path for path in asked["env"]["PYTHONPATH"].split(os.pathsep) if path not in sys.path]
-    sys.argv = ["rearrange", *asked["words"]]
+    sys.argv = [asked["module"], *asked["words"]]
     status: object = 0
     try:
-        runpy.run_module("rearrange", run_name="__main__", alter_sys=True)
+        runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
     except SystemExit as error:
         status = error.code
     except BaseException:
