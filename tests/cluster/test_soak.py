@@ -1,6 +1,6 @@
 """Ten minutes of one training on two nodes, hit 30 times at random moments: all steps are made, and nothing is damaged or left.
 
-    .venv/bin/python -m pytest -q -s -m slow tests/cluster/test_soak.py      REARRANGE_SOAK_SEED=1: other moments
+    pytest -m slow -s tests/cluster/test_soak.py      REARRANGE_SOAK_SEED=1: other moments
 """
 
 from __future__ import annotations
