@@ -42,14 +42,14 @@ def compare(ranks: Ranks, run_dir: Path | None) -> None:
 def differences(nodes: Sequence[Node], run_dir: Path | None) -> list[str]:
     """A sentence for each machine that does not see the run directory, or whose clock differs."""
     first, told = nodes[0], []
-    for node in {node.host: node for node in reversed(nodes)}.values():
+    for node in nodes:
         if not node.sees:
             told.append(f"{node.host} does not see {run_dir}: were it the first node of a later start, it would begin a new run; put "
                         "output= on a file system that all nodes share.")
         if abs(ahead_s := node.clock_s - first.clock_s) > CLOCKS_WITHIN_S:
             told.append(f"the clock of {node.host} is {abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'} that of "
                         f"{first.host}: training does not mind, but which run is the newest goes by the clock; set both by NTP.")
-    return told
+    return list(dict.fromkeys(told))
 
 
 def _is_there(directory: Path) -> bool:
