@@ -31,6 +31,12 @@ class NavEpisode:
     category: str | None = None
 
 
+def any_start(home: Home, index: int, rng: np.random.Generator) -> NavEpisode:
+    """A start alone."""
+    x, y = home.center(int(rng.integers(len(home.cells))))
+    return NavEpisode(f"{home.building.name}/{index}", home.building.name, (x, y, float(rng.uniform(-math.pi, math.pi))))
+
+
 def kept_share(ratio: np.ndarray) -> np.ndarray:
     """With what probability an episode is kept whose way is `ratio` times as long as the straight line."""
     return np.where(ratio < STRAIGHT, np.minimum(20.0 * (ratio - 0.98) ** 2, 1.0), 1.0)
