@@ -33,6 +33,8 @@ STOP, FORWARD, LEFT, RIGHT = range(4)
 TASKS = {"pointnav": PointNav, "objectnav": ObjectNav, "flee": Flee, "explore": Explore}
 STILL = 0.1  # share of full speed under which a velocity counts as none; both: stop
 _EPISODES = 1 << 31
+OF_A_GOAL = {"train": 4}
+"""So many episodes in a row share their home and goal, because distances are what a reset costs; elsewhere each has its own."""
 
 Observation = dict[str, np.ndarray]
 
@@ -65,6 +67,7 @@ class NavigationEnv(gymnasium.Env):
             self._inverse = np.empty((self._size, self._size), np.float32)
         self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces)
         self.episode: NavEpisode | None = None
+        self._drawn = -1  # the last episode that was drawn at random
 
     # ------------------------------------------------------------------ reset
 
@@ -72,15 +75,25 @@ class NavigationEnv(gymnasium.Env):
         """Start an episode: a random one, or number options["episode"], which always gives the same one."""
         super().reset(seed=seed)
         asked = _asked(options)
-        self._start(int(self.np_random.integers(_EPISODES)) if asked is None else asked, fixed=asked is not None and seed is None)
+        if seed is not None:
+            self._drawn = -1
+        self._start(self._random() if asked is None else asked, fixed=asked is not None and seed is None)
         return self._observe(), {"episode_id": self.episode.id, "scene": self.episode.scene}
 
+    def _random(self) -> int:
+        """The next of the episodes that share a goal, or the first of others."""
+        count = OF_A_GOAL.get(self.split, 1)
+        self._drawn += 1
+        if self._drawn % count == 0:
+            self._drawn = count * int(self.np_random.integers(_EPISODES // count))
+        return self._drawn
+
     def _start(self, index: int, fixed: bool) -> None:
-        config = self.config
-        rng = np.random.default_rng((SPLITS.index(self.split), index))
-        name = home_name(self.split, config.size, int(rng.integers(config.num_homes)))
+        config, split = self.config, SPLITS.index(self.split)
+        goal_rng = np.random.default_rng((split, index // OF_A_GOAL.get(self.split, 1)))
+        name = home_name(self.split, config.size, int(goal_rng.integers(config.num_homes)))
         self.home = load_home(name, config.radius_m, config.height_m)
-        self.episode = self.task.episode(self.home, index, rng)
+        self.episode = self.task.episode(self.home, index, goal_rng, np.random.default_rng((split, index, 1)))
         self._noise = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
         self.pose = self._commanded = self.episode.start
         self.steps = self.collisions = 0

@@ -31,7 +31,7 @@ class NavEpisode:
     category: str | None = None
 
 
-def any_start(home: Home, index: int, rng: np.random.Generator) -> NavEpisode:
+def any_start(home: Home, index: int, _: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
     """A start alone."""
     x, y = home.center(int(rng.integers(len(home.cells))))
     return NavEpisode(f"{home.building.name}/{index}", home.building.name, (x, y, float(rng.uniform(-math.pi, math.pi))))
@@ -42,11 +42,11 @@ def kept_share(ratio: np.ndarray) -> np.ndarray:
     return np.where(ratio < STRAIGHT, np.minimum(20.0 * (ratio - 0.98) ** 2, 1.0), 1.0)
 
 
-def point_episode(home: Home, index: int, rng: np.random.Generator) -> NavEpisode:
-    """A start and a goal, drawn from `rng`."""
+def point_episode(home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
+    """A goal, drawn from `goal_rng`, and a start, drawn from `rng`."""
     name = home.building.name
     for _ in range(_DRAWS):
-        i, j = home.cells[rng.integers(len(home.cells))]
+        i, j = home.cells[goal_rng.integers(len(home.cells))]
         goal = (float((i + 0.5) * CELL_M), float((j + 0.5) * CELL_M))
         picked = rng.integers(len(home.cells), size=TRIES)
         chance = rng.random(TRIES)

@@ -29,8 +29,8 @@ class Explore:
     def __init__(self, config: ExploreConfig) -> None:
         self.config, self.spaces = config, {"gps_compass": SPACE}
 
-    def episode(self, home: Home, index: int, rng: np.random.Generator) -> NavEpisode:
-        return any_start(home, index, rng)
+    def episode(self, home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
+        return any_start(home, index, goal_rng, rng)
 
     def begin(self, env: NavigationEnv) -> None:
         squares, counts = np.unique(env.home.cells // _CELLS, axis=0, return_counts=True)

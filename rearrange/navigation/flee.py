@@ -25,8 +25,8 @@ class Flee:
     def __init__(self, config: FleeConfig) -> None:
         self.config, self.spaces = config, {"gps_compass": SPACE}
 
-    def episode(self, home: Home, index: int, rng: np.random.Generator) -> NavEpisode:
-        return any_start(home, index, rng)
+    def episode(self, home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
+        return any_start(home, index, goal_rng, rng)
 
     def begin(self, env: NavigationEnv) -> None:
         self._from_start = field_to(env.home, int(env.pose[0] // CELL_M), int(env.pose[1] // CELL_M))

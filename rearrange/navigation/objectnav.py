@@ -44,11 +44,11 @@ class ObjectNav(GoalTask):
         self.masks = config.segmentation
         self._view = (config.view_m, config.camera_height_m, config.fov_deg)
 
-    def episode(self, home: Home, index: int, rng: np.random.Generator) -> NavEpisode:
+    def episode(self, home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
         """A category that the home has, and a start from which one drives at least 1 m."""
         name = home.building.name
         there = [c for c in self.config.categories if any(piece.kind in CATEGORIES[c] for piece in home.building.furniture)]
-        for category in rng.permutation(there):
+        for category in goal_rng.permutation(there):
             field = field_of(home, str(category), *self._view)
             if field is None:
                 continue

@@ -28,8 +28,8 @@ class PointNav(GoalTask):
         self.spaces = {"pointgoal": gymnasium.spaces.Box(
             np.array([0.0, 0.0, -1.0, -1.0], np.float32), np.array([MOST_M / 5, 1.0, 1.0, 1.0], np.float32), (4,), np.float32)}
 
-    def episode(self, home: Home, index: int, rng: np.random.Generator) -> NavEpisode:
-        return point_episode(home, index, rng)
+    def episode(self, home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
+        return point_episode(home, index, goal_rng, rng)
 
     def begin(self, env: NavigationEnv) -> None:
         self.goal = env.episode.goal
