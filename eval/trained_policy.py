@@ -81,10 +81,10 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     """A trained policy, and the environment of its skill with the settings that it was trained with.
 
     policy: a skill, whose policy comes with the package, or a checkpoint or training run of your own. deterministic: the mean
-    action instead of a drawn one. seed: of what is drawn. make_policy: that of the training, of a
-    checkpoint of a network of your own. settings: of the environment, such as split="test" or
-    render_mode="rgb_array"; its homes are those of split="val" unless told otherwise. Call `policy.reset()` wherever the
-    environment is reset. Raises UserError, a ValueError, for what is not there or does not fit.
+    action instead of a drawn one. seed: of what is drawn. make_policy: that of the training, where its
+    network was one of your own. settings: of the environment, such as split="test" or render_mode="rgb_array"; its homes are those
+    of split="val" unless told otherwise. Call `policy.reset()` wherever the environment is reset. Raises UserError, a ValueError,
+    for what is not there or does not fit.
     """
     import gymnasium
 
@@ -109,4 +109,4 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     try:
         return env, Player(path, env, deterministic, seed, make_policy or of_checkpoint(content))
     except CheckpointError as error:
-        raise UserError(str(error)) from error
+        raise UserError(str(error).replace("add network=", "give it as make_policy=")) from error

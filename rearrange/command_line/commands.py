@@ -256,11 +256,11 @@ def report(config: DictConfig) -> None:
           f"{made.videos} videos{left_out}")
 
 
-def reproduce(config: DictConfig) -> int:
-    """`rearrange reproduce`: trainings, evaluations and the report, each once; the exit status."""
+def reproduce(config: DictConfig, hydras: list[str]) -> int:
+    """`rearrange reproduce`: trainings, evaluations and the report, each once, where `hydra/launcher=` says; the exit status."""
     from eval.reproduction.reproduce import run as reproduce_all
 
-    return reproduce_all(OmegaConf.to_container(config, resolve=True))
+    return reproduce_all(OmegaConf.to_container(config, resolve=True), hydras)
 
 
 def scenes(config: DictConfig) -> None:

@@ -206,11 +206,24 @@ def expand(command: str, words: list[str]) -> list[dict[str, str]]:
         if isinstance(value, Glob):
             swept[key] = value.filter(options.choices(key) if key in options.groups(command) else [])
         elif not override.is_discrete_sweep():
-            raise UserError(f"'{word}' is a continuous interval; list its values instead, as {key}=1,2,3.")
+            raise UserError(f"'{word}' is a continuous interval; list its values instead, as {key}=1,2,3, or let hydra/sweeper=optuna "
+                            "choose.")
         else:
             is_text = _text_rule(command, key)
             swept[key] = _as_typed(value.list) if is_text else [str(each) for each in override.sweep_string_iterator()]
     return [dict(zip(swept, values, strict=True)) for values in itertools.product(*swept.values())]
+
+
+def ends(command: str, word: str) -> dict[str, list[str]]:
+    """What a sweeper may choose for a key: all of its values, or the ends of an interval and something between."""
+    override = parse(command, word)
+    check_shape(override)
+    if override.is_interval_sweep():
+        start, end = override.value().start, override.value().end
+        between = start + (end - start) // 2 if isinstance(start, int) and isinstance(end, int) else start + (end - start) / 3 ** 0.5
+        return {override.key_or_group: [str(value) for value in (start, end, between)]}
+    found = expand(command, [word])
+    return {key: [each[key] for each in found] for key in found[0]}
 
 
 def _as_typed(values: list[Any]) -> list[str]:
