@@ -1,4 +1,4 @@
-"""A home from above as navigation people draw it: floor and furniture, the shortest way (green), what was driven (blue), the goal."""
+"""A home from above, with the shortest way (green), what was driven (blue) and the goal, as is usual in navigation."""
 
 from __future__ import annotations
 

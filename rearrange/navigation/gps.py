@@ -10,7 +10,8 @@ import numpy as np
 from rearrange.geometry import PlanePose, to_frame
 
 UNIT_M = 5.0
-SPACE = gymnasium.spaces.Box(np.array([-12.0, -12.0, -1.0, -1.0], np.float32), np.array([12.0, 12.0, 1.0, 1.0], np.float32), (4,), np.float32)
+_MOST = np.array([12.0, 12.0, 1.0, 1.0], np.float32)
+SPACE = gymnasium.spaces.Box(-_MOST, _MOST, (4,), np.float32)
 
 
 def gps_compass(start: PlanePose, pose: PlanePose) -> np.ndarray:

@@ -47,7 +47,8 @@ class ObjectNav(GoalTask):
     def episode(self, home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
         """A category that the home has, and a start from which one drives at least 1 m."""
         name = home.building.name
-        there = [c for c in self.config.categories if any(piece.kind in CATEGORIES[c] for piece in home.building.furniture)]
+        kinds = {piece.kind for piece in home.building.furniture}
+        there = [category for category in self.config.categories if kinds & set(CATEGORIES[category])]
         for category in goal_rng.permutation(there):
             field = field_of(home, str(category), *self._view)
             if field is None:

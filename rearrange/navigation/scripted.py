@@ -80,7 +80,7 @@ class GoalFollower(PointAgent):
 
 
 class MapAndPlan(PointAgent):
-    """Draws a map of the floor from depth and pose, and drives along the shortest way through it; what it has not seen counts as free."""
+    """Draws a map of the floor from depth and pose, and drives the shortest way through it; what it has not seen counts as free."""
 
     def __init__(self, env: NavigationEnv) -> None:
         super().__init__(env)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rearrange.errors import UserError
 from rearrange.settings.rules import block, like, setting
 
 SIZES = ("small", "large", "mixed")
@@ -39,6 +40,10 @@ class NavigationConfig:
     depth_noise: float = setting(
         0.0, "multiplier of the Redwood noise on depth (shifted pixels, coarser with distance); the challenge of 2020: 1.0",
         at_least=0, at_most=10)
+
+    def __post_init__(self) -> None:
+        if self.near_m >= self.far_m:
+            raise UserError(f"near_m={self.near_m:g} is not below far_m={self.far_m:g}: lower nav.near_m= or raise nav.far_m=.")
 
 
 @dataclass(frozen=True)

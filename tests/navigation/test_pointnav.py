@@ -154,6 +154,7 @@ def test_scripted_agents_reach_what_they_should(name, least):
 @pytest.mark.parametrize("settings, words", [
     ({"turn": 3}, "no setting 'turn'.*turn_deg"), ({"size": "huge"}, "size=huge is not allowed.*small, large or mixed"),
     ({"reward_scales": {"spll": 1}}, "no reward term 'spll'"), ({"split": "tst"}, "split=tst"), ({"radius_m": 0.0}, "radius_m=0.0"),
+    ({"near_m": 2.0, "far_m": 1.0}, "near_m=2 is not below far_m=1"), ({"fov_deg": float("nan")}, "fov_deg=nan.*finite"),
 ])
 def test_mistakes_are_one_sentence(settings, words):
     with pytest.raises(UserError, match=words):
