@@ -29,8 +29,8 @@ WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim
 
 
 def training_of(content: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint says about the training of its policy: `skill`, `nav` or `scenario`; `env`, the settings of the environment;
-    `image_size`. `environment` instead, an id of Gymnasium's, where it is something else than ours.
+    """What a checkpoint says about the training of its policy: `skill`, `nav` or `scenario`; `env`, the settings of the
+    environment; `image_size`. `environment` instead, an id of Gymnasium's, where it is something else than ours.
 
     `rearrange train` writes this itself; `trainer.train` keeps what `gymnasium.make` made the environment from.
     """
@@ -64,7 +64,8 @@ def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
 def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str,
               network: str | None = None, choices: Sequence[int] = ()) -> None:
     """UserError if the policy of a checkpoint cannot act in `where`, which shows observations of these `shapes` and takes so many
-    `actions`, or has these `choices` of each part of a discrete one. `network`: the word of its network, where the user typed it."""
+    `actions`, or has these `choices` of each part of a discrete one. `network`: the word of its network, where the user typed
+    it."""
     from trainer.checkpoint import CheckpointError, load_policy
     from trainer.checkpoints.fit import misfit
 

@@ -1,7 +1,8 @@
 """How fast the environment of PointNav steps on one core, resets included, and where the time goes.
 
-Episodes as a good policy drives them: the actions of the scripted oracle, found before anything is timed, in homes that have been used
-before and in fours that share a goal, as in training. Times are CPU times of the process, so that other work on the machine distorts them little.
+Episodes as a good policy drives them: the actions of the scripted oracle, found before anything is timed, in homes that have been
+used before and in fours that share a goal, as in training. Times are CPU times of the process, so that other work on the machine
+distorts them little.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The Gymnasium environment of navigation tasks: a kinematic agent in a home, with a level camera, and no physics.
 
-Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `actions=velocity` two numbers in [-1, 1]: forward speed, from
-none to `forward_m` a step, and turn, of `turn_deg` to the left at 1; both near rest mean stop, as in habitat-lab's velocity control.
+Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `actions=velocity` two numbers in [-1, 1]: forward speed,
+from none to `forward_m` a step, and turn, of `turn_deg` to the left at 1; both near rest mean stop, as in habitat-lab's velocity
+control.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class NavigationEnv(gymnasium.Env):
         self._turn_rad = math.radians(config.turn_deg)
         discrete = config.actions == "discrete"
         self.action_space = gymnasium.spaces.Discrete(4) if discrete else gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
-        self._commands = {STOP: (0.0, 0.0), FORWARD: (config.forward_m, 0.0), LEFT: (0.0, self._turn_rad), RIGHT: (0.0, -self._turn_rad)}
+        self._commands = {STOP: (0.0, 0.0), FORWARD: (config.forward_m, 0.0),
+                          LEFT: (0.0, self._turn_rad), RIGHT: (0.0, -self._turn_rad)}
         self._size, self._masks = home.depth_size, getattr(self.task, "masks", False)
         boxes: dict[str, gymnasium.Space] = {}
         if self._size:
@@ -185,8 +187,8 @@ class NavigationEnv(gymnasium.Env):
         image = np.empty((self._size, self._size, 1), np.float32)
         images = {"depth": image}
         x, y, yaw = self.pose
-        view = (s.shapes, s.halves, s.centers, s.rotations, x, y, config.camera_height_m, yaw, self._slopes, np.float32(config.near_m),
-                np.float32(config.far_m), self._inverse, image)
+        view = (s.shapes, s.halves, s.centers, s.rotations, x, y, config.camera_height_m, yaw, self._slopes,
+                np.float32(config.near_m), np.float32(config.far_m), self._inverse, image)
         if self._masks:
             images["segmentation"] = mask = np.empty_like(image)
             look_for(*view, self._codes, self.task.wanted, mask)

@@ -37,8 +37,8 @@ class PointNav(GoalTask):
         super().begin(env)
 
     def observe(self, env: NavigationEnv) -> dict[str, np.ndarray]:
-        """Where the goal is from where the agent thinks it stands: distance (in 5 m, and in m up to 1), cosine and sine of the angle
-        to the left."""
+        """Where the goal is from where the agent thinks it stands: distance (in 5 m, and in m up to 1), cosine and sine of the
+        angle to the left."""
         x, y, yaw = env.believed_pose
         dx, dy = self.goal[0] - x, self.goal[1] - y
         away, angle = min(math.hypot(dx, dy), MOST_M), math.atan2(dy, dx) - yaw

@@ -13,6 +13,7 @@ from rearrange.navigation import make_env
 from rearrange.navigation.objectnav import footprint_distance, view_points
 from rearrange.navigation.scripted import SCRIPTED
 from rearrange.navigation.settings import CATEGORIES
+from rearrange.registration import environment_id
 
 STOP, FORWARD, LEFT = range(3)
 
@@ -103,7 +104,6 @@ def test_exploring_is_paid_once_for_each_square():
 
 @pytest.mark.parametrize("task", ["objectnav", "flee", "explore"])
 def test_episodes_are_the_same_for_the_same_number(task):
-    a, b = (gymnasium.make(f"rearrange/{ {'objectnav': 'ObjectNav', 'flee': 'Flee', 'explore': 'Explore'}[task] }-v0", depth_size=16,
-                           num_homes=2) for _ in range(2))
+    a, b = (gymnasium.make(environment_id(task), depth_size=16, num_homes=2) for _ in range(2))
     first, second = a.reset(options={"episode": 9})[0], b.reset(options={"episode": 9})[0]
     assert all(np.array_equal(first[key], second[key]) for key in first)
