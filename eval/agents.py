@@ -34,7 +34,8 @@ class Agent(Protocol):
         """The skill begins again in `slot`, within the same episode: its memory is cleared, its random numbers go on."""
 
     def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
-        """Slot -> action in [-1, 1], or one of a discrete space, for the slots of `observations`; of those in `mean` a policy's mean action, not a sample."""
+        """Slot -> action in [-1, 1], or one of a discrete space, for the slots of `observations`; of those in `mean` a policy's mean or
+        likeliest action, not a sample."""
 
     def end(self, slot: int) -> None:
         """Nothing runs in `slot` any more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rearrange.navigation.settings import NavigationConfig
 from rearrange.settings.environment import SPLITS
 from rearrange.settings.rules import like, setting
 from skills import SKILLS
@@ -94,6 +95,15 @@ class Modes:
 
 
 @dataclass(frozen=True)
+class Navigation:
+    """Environment steps of PointNav per second on one core, resets included."""
+
+    size: str = like(NavigationConfig, "size")
+    depth_size: int = setting(64, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
+    seconds: float = setting(10.0, "measuring time", above=0)
+
+
+@dataclass(frozen=True)
 class Pendulum:
     """The engine on Gymnasium's Pendulum-v1 beside Stable-Baselines3's PPO: return per step of experience."""
 
@@ -155,5 +165,5 @@ class Update:
 
 
 BENCHMARKS: dict[str, type] = {
-    "engine": Engine, "habitat": Habitat, "modes": Modes, "pendulum": Pendulum, "scaling": Scaling, "sim": Sim,
+    "engine": Engine, "habitat": Habitat, "modes": Modes, "navigation": Navigation, "pendulum": Pendulum, "scaling": Scaling, "sim": Sim,
     "transfer": Transfer, "update": Update}

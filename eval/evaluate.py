@@ -1,4 +1,5 @@
-"""Evaluation of one skill or navigation task: many episodes on all cores, batched inference, the same result however many processes share the work."""
+"""Evaluation of one skill or navigation task: many episodes on all cores, batched inference, the same result however many processes
+share the work."""
 
 from __future__ import annotations
 
