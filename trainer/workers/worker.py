@@ -37,7 +37,7 @@ from trainer.faults.signals import STOPPING
 from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 
 COLLECT_EVERY = 20_000  # new containers, between two searches for garbage in cycles; Python's own 700 cost 4 % of a worker
-NOTIFY_EVERY_S = 0.001  # steps faster than this are announced together
+NOTIFY_EVERY_S = 0.002  # steps faster than this are announced together: every message wakes the learner
 START_TIMEOUT_S = 300.0  # to start the process and to construct its environments
 KILLED_WITHIN_S = 10.0  # what the system may take to end a process that it was told to kill
 LARGEST_REWARD = float(np.finfo(np.float32).max)
