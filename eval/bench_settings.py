@@ -141,7 +141,7 @@ class Train:
     repeats: int = setting(3, "runs of each version, in turn", above=0, at_most=1000)
     against: str | None = setting(None, "folder of another version: git worktree add <folder> <commit>", path=True)
     split: bool = setting(True, "one more run of this version says which part takes how much")
-    words: tuple[str, ...] = setting((), "more words for both versions' rearrange train: trainer.num_envs=64")
+    words: tuple[str, ...] = setting((), "more words for both versions' rearrange train, each in quotes: [\"trainer.num_envs=64\"]")
 
 
 @dataclass(frozen=True)
