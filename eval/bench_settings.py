@@ -141,6 +141,20 @@ class Sim:
 
 
 @dataclass(frozen=True)
+class Train:
+    """Processor time per step of a training, of all its processes, by part; beside another version of this program."""
+
+    skill: str = setting("pick", "what is trained", choices=tuple(SKILLS))
+    policy: str = setting("blind", "network", choices=("blind", "light"))
+    steps: int = setting(150_000, "environment steps per run", above=0, at_most=10**9)
+    warm_up_steps: int = setting(30_000, "of each run, that do not count", at_least=0)
+    repeats: int = setting(3, "runs of each version, in turn", above=0, at_most=1000)
+    against: str | None = setting(None, "folder of another version: git worktree add <folder> <commit>", path=True)
+    split: bool = setting(True, "one more run of this version says which part takes how much")
+    words: tuple[str, ...] = setting((), "more words for both versions' rearrange train, each in quotes: [\"trainer.num_envs=64\"]")
+
+
+@dataclass(frozen=True)
 class Transfer:
     """What was learnt in the embedded home, in Habitat: every skill in both simulators on the same episodes."""
 
@@ -166,4 +180,4 @@ class Update:
 
 BENCHMARKS: dict[str, type] = {
     "engine": Engine, "habitat": Habitat, "modes": Modes, "navigation": Navigation, "pendulum": Pendulum, "scaling": Scaling, "sim": Sim,
-    "transfer": Transfer, "update": Update}
+    "train": Train, "transfer": Transfer, "update": Update}

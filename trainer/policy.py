@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 from trainer.nets import distributions
 from trainer.config import PolicyConfig
 from trainer.nets.encoders import ENCODERS, orthogonal
+from trainer.nets.precision import learning_in
 from trainer.sequences import Sequences
 from trainer.spaces import action_numbers, choices
 
@@ -109,9 +110,8 @@ class Policy(nn.Module):
         features = self._features(obs, previous)
         out = features
         if self.lstm:
-            y, (h, c) = self.lstm(features.unsqueeze(0), self._split(state))
-            state = torch.cat([h, c]).transpose(0, 1).flatten(1)
-            out = torch.cat([features, y[0]], -1) if self.config.skip else y[0]
+            y, state = self._step_lstm(features, state)
+            out = torch.cat([features, y], -1) if self.config.skip else y
         params, value, log_std = self._heads(out)
         if self.choices:
             parts = params.split(self.choices, -1)
@@ -137,13 +137,14 @@ class Policy(nn.Module):
         stored sequence after sequence.
 
         `sequences` says where each of the K sequences starts and how long it is; `state` (K, state_size) is the
-        recurrent state that entered its first step.
+        recurrent state that entered its first step. Heads and probabilities are float32 whatever `learn_precision` says.
         """
-        features = self._features(obs, previous)
-        out = features
-        if self.lstm:
-            y = self._run_lstm(features, sequences, state)
-            out = torch.cat([features, y], -1) if self.config.skip else y
+        with learning_in(self.config.learn_precision, previous.device):
+            out = features = self._features(obs, previous)
+            if self.lstm:
+                y = self._run_lstm(features, sequences, state)
+                out = torch.cat([features, y], -1) if self.config.skip else y
+        out = out.float()
         params, value, log_std = self._heads(out)
         if self.choices:
             parts = params.split(self.choices, -1)
@@ -179,6 +180,19 @@ class Policy(nn.Module):
         layers, hidden = self.config.lstm_layers, self.config.hidden_size
         hc = state.view(len(state), 2 * layers, hidden).transpose(0, 1).contiguous()
         return hc[:layers], hc[layers:]
+
+    def _step_lstm(self, features: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """One step of the LSTM, (B, F) -> (B, hidden), and the state after it. On the CPU without oneDNN's LSTM, which packs all
+        weights anew at every call: with 16 environments that takes as long as the step."""
+        h, c = self._split(state)
+        if features.is_cuda:
+            y, (h, c) = self.lstm(features.unsqueeze(0), (h, c))
+            return y[0], torch.cat([h, c]).transpose(0, 1).flatten(1)
+        y, after = features, []
+        for layer, weights in enumerate(self.lstm.all_weights):
+            after.append(torch.lstm_cell(y, (h[layer], c[layer]), *weights))
+            y = after[-1][0]
+        return y, torch.cat([*(h for h, _ in after), *(c for _, c in after)], 1)
 
     def _run_lstm(self, features: Tensor, sequences: Sequences, state: Tensor) -> Tensor:
         """LSTM over K sequences of unequal length, (M, F) -> (M, hidden), in the order the steps are stored.

@@ -433,6 +433,6 @@ def _check_together(config: DictConfig) -> None:
         if what not in [f"skill {name}" for name in ADVISED_SKILLS]:
             raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which {what} does "
                             f"not have: set it to 0, or train skill={', '.join(ADVISED_SKILLS)}.")
-    if policy and skill and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
+    if policy and isinstance(skill, DictConfig) and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
         raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, "
                         "or add other observations.")
