@@ -82,7 +82,7 @@ class Collector:
         self.generator = torch.Generator(device).manual_seed(seed)
         # Per inference worker: observations on their way to the device; used again only after the actions they led to have
         # come back.
-        self._staging = [{k: torch.empty(v.shape, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
+        self._staging = [{k: torch.empty(v.shape, dtype=torch.from_numpy(v[:0]).dtype, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
                          for _ in range(config.inference_workers)]
         self._staged = [{k: v.numpy() for k, v in staging.items()} for staging in self._staging]  # the same memory
         self._others = ThreadPoolExecutor(max(1, config.inference_workers - 1), "inference")  # beside the thread that collects
@@ -316,12 +316,12 @@ class Collector:
         batch, staging, staged = {}, self._staging[worker], self._staged[worker]
         for k, slots in arrays.items():
             values = slots.take(envs, 0, staged[k][: len(envs)], "clip")
-            if not math.isfinite(values.sum()):
+            if values.dtype != np.uint8 and not math.isfinite(values.sum()):
                 bad = envs[[not np.isfinite(v).all() for v in values]]
                 if len(bad):  # else the sum alone overflowed
                     raise WorkerError(f"{self.environments.worker_name(bad[0])} failed: environment {bad[0]} returned an "
                                       f"observation '{k}' that is not finite.")
-            batch[k] = staging[k][: len(envs)].to(self.device, non_blocking=True)
+            batch[k] = staging[k][: len(envs)].to(self.device, non_blocking=True).float()
         return batch
 
     def cancel(self) -> None:

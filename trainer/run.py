@@ -32,7 +32,7 @@ from trainer.ranks.ranks import Ranks
 from trainer.rollout import Rollout
 from trainer.checkpoints.saving import Saver
 from trainer.sizes import check_memory
-from trainer.spaces import action_numbers
+from trainer.spaces import action_numbers, stored_as
 from trainer.faults.stopping import Stop, stop_on_signal
 from trainer.threads import LearnThreads
 from trainer.workers.environments import Environments
@@ -94,11 +94,12 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
                                                       saved and saved["collector"], ranks.preemption(config), cancelled))
         rollout = Rollout(n, config.steps_per_rollout, observation_shapes(environments.observation_space),
                           learner.policy.action_size, len(learner.policy.choices), learner.policy.state_size, device,
-                          batches=2 if config.collect.overlap else 1)
+                          batches=2 if config.collect.overlap else 1,
+                          obs_types=stored_as(environments.observation_space))
         if saved:
             with checkpoint.using(resume_from or ""):
                 rollout.restore(saved["rollout"])
-        experience = (Overlapping(collector, rollout, learner.policy, saved) if config.collect.overlap
+        experience = (Overlapping(collector, rollout, learner.policy, saved, ranks.total) if config.collect.overlap
                       else Alternating(collector, rollout))
         stack.callback(experience.close)
         run_dir = ranks.from_first(run_dir)
@@ -114,12 +115,12 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
 def _learner(config: TrainConfig, environments: Environments, device: torch.device, ranks: Ranks,
              make_policy: MakePolicy) -> Learner:
     """The learner, unless the run does not fit into memory; how large the engine's own network would be is known before."""
-    shapes, actions = observation_shapes(environments.observation_space), action_numbers(environments.action_space)
+    observations, actions = environments.observation_space, action_numbers(environments.action_space)
     if make_policy is Policy:
-        check_memory(config, shapes, actions)
+        check_memory(config, observations, actions)
     learner = Learner(config, environments.observation_space, environments.action_space, device, ranks, make_policy)
     if make_policy is not Policy:
-        check_memory(config, shapes, actions, learner.policy.state_size)
+        check_memory(config, observations, actions, learner.policy.state_size)
     return learner
 
 

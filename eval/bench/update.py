@@ -49,7 +49,7 @@ def check(settings: dict[str, Any]) -> None:
     check_device(config)
     observations, actions = _spaces(network.get("image_size", 0))
     try:
-        check_memory(config, observation_shapes(observations), actions.shape[0])
+        check_memory(config, observations, actions.shape[0])
     except ValueError as error:
         raise UserError(str(error).replace("collect.", "")) from error
 

@@ -304,7 +304,7 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
     checkpoint to go on from."""
     from trainer.checkpoint import CheckpointError, load_checkpoint
     from trainer.networks import make, refuse_another
-    from trainer.policy import Policy, observation_shapes
+    from trainer.policy import Policy
     from trainer.sizes import check_memory
 
     actions = env.action_space.shape[0]
@@ -315,7 +315,7 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
                             f"or one for each of the {actions} actions.")
     check_device(engine)
     try:
-        check_memory(engine, observation_shapes(env.observation_space), actions)
+        check_memory(engine, env.observation_space, actions)
     except ValueError as error:
         raise UserError(in_keys(error)) from error
     try:

@@ -22,7 +22,8 @@ from rearrange.settings.environment import SPLITS, HabitatSettings, HomeSettings
 from rearrange.settings.rules import Key, Rule, block, defaults_of, keys_of, like, setting
 from skills import SKILLS, config_class
 from skills import title as skill_title
-from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
+from trainer.config import TrainConfig
 
 MANY = 1_000_000
 AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
@@ -225,9 +226,9 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "bench": bench.BENCHMARKS,
     "logger": {"tensorboard": FilesOptions, "wandb": WandbOptions},
     "hab": (ScenarioSettings,),
-    "policy": (CameraOptions, PolicyConfig),
-    "trainer": (CollectConfig,),
-    "ppo": (PPOConfig,),
+    "policy": (CameraOptions, HomePolicy),
+    "trainer": (HomeCollect,),
+    "ppo": (HomePPO,),
 }
 # Group -> the setting that holds the name of the choice, and what that is.
 CALLED = {"skill": ("name", "skill"), "hab": ("name", "scenario"), "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
