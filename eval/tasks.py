@@ -52,6 +52,12 @@ class Task:
         return of | {"env": _json_safe(self.env), "image_size": self.image_size}
 
 
+def held_out(task: Task, split: str) -> Task:
+    """The same in apartments of another split, without the experts and the listed episodes of training."""
+    env = {key: value for key, value in task.env.items() if key not in ("episodes", "episodes_share", "num_layouts")}
+    return dataclasses.replace(task, env=env | {"split": split}, advised=False)
+
+
 def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = False) -> Iterator[None]:
     """Load `count` episodes of an environment's episode file one after another, at least one: what is wrong with one of them
     is told before anything starts. `silent`: without a progress line. UserError.

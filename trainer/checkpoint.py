@@ -23,32 +23,22 @@ from trainer.nets.images import image_layout
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
 from trainer.spaces import space_from_plain, space_to_plain
 
-__all__ = ["CheckpointError", "list_checkpoints", "load_checkpoint", "load_policy", "newest"]
+__all__ = ["CheckpointError", "best", "list_checkpoints", "load_checkpoint", "load_policy", "newest"]
 
 FORMAT = 1
 KEEP = 3
+BEST = "best.pt"  # beside them: the policy that did best in the evaluations of its run
 NAME = re.compile(r"step_(\d+)\.pt$")
 
 
 def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
-    """Write `content` as `step_<step>.pt`: to a temporary name, synced, then renamed. Older ones beyond KEEP go.
+    """Write `content` as `step_<step>.pt`. Older ones beyond KEEP go.
 
     Raises OSError (a full disk, say) with every earlier checkpoint intact and no partial file left.
     """
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"step_{step:012d}.pt"
-    partial = path.with_suffix(".partial")
-    try:
-        with open(partial, "wb") as file:
-            torch.save({"format": FORMAT, "step": step, **content}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if isinstance(error, RuntimeError):  # torch's zip writer turns a failed write into a RuntimeError
-            raise OSError(f"could not write {path}: {str(error).splitlines()[0]}") from error
-        raise
+    write(path, content | {"step": step})
     for other in list_checkpoints(directory):  # of a run that went on from an older one than its newest
         if other.name > path.name:
             other.replace(other.with_suffix(".abandoned"))
@@ -57,9 +47,25 @@ def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
     return path
 
 
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write a checkpoint: to a temporary name, synced, then renamed. OSError, with what was there intact, and no partial file left."""
+    partial = path.with_suffix(".partial")
+    try:
+        with open(partial, "wb") as file:
+            torch.save({"format": FORMAT, **content}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException as error:
+        partial.unlink(missing_ok=True)
+        if isinstance(error, RuntimeError):  # torch's zip writer turns a failed write into a RuntimeError
+            raise OSError(f"could not write {path}: {str(error).splitlines()[0]}") from error
+        raise
+
+
 def remove_partial(directory: Path) -> None:
     """Remove what a process that was killed while it wrote has left; only whoever owns the directory may."""
-    for partial in directory.glob("step_*.partial"):
+    for partial in directory.glob("*.partial"):
         partial.unlink(missing_ok=True)
 
 
@@ -85,10 +91,22 @@ def newest(path: Path) -> Path:
     raise CheckpointError(f"no checkpoint at {path}: give a .pt file or the directory of a training run.")
 
 
+def best(path: Path) -> Path:
+    """The checkpoint that `path` means for whoever uses the policy: as `newest`, but the best of a directory where its run was
+    evaluated."""
+    for directory in (path / "checkpoints", path):
+        try:
+            if (directory / BEST).is_file():
+                return directory / BEST
+        except (OSError, ValueError):  # as `newest` says
+            break
+    return newest(path)
+
+
 def load_checkpoint(path: str | os.PathLike, to_continue: bool = False) -> dict[str, Any]:
     """Read a checkpoint on the CPU; all of it is as `trainer.checkpoints.checkpoint_check` says. `to_continue`: a run shall go on from here,
     which takes more than its policy. Raises CheckpointError, in one sentence, for anything that is not one."""
-    file = newest(Path(path))
+    file = newest(Path(path)) if to_continue else best(Path(path))
     try:
         content = read_torch_file(file)
     except OSError as error:

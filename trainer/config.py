@@ -69,7 +69,7 @@ class PPOConfig:
     clip: float = _setting(0.2, "clipping of the policy ratio", above=0)
     learning_rate: float = _setting(1e-3, "Adam", above=0)
     schedule: str = _setting(
-        "linear", "decay of the learning rate to zero over the run's steps; kl = it follows the KL divergence of each gradient step",
+        "kl", "decay of the learning rate to zero over the run's steps; kl = it follows the KL divergence of each gradient step",
         choices=("cosine", "linear", "constant", "kl"))
     kl_goal: float = _setting(0.01, "for schedule kl: divergence of a gradient step from the policy that acted", above=0)
     adam_epsilon: float = _setting(1e-5, "Adam's epsilon", above=0)
@@ -107,7 +107,8 @@ class CollectConfig:
     preemption_min_share: float = _setting(0.25, "for fraction: share of its rollout that every rank collects", above=0, at_most=1)
     num_envs: int = _setting(8, "environments (N)", above=0, at_most=MAX_ENVS)
     num_workers: int | None = _setting(
-        None, "environment processes; null = one per CPU core, at most num_envs", above=0, at_most=1024)
+        None, "environment processes; null = one per CPU core, at most num_envs; 0 = none: environments are stepped together in the "
+        "process that learns (docs/batched.md)", at_least=0, at_most=1024)
     inference_workers: int = _setting(
         1, "threads that answer environments; more than one pays where inference waits for a device; 1 for ddppo", above=0, at_most=1024)
     rollout_steps: int = _setting(
@@ -142,6 +143,11 @@ class TrainConfig:
     stop_within_s: float = _setting(
         10.0, "after a signal that asks to stop, the rollout under way may take so long; then it is given up", above=0)
     log_every_s: float = _setting(10.0, "seconds between rows of metrics", above=0)
+    eval_every: int | None = _setting(
+        None, "steps between two evaluations of the policy while it trains, in a process of their own; null = none", above=0,
+        at_most=MAX_STEPS)
+    eval_episodes: int = _setting(20, "of each evaluation", above=0, at_most=1_000_000)
+    stop_at: float | None = _setting(None, "success, or return where there is none, of an evaluation that ends the run; null = none")
     episode_window: int = _setting(300, "episodes in the rolling means that are shown", above=0, at_most=1_000_000)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
@@ -167,7 +173,8 @@ class TrainConfig:
         if local_size == 1:
             return self
         share = max(1, (os.cpu_count() or 1) // local_size)
-        collect = replace(self.collect, num_workers=self.collect.num_workers or share)
+        workers = share if self.collect.num_workers is None else self.collect.num_workers
+        collect = replace(self.collect, num_workers=workers)
         return replace(self, torch_threads=self.torch_threads or share, collect=collect)
 
     def check(self) -> None:
@@ -183,6 +190,11 @@ class TrainConfig:
             raise ValueError(f"collect.overlap={c.overlap} is not possible with collect.mode={c.mode}: " + (
                 "hts overlaps by definition; without it, that is collect.mode=nover." if c.mode == "hts" else
                 "choose collect.mode=ver collect.overlap=True, or collect.mode=hts, which is nover with overlap."))
+        if self.stop_at is not None and not self.eval_every:
+            raise ValueError(f"stop_at={self.stop_at} needs evaluations: say after how many steps with eval_every.")
+        if c.num_workers == 0 and (c.mode != "ver" or c.inference_workers > 1 or self.deterministic):
+            raise ValueError("collect.num_workers=0, environments that are stepped together, needs collect.mode=ver, one inference worker "
+                             "and deterministic=False.")
         if c.inference_workers > 1 and (c.mode == "ddppo" or self.deterministic):
             raise ValueError(f"collect.inference_workers={c.inference_workers} is not possible with "
                              f"{'deterministic=True' if self.deterministic else 'collect.mode=ddppo'}, where environments are "

@@ -85,16 +85,20 @@ class Learner:
         now = time.perf_counter()
         self.seconds, self._began = self.seconds + now - self._began, now
 
+    def policy_content(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """Of the checkpoint of this moment, what is needed to use its policy."""
+        of_policy = checkpoint.policy_content(self.policy, *self.spaces, self.config.policy, self.make_policy)
+        return of_policy | {"step": self.steps, "meta": plain(meta)}
+
     def content(self, meta: dict[str, Any]) -> dict[str, Any]:
         """The checkpoint of this moment."""
-        return checkpoint.policy_content(self.policy, *self.spaces, self.config.policy, self.make_policy) | {
+        return self.policy_content(meta) | {
             "optimizer": self.optimizer.state_dict(),
             "log_alpha": self.entropy_coef.log_alpha.detach().cpu(),
             "counters": {"steps": self.steps, "updates": self.updates, "episodes": self.episodes, "seconds": self.seconds},
             "torch_rng": torch.get_rng_state(),
             "numpy_rng": plain_rng(self.rng),
             "train_config": plain(asdict(self.config)),
-            "meta": plain(meta),
         }
 
     def begin_with(self, content: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import torch
 
 from trainer import checkpoint
 from trainer.checkpoints import owner
+from trainer.checkpoints.best import Evaluations
+from trainer.evaluation import Evaluator
 from trainer.callbacks import Callbacks
 from trainer.collect import Collector
 from trainer.config import TrainConfig
@@ -35,6 +37,7 @@ from trainer.sizes import check_memory
 from trainer.spaces import action_numbers, stored_as
 from trainer.faults.stopping import Stop, stop_on_signal
 from trainer.threads import LearnThreads
+from trainer.workers.batched import BatchedEnvironments
 from trainer.workers.environments import Environments
 
 
@@ -53,13 +56,14 @@ class Run:
     callbacks: Callbacks
     log: TrainingLog
     saver: Saver
+    evaluations: Evaluations
     stop: Stop
 
 
 @contextmanager
 def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | None, resume_from: str | os.PathLike | None,
             callbacks: Sequence[Any], meta: dict[str, Any], start_from: str | os.PathLike | None, progress: bool,
-            make_policy: MakePolicy, ranks: Ranks) -> Iterator[Run]:
+            make_policy: MakePolicy, ranks: Ranks, eval_env: Callable[[], Any] | None = None) -> Iterator[Run]:
     """A run at its beginning; arguments as of `trainer.train`."""
     config, device = config.for_ranks(ranks.local_size), _device(config.device, ranks.local_rank)
     meta = plain(meta)
@@ -79,8 +83,15 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         threads = stack.enter_context(LearnThreads(config.torch_threads))
         order = fixed_order(config.collect) if config.deterministic else None
         replay = order.restore(saved["collector"]) if order and saved else ()
-        environments = stack.enter_context(
-            Environments(make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
+        if config.collect.num_workers == 0:
+            environments = stack.enter_context(BatchedEnvironments(make_env, config.collect, seed, ranks.rank * n))
+            n = environments.num_envs
+            config = replace(config, collect=replace(config.collect, num_envs=n))
+            environments.config = config.collect
+            config.check()
+        else:
+            environments = stack.enter_context(
+                Environments(make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
         cancelled = threading.Event()
         stop = stack.enter_context(stop_on_signal(cancelled.set, config.stop_within_s))
         ranks.on_death(cancelled.set)
@@ -109,7 +120,12 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         log = TrainingLog(config, learner, told, content.get("window", ()) if content else ())
         made_from = {"gymnasium": environments.made_from} if environments.made_from else {}
         saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, made_from | meta, began_with)
-        yield Run(config, run_dir, ranks, threads, collector, learner, rollout, experience, told, log, saver, stop)
+        evaluator = None
+        if first and config.eval_every:
+            evaluator = Evaluator(eval_env or make_env, make_policy, config.eval_episodes, config.seed)
+            stack.callback(evaluator.close)
+        evaluations = Evaluations(config, evaluator, learner, log, stop, run_dir if first else None, made_from | meta)
+        yield Run(config, run_dir, ranks, threads, collector, learner, rollout, experience, told, log, saver, evaluations, stop)
 
 
 def _learner(config: TrainConfig, environments: Environments, device: torch.device, ranks: Ranks,

@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | reproduce | bench | report | scenes | list | doctor`.
+"""The front door: `rearrange train | eval | reproduce | bench | report | export | scenes | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -35,6 +35,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
+  rearrange export checkpoint=...           a trained policy as a file for ONNX or torch.export
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
@@ -202,7 +203,7 @@ def _command(command: str, words: list[str]) -> int:
         if command == "reproduce":
             screen.is_expendable()
         work = {"list": commands.list_, "report": commands.report, "reproduce": commands.reproduce,
-                "scenes": commands.scenes}[command]
+                "scenes": commands.scenes, "export": commands.export}[command]
         return work(settings.config) or 0
     return _work(command, overrides, settings)
 

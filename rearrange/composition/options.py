@@ -47,6 +47,10 @@ class TrainOptions:
     checkpoint_every_s: float = like(TrainConfig, "checkpoint_every_s")
     stop_within_s: float = like(TrainConfig, "stop_within_s")
     log_every_s: float = like(TrainConfig, "log_every_s")
+    eval_every: int | None = like(TrainConfig, "eval_every")
+    eval_episodes: int = like(TrainConfig, "eval_episodes")
+    eval_split: str = like(HomeSettings, "split", "val", "apartments of these evaluations, which training does not see")
+    stop_at: float | None = like(TrainConfig, "stop_at")
     episode_window: int = like(TrainConfig, "episode_window")
     whole_task: WholeTaskSettings = field(default_factory=WholeTaskSettings)
     name: str | None = setting(None, "directory of the run; null = date and time")
@@ -144,6 +148,17 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
+class ExportOptions:
+    """Write a trained policy as a file that runs without this package: one step of its likeliest action."""
+
+    checkpoint: str | None = setting(None, "the policy: a checkpoint or a run", path=True)
+    format: str = setting("onnx", "for onnxruntime, or a program of torch.export", choices=("onnx", "torch"))
+    network: str | None = like(EvalOptions, "network")
+    batch: int = setting(1, "environments that it acts in at once", above=0, at_most=MANY)
+    out: str | None = setting(None, "file to write; null = policy.onnx or policy.pt2", path=True)
+
+
+@dataclass(frozen=True)
 class ScenesOptions:
     """Write homes, objects, robot and episodes as a data set for another simulator."""
 
@@ -179,6 +194,7 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
     "reproduce": (ReproduceOptions, {"preset": "laptop"}),
     "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
     "report": (ReportOptions, {}),
+    "export": (ExportOptions, {}),
     "scenes": (ScenesOptions, {}),
     "list": (ListOptions, {}),
 }

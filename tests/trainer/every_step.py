@@ -76,8 +76,8 @@ class Watch:
     batches: list[dict[str, Any]] = field(default_factory=list)  # per update: its rows and mini-batches
 
 
-def train_watched(steps: int, **collect: Any) -> Watch:
-    """Train; what was seen."""
+def train_watched(steps: int, make_env: Any = Story, **collect: Any) -> Watch:
+    """Train in environments that are stories; what was seen."""
     watch = Watch()
     collect_, update, learn = Collector.collect, Learner.update, ppo._learn
 
@@ -105,7 +105,7 @@ def train_watched(steps: int, **collect: Any) -> Watch:
     with ExitStack() as stack:
         for owner, name, wrapper in ((Collector, "collect", collected), (Learner, "update", updated), (ppo, "_learn", learned)):
             stack.enter_context(patch.object(owner, name, wrapper))
-        train(Story, config)
+        train(make_env, config)
     return watch
 
 

@@ -135,7 +135,7 @@ def of_two_kinds():
     (the_one, ValueError, "gave the same environment twice"),
     (of_two_kinds, ValueError, "environments of different spaces"),
     (lambda: 3, ValueError, "make_env gave 3, which is no Gymnasium environment"),
-    (lambda: gym.make_vec("Pendulum-v1", 2), ValueError, "several environments in one"),
+    (lambda: gym.make_vec("Pendulum-v1", 2), ValueError, "several environments in one: collect.num_workers=0"),
     (Pointer(), ValueError, "not something that can be called"),
     (lambda lock=threading.Lock(): Pointer(), ValueError, "make_env cannot be sent to the worker processes"),
 ])

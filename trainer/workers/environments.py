@@ -35,6 +35,8 @@ class Environments:
     environment from the moment it is `ready` until it is stepped again. `final_obs` is the state a time limit cut off.
     """
 
+    batched = asynchronous = False
+
     def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, offset: int = 0,
                  seed_episodes: bool = False, replay: Sequence[tuple[int, np.ndarray]] = ()):
         self.config = config

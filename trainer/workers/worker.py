@@ -391,8 +391,8 @@ def _made(make_env: Callable[[], Any]) -> Any:
     """An environment. Refused for something else."""
     env = make_env()
     if hasattr(env, "single_observation_space"):
-        raise Refused(f"make_env gave {env}, several environments in one; it has to make one, "
-                      "and collect.num_envs says how many.")
+        raise Refused(f"make_env gave {env}, several environments in one: collect.num_workers=0 steps them in the process "
+                      "that learns.")
     if not all(hasattr(env, name) for name in ("observation_space", "action_space", "reset", "step")):
         raise Refused(f"make_env gave {env!r}, which is no Gymnasium environment.")
     return env
