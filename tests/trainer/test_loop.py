@@ -38,7 +38,8 @@ def children() -> list[str]:
 
 def test_learns_to_point(tmp_path):
     """Mean reward per step rises from that of random actions to near 1."""
-    result = train(Pointer, TrainConfig(steps=40_000, log_every_s=0.5, ppo=PPOConfig(learning_rate=3e-3, discount=0.5), **SMALL),
+    result = train(Pointer, TrainConfig(steps=40_000, log_every_s=0.5, ppo=PPOConfig(learning_rate=3e-3, discount=0.5, epochs=3, mini_batches=4,
+                                                                                schedule="cosine"), **SMALL),
                    tmp_path)
     assert result.reason == "complete" and result.steps >= 40_000
     assert result.history[0]["episode/return"] < 5
@@ -319,9 +320,9 @@ def test_workers_die_with_a_killed_learner(tmp_path):
 @pytest.mark.parametrize("config, words", [
     (dict(steps=0), "steps=0"), (dict(collect=CollectConfig(num_envs=-2)), "num_envs=-2"),
     (dict(ppo=PPOConfig(discount=1.5)), "discount=1.5"), (dict(ppo=PPOConfig(schedule="exponential")), "cosine, linear, constant"),
-    (dict(ppo=PPOConfig(mini_batches=10**6)), "4096 steps of a rollout"),
+    (dict(ppo=PPOConfig(mini_batches=10**6)), "2048 steps of a rollout"),
     (dict(collect=CollectConfig(inference_workers=0)), "inference_workers=0 must be greater than 0"),
-    (dict(collect=CollectConfig(inference_workers=33)), "inference_workers=33 exceeds collect.num_envs=32"),
+    (dict(collect=CollectConfig(inference_workers=33)), "inference_workers=33 exceeds collect.num_envs=8"),
     (dict(collect=CollectConfig(mode="ddppo", inference_workers=2)), "inference_workers=2 is not possible with collect.mode=ddppo"),
     (dict(collect=CollectConfig(inference_workers=2), deterministic=True), "is not possible with deterministic=True"),
 ])
