@@ -71,7 +71,7 @@ class PPOConfig:
     schedule: str = _setting(
         "kl", "decay of the learning rate to zero over the run's steps; kl = it follows the KL divergence of each gradient step",
         choices=("cosine", "linear", "constant", "kl"))
-    kl_goal: float = _setting(0.01, "for schedule kl: divergence of a gradient step from the policy that acted", above=0)
+    kl_goal: float = _setting(0.02, "for schedule kl: divergence of a gradient step from the policy that acted", above=0)
     adam_epsilon: float = _setting(1e-5, "Adam's epsilon", above=0)
     max_grad_norm: float | None = _setting(0.5, "gradients are scaled down to this norm", above=0)
     discount: float = _setting(0.99, "gamma", at_least=0, at_most=1)
@@ -225,6 +225,10 @@ def _check(key: str, value: Any, setting: Field) -> None:
             raise ValueError(f"{key}={value!r} must be a name.")
         if key != "policy.encoder" and value not in said.get("choices", (value,)):  # `trainer.nets.encoders.ENCODERS` may have more
             raise ValueError(f"{key}={value} is not one of {', '.join(said['choices'])}.")
+    if kind.startswith("tuple[str"):
+        if not (isinstance(value, (tuple, list)) and all(isinstance(name, str) for name in value)):
+            raise ValueError(f"{key}={value!r} must be names.")
+        return
     if not kind.startswith(("int", "float", "tuple")):
         return
     for number in value if isinstance(value, (tuple, list)) and "tuple" in kind else (value,):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import gymnasium as gym
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from rearrange.command_line.cli import main
 from tests.trainer.toys import Counter, Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.export import Step, export
@@ -31,9 +30,9 @@ def trained(request, tmp_path_factory):
     return folder, make_env
 
 
-def played(make_env, act_of, keys, discrete: bool) -> float:
-    """The largest difference of `act_of`'s actions from Player's over three episodes."""
-    folder, env, worst = make_env[0], make_env[1](), 0.0
+def worst_difference(trained, act_of, keys) -> float:
+    """Of `act_of`'s actions from Player's, over three episodes."""
+    folder, env, worst = trained[0], trained[1](), 0.0
     player = Player(folder, env, deterministic=True)
     for episode in range(3):
         obs, _ = env.reset(seed=episode)
@@ -52,7 +51,7 @@ def played(make_env, act_of, keys, discrete: bool) -> float:
 
 @pytest.mark.parametrize("format", ["onnx", "torch"])
 def test_the_exported_policy_acts_as_player(trained, tmp_path, format):
-    """Through the command, in another runtime."""
+    """In another runtime."""
     if format == "onnx":
         onnxruntime = pytest.importorskip("onnxruntime")
         pytest.importorskip("onnxscript")
@@ -66,19 +65,20 @@ def test_the_exported_policy_acts_as_player(trained, tmp_path, format):
     else:
         module = torch.export.load(out).module()
         run = lambda *values: [each.detach().numpy() for each in module(*map(torch.from_numpy, values))]  # noqa: E731
-    worst = played(trained, lambda obs, state, previous: run(*obs.values(), state, previous), names[:-2], bool(policy.choices))
+    worst = worst_difference(trained, lambda obs, state, previous: run(*obs.values(), state, previous), names[:-2])
     assert worst < 1e-5 and (policy.normalizer is None or policy.normalizer.count == 128)
 
 
-def test_the_command_writes_a_file_and_says_mistakes_in_a_sentence(trained, tmp_path):
+@pytest.mark.parametrize("trained", ["lstm"], indirect=True)
+def test_the_command_writes_a_file_and_says_mistakes_in_a_sentence(trained, tmp_path, capsys):
     def command(*words):
-        return subprocess.run([sys.executable, "-P", "-m", "rearrange", "export", *words], capture_output=True, text=True, cwd=tmp_path,
-                              env=None)
+        with pytest.MonkeyPatch.context() as here:
+            here.chdir(tmp_path)
+            return main(["export", *words])
 
-    good = command(f"checkpoint={trained[0]}", "format=torch", "out=policy.pt2")
-    assert good.returncode == 0 and (tmp_path / "policy.pt2").stat().st_size > 1000, good.stderr
+    assert command(f"checkpoint={trained[0]}", "format=torch", "out=policy.pt2") == 0
+    assert (tmp_path / "policy.pt2").stat().st_size > 1000 and "one step of the policy" in capsys.readouterr().out
     for words, told in ((["format=torch"], "which policy?"), ([f"checkpoint={trained[0]}", "out=nowhere/x.onnx"], "its folder is not there"),
                         (["checkpoint=nothing"], "no checkpoint at nothing"), (["checkpoint=x", "format=pdf"], "format=pdf is not allowed")):
-        bad = command(*words)
-        assert bad.returncode == 2 and told in bad.stderr and "Traceback" not in bad.stderr
+        assert command(*words) == 2 and told in capsys.readouterr().err
     assert [path.name for path in Path(tmp_path).iterdir()] == ["policy.pt2"]
