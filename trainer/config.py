@@ -69,9 +69,9 @@ class PPOConfig:
     clip: float = _setting(0.2, "clipping of the policy ratio", above=0)
     learning_rate: float = _setting(1e-3, "Adam", above=0)
     schedule: str = _setting(
-        "kl", "decay of the learning rate to zero over the run's steps; kl = it follows the KL divergence of each gradient step",
+        "linear", "decay of the learning rate to zero over the run's steps; kl = it follows the KL divergence of each gradient step",
         choices=("cosine", "linear", "constant", "kl"))
-    kl_goal: float = _setting(0.02, "for schedule kl: divergence of a gradient step from the policy that acted", above=0)
+    kl_goal: float = _setting(0.01, "for schedule kl: divergence of a gradient step from the policy that acted", above=0)
     adam_epsilon: float = _setting(1e-5, "Adam's epsilon", above=0)
     max_grad_norm: float | None = _setting(0.5, "gradients are scaled down to this norm", above=0)
     discount: float = _setting(0.99, "gamma", at_least=0, at_most=1)
