@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from eval.own_networks import of_checkpoint
+from rearrange.settings.environment import NAVIGATION_AGENTS
+from trainer.spaces import as_action, choices
 
 if TYPE_CHECKING:
+    import gymnasium
+
     from rearrange.env import RearrangeEnv
 
 Observation = Mapping[str, np.ndarray]
@@ -30,7 +34,7 @@ class Agent(Protocol):
         """The skill begins again in `slot`, within the same episode: its memory is cleared, its random numbers go on."""
 
     def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
-        """Slot -> action in [-1, 1], for the slots of `observations`; of those in `mean` a policy's mean action, not a sample."""
+        """Slot -> action in [-1, 1], or one of a discrete space, for the slots of `observations`; of those in `mean` a policy's mean action, not a sample."""
 
     def end(self, slot: int) -> None:
         """Nothing runs in `slot` any more."""
@@ -60,17 +64,22 @@ class ZeroAgent(_Forgetful):
 
 
 class RandomAgent(_Forgetful):
-    """Uniform random commands."""
+    """Uniform random commands, or choices."""
 
-    def __init__(self, slots: int, action_size: int):
+    def __init__(self, slots: int, space: gymnasium.Space):
         self._rngs = [np.random.default_rng(0)] * slots
-        self._size = action_size
+        self._choices, self._shape, self._as_action = choices(space), space.shape, as_action(space)
 
     def begin(self, slot: int, seed: int) -> None:
         self._rngs[slot] = np.random.default_rng(seed)
 
     def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
-        return {slot: self._rngs[slot].uniform(-1, 1, self._size).astype(np.float32) for slot in observations}
+        return {slot: self._draw(self._rngs[slot]) for slot in observations}
+
+    def _draw(self, rng: np.random.Generator) -> Any:
+        if self._choices:
+            return self._as_action(np.array([rng.integers(count) for count in self._choices]).reshape(self._shape))
+        return rng.uniform(-1, 1, self._shape).astype(np.float32)
 
 
 class ExpertAgent(_Forgetful):
@@ -93,10 +102,26 @@ class ExpertAgent(_Forgetful):
         self._experts.pop(slot, None)
 
 
-class PolicyAgent(_Forgetful):
-    """A trained policy with its recurrent state per slot."""
+class NavigationAgent(_Forgetful):
+    """A scripted agent of navigation tasks, one for each slot."""
 
-    def __init__(self, checkpoint: dict[str, Any], slots: int, deterministic: bool, network: str | None = None):
+    def __init__(self, name: str, envs: Sequence[Any]):
+        from rearrange.navigation.scripted import SCRIPTED
+
+        self._agents = [SCRIPTED[name](env) for env in envs]
+
+    def begin(self, slot: int, seed: int) -> None:
+        self._agents[slot].begin()
+
+    def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, Any]:
+        return {slot: self._agents[slot].act(observation) for slot, observation in observations.items()}
+
+
+class PolicyAgent(_Forgetful):
+    """A trained policy with its recurrent state per slot. `space`: of its actions, where they are not all between -1 and 1."""
+
+    def __init__(self, checkpoint: dict[str, Any], slots: int, deterministic: bool, network: str | None = None,
+                 space: gymnasium.Space | None = None):
         import torch
 
         from trainer.checkpoint import load_policy
@@ -106,6 +131,7 @@ class PolicyAgent(_Forgetful):
         self._state = torch.zeros(slots, self.policy.state_size)
         self._previous = torch.zeros(slots, self.policy.action_size)
         self._rngs = [np.random.default_rng(0)] * slots
+        self._shape, self._as_action = (space.shape, as_action(space)) if space is not None else ((), None)
         self._batch = {key: np.zeros((slots, *shape), np.float32) for key, shape in self.policy.seen.items()}
 
     def begin(self, slot: int, seed: int) -> None:
@@ -128,19 +154,23 @@ class PolicyAgent(_Forgetful):
         act = self.policy.act(obs, self._state, self._previous, self._deterministic, torch.from_numpy(noise))
         actions = self.policy.action_features(act.action)  # clipped to the action space
         self._state[slots], self._previous[slots] = act.state[slots], actions[slots]
+        if self.policy.choices:
+            return {slot: self._as_action(act.action[slot].numpy().reshape(self._shape)) for slot in slots}
         return {slot: actions[slot].numpy() for slot in slots}
 
 
-AGENTS = ("policy", "expert", "random", "zero")
+AGENTS = ("policy", "expert", "random", "zero", *NAVIGATION_AGENTS)
 
 
 def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool,
                network: str | None = None) -> Agent:
     """The agent called `name`, one of AGENTS, for these environments, one in each slot; "policy" needs a checkpoint, and perhaps
     the word of its `network`."""
-    size = envs[0].action_space.shape[0]
+    space = envs[0].action_space
     if name == "policy":
-        return PolicyAgent(checkpoint, len(envs), deterministic, network)
+        return PolicyAgent(checkpoint, len(envs), deterministic, network, space)
     if name == "expert":
         return ExpertAgent(envs)
-    return RandomAgent(len(envs), size) if name == "random" else ZeroAgent(size)
+    if name in NAVIGATION_AGENTS:
+        return NavigationAgent(name, envs)
+    return RandomAgent(len(envs), space) if name == "random" else ZeroAgent(space.shape[0])

@@ -29,6 +29,8 @@ def per_action(engine: TrainConfig, task: Task, env: Any) -> TrainConfig:
     """Initial mean and standard deviation of each part of the action, where the skill or scenario names them
     (initial_mean, initial_std of `skill` or `whole_task`).
     """
+    if task.initial is None:
+        return engine
     policy, changes = engine.policy, {}
     for key, field, convert in (("initial_mean", "mean_init", float), ("initial_std", "log_std_init", math.log)):
         chosen, default = task.initial.get(key), getattr(policy, field)

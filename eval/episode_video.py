@@ -23,7 +23,7 @@ class EpisodeRecorder:
     def __init__(self, env: RearrangeEnv, directory: Path, index: int, observation: dict[str, np.ndarray]):
         self.env, self.directory, self.index = env, directory, index
         self._depth, self._rewards = observation.get("depth"), "reward +0.00   sum 0.0"
-        self._video = VideoWriter(directory / f"episode_{index:04d}.mp4")
+        self._video = VideoWriter(directory / f"episode_{index:04d}.mp4", **({} if hasattr(env, "skill") else {"fps": env.metadata["render_fps"]}))
         self._problem: VideoError | None = None
         self._video.__enter__()
         env.during_action = self._between
@@ -49,10 +49,11 @@ class EpisodeRecorder:
     def _add(self, outcome: bool | None = None, reason: str = "") -> None:
         """The scene as it stands."""
         env = self.env
-        lines = [f"step {env.steps} of {env.skill.max_steps}", self._rewards, *env.status_lines()]
-        self._video.add(compose(env.render(), self._depth, lines, title=env.skill.name,
+        skill = getattr(env, "skill", None)  # navigation tasks have none: their picture is a map
+        lines = [f"step {env.steps} of {(skill or env).max_steps}", self._rewards, *env.status_lines()]
+        self._video.add(compose(env.render(), self._depth, lines, title=(skill or env).name,
                                 footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=reason,
-                                floor=known_floor(env.scene, env.skill)))
+                                floor=skill and known_floor(env.scene, skill)))
 
     def close(self, success: bool) -> str:
         """Finish the file, name it by the outcome, and return its path."""

@@ -1,4 +1,4 @@
-"""Evaluation of one skill: many episodes on all cores, batched inference, the same result however many processes share the work."""
+"""Evaluation of one skill or navigation task: many episodes on all cores, batched inference, the same result however many processes share the work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ import numpy as np
 from eval import shared_episodes
 from eval.agents import make_agent
 from eval.intervals import wilson
+from eval.path_figures import path_figures
 from eval.processes import share_out
+from eval.tasks import group_of
 from rearrange.runs.run_directory import write_whole
 
 if TYPE_CHECKING:
@@ -33,8 +35,8 @@ CHUNK = 16  # episodes handed to a process at a time
 class Job:
     """What to evaluate."""
 
-    skill: str
-    env: dict[str, Any]  # settings of skills.make_env
+    skill: str  # or a navigation task
+    env: dict[str, Any]  # settings of its make_env
     agent: str
     checkpoint: str | None
     episodes: int
@@ -105,7 +107,7 @@ def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
     """Some episodes, SLOTS at a time, in this process, as they end. A slot whose episode is over takes the next one."""
     import torch
 
-    from skills import make_env
+    from eval.tasks import make_env
     from trainer.checkpoint import load_checkpoint
 
     torch.set_num_threads(1)
@@ -206,7 +208,7 @@ def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
     failures = Counter(r.failure for r in results if not r.success)
     keys = sorted({k for r in results for k in r.measures if "/" not in k and k not in ("success", "episode_steps")})
     return {
-        "skill": job.skill, "agent": job.agent, "checkpoint": job.checkpoint, "split": job.env.get("split"),
+        group_of(job.skill): job.skill, "agent": job.agent, "checkpoint": job.checkpoint, "split": job.env.get("split"),
         "seed": job.seed, "deterministic": job.deterministic, "episodes": n,
         "success": wins / n, "success_interval_95": [low, high],
         "failures": {reason: count / n for reason, count in failures.most_common()},
@@ -214,6 +216,7 @@ def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
         "mean_steps_of_successes": float(np.mean([r.steps for r in results if r.success])) if wins else None,
         "mean_reward": float(np.mean([r.reward for r in results])),
         "measures": {k: float(np.mean([r.measures[k] for r in results if k in r.measures])) for k in keys},
+        **path_figures([r.measures for r in results]),
     }
 
 

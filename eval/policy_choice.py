@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
+from rearrange.settings.environment import NAVIGATION
 from rearrange.runs.finished_runs import measured, newest_finished, success
 from skills import SKILLS, pretrained
 
@@ -83,7 +84,8 @@ def _nothing(asked: str, what: str, output: Path, key: str, passed: Iterable[str
 
 
 def _instead(what: str, key: str) -> str:
-    train = f"Train one with 'rearrange train {'skill' if what in SKILLS else 'hab'}={what}'"
+    group = "skill" if what in SKILLS else "nav" if what in NAVIGATION else "hab"
+    train = f"Train one with 'rearrange train {group}={what}'"
     return f"{train}, or take the scripted expert with {key}=expert." if key.startswith("skills.") else f"{train}, or give {key}=."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eval.evaluate import missing
+from eval.path_figures import path_lines
 
 if TYPE_CHECKING:
     from rearrange.runs.run_directory import Run
@@ -22,7 +23,8 @@ def table_lines(figures: dict[str, Any]) -> list[str]:
     ]
     rows += [(f"failed: {reason}", f"{share:.1%}") for reason, share in figures["failures"].items()]
     rows += [(name, f"{value:.4g}") for name, value in figures["measures"].items()]
-    title = f"{figures['skill']}   agent {figures['agent']}   split {figures['split']}"
+    rows += path_lines(figures)
+    title = f"{figures.get('nav') or figures['skill']}   agent {figures['agent']}   split {figures['split']}"
     width = max(len(name) for name, _ in rows)
     return [title, "-" * len(title), *(f"{name:<{width}}   {text}" for name, text in rows)]
 

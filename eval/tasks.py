@@ -1,4 +1,4 @@
-"""What `rearrange train` trains: a skill, or one policy for a whole scenario. The engine gets a function that makes
+"""What `rearrange train` trains: a skill, a navigation task, or one policy for a whole scenario. The engine gets a function that makes
 environments, and knows neither.
 """
 
@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rearrange import navigation
 from rearrange.errors import UserError
+from rearrange.settings.environment import NAVIGATION
 from skills import OF_TRAINING
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ _MANY = 50  # episodes of a file, from which on loading them shows its progress
 
 @dataclass(frozen=True)
 class Task:
-    """name: of the skill or scenario. env: settings of its environment. scenario: None for a skill."""
+    """name: of the skill, navigation task or scenario. env: settings of its environment. scenario: None for the first two."""
 
     name: str
     env: dict[str, Any]
@@ -37,8 +39,6 @@ class Task:
     def make(self) -> gymnasium.Env:
         """One environment; called in worker processes."""
         if self.scenario is None:
-            from skills import make_env
-
             return make_env(self.name, **self.env, **({"expert_action": True} if self.advised else {}))
         from planner.scenario_env import ScenarioEnv
         from rearrange.home_scene import HomeSettings
@@ -48,7 +48,7 @@ class Task:
 
     def meta(self) -> dict[str, Any]:
         """What a checkpoint says about how its policy was trained."""
-        of = {"skill": self.name} if self.scenario is None else {"scenario": self.name}
+        of = {group_of(self.name): self.name} if self.scenario is None else {"scenario": self.name}
         return of | {"env": _json_safe(self.env), "image_size": self.image_size}
 
 
@@ -56,6 +56,20 @@ def held_out(task: Task, split: str) -> Task:
     """The same in apartments of another split, without the experts and the listed episodes of training."""
     env = {key: value for key, value in task.env.items() if key not in ("episodes", "episodes_share", "num_layouts")}
     return dataclasses.replace(task, env=env | {"split": split}, advised=False)
+
+
+def make_env(name: str, **settings: Any) -> gymnasium.Env:
+    """An environment of a skill or navigation task."""
+    if name in NAVIGATION:
+        return navigation.make_env(name, **settings)
+    import skills
+
+    return skills.make_env(name, **settings)
+
+
+def group_of(name: str) -> str:
+    """The word that chooses a task: `nav` for navigation tasks, else `skill`."""
+    return "nav" if name in NAVIGATION else "skill"
 
 
 def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = False) -> Iterator[None]:
@@ -87,9 +101,18 @@ def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
                 word=f"skill={name}")
 
 
+def navigation_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
+    """The navigation task of the plain settings of `rearrange train` or `rearrange eval`."""
+    name = plain["nav"]["name"]
+    env = {k: v for k, v in plain["nav"].items() if k != "name"} | {"split": split, "depth_size": image_size}
+    return Task(name, env, image_size, word=f"nav={name}")
+
+
 def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
     """What the plain settings of `rearrange train` train; `typed`: its words."""
     image_size, advised = plain["policy"]["image_size"], bool(plain["ppo"].get("imitation_coef"))
+    if plain.get("nav"):
+        return navigation_task(plain, plain["split"], image_size)
     if not plain.get("hab"):
         return dataclasses.replace(skill_task(plain, plain["split"], image_size), advised=advised)
     from planner.scenarios import make_scenario
@@ -105,10 +128,10 @@ def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
 def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, Any]:
     """The settings of the environment that the policy in `file` was trained with; UserError for one that cannot be. `meta`: what
     the checkpoint says of itself."""
-    from skills import checked_settings
+    import skills
 
     try:
-        return checked_settings(skill, meta.get("env", {}))
+        return (navigation if skill in NAVIGATION else skills).checked_settings(skill, meta.get("env", {}))
     except UserError as error:
         raise UserError(f"{file} is damaged: in meta.env, {error}") from error
 

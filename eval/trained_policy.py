@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.own_networks import of_checkpoint
 from rearrange.settings import presets
 from rearrange.errors import UserError
+from rearrange.settings.environment import NAVIGATION
 
 __all__ = ["load_pretrained"]
 
@@ -28,20 +29,20 @@ WHERE = ("split", "num_layouts", "episodes", "episodes_share", "sim", "scene_dat
 
 
 def training_of(content: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint says about the training of its policy: `skill` or `scenario`; `env`, the settings of the environment;
+    """What a checkpoint says about the training of its policy: `skill`, `nav` or `scenario`; `env`, the settings of the environment;
     `image_size`. `environment` instead, an id of Gymnasium's, where it is something else than ours.
 
     `rearrange train` writes this itself; `trainer.train` keeps what `gymnasium.make` made the environment from.
     """
     meta = content.get("meta", {})
     made = meta.get("gymnasium")
-    if made is None or "skill" in meta or "scenario" in meta:
+    if made is None or any(group in meta for group in ("skill", "nav", "scenario")):
         return meta
     from rearrange.home_scene import HomeSettings
     from rearrange.registration import environment_id
     from skills import SKILLS
 
-    for what, names in (("skill", SKILLS), ("scenario", presets.names("hab"))):
+    for what, names in (("skill", SKILLS), ("nav", NAVIGATION), ("scenario", presets.names("hab"))):
         for name in names:
             if environment_id(name) == made["id"]:
                 env = {key: value for key, value in made["kwargs"].items() if key not in ("name_of_id", "render_mode")}
@@ -51,7 +52,7 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
 
 def of_what(meta: dict[str, Any]) -> str:
     """What a checkpoint is of, in words, by what `training_of` says."""
-    return next((f"{what} {meta[what]}" for what in ("skill", "scenario", "environment") if what in meta), "something unknown")
+    return next((f"{what} {meta[what]}" for what in ("skill", "nav", "scenario", "environment") if what in meta), "something unknown")
 
 
 def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
@@ -61,9 +62,9 @@ def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str,
-              network: str | None = None) -> None:
+              network: str | None = None, choices: Sequence[int] = ()) -> None:
     """UserError if the policy of a checkpoint cannot act in `where`, which shows observations of these `shapes` and takes so many
-    `actions`. `network`: the word of its network, where the user typed it."""
+    `actions`, or has these `choices` of each part of a discrete one. `network`: the word of its network, where the user typed it."""
     from trainer.checkpoint import CheckpointError, load_policy
     from trainer.checkpoints.fit import misfit
 
@@ -71,7 +72,7 @@ def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[in
         policy = load_policy(content, of_checkpoint(content, network))
     except CheckpointError as error:
         raise UserError(f"{file} cannot be used: {str(error).replace('make_policy', 'network=').rstrip('.')}.") from error
-    if problem := misfit(policy, shapes, actions, where=where):
+    if problem := misfit(policy, shapes, actions, choices, where):
         raise UserError(f"{file} is a checkpoint of another network: {problem}.")
 
 
@@ -80,10 +81,10 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     """A trained policy, and the environment of its skill with the settings that it was trained with.
 
     policy: a skill, whose policy comes with the package, or a checkpoint or training run of your own. deterministic: the mean
-    action instead of a drawn one. seed: of what is drawn. make_policy: that of the training, of a
-    checkpoint of a network of your own. settings: of the environment, such as split="test" or
-    render_mode="rgb_array"; its homes are those of split="val" unless told otherwise. Call `policy.reset()` wherever the
-    environment is reset. Raises UserError, a ValueError, for what is not there or does not fit.
+    action instead of a drawn one. seed: of what is drawn. make_policy: that of the training, where its
+    network was one of your own. settings: of the environment, such as split="test" or render_mode="rgb_array"; its homes are those
+    of split="val" unless told otherwise. Call `policy.reset()` wherever the environment is reset. Raises UserError, a ValueError,
+    for what is not there or does not fit.
     """
     import gymnasium
 
@@ -108,4 +109,4 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     try:
         return env, Player(path, env, deterministic, seed, make_policy or of_checkpoint(content))
     except CheckpointError as error:
-        raise UserError(str(error)) from error
+        raise UserError(str(error).replace("add network=", "give it as make_policy=")) from error

@@ -90,8 +90,10 @@ class StepArguments:
             elsewhere = point if content is None else None  # what is elsewhere need not be faced
         arguments = replace(self._about(target, goal), next_skill=step.next_kind or "pick", point=elsewhere)
         found, known = self._find_goal_pose(skill, arguments, thing)
-        at_handle = skill.arguments  # whose handle was added
-        told = replace(arguments, handle=at_handle.handle, handle_position=at_handle.handle_position, point=point,
+        handle, handle_position = skill.arguments.handle, skill.arguments.handle_position  # which were added
+        if handle is not None and self._belief is not None:
+            handle_position = self._belief.handle_position(handle)
+        told = replace(arguments, handle=handle, handle_position=handle_position, point=point,
                        next_skill=arguments.next_skill if self.rules.tell_next_skill else None)
         if found:
             skill.begin(self.sim, told)

@@ -3,38 +3,41 @@
 `import rearrange` registers them, and so does the entry point `gymnasium.envs`, which `trainer.train` loads. In a process that
 does neither, `gymnasium.make("rearrange:rearrange/Pick-v0")` imports the package first.
 
-Skills and scenarios stand above this file: it names their packages, as Gymnasium's registry does, and loads them when an environment
-is made.
+Skills, scenarios and navigation tasks stand above this file: it names their packages, as Gymnasium's registry does, and loads them
+when an environment is made.
 """
 
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rearrange import own_packages
 from rearrange.settings import presets
+from rearrange.settings.environment import NAVIGATION
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:
     from planner.scenario_env import ScenarioEnv
     from rearrange.env import RearrangeEnv
+    from rearrange.navigation.env import NavigationEnv
 
-__all__ = ["environment_id", "make_scenario", "make_skill", "register_envs"]
+__all__ = ["environment_id", "make_navigation", "make_scenario", "make_skill", "register_envs"]
 
 
 def environment_id(name: str) -> str:
-    """The id of a skill or scenario: `open_cabinet` is `rearrange/OpenCabinet-v0`."""
-    return f"rearrange/{name.title().replace('_', '')}-v0"
+    """The id of a skill, scenario or navigation task: `open_cabinet` is `rearrange/OpenCabinet-v0`."""
+    return f"rearrange/{NAVIGATION.get(name) or name.title().replace('_', '')}-v0"
 
 
 def register_envs() -> None:
-    """Register every skill and scenario that is not registered yet. Episodes end by the step limit of the skill or
-    scenario itself.
+    """Register every skill, scenario and navigation task that is not registered yet. Episodes end by the step limit of each
+    itself.
     """
     from gymnasium.envs.registration import register, registry
 
-    for names, make in ((_skill_names(), "make_skill"), (presets.names("hab"), "make_scenario")):
+    for names, make in ((_skill_names(), "make_skill"), (presets.names("hab"), "make_scenario"), (NAVIGATION, "make_navigation")):
         for name in names:
             if environment_id(name) not in registry:
                 register(id=environment_id(name), entry_point=f"rearrange.registration:{make}", kwargs={"name_of_id": name})
@@ -53,6 +56,11 @@ def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:
         raise UserError(f"skill={skill!r} cannot be given here: this id is of skill {name_of_id!r}. Choose the id of the other "
                         "skill.")
     return own_packages.load("skills").make_env(name_of_id, **settings)
+
+
+def make_navigation(name_of_id: str, **settings: Any) -> NavigationEnv:
+    """The environment of a navigation task; settings as in `rearrange.navigation.make_env`."""
+    return import_module("rearrange.navigation").make_env(name_of_id, **settings)
 
 
 def make_scenario(name_of_id: str, **settings: Any) -> ScenarioEnv:

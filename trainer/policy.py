@@ -131,7 +131,8 @@ class Policy(nn.Module):
     def act(self, obs: dict[str, Tensor], state: Tensor, previous: Tensor, deterministic: bool = False,
             noise: Tensor | None = None, generator: torch.Generator | None = None) -> Act:
         """One step. obs: key -> (B, ...); state (B, state_size); previous: `action_features` of the last action, zeros at
-        an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation;
+        an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation, also
+        where actions are discrete (0: the likeliest);
         `generator` is where random numbers come from otherwise, torch's global one by default."""
         inputs = self._inputs(obs, previous)
         features, y = self.body(inputs), None
@@ -141,8 +142,9 @@ class Policy(nn.Module):
         value = self._value(inputs, features, y, obs)
         if self.choices:
             parts = params.split(self.choices, -1)
-            if deterministic:
-                action = torch.cat([part.argmax(-1, keepdim=True) for part in parts], -1)
+            if deterministic or noise is not None:
+                drawn = parts if deterministic else (params + distributions.gumbel(noise)).split(self.choices, -1)
+                action = torch.cat([part.argmax(-1, keepdim=True) for part in drawn], -1)
             else:
                 action = torch.cat([torch.multinomial(torch.softmax(part, -1), 1, generator=generator) for part in parts], -1)
             log_prob = distributions.categorical_log_prob(action, parts)

@@ -178,11 +178,11 @@ def _age(path: Path) -> tuple[float, str]:
 def _evaluation(path: Path) -> Evaluation:
     figures = _json(path / "metrics.json")
     scenario = figures.get("scenario")
-    what = scenario or figures.get("skill")
+    what = scenario or figures.get("nav") or figures.get("skill")
     n, success = figures.get("episodes"), figures.get("success")
     if not what or not isinstance(n, int) or n < 1 or not _is_share(success):
         raise UserError(
-            f"{path / 'metrics.json'} is not that of an evaluation: it must hold skill or scenario, "
+            f"{path / 'metrics.json'} is not that of an evaluation: it must hold skill, nav or scenario, "
             f"episodes (at least 1) and success (0 to 1). Repeat rearrange eval."
         )
     if wrong := _odd_figure(figures):
@@ -242,7 +242,7 @@ def _training(path: Path) -> Training:
         raise UserError(f"{file} holds no row with a step. Let the training run log something, or leave it out.")
     about = _about(path, "train")
     config = parsed(about.settings)
-    skill = config.get("skill")
+    skill = config.get("nav") or config.get("skill")
     name = skill.get("name") if isinstance(skill, dict) else None
     return Training(about, str(name or path.resolve().parent.name), config, tuple(rows))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from rearrange.composition import options
 from rearrange.composition import compose as front
 from rearrange.errors import UserError
 from rearrange.files import read_json
+from rearrange.launchers import launching
 from rearrange.runs.names import checked_name
 from rearrange.composition.run_plan import changes
 from rearrange.runs.run_directory import folder_of, read_status, refuse_if_held, runs, saved_config
@@ -29,18 +29,12 @@ TRAINED = ("tp_srl", "tp_srl_nonav")  # agents whose skills are trained policies
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(launching.Job):
     """One training or evaluation."""
 
     what: str  # in a word or two
-    words: tuple[str, ...]  # of the command line
-    path: Path
     state: str  # finished, unfinished or new
     needs: tuple[Path, ...] = ()  # runs of training that must be finished before
-
-    def line(self) -> str:
-        """What a person would type."""
-        return shlex.join(["rearrange", *self.words])
 
 
 @dataclass(frozen=True)
@@ -171,17 +165,17 @@ def _job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any],
     made = front.compose(command, list(typed))
     path = folder_of(made.config, command) / made.config.name
     if not path.exists():
-        return Job(what, (command, *typed), path, "new", needs)
+        return Job((command, *typed), path, what, "new", needs)
     if not (path / "config.yaml").exists():
         raise UserError(f"{path} exists already and is not a run. Choose another name=.")
     if changed := changes(path, made):
         shown = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
         raise UserError(f"{path} exists already with other settings ({shown}). Give this a name= of its own.")
     if read_status(path)["status"] == "finished" and (command == "train" or _has_figures(path)):
-        return Job(what, (command, *typed), path, "finished", needs)
+        return Job((command, *typed), path, what, "finished", needs)
     refuse_if_held(path)
     again = ("resume=true",) if command == "train" else ()
-    return Job(what, (command, *typed, *again), path, "unfinished", needs)
+    return Job((command, *typed, *again), path, what, "unfinished", needs)
 
 
 def _has_figures(path: Path) -> bool:

@@ -46,7 +46,7 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
         figures = cut_short(hab_figures.summary(job, finished), job.episodes)
         run.result = headline(figures)
         hab_figures.print_table(figures, run)
-        hab_figures.write(run.path, job, figures, finished, {})
+        _write(run, job, figures, finished)
 
     with counting(job.episodes, f"eval {job.scenario.name}", log=run.log) as progress:
         results = hab.evaluate(job, plain["workers"], progress, keep)
@@ -54,7 +54,7 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if run.silent:  # of several tasks, the first writes, films and prints
         return headline(figures)
     try:
-        hab_figures.write(run.path, job, figures, results, {})  # the figures are safe before videos take their time
+        _write(run, job, figures, results)  # safe before videos take their time
     except OSError:  # a full disk
         hab_figures.print_table(figures, run)
         raise
@@ -64,12 +64,16 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
         with counting(len(wanted), "videos") as progress:
             videos = video.record(job, wanted, plain["workers"], progress)
         hab_figures.write(run.path, job, figures, results, videos)
-    if job.handoffs:
-        _write_handoffs(run, results)
     hab_figures.print_table(figures, run)
     if plain["substitute"]:
         substitution.substitute(job, figures, run, plain["workers"], counting)
     return run.result
+
+
+def _write(run: Run, job: hab.Job, figures: dict[str, Any], results: Sequence[hab.EpisodeResult]) -> None:
+    hab_figures.write(run.path, job, figures, results, {})
+    if job.handoffs:
+        _write_handoffs(run, results)
 
 
 def _write_handoffs(run: Run, results: Sequence[hab.EpisodeResult]) -> None:

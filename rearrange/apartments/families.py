@@ -1,10 +1,11 @@
-"""The five families of flats. A family fixes the floor plan, the choice of furniture and where it goes.
+"""The six families of flats. A family fixes the floor plan, the choice of furniture and where it goes.
 
 0 quarters    a living room and a bedroom beside a kitchen and a dining room, walls between all four
 1 open plan   living, dining and kitchen in one L-shaped space around a bedroom
 2 corridor    rooms on both sides of a corridor
 3 studio      one long space with half walls and a sleeping alcove
 4 two wings   a dining hall across the middle, kitchen and bedroom at one side, the living room at the other
+5 ring        rooms all around a closed core, so that there are two ways from one to another
 
 Each draws its plan looking north with the kitchen where the comment says; `draw` then mirrors and turns it at random.
 """
@@ -225,12 +226,50 @@ def _furnish_wings(home: Furnishing) -> None:
     home.optional(furniture.plant(rng, palette), "dining", ("south", "north"), 0.6, 1.0)
 
 
+# --- 5: ring -----------------------------------------------------------------------------------------------------
+
+
+def _plan_ring(rng: np.random.Generator) -> FloorPlan:
+    x, y = rng.uniform(9.8, 11.0), rng.uniform(7.6, 8.6)
+    west, east = x * rng.uniform(0.40, 0.43), x * rng.uniform(0.57, 0.60)
+    south, north = y * rng.uniform(0.32, 0.36), y * rng.uniform(0.54, 0.58)
+    plan = FloorPlan((x, y))
+    plan.wall_x(south, west - T, east + T)  # the core: a bathroom, shut
+    plan.wall_y(west, south + T, north - T)
+    plan.wall_y(east, south + T, north - T)
+    plan.wall_x(north, 0, east + T, (_door(rng, 0.5, west - 0.5),))
+    plan.wall_y(east, north + T, y, (_door(rng, north + 0.3, y - 0.5),))
+    plan.wall_x(north, east + T, x, (_door(rng, east + 0.4, x - 0.4, (1.4, 2.0)),))
+    plan.room("bedroom", 0, north + T, west + T, y)
+    plan.room("hall", west + T, north + T, east - T, y)
+    plan.room("kitchen", east + T, north + T, x, y)
+    plan.room("dining", east + T, 0, x, north - T)
+    plan.room("living", 0, 0, west - T, north - T)
+    return plan
+
+
+def _furnish_ring(home: Furnishing) -> None:
+    rng, palette = home.rng, home.palette
+    sides = {"row": ("north",), "counter": ("north", "east"), "fridge": ("east", "north")}
+    layout_furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD"), sides)
+    dining = furniture.table(rng, palette, "dining_table", length_m=(1.1, 1.5), style=("legs", "pedestal")[rng.integers(2)])
+    layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)
+    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
+    layout_furnishing.lounge(home, "living", ("west", "south"), ("north", "south", "west"), coffee)
+    home.against(furniture.bookcase(rng, palette), "dining", ("east", "south"), 0.5)
+    layout_furnishing.bedroom(home, "bedroom", ("north", "west"), ("west", "south", "north"))
+    home.optional(furniture.armchair(rng, palette, "armchair"), "living", ("west", "south", "north"), 0.6)
+    home.optional(furniture.sideboard(rng, palette), "dining", ("south", "east"), 0.5)
+    home.optional(furniture.plant(rng, palette), "hall", ("north",), 0.6, 1.0)
+
+
 FAMILIES: tuple[tuple[Callable[[np.random.Generator], FloorPlan], Callable[[Furnishing], None]], ...] = (
     (_plan_quarters, _furnish_quarters),
     (_plan_open, _furnish_open),
     (_plan_corridor, _furnish_corridor),
     (_plan_studio, _furnish_studio),
     (_plan_wings, _furnish_wings),
+    (_plan_ring, _furnish_ring),
 )
 
 

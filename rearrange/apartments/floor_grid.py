@@ -34,7 +34,7 @@ class DistanceField:
 
     def at(self, x: float, y: float) -> float:
         """Distance from a world point, interpolated between cell centres; inf when no cell around it is reachable."""
-        return _interpolate(self.distance_m, x, y, CELL_M)
+        return interpolate(self.distance_m, x, y, CELL_M)
 
     def descend(self, x: float, y: float, reach_m: float = 0.4) -> tuple[float, float]:
         """The free cell within `reach_m` that is nearest to the goal: where to steer next."""
@@ -51,7 +51,7 @@ class FloorGrid:
     @cached_property
     def reachable(self) -> np.ndarray:
         """The largest connected set of free cells; bool, same shape."""
-        labels, sizes = _label(self.blocked)
+        labels, sizes = label(self.blocked)
         return labels == int(np.argmax(sizes)) if len(sizes) else np.zeros_like(self.blocked)
 
     @cached_property
@@ -114,12 +114,13 @@ def blocked_cells(
     radius_m: float = ROBOT_RADIUS_M,
     openings: Mapping[str, float] = {},
     above_m: float = 0.0,
+    below_m: float = HEAD_HEIGHT_M,
 ) -> np.ndarray:
-    """Cells whose centre is nearer than `radius_m` to a solid part below head height that reaches higher than `above_m`, or to
-    the outer walls.
+    """Cells whose centre is nearer than `radius_m` to a solid part that begins below `below_m` and reaches higher than `above_m`, or
+    to the outer walls.
     """
     solid = [p for p in parts if p.solid] + [p for body in bodies for p in body.parts_at(openings.get(body.name, 0.0))]
-    rectangles = np.array([p.rectangle for p in solid if p.bottom_m < HEAD_HEIGHT_M and p.top_m > above_m], float).reshape(-1, 5)
+    rectangles = np.array([p.rectangle for p in solid if p.bottom_m < below_m and p.top_m > above_m], float).reshape(-1, 5)
     blocked = np.zeros((math.ceil(size_m[0] / CELL_M), math.ceil(size_m[1] / CELL_M)), np.bool_)
     _rasterise(blocked, rectangles, size_m[0], size_m[1], radius_m, CELL_M)
     return blocked
@@ -147,7 +148,7 @@ def _rasterise(blocked, rectangles, size_x, size_y, radius, cell):
 
 
 @njit(cache=True, nogil=True)
-def _label(blocked):
+def label(blocked):
     """Numbers the 4-connected free regions; returns the labels (-1 where blocked) and the size of each region."""
     nx, ny = blocked.shape
     labels = np.full((nx, ny), -1, np.int32)
@@ -229,7 +230,7 @@ def _dijkstra(blocked, goals, cell, weight, near_i, near_j, farther):
 
 
 @njit(cache=True, nogil=True)
-def _interpolate(distance, x, y, cell):
+def interpolate(distance, x, y, cell):
     """Bilinear between the finite ones of the four cells around a point."""
     fx, fy = x / cell - 0.5, y / cell - 0.5
     i, j = int(math.floor(fx)), int(math.floor(fy))

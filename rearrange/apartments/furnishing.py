@@ -9,7 +9,7 @@ import numpy as np
 from rearrange.apartments import furniture, kitchen as layout_kitchen
 from rearrange.geometry import PlanePose, Rectangle, compose, from_frame, rectangles_overlap
 from rearrange.apartments.palettes import Palette
-from rearrange.apartments.parts import Body, Part, Piece, Receptacle, box
+from rearrange.apartments.parts import Body, Furniture, Part, Piece, Receptacle, box
 from rearrange.apartments.floor_plan import FloorPlan, Room, as_rectangle
 
 WALL_GAP_M = 0.02
@@ -33,6 +33,7 @@ class Furnishing:
         self.bodies: list[Body] = []
         self.receptacles: list[Receptacle] = []
         self.poses: dict[str, PlanePose] = {}
+        self.furniture: list[Furniture] = []
 
     def room(self, name: str) -> Room:
         return self.plan.rooms[name]
@@ -53,6 +54,8 @@ class Furnishing:
             return False
         self.obstacles.append(piece.footprint(pose))
         self.zones += piece.clear_zones(pose)
+        parts, bodies = (len(self.parts), len(piece.parts)), (len(self.bodies), len(piece.bodies))
+        self.furniture.append(Furniture(piece.kind, piece.footprint(pose), *(range(k, k + n) for k, n in (parts, bodies))))
         self.parts += [part.at(pose) for part in piece.parts]
         self.bodies += [body.at(pose) for body in piece.bodies]
         self.receptacles += [receptacle.at(pose) for receptacle in piece.receptacles]

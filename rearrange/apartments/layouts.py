@@ -1,6 +1,7 @@
 """Apartments: a layout says where everything in a home stands; the same (split, index) gives the same home everywhere.
 
-Whole families of flats are held out: 0-2 for training, 3 for validation, 4 for testing, as HAB holds out macro layouts.
+Whole families of flats are held out: 0-2 for training, 3 for validation, 4 for testing, as HAB holds out macro layouts, and 5 for a
+last look, when nothing is chosen any more.
 A layout is drawn at random until it passes every check: nothing overlaps, doors and drawers have room to move, all
 rooms are connected for a robot, and every receptacle has room before it to stand.
 """
@@ -15,14 +16,14 @@ from rearrange.apartments import families as layout_families
 from rearrange.errors import UserError
 from rearrange.geometry import PlanePose
 from rearrange.apartments.furnishing import DoesNotFit, Furnishing, decorate
-from rearrange.apartments.parts import Body, Part, Receptacle, Rgb
+from rearrange.apartments.parts import Body, Furniture, Part, Receptacle, Rgb
 from rearrange.apartments.floor_plan import Room
 from rearrange.apartments.standing import reachable_sides
 from rearrange.apartments.floor_grid import CELL_M, FloorGrid, blocked_cells
 
 __all__ = ["SPLIT_FAMILIES", "Layout", "Receptacle", "make_layout"]
 
-SPLIT_FAMILIES: dict[str, tuple[int, ...]] = {"train": (0, 1, 2), "val": (3,), "test": (4,)}
+SPLIT_FAMILIES: dict[str, tuple[int, ...]] = {"train": (0, 1, 2), "val": (3,), "test": (4,), "unseen": (5,)}
 MAX_DRAWS = 500
 MIN_FREE_ROOM_M2 = 0.8
 """Floor on which a robot can stand that every room must offer."""
@@ -46,6 +47,8 @@ class Layout:
     """Middle of the kitchen counter's footprint; its x axis points into the room."""
     fridge_pose: PlanePose
     floor_rgb: Rgb
+    furniture: tuple[Furniture, ...] = ()
+    """What of `parts` and `bodies` belongs together, and what it is; not known of an external scene."""
     blocked_floor: np.ndarray | None = field(default=None, compare=False, repr=False)
     """Of an external scene, which has no `parts`: cells in which no robot can stand, shape (cells in x, cells in y)."""
 
@@ -103,6 +106,7 @@ def _checked(home: Furnishing, name: str, family: int) -> Layout:
         counter_pose=home.poses["counter"],
         fridge_pose=home.poses["fridge"],
         floor_rgb=home.palette.floor,
+        furniture=tuple(home.furniture),
     )
 
 

@@ -82,5 +82,16 @@ PALETTES: tuple[Palette, ...] = (
         worktop=(0.25, 0.30, 0.32),
         accent=(0.40, 0.30, 0.46),
     ),
+    Palette(
+        floor=(0.58, 0.48, 0.36),
+        wall=(0.90, 0.92, 0.88),
+        wood=(0.60, 0.44, 0.30),
+        wood_dark=(0.34, 0.24, 0.18),
+        fabric=(0.52, 0.44, 0.58),
+        fabric_light=(0.80, 0.78, 0.84),
+        cabinet=(0.70, 0.74, 0.62),
+        worktop=(0.36, 0.32, 0.30),
+        accent=(0.30, 0.52, 0.56),
+    ),
 )
 """One per family."""

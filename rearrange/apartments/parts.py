@@ -166,6 +166,18 @@ class Piece:
         return zones
 
 
+@dataclass(frozen=True, slots=True)
+class Furniture:
+    """A piece of furniture that stands in a home."""
+
+    kind: str
+    footprint: Rectangle
+    parts: range
+    """Which parts of the home are its own."""
+    bodies: range
+    """Which drawers and doors of the home are its own."""
+
+
 def box(
     low: tuple[float, float, float], high: tuple[float, float, float], rgb: Rgb, name: str = "", solid: bool = True
 ) -> Part:

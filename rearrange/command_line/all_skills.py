@@ -8,44 +8,42 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
-from rearrange.command_line import sweep
 from rearrange.composition import options
 from rearrange.composition import compose as front
+from rearrange.command_line import launcher_words
+from rearrange.launchers.launching import Job, launching
 from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
-from rearrange.runs.processes import launch_process
 from rearrange.runs.names import checked_name
 from rearrange.runs.run_directory import Run, folder_of
 from trainer.faults import signals
 
 
-def run(command: str, words: list[str], launch: Callable[[list[str]], int] | None = None, group: str = "skill") -> int:
+def run(command: str, words: list[str], group: str = "skill") -> int:
     """Run `command` for each choice of `group`; 0 if all went well, that of a job that was stopped, else 1. Every one is checked before the
     first.
     """
     if command != "eval":
         raise UserError(f"{group}=all is for eval; {command} takes one {group}: {', '.join(options.choices(group))}.")
+    words, hydras = launcher_words.split(words)
     jobs, name = plan(command, words, group)
-    codes: dict[str, int] = {}
-    for number, (choice, (job, _)) in enumerate(jobs.items(), 1):
-        print(f"\n[{number}/{len(jobs)}] rearrange {' '.join(job)}", flush=True)
-        codes[choice] = (launch or launch_process)(job)
-        if codes[choice] in signals.BEFORE_THE_END:
-            break
+    saved = next(iter(jobs.values()))[1].parent.parent / ("all" if group == "skill" else "all_scenarios") / f"{name}.json"
+    with launching(hydras, saved.parents[2] / "sweeps" / f"{command}_{name}") as launched:
+        launched.run([Job(tuple(job), path) for job, path in jobs.values()])
+        codes = {choice: launched.codes[path] for choice, (_, path) in jobs.items() if path in launched.codes}
+        stopped = launched.stopped()
     figures = {choice: made for choice, (_, path) in jobs.items() if choice in codes and (made := _figures(path))}
     print("\n" + "\n".join([*table(jobs, codes, figures, group), *interaction_lines(figures)]))
     if figures:
-        saved = next(iter(jobs.values()))[1].parent.parent / ("all" if group == "skill" else "all_scenarios") / f"{name}.json"
         saved.parent.mkdir(parents=True, exist_ok=True)
         saved.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
         print(f"\nmetrics   {saved}")
-    return signals.exit_of_all(codes.values())
+    return stopped or signals.exit_of_all(codes.values())
 
 
 def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str, tuple[list[str], Path]], str]:

@@ -23,6 +23,7 @@ import traceback
 from rearrange import __version__, own_packages
 from rearrange.composition.words import BARE_WORDS, COMMANDS, FLAGS, RUNLESS
 from rearrange.errors import UserError
+from rearrange.command_line import launcher_words
 from rearrange.runs.lifeline import follow_parent
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -166,24 +167,26 @@ def _command(command: str, words: list[str]) -> int:
     several = every or ("-m" if "--multirun" in flags else command if command == "reproduce" else None)
     if several and not flags & {"--help", "--cfg"}:
         _refuse_ranks(several)
+    typed = overrides
+    overrides = launcher_words.of_settings(command, typed, several, sweep="--multirun" in flags or bool(every) and command == "train")
     if every and flags & {"--help", "--cfg"}:  # what all of them have in common
         overrides = [word for word in overrides if word != every]
     elif every == "skill=all" and command == "train":
         from rearrange.command_line import sweep
 
-        overrides, flags = sweep.all_skills(overrides), flags | {"--multirun"}
+        typed, flags = sweep.all_skills(typed), flags | {"--multirun"}
     elif every:
         from rearrange.command_line import all_skills as every_skill
 
         screen.is_expendable()
-        return every_skill.run(command, overrides, group=every.partition("=")[0])
+        return every_skill.run(command, typed, group=every.partition("=")[0])
     if "--multirun" in flags and command in RUNLESS:
         raise UserError(f"{command} has no sweeps: leave -m out, and give every setting one value.")
     if "--multirun" in flags and not flags & {"--help", "--cfg"}:
         from rearrange.command_line import sweep
 
         screen.is_expendable()
-        return sweep.run(command, overrides)
+        return sweep.run(command, typed)
 
     from rearrange.composition import compose as front
 
@@ -191,7 +194,7 @@ def _command(command: str, words: list[str]) -> int:
     if "--help" in flags:
         from rearrange.command_line.key_help import help_text
 
-        print(help_text(settings, COMMANDS[command]))
+        print(help_text(settings, COMMANDS[command]) + (launcher_words.HELP if command not in RUNLESS or command == "reproduce" else ""))
         return 0
     if "--cfg" in flags:
         _print_config(settings)
@@ -202,8 +205,10 @@ def _command(command: str, words: list[str]) -> int:
         _end_like_ctrl_c()
         if command == "reproduce":
             screen.is_expendable()
-        work = {"list": commands.list_, "report": commands.report, "reproduce": commands.reproduce,
-                "scenes": commands.scenes, "export": commands.export}[command]
+        if command == "reproduce":
+            return commands.reproduce(settings.config, launcher_words.split(typed)[1])
+        work = {"list": commands.list_, "report": commands.report, "scenes": commands.scenes,
+                "export": commands.export}[command]
         return work(settings.config) or 0
     return _work(command, overrides, settings)
 

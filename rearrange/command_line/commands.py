@@ -17,9 +17,12 @@ from rearrange.registration import register_envs
 from eval import own_networks
 from eval.engine_settings import check_device, engine_config, per_action
 from rearrange.settings.engine_words import in_keys
-from eval.tasks import Task, held_out, load_listed, skill_task, trained_settings, training_task
+from rearrange.settings.environment import NAVIGATION_AGENTS
+from eval.tasks import Task, group_of, held_out, load_listed, navigation_task, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
+    import gymnasium
+
     from eval.evaluate import EpisodeResult
     from eval.policy_choice import Choice
     from rearrange.runs.run_directory import Run
@@ -29,7 +32,7 @@ register_envs()  # a policy may be of any environment that `gymnasium.make` know
 
 
 def train(config: DictConfig, run: Run) -> dict[str, float] | None:
-    """`rearrange train`: one run of the engine on one skill or scenario. Returns the final figures; None where a signal ended it in
+    """`rearrange train`: one run of the engine on one task. Returns the final figures; None where a signal ended it in
     good order."""
     from trainer.errors import CheckpointError, NonFinite, RankError, WorkerError
     from trainer.logs.run_files import recording
@@ -175,7 +178,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
     if plain["agent"] == "pretrained":
         plain |= {"agent": "policy", "checkpoint": "pretrained"}
-    task = skill_task(plain, plain["split"], 0)
+    task = (navigation_task if plain.get("nav") else skill_task)(plain, plain["split"], 0)
     if plain["agent"] == "expert":
         from skills.experts import expert_class
 
@@ -185,13 +188,17 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     checkpoint = choice.checkpoint
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
-    _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
-                   evaluation.SEED_STRIDE * plain["seed"], run.silent)
+    probe = _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
+                           evaluation.SEED_STRIDE * plain["seed"], run.silent)
+    if plain["agent"] in NAVIGATION_AGENTS:
+        from rearrange.navigation.scripted import SCRIPTED
+
+        SCRIPTED[plain["agent"]](probe)  # which says what it cannot do
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
                          plain["deterministic"], plain["video"], str(run.videos), recorded, plain["network"])
-    run.say(f"eval {run.path}   skill {skill}   agent {plain['agent']}")
+    run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {plain['agent']}")
     for line in table([choice]):
         run.say(line)
     if count < plain["episodes"]:
@@ -253,11 +260,11 @@ def report(config: DictConfig) -> None:
           f"{made.videos} videos{left_out}")
 
 
-def reproduce(config: DictConfig) -> int:
-    """`rearrange reproduce`: trainings, evaluations and the report, each once; the exit status."""
+def reproduce(config: DictConfig, hydras: list[str]) -> int:
+    """`rearrange reproduce`: trainings, evaluations and the report, each once, where `hydra/launcher=` says; the exit status."""
     from eval.reproduction.reproduce import run as reproduce_all
 
-    return reproduce_all(OmegaConf.to_container(config, resolve=True))
+    return reproduce_all(OmegaConf.to_container(config, resolve=True), hydras)
 
 
 def export(config: DictConfig) -> None:
@@ -333,8 +340,9 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
     from trainer.networks import make, refuse_another
     from trainer.policy import Policy
     from trainer.sizes import check_memory
+    from trainer.spaces import action_numbers
 
-    actions = env.action_space.shape[0]
+    actions = action_numbers(env.action_space)
     for name in ("mean_init", "log_std_init"):
         value = getattr(engine.policy, name)
         if isinstance(value, tuple) and len(value) != actions:
@@ -387,14 +395,15 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
     if plain["agent"] != "policy":
-        return Choice(skill, plain["agent"], ASKED), env
+        seen = 128 if plain["agent"] == "map" else env["depth_size"]  # the others look at nothing
+        return Choice(skill, plain["agent"], ASKED), env | {"depth_size": seen}
     choice = choose(plain["checkpoint"], skill, Path(plain["output"]), "checkpoint")
     try:
         meta = training_of(load_checkpoint(choice.checkpoint))
     except CheckpointError as error:
         raise UserError(str(error)) from error
-    if meta.get("skill") != skill:
-        other = f"write skill={meta['skill']}, or another" if "skill" in meta else "give another"
+    if meta.get(group_of(skill)) != skill:
+        other = next((f"write {group}={meta[group]}, or another" for group in ("skill", "nav") if group in meta), "give another")
         raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {skill}: {other} checkpoint=.")
     trained = trained_settings(choice.checkpoint, meta, skill)
     kept = {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
@@ -402,14 +411,16 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
 
 
 def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, network: str | None, episodes: int,
-                   first: int, silent: bool) -> None:
-    """Refuse a checkpoint whose spaces are not those of the environment."""
+                   first: int, silent: bool) -> gymnasium.Env:
+    """Refuse a checkpoint whose spaces are not those of the environment, which is returned."""
     probe = _probe(Task(skill, env, 0), episodes, first, silent)
     if checkpoint is None:
-        return
+        return probe
     from eval.trained_policy import check_fit
     from trainer.checkpoint import load_checkpoint
     from trainer.policy import observation_shapes
+    from trainer.spaces import action_numbers, choices
 
-    check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space), probe.action_space.shape[0],
-              "this environment", network)
+    check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space),
+              action_numbers(probe.action_space), "this environment", network, choices(probe.action_space))
+    return probe

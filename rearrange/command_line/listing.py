@@ -26,7 +26,7 @@ def show(config: DictConfig) -> None:
 def text(output: Path) -> str:
     """The text of `rearrange list`."""
     lines: list[str] = []
-    for title, group in (("skills", "skill"), ("scenarios", "hab")):
+    for title, group in (("skills", "skill"), ("navigation tasks", "nav"), ("scenarios", "hab")):
         lines += [f"{title}, with their Gymnasium ids"]
         lines += [f"  {name:<19}{environment_id(name):<31}{options.title(group, name)}" for name in options.choices(group)]
         lines += [""]

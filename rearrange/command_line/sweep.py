@@ -1,57 +1,152 @@
-"""`-m`: one run per combination of comma-separated values, one after another, with a table at the end.
+"""`-m`: one run per combination of values, by Hydra's sweepers and launchers, with a table at the end.
 
-Each job is a process of its own (`python -m rearrange ...`) in its own directory, named by what is swept. A sweep that
-is typed again skips jobs that are finished; with `resume=true` it also continues those that were stopped.
+`hydra/sweeper=` says which jobs there are: basic takes all combinations of comma-separated values, optuna looks for the best.
+`hydra/launcher=` says where they run. Each job is a process of its own (`python -m rearrange ...`) in its own directory, named by what
+is swept. A sweep that is typed again skips jobs that are finished; with `resume=true` it also continues those that were stopped.
 `skill=all` is the sweep over all skills.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rearrange.composition import options
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.plugins.launcher import Launcher
+from omegaconf import OmegaConf
+
 from rearrange.composition import compose as front
-from rearrange.errors import UserError
-from rearrange.runs.processes import launch_process
-from rearrange.runs.names import checked_name
+from rearrange.composition import options
 from rearrange.composition.restart import AUTO, resume_as
 from rearrange.composition.run_plan import changes
+from rearrange.errors import UserError
+from rearrange.launchers import launching as launchers
+from rearrange.command_line import launcher_words
+from rearrange.runs.names import checked_name
 from rearrange.runs.run_directory import folder_of, has_checkpoints, read_status, refuse_if_held
+from rearrange.runs.text_table import columns
 from trainer.faults import signals
 
 _SHOWN = ("step", "episodes", "success", "return", "mean_steps")  # of a run's results, in the table
-Launch = Callable[[list[str]], int]  # runs `rearrange <words>`; returns its exit status
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(launchers.Job):
     """One run of a sweep."""
 
-    words: tuple[str, ...]  # command and settings
     swept: dict[str, str]
-    path: Path
     done: bool  # finished before, with the same settings
 
 
-def run(command: str, words: list[str], launch: Launch | None = None) -> int:
-    """Run all jobs; 0 if each one is finished, that of a job that was stopped, else 1. Every job is checked before the first starts."""
-    jobs = plan(command, words)
-    print(f"sweep: {len(jobs)} jobs, {sum(job.done for job in jobs)} finished before", flush=True)
-    codes: dict[Path, int] = {}
-    for number, job in enumerate(jobs, 1):
-        if job.done:
-            continue
-        print(f"\n[{number}/{len(jobs)}] rearrange {' '.join(job.words)}", flush=True)
-        codes[job.path] = (launch or launch_process)(list(job.words))
-        print("\n" + table(jobs, codes), flush=True)
-        if codes[job.path] in signals.BEFORE_THE_END:
-            break
-    if not codes:
-        print("\n" + table(jobs, codes))
-    return signals.exit_of_all(codes.values())
+class Stopped(Exception):
+    """The sweep was stopped: its sweeper shall ask for no more."""
+
+
+def run(command: str, words: list[str]) -> int:
+    """Run all jobs; 0 if each one is finished, that of a job that was stopped, else 1. Every job is checked before the first starts,
+    but for those that a sweeper makes from results."""
+    words, hydras = launcher_words.split(words)
+    words, objective = _objective(words)
+    launchers.check(hydras)
+    sweeper = next((word.partition("=")[2] for word in reversed(hydras) if word.startswith("hydra/sweeper=")), "basic")
+    jobs: list[Job] = []
+    if sweeper == "basic":
+        jobs = plan(command, words, one=bool(hydras))
+        print(f"sweep: {len(jobs)} jobs, {sum(job.done for job in jobs)} finished before", flush=True)
+    elif not objective:
+        raise UserError(f"hydra/sweeper={sweeper} looks for the best value of a figure: add objective=, for example objective=success.")
+    else:
+        check_ends(command, words)
+    fixed = [word for word in words if not front.is_swept(command, word)]
+    with launchers.launching(hydras, _folder(command, words)) as launched:
+        between = Between(launched, command, fixed, jobs, objective)
+        try:
+            _ask(launched, between, sweeper, [] if jobs else [_quoted(command, word) for word in words if word not in fixed])
+        except Stopped:
+            pass
+        if between.untold:
+            print("\n" + table(between.jobs, launched.codes))
+        if best := _best(between.jobs, objective, minimise="minimize" in str(OmegaConf.select(launched.config, "hydra.sweeper.direction"))):
+            print(f"\nbest {best}")
+        return launched.stopped() or signals.exit_of_all(launched.codes.values())
+
+
+def _ask(launched: launchers.Launching, between: Between, sweeper: str, swept: list[str]) -> None:
+    """Let Hydra's sweeper ask for its jobs. Of combinations of values it gets the numbers, since values may be any text."""
+    made: Any = Plugins.instance().instantiate_sweeper(
+        config=launched.config, hydra_context=launchers.context(launched.config), task_function=lambda _: None)
+    getattr(made, "sweeper", made).launcher = between  # of a sweeper that is made of two, the inner one
+    if sweeper == "basic":
+        return made.sweep([f"job={','.join(str(number) for number, _ in enumerate(between.jobs))}"])
+    try:
+        made.sweep(swept)
+    except UserError:
+        raise
+    except (ValueError, AssertionError) as error:
+        if between.values:
+            raise
+        if not between.jobs:
+            raise UserError(f"hydra/sweeper={sweeper}: {str(error).splitlines()[0].rstrip('.')}.") from error
+        # no job has the figure: nothing can be the best
+
+
+class Between(Launcher):
+    """Between a sweeper and the launcher: makes runs of what is swept, checks them, leaves out finished ones, and tells the sweeper
+    their figures."""
+
+    def __init__(self, launched: launchers.Launching, command: str, fixed: list[str], jobs: list[Job], objective: str | None):
+        self.launched, self.command, self.fixed, self.jobs, self.objective = launched, command, fixed, jobs, objective
+        self.planned, self.untold = bool(jobs), True
+        self.values = 0  # figures that were told
+
+    def setup(self, **_: Any) -> None:
+        """Nothing: it is ready."""
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        if self.planned:
+            batch = self.jobs[initial_job_idx:initial_job_idx + len(job_overrides)]
+        else:
+            batch = [_job(self.command, self.fixed, dict(word.split("=", 1) for word in words)) for words in job_overrides]
+            self.jobs += [job for job in batch if job.path not in {other.path for other in self.jobs}]
+        new = {job.path: job for job in batch if not job.done and job.path not in self.launched.codes}
+        if new:
+            self.launched.run(list(new.values()), self._tell)
+        if self.launched.stopped() or (not self.launched.several_at_once
+                                       and set(self.launched.codes.values()) & set(signals.BEFORE_THE_END)):
+            raise Stopped
+        return [self._told(job) for job in batch]
+
+    def _tell(self) -> None:
+        if self.launched.several_at_once:
+            print(f"{len(self.launched.codes)} ended", flush=True)
+        else:
+            print("\n" + table(self.jobs, self.launched.codes), flush=True)
+        self.untold = self.launched.several_at_once
+
+    def _told(self, job: Job) -> JobReturn:
+        made = JobReturn(overrides=job.words, status=JobStatus.COMPLETED)
+        made.return_value = value = _figure(job, self.objective) if job.done or self.launched.codes.get(job.path) == 0 else None
+        self.values += value is not None
+        return made
+
+
+def _objective(words: list[str]) -> tuple[list[str], str | None]:
+    """The words without `objective=`, and what it names."""
+    named = [word.partition("=")[2] for word in words if word.startswith(f"{launcher_words.OBJECTIVE}=")]
+    return [word for word in words if not word.startswith(f"{launcher_words.OBJECTIVE}=")], named[-1] if named else None
+
+
+def _folder(command: str, words: list[str]) -> Path:
+    """Where launchers and sweepers keep their files."""
+    single = [word for word in words if not front.is_swept(command, word)]
+    config = front.compose(command, [word for word in single if word.split("=")[0] in ("output", "name")]).config
+    name = checked_name(config.name) if config.name else time.strftime("%Y-%m-%d_%H-%M-%S")
+    return Path(config.output) / "sweeps" / f"{command}_{name}"
 
 
 def all_skills(words: list[str]) -> list[str]:
@@ -61,17 +156,33 @@ def all_skills(words: list[str]) -> list[str]:
     return [every if word == "skill=all" else word for word in words] + ([] if named else ["name=all"])
 
 
-def plan(command: str, words: list[str]) -> list[Job]:
-    """The jobs, each of them checked as if it were run alone."""
+def plan(command: str, words: list[str], one: bool = False) -> list[Job]:
+    """The jobs, each of them checked as if it were run alone; `one`: a single one is a sweep, too."""
     fixed = [word for word in words if not front.is_swept(command, word)]
     combinations = front.expand(command, words)
-    if not combinations or combinations == [{}]:
+    if not combinations or combinations == [{}] and not one:
         raise UserError("-m runs a sweep, and no setting has several values; for example: seed=0,1,2.")
     jobs = [_job(command, fixed, swept) for swept in combinations]
     twice = {job.path for job in jobs if [other.path for other in jobs].count(job.path) > 1}
     if twice:
         raise UserError(f"two jobs of the sweep would use {min(twice)}; leave name= out of it, or sweep over it alone.")
     return jobs
+
+
+def check_ends(command: str, words: list[str]) -> None:
+    """Check what a sweeper may choose: of each key every value, or some of an interval, beside the first values of the others."""
+    fixed = [word for word in words if not front.is_swept(command, word)]
+    ends = {key: values for word in words if word not in fixed for key, values in front.ends(command, word).items()}
+    if not ends:
+        raise UserError("no setting has several values; for example: ppo.clip=interval(0.1,0.3).")
+    first = {key: values[0] for key, values in ends.items()}
+    for key, values in ends.items():
+        for value in values:
+            front.require(front.compose(command, fixed + [f"{k}={v}" for k, v in (first | {key: value}).items()]))
+
+
+def _quoted(command: str, word: str) -> str:
+    return front.parse(command, word).input_line
 
 
 def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
@@ -84,7 +195,7 @@ def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
     resume = resume_as(fixed, typed.config.resume) if "resume" in typed.config else False
     again = (f"resume={'auto' if resume == AUTO else 'true'}",)
     if not path.exists() or resume == AUTO and not (path / "config.yaml").exists():
-        return Job((command, *words, *(again if resume == AUTO else ())), swept, path, done=False)
+        return Job((command, *words, *(again if resume == AUTO else ())), path, swept, done=False)
     if not (path / "config.yaml").exists():
         raise UserError(f"{path} exists already and is not a run. Choose another name=.")
     if changed := changes(path, typed):
@@ -96,7 +207,7 @@ def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
     if not done and not resume:
         on = "Continue the sweep with resume=true" if "resume" in typed.config else "Remove it, to repeat this job"
         raise UserError(f"{path} exists already and is not finished. {on}, or choose another name=.")
-    return Job((command, *words) + (() if done else again), swept, path, done)
+    return Job((command, *words) + (() if done else again), path, swept, done)
 
 
 def _has_result(command: str, path: Path) -> bool:
@@ -113,25 +224,41 @@ def _name(base: str | None, swept: dict[str, str]) -> str:
     return "_".join(([base] if base else []) + parts) or "sweep"
 
 
-def table(jobs: list[Job], codes: dict[Path, int]) -> str:
+def table(jobs: Sequence[Job], codes: dict[Path, int]) -> str:
     """One line per job: what was swept, how it ended, its figures, its directory."""
     rows = []
     for job in jobs:
-        saved = read_status(job.path)
         if job.done:
             state = "finished before"
         elif job.path not in codes:
-            state = "not started"
+            state = "running" if read_status(job.path)["status"] == "running" else "not started"
         else:
             state = signals.outcome(codes[job.path])
-        results = {key.split("/")[-1]: value for key, value in saved["result"].items()}
+        results = _results(job)
         shown = [key for key in _SHOWN if key in results] or list(results)[:4]
         figures = "  ".join(f"{key} {_number(results[key])}" for key in shown)
-        rows.append([" ".join(f"{key}={value}" for key, value in job.swept.items()), state, figures, str(job.path)])
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+        rows.append((" ".join(f"{key}={value}" for key, value in job.swept.items()), state, figures, str(job.path)))
+    return "\n".join(columns(rows)) if rows else "no jobs"
+
+
+def _results(job: Job) -> dict[str, float]:
+    """The figures of a run, by the last part of their names."""
+    return {key.split("/")[-1]: value for key, value in read_status(job.path)["result"].items()}
+
+
+def _figure(job: Job, objective: str | None) -> float | None:
+    """The figure that is to be the best; None where a run does not have it."""
+    value = _results(job).get(objective.split("/")[-1]) if objective else None
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _best(jobs: Sequence[Job], objective: str | None, minimise: bool) -> str | None:
+    """The best finished job, in a line."""
+    made = [(value, job) for job in jobs if (value := _figure(job, objective)) is not None and read_status(job.path)["status"] == "finished"]
+    if not made:
+        return f"{objective}: no job has it" if objective else None
+    value, job = (min if minimise else max)(made, key=lambda pair: pair[0])
+    return f"{objective} {_number(value)}: {' '.join(f'{key}={value}' for key, value in job.swept.items())}   {job.path}"
 
 
 def _number(value: float) -> str:

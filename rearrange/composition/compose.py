@@ -28,16 +28,22 @@ from rearrange.composition import options
 from rearrange.composition.words import RUNLESS
 from rearrange.errors import UserError
 from rearrange.settings import presets
+from rearrange.settings.environment import NAVIGATION_AGENTS
 from rearrange.settings.composed import Settings, leaves
 from rearrange.settings.rules import Key, NotAllowed, Rule, defaults_of, keys_of, not_allowed
 from skills import without_entry
 
 REQUIRED = {"train": "skill", "eval": "skill", "bench": "bench"}
 SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
+TASK_GROUPS = ("skill", "nav", "hab")  # of which a command takes one
 SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
-BASELINES = ("random", "zero", "expert")  # agents that learned nothing
+SKILL_BASELINES = ("expert", "random", "zero")
+BASELINES = (*SKILL_BASELINES, *NAVIGATION_AGENTS)  # agents that learned nothing
 ADVISED_SKILLS = ("navigate",)  # those of skills.experts.ADVISERS, which brings the simulator
 SCENARIO_KEYS = ("skills.", "planner.", "video_speed", "whole_task.", "handoffs", "substitute")  # settings that only a scenario has
+
+
+CALLED = {"skill": "skill", "nav": "navigation task", "hab": "scenario"}
 
 
 class UnknownKey(UserError):
@@ -63,7 +69,7 @@ def compose(command: str, words: list[str]) -> Settings:
             _refuse_plus(override)
     chosen = [o for o in overrides if o.key_or_group in groups and not _is_own(o)]
     values, choices = _compose_groups(command, {o.key_or_group: str(o.value()) for o in chosen})
-    of_skill = values.pop("of_skill", {}).get(choices.get("skill"), [])  # what an experiment sets for one skill alone
+    of_skill = values.pop("of_skill", {}).get(choices.get("skill") or choices.get("nav"), [])  # what an experiment sets for one task
     config = OmegaConf.create(values)
     OmegaConf.set_struct(config, True)
     own = next((o.value() for o in reversed(overrides) if _is_own_scenario(o)), None)
@@ -124,25 +130,32 @@ def require(settings: Settings) -> None:
     """Raise UserError if the group that a command cannot do without is not chosen, or a choice has no meaning beside another."""
     _check_agent(settings)
     group = REQUIRED.get(settings.command)
-    if settings.command in ("eval", "train") and _is_scenario(settings):
-        return
+    if settings.command in ("eval", "train"):
+        _refuse_two(settings)
+        if _is_scenario(settings) or _is_navigation(settings):
+            return
     if group and not settings.choices.get(group):
         there = options.choices(group)
         word = there[0] if group == "bench" else f"{group}={'pick' if 'pick' in there else there[0]}"
         raise UserError(
             f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
             f"{word}. Choices: {', '.join(there)}."
-            + ("" if group == "bench" else f" Or a scenario, hab=: {', '.join(options.choices('hab'))}.")
+            + ("" if group == "bench" else f" Or a navigation task, nav=: {', '.join(options.choices('nav'))}. Or a scenario, hab=: "
+               f"{', '.join(options.choices('hab'))}.")
         )
 
 
 def _check_agent(settings: Settings) -> None:
     """Refuse an agent that skills do not have, a checkpoint that nobody would read, and one that is not there."""
-    config, skill = settings.config, settings.choices.get("skill")
+    config, skill = settings.config, settings.choices.get("skill") or settings.choices.get("nav")
+    kind = "nav" if settings.choices.get("nav") else "skill"
     agent, checkpoint = config.get("agent"), config.get("checkpoint")
-    if agent in SCENARIO_AGENTS and skill:
-        raise UserError(f"agent={agent} is for hab=, which is a whole scenario; skill={skill} takes policy, pretrained, expert, "
-                        "random or zero.")
+    takes = ("policy", "pretrained", "random", *NAVIGATION_AGENTS) if kind == "nav" else ("policy", "pretrained", *SKILL_BASELINES)
+    if agent is not None and skill and agent not in takes:
+        of = "hab=, which is a whole scenario" if agent in SCENARIO_AGENTS else "nav=" if agent in NAVIGATION_AGENTS else "skill="
+        raise UserError(f"agent={agent} is for {of}; {kind}={skill} takes {', '.join(takes[:-1])} or {takes[-1]}.")
+    if agent in NAVIGATION_AGENTS and settings.choices.get("hab"):
+        raise UserError(f"agent={agent} is for nav=, a navigation task; hab= takes {', '.join(SCENARIO_AGENTS)}, expert, random or zero.")
     if skill and checkpoint is not None and (agent in BASELINES or agent == "pretrained" and checkpoint != "pretrained"):
         raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
     if agent in BASELINES and config.get("network") and skill:
@@ -153,11 +166,27 @@ def _check_agent(settings: Settings) -> None:
         raise UserError(f"no checkpoint at {checkpoint}: give a .pt file or the directory of a training run.{hint}")
 
 
+def _refuse_two(settings: Settings) -> None:
+    """UserError for two of a skill, a navigation task and a scenario at once."""
+    given = [f"{group}={settings.choices[group]}" for group in TASK_GROUPS if settings.choices.get(group)]
+    if len(given) > 1:
+        raise UserError(f"{given[0]} and {given[1]} are both given: {settings.command} takes one skill, one navigation task or one "
+                        "scenario.")
+
+
+def _is_navigation(settings: Settings) -> bool:
+    """Whether `eval` or `train` is about a navigation task; refuses settings that have no meaning there."""
+    task = settings.choices.get("nav")
+    for word in settings.overrides if task else ():
+        if (key := word.split("=")[0]) == "sim" or key.startswith("sim."):
+            raise UserError(f"{word} is for skill= and hab=: nav={task} has homes and an agent of its own, without a simulator. Its "
+                            f"settings are nav.size, nav.num_homes and others: 'rearrange {settings.command} nav={task} --help'.")
+    return bool(task)
+
+
 def _is_scenario(settings: Settings) -> bool:
-    """Whether `eval` or `train` is about a scenario; refuses a skill and a scenario at once, and settings that have no meaning."""
-    skill, scenario = settings.choices.get("skill"), settings.choices.get("hab")
-    if skill and scenario:
-        raise UserError(f"skill={skill} and hab={scenario} are both given: {settings.command} takes one skill or one scenario.")
+    """Whether `eval` or `train` is about a scenario; refuses settings that have no meaning."""
+    scenario = settings.choices.get("hab")
     if not scenario:
         for word in settings.overrides:
             if f"{(key := word.split('=')[0])}.".startswith(SCENARIO_KEYS):
@@ -177,11 +206,24 @@ def expand(command: str, words: list[str]) -> list[dict[str, str]]:
         if isinstance(value, Glob):
             swept[key] = value.filter(options.choices(key) if key in options.groups(command) else [])
         elif not override.is_discrete_sweep():
-            raise UserError(f"'{word}' is a continuous interval; list its values instead, as {key}=1,2,3.")
+            raise UserError(f"'{word}' is a continuous interval; list its values instead, as {key}=1,2,3, or let hydra/sweeper=optuna "
+                            "choose.")
         else:
             is_text = _text_rule(command, key)
             swept[key] = _as_typed(value.list) if is_text else [str(each) for each in override.sweep_string_iterator()]
     return [dict(zip(swept, values, strict=True)) for values in itertools.product(*swept.values())]
+
+
+def ends(command: str, word: str) -> dict[str, list[str]]:
+    """What a sweeper may choose for a key: all of its values, or the ends of an interval and something between."""
+    override = parse(command, word)
+    check_shape(override)
+    if override.is_interval_sweep():
+        start, end = override.value().start, override.value().end
+        between = start + (end - start) // 2 if isinstance(start, int) and isinstance(end, int) else start + (end - start) / 3 ** 0.5
+        return {override.key_or_group: [str(value) for value in (start, end, between)]}
+    found = expand(command, [word])
+    return {key: [each[key] for each in found] for key in found[0]}
 
 
 def _as_typed(values: list[Any]) -> list[str]:
@@ -271,9 +313,12 @@ def check_choice(group: str, value: Any) -> None:
         return
     if group == "skill" and (step := without_entry(str(value))):
         raise UserError(step)
+    other = next((other for other in TASK_GROUPS if group in TASK_GROUPS and value in options.choices(other)), None)
+    if other:
+        raise UserError(f"{value} is no {CALLED[group]} but a {CALLED[other]}: write {other}={value}.")
     near = difflib.get_close_matches(str(value), there, 1, cutoff=0.5)
     hint = f" Did you mean {group}={near[0]}?" if near else ""
-    what = {"hab": "scenario (hab)"}.get(group, group)
+    what = {"hab": "scenario (hab)", "nav": "navigation task (nav)"}.get(group, group)
     own = " Or a network of your own: policy=package.module:Name." if group == "policy" else ""
     raise UserError(f"no {what} called '{'null' if value is None else value}'.{hint} Choices: {', '.join(there)}.{own}")
 
@@ -383,8 +428,8 @@ def _check_together(config: DictConfig) -> None:
         raise UserError(f"policy.image_size={policy.image_size} is too small for policy.encoder={policy.encoder}: "
                         f"take {SMALLEST_IMAGE} or more, or policy=blind, which has no image.")
     imitation = OmegaConf.select(config, "ppo.imitation_coef")
-    if imitation and (skill or config.get("hab")):
-        what = f"scenario {config.hab.name}" if config.get("hab") else f"skill {skill.name}"
+    if imitation and any(config.get(group) for group in TASK_GROUPS):
+        what = next(f"{CALLED[group]} {config[group].name}" for group in TASK_GROUPS if config.get(group))
         if what not in [f"skill {name}" for name in ADVISED_SKILLS]:
             raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which {what} does "
                             f"not have: set it to 0, or train skill={', '.join(ADVISED_SKILLS)}.")

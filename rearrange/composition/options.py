@@ -16,9 +16,10 @@ from eval import bench_settings as bench
 from eval import own_networks
 from planner.rules import Rules
 from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
+from rearrange import navigation
 from rearrange.nvidia import has_nvidia_device
 from rearrange.settings import presets
-from rearrange.settings.environment import SPLITS, HabitatSettings, HomeSettings, MujocoSettings
+from rearrange.settings.environment import NAVIGATION_AGENTS, SPLITS, HabitatSettings, HomeSettings, MujocoSettings
 from rearrange.settings.rules import Key, Rule, block, defaults_of, keys_of, like, setting
 from skills import SKILLS, config_class
 from skills import title as skill_title
@@ -26,7 +27,7 @@ from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
 from trainer.config import TrainConfig
 
 MANY = 1_000_000
-AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
+AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", *NAVIGATION_AGENTS)
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
 
 
@@ -34,7 +35,7 @@ SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Train a skill, or one policy for a whole scenario, with reinforcement learning."""
+    """Train a skill, a navigation task, or one policy for a whole scenario, with reinforcement learning."""
 
     steps: int = like(TrainConfig, "steps", 5_000_000)
     checkpoint: str | None = setting(
@@ -64,7 +65,7 @@ class TrainOptions:
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """Evaluate a trained skill, a whole scenario, or a baseline, on apartments that training has never seen."""
+    """Evaluate a trained skill or navigation task, a whole scenario, or a baseline, on apartments that training has never seen."""
 
     checkpoint: str | None = setting(
         None, "of a skill, or of agent=monolithic: the policy that comes with the package; that of the newest finished training run "
@@ -75,8 +76,9 @@ class EvalOptions:
     agent: str | None = setting(
         None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees everything; uniform "
         "random actions; or no movement; of a scenario also the plan with trained skills (tp_srl), the same without navigation, one "
-        "policy for everything (monolithic), or classical planning on the depth image (tp_spa); null = policy of a skill, tp_srl of "
-        "a scenario", choices=AGENTS)
+        "policy for everything (monolithic), or classical planning on the depth image (tp_spa); of a navigation task also forward, goal_follower, "
+        "map (a map from depth and the shortest way through it) and oracle (which knows the home); null = policy of a skill, tp_srl of a "
+        "scenario", choices=AGENTS)
     episodes: int = setting(100, "how many", above=0, at_most=MANY)
     video: int | None = setting(
         None, "record so many episodes as mp4: of a skill the first ones; of a scenario the first success, the first failure, the "
@@ -188,9 +190,9 @@ def _by_device(cpu: str, cuda: str) -> Callable[[], str]:
 # typed: None = none, or what gives it.
 COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
     "train": (TrainOptions, {
-        "skill": None, "hab": None, "sim": "mujoco", "policy": _by_device("light", "resnet18"), "trainer": "ver",
+        "skill": None, "nav": None, "hab": None, "sim": "mujoco", "policy": _by_device("light", "resnet18"), "trainer": "ver",
         "ppo": _by_device("fast", "paper"), "logger": "tensorboard", "experiment": None}),
-    "eval": (EvalOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
+    "eval": (EvalOptions, {"skill": None, "nav": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "reproduce": (ReproduceOptions, {"preset": "laptop"}),
     "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
     "report": (ReportOptions, {}),
@@ -238,6 +240,7 @@ class WandbOptions:
 
 # Group -> the dataclasses of each choice, where they differ, or of all of them. A group that is not here only changes settings.
 SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
+    "nav": navigation.CONFIGS,
     "sim": {"mujoco": MujocoSettings, "habitat": HabitatSettings},
     "bench": bench.BENCHMARKS,
     "logger": {"tensorboard": FilesOptions, "wandb": WandbOptions},
@@ -247,7 +250,7 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "ppo": (HomePPO,),
 }
 # Group -> the setting that holds the name of the choice, and what that is.
-CALLED = {"skill": ("name", "skill"), "hab": ("name", "scenario"), "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
+CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"), "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
           "trainer": ("mode", "how experience is collected")}
 NOTES = {("bench", "engine"): bench.ENGINE_FIGURES}  # lines that `--help` of a choice ends with
 

@@ -48,13 +48,14 @@ def silent(settings: Settings) -> Run:
 
 def settings_to_resume(command: str, words: list[str]) -> Settings:
     """Settings for `resume=`: those typed now on top of those saved with the run; only what is typed can change."""
-    output, what, name = _typed(words, "output") or "outputs", _typed(words, "skill"), _typed(words, "name")
+    output, what, name = _typed(words, "output") or "outputs", _typed(words, "skill") or _typed(words, "nav"), _typed(words, "name")
     if name is not None and "${" in name:
         name = compose(command, words).config.name
     if what is None and (scenario := _typed(words, "hab")):
         what = compose(command, [f"hab={scenario}"]).config.hab.name  # which a file may call otherwise
     if what is None and (experiment := _typed(words, "experiment")):
-        what = compose(command, [f"experiment={experiment}"]).choices.get("skill")
+        made = compose(command, [f"experiment={experiment}"]).choices
+        what = made.get("skill") or made.get("nav")
     path = find_run(Path(output), command, what, name, free=name is None)
     saved = _saved_settings(path, command)
     typed = {word.lstrip("+").split("=")[0]: word for word in words}
@@ -79,8 +80,8 @@ def _saved_settings(path: Path, command: str) -> Settings:
     """The settings of a run as this version has them: those that it did not know yet have their defaults, those that are no
     longer known are left out."""
     saved, words, notes = saved_config(path), saved_words(path), []
-    if not (saved.get("skill") or saved.get("hab") or command == "bench"):
-        raise UserError(damaged(path / "config.yaml", "it names neither a skill nor a scenario"))
+    if not (any(saved.get(group) for group in ("skill", "nav", "hab")) or command == "bench"):
+        raise UserError(damaged(path / "config.yaml", "it names no skill, no navigation task and no scenario"))
     while True:
         try:
             made = compose(command, words)
@@ -141,7 +142,7 @@ def find_run(output: Path, command: str, what: str | None = None, name: str | No
     found = [path for path in runs(output, command, what) if name is None or path.name == name]
     if not found:
         where = Path(output) / command / (what or "*") / (name or "*")
-        group = "skill" if what is None or what in options.choices("skill") else "hab"
+        group = next((group for group in ("skill", "nav") if what is None or what in options.choices(group)), "hab")
         example = f"rearrange {command} {group}={what or 'pick'}" + (f" name={name}" if name else "")
         raise UserError(f"there is no run at {where}. Start one with: {example}")
     unheld = [path for path in found if not owner.is_held(path)] if free else []

@@ -9,6 +9,7 @@ grids for mobile robot perception and navigation"), without noise and so without
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +18,7 @@ from rearrange.compiled import njit
 from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 from rearrange.geometry import PlanePose
 from rearrange.apartments.floor_grid import HEAD_HEIGHT_M
-from rearrange.mapping.route import Route
+from rearrange.mapping.route import FETCH, Clearance, Route
 
 MAP_SIZE = 64
 """Cells on a side of the map that is shown."""
@@ -34,12 +35,31 @@ _OWN_M = 0.27  # around that line: what is nearer may be the arm or what it carr
 _CLEAR_M = 0.3  # where the robot stands is free
 
 
-class FloorMap:
-    """The map of one robot; `start`: the base pose at which it begins, whose place is its middle."""
+@dataclass(frozen=True)
+class Camera:
+    """A depth camera on a robot: how far it sits before the base's middle and above the floor (m), the direction in which it looks,
+    ahead and up, and its field of view.
+    """
 
-    def __init__(self, start: PlanePose) -> None:
-        self._middle = start[:2]
-        self._cells = np.zeros((_CELLS, _CELLS), np.uint8)  # axes of the world; 0 unknown, 1 free, 2 low, 3 tall things
+    ahead_m: float
+    height_m: float
+    axis: tuple[float, float]
+    fov_deg: float
+
+
+HEAD_CAMERA = Camera(HEAD_CAMERA_POSITION_M[0], HEAD_CAMERA_POSITION_M[2],
+                     (HEAD_CAMERA_TARGET_M[0] - HEAD_CAMERA_POSITION_M[0], HEAD_CAMERA_TARGET_M[2] - HEAD_CAMERA_POSITION_M[2]),
+                     HEAD_CAMERA_FOV_DEG)
+"""The Fetch's."""
+
+
+class FloorMap:
+    """The map of one robot; `start`: the base pose at which it begins, whose place is its middle. `cells`: on a side, of 0.1 m.
+    `clearance`: what its routes keep from things."""
+
+    def __init__(self, start: PlanePose, camera: Camera = HEAD_CAMERA, cells: int = _CELLS, clearance: Clearance = FETCH) -> None:
+        self._middle, self._camera, self._clearance = start[:2], camera, clearance
+        self._cells = np.zeros((cells, cells), np.uint8)  # axes of the world; 0 unknown, 1 free, 2 low, 3 tall things
         self._route: tuple[tuple, Route] | None = None  # and where it leads
         self.latest_route: np.ndarray | None = None
         """What `route` gave last, for spectators."""
@@ -50,8 +70,13 @@ class FloorMap:
         """
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
         elbow, own_m = np.array(_ELBOW_M), _OWN_M if hand else -1.0
-        _enter(self._cells, depth[:, :, 0], _rays(len(depth)), HEAD_CAMERA_POSITION_M[0], HEAD_CAMERA_POSITION_M[2],
-               x, y, pose[2], _CELL_M, _TALL_M, elbow, np.array(hand or _ELBOW_M) - elbow, own_m)
+        _enter(self._cells, depth[:, :, 0], _rays(len(depth), self._camera), self._camera.ahead_m, self._camera.height_m, x, y, pose[2], _CELL_M, _TALL_M, elbow, np.array(hand or _ELBOW_M) - elbow, own_m)
+
+    def touched(self, x: float, y: float) -> None:
+        """Something stands at a point (world, m) that no image has shown: the robot has run into it."""
+        i, j = (int((value - middle) / _CELL_M + len(self._cells) / 2) for value, middle in zip((x, y), self._middle))
+        if 0 <= i < len(self._cells) and 0 <= j < len(self._cells):
+            self._cells[i, j] = 3
 
     def around(self, pose: PlanePose, target: tuple[float, float]) -> np.ndarray:
         """The map around a base pose, what lies ahead on top: (64, 64, 2) float32, cells of 0.2 m. First what is known, 0 nothing,
@@ -68,18 +93,18 @@ class FloorMap:
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
         if self._route is None or self._route[0] != (target, in_fridge):
             place = target[0] - self._middle[0], target[1] - self._middle[1]
-            self._route = (target, in_fridge), Route(place, in_fridge, _CELLS, _CELL_M)
+            self._route = (target, in_fridge), Route(place, in_fridge, len(self._cells), _CELL_M, self._clearance)
         self.latest_route = self._route[1].ahead(self._cells, (x, y, pose[2]))
         return self.latest_route
 
 
 @lru_cache(maxsize=8)
-def _rays(size: int) -> np.ndarray:
+def _rays(size: int, camera: Camera) -> np.ndarray:
     """Of each pixel the direction in the base frame, per metre of depth: (size, size, 3) float32."""
-    dx, dz = (HEAD_CAMERA_TARGET_M[k] - HEAD_CAMERA_POSITION_M[k] for k in (0, 2))
+    dx, dz = camera.axis
     length = math.hypot(dx, dz)
     ahead, up = np.array((dx, 0.0, dz)) / length, np.array((-dz, 0.0, dx)) / length
-    slopes = (np.arange(size) - (size - 1) / 2) * (2 * math.tan(math.radians(HEAD_CAMERA_FOV_DEG) / 2) / size)
+    slopes = (np.arange(size) - (size - 1) / 2) * (2 * math.tan(math.radians(camera.fov_deg) / 2) / size)
     rays = ahead + slopes[None, :, None] * np.array((0.0, -1.0, 0.0)) - slopes[:, None, None] * up
     return rays.astype(np.float32)
 

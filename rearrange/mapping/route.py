@@ -12,6 +12,7 @@ across it.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,8 +21,6 @@ from rearrange.geometry import PlanePose
 from rearrange.apartments.floor_grid import shortest_distances
 
 _LOW_COST, _TALL_COST = 20.0, 100.0  # by how much longer a metre counts where the robot would touch something
-_TOUCH_M = 0.22  # how near to it that is
-_MARGINS = ((0.36, 2.0), (0.5, 1.4))  # what a metre counts as near to something (m)
 _BEHIND_M = 0.4  # how deep what has been seen is taken to be
 _FRIDGE_M = 0.6  # so near to a target that may be in a fridge nothing counts as tall: the front of the fridge is the way to it
 _PATIENCE = 24  # images after which a way is planned again, in case there is a shorter one
@@ -30,13 +29,26 @@ _ASTRAY_M = 0.4  # farther from the way than this it is planned again
 _POINTS_M = (0.5, 1.5)  # along the way
 
 
+@dataclass(frozen=True)
+class Clearance:
+    """How near to something a robot touches it (m), and what a metre of way counts as within some distances of it."""
+
+    touch_m: float
+    margins: tuple[tuple[float, float], ...]
+
+
+FETCH = Clearance(0.22, ((0.36, 2.0), (0.5, 1.4)))
+
+
 class Route:
     """The way to one place. `target`: x, y (m) in the frame of the map, whose middle is 0, 0; `in_fridge`: whether it may be in
     something tall; `cells`, `cell_m`: how many cells the map has on a side, and their side.
     """
 
-    def __init__(self, target: tuple[float, float], in_fridge: bool, cells: int, cell_m: float) -> None:
+    def __init__(self, target: tuple[float, float], in_fridge: bool, cells: int, cell_m: float, clearance: Clearance = FETCH) -> None:
         self._cells, self._cell_m = cells, cell_m
+        self._near = np.array((clearance.touch_m, *(margin for margin, _ in clearance.margins))) / cell_m
+        self._counts = np.array([cost for _, cost in clearance.margins])
         self._goal = self._cell_of(target)
         self._inside = _FRIDGE_M / cell_m if in_fridge else -1.0
         self._seen = np.zeros((cells, cells), np.uint8)  # the map at the last look
@@ -52,8 +64,7 @@ class Route:
         (5,) float32: its length (m), and the points 0.5 m and 1.5 m along it, ahead and left (m) in the base frame.
         """
         here = self._cell_of(pose[:2])
-        units = np.array((_TOUCH_M, *(margin for margin, _ in _MARGINS))) / self._cell_m
-        _enter(self._cost, self._seen, cells, here[0], here[1], units, np.array([cost for _, cost in _MARGINS]),
+        _enter(self._cost, self._seen, cells, here[0], here[1], self._near, self._counts,
                _LOW_COST, _TALL_COST, _BEHIND_M / self._cell_m, self._goal[0], self._goal[1], self._inside)
         self._looks += 1
         at, gap = _nearest(self._path, here[0], here[1])

@@ -56,7 +56,9 @@ def compile_home(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> muj
 
 
 def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> str:
-    """The home as an MJCF document."""
+    """The home as an MJCF document. Text, not `mujoco.MjSpec`: each line reads as MuJoCo's manual has it, and the rounded numbers
+    make the same model, bit for bit, on every machine.
+    """
     unknown = [name for name in objects if name not in OBJECTS]
     if unknown:
         raise UserError(f"no object called '{unknown[0]}'; choose from: {', '.join(OBJECTS)}")

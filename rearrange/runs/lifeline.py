@@ -33,6 +33,7 @@ def follow_parent() -> None:
         os.set_inheritable(descriptor, False)
     except (ValueError, OSError):
         return
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a parent that takes signals in a thread of its own has blocked them
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it is not in the terminal's foreground, and may write there all the same
     threading.Thread(target=_watch, args=(descriptor,), name="lifeline", daemon=True).start()
 

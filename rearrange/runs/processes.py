@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ from rearrange.runs.lifeline import lifeline
 from trainer.faults import signals
 
 
-def launch_process(words: list[str]) -> int:
+def launch_process(words: list[str], output: Path | None = None, may_go_on: Callable[[], bool] | None = None) -> int:
     """`rearrange <words>` in a process of its own: signals that ask this one to stop are passed on, and it is waited for until it
-    has saved. It does not outlive this process.
+    has saved. It does not outlive this process. output: a file for what it prints, instead of the screen. may_go_on: asked every
+    second; once it says no, the command is stopped.
 
     It leads a process group, so that Ctrl-C in a terminal, which reaches a whole group, comes to it once: a second one would not
     let it save.
@@ -26,6 +29,7 @@ def launch_process(words: list[str]) -> int:
     # -P: a folder called `trainer` or `eval` where the user stands must not be imported in place of ours
     command = [sys.executable, "-P", "-m", "rearrange", *words]
     process: subprocess.Popen | None = None
+    may_go_on = may_go_on or (lambda: True)
     early: list[int] = []  # signals that came before there was a process
     stopped = False
 
@@ -48,12 +52,23 @@ def launch_process(words: list[str]) -> int:
     before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()} if main else {}
     try:
         with lifeline() as (descriptor, name):
-            process = subprocess.Popen(command, env=os.environ | paths | name, pass_fds=[descriptor], process_group=0,
-                                       stdin=subprocess.DEVNULL)
+            with open(output, "ab") if output else nullcontext() as file:
+                process = subprocess.Popen(command, env=os.environ | paths | name, pass_fds=[descriptor], process_group=0,
+                                           stdin=subprocess.DEVNULL, stdout=file, stderr=file)
             for signum in early[:1]:
                 process.send_signal(signum)
-            code = process.wait()
+            while (code := _ended(process)) is None:
+                if not stopped and not may_go_on():
+                    pass_on(signal.SIGTERM, None)
         return signals.STOPPED if stopped and code != signals.WARNED else code
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
+
+
+def _ended(process: subprocess.Popen) -> int | None:
+    """The exit status of a process that ends within a second."""
+    try:
+        return process.wait(1.0)
+    except subprocess.TimeoutExpired:
+        return None

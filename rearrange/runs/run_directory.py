@@ -209,7 +209,7 @@ def _yaml(config: DictConfig) -> str:
 
 def folder_of(config: DictConfig, command: str) -> Path:
     """`<output>/<command>/<what>`, where the runs of one skill, scenario or measurement lie."""
-    what = config.what if command == "bench" else (config.get("hab") or config.skill).name
+    what = config.what if command == "bench" else next(config[group].name for group in ("hab", "nav", "skill") if config.get(group))
     return Path(config.output) / command / what
 
 

@@ -10,15 +10,18 @@ from typing import Any
 from rearrange.errors import UserError
 from rearrange.settings.rules import Rule, check, checked, keys_of, like, setting
 
-SPLITS = ("train", "val", "test")
+SPLITS = ("train", "val", "test", "unseen")
 SIMULATORS = ("mujoco", "habitat")
+NAVIGATION = {"pointnav": "PointNav"}
+"""Navigation tasks (`nav=`) by name, and what they are called in ids of environments."""
+NAVIGATION_AGENTS = ("forward", "goal_follower", "map", "oracle")  # scripted, for these tasks alone
 
 
 @dataclass(frozen=True)
 class HomeSettings:
     """Where an environment takes place, how its robot drives and sees. Raises UserError for what cannot be."""
 
-    split: str = setting("train", "apartments: train, val or test", choices=SPLITS)
+    split: str = setting("train", "apartments: train, val, test, or unseen, for a last look", choices=SPLITS)
     depth_size: int = setting(128, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
     sim: str = setting("mujoco", "simulator", choices=SIMULATORS)
     image_lag: bool = setting(True, "the policy sees the image from before the step's physics, as HAB")

@@ -45,7 +45,7 @@ class FakeWork:
     def scenes(self, config):
         self.calls.append(("scenes", config, None))
 
-    def reproduce(self, config):
+    def reproduce(self, config, hydras):
         self.calls.append(("reproduce", config, None))
 
     def list_(self, config):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rearrange.command_line import sweep
 from rearrange.command_line.cli import main
+from rearrange.launchers import job
 
 HOME = Path(__file__).resolve().parents[2]
 
@@ -21,7 +21,7 @@ HOME = Path(__file__).resolve().parents[2]
 def launched(work, monkeypatch):
     """Jobs run in this process; `launched` lists their words."""
     words = []
-    monkeypatch.setattr(sweep, "launch_process", lambda job: (words.append(job), main(job))[1])
+    monkeypatch.setattr(job, "launch_process", lambda typed, *_: (words.append(typed), main(typed))[1])
     return words
 
 
@@ -87,6 +87,76 @@ def test_another_sweep_needs_another_name(front_door, launched):
     launched.clear()
     status, _, err = front_door("train -m skill=pick seed=0,1 steps=20")
     assert status == 2 and "steps: 10 -> 20" in err and "name=" in err and not launched
+
+
+def test_optuna_asks_for_jobs_by_their_figures_and_a_second_time_for_none(front_door, launched, work):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    work.behave = lambda config, run: {"episode/success": 1 - abs(config.ppo.clip - 0.2)}
+    line = "train -m skill=pick ppo.clip=interval(0.1,0.9) seed=1,2 hydra/sweeper=optuna objective=success hydra.sweeper.n_trials=5 name=o"
+    status, out, _ = front_door(line)
+    assert status == 0 and len(launched) == 5, out
+    clips = [float(word.split("=")[1]) for words in launched for word in words if word.startswith("ppo.clip=")]
+    best = min(clips, key=lambda clip: abs(clip - 0.2))
+    assert f"ppo.clip={best}" in out.strip().splitlines()[-1] and "best success" in out
+    assert f"ppo.clip: {best}" in Path("outputs/sweeps/train_o/optimization_results.yaml").read_text()
+    launched.clear()
+    status, out, _ = front_door(line)  # the same seed asks for the same jobs
+    assert status == 0 and not launched and out.count("finished before") == 5
+
+
+def test_a_job_of_optuna_that_fails_does_not_end_the_others_and_one_that_is_stopped_does(front_door, launched, work):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    line = "train -m skill=pick seed=13,13,1 hydra/sweeper=optuna hydra/sweeper/sampler=random objective=success hydra.sweeper.n_trials=6"
+    status, out, _ = front_door(line)
+    assert status == 1 and "failed (2)" in out and len(launched) > 1 and "best success 0.75: seed=1" in out
+
+    def interrupt(config, run):
+        raise KeyboardInterrupt
+
+    work.behave = interrupt
+    launched.clear()
+    assert front_door(line.replace("13,13,1", "2,3,4"))[0] == 130 and len(launched) == 1
+
+
+@pytest.mark.parametrize("words, said", [
+    ("seed=0,1 hydra/launcher=jobli", ("hydra/launcher", "jobli", "Did you mean hydra/launcher=joblib?", "submitit_slurm")),
+    ("seed=0,1 hydra/launcher=absent", ("'absent'", "Choices: basic")),
+    ("seed=0,1 hydra.launcher.partition=gpu", ("hydra.launcher.partition",)),
+    ("seed=0,1 hydra.run.dir=x", ("hydra.run.dir=x", "hydra.launcher.")),
+    ("seed=0,1 hydra/sweeper=optuna", ("hydra/sweeper=optuna", "objective=success")),
+    ("ppo.clip=interval(0,1) hydra/sweeper=optuna objective=success", ("ppo.clip=0.0",)),
+    ("seed=interval(0,9) hydra/sweeper=optuna objective=success", ("seed=5.19", "an integer")),
+    ("ppo.clip=interval(0.1,1)", ("ppo.clip", "hydra/sweeper=optuna")),
+])
+def test_a_mistake_in_the_launcher_or_the_sweeper_is_one_sentence(front_door, launched, words, said):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    status, _, error = front_door(f"train -m skill=pick {words}")
+    assert status == 2 and all(part in error for part in said) and "\n" not in error.strip(), error
+    assert not launched and not list(Path().iterdir())
+
+
+def test_a_launcher_that_is_not_installed_is_named_with_its_package(front_door, launched, monkeypatch):
+    from hydra.core.config_store import ConfigStore
+
+    monkeypatch.delitem(ConfigStore.instance().repo["hydra"]["launcher"], "joblib.yaml", raising=False)
+    status, _, error = front_door("train -m skill=pick seed=0,1 hydra/launcher=joblib")
+    assert status == 2 and "hydra-joblib-launcher" in error and "rearrange[cluster]" in error and not launched
+
+
+@pytest.mark.parametrize("line, said", [
+    ("train skill=pick hydra/launcher=joblib", "add -m"),
+    ("train skill=pick objective=success", "add -m"),
+    ("eval skill=all objective=success", "add -m"),
+    ("list hydra/launcher=joblib", "list has no jobs"),
+])
+def test_words_about_jobs_need_jobs(front_door, launched, line, said):
+    status, _, error = front_door(line)
+    assert status == 2 and said in error and not launched
+
+
+def test_one_job_is_a_sweep_where_a_launcher_is_named(front_door, launched):
+    assert front_door("train -m skill=pick hydra/launcher=basic name=one")[0] == 0 and len(launched) == 1
+    assert Path("outputs/train/pick/one/status.json").exists()
 
 
 def test_a_job_is_a_process_of_its_own(tmp_path):

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-HOME = Path(__file__).resolve().parents[2]
+from tests.e2e.warm import HOME, Forked
+
 TIMEOUT_S = 120.0
 DEAD_PROXY = "http://127.0.0.1:9"  # nobody listens there: whoever wants the network fails at once
 
@@ -33,10 +34,9 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def start(directory: Path, *words: str) -> subprocess.Popen:
-    """Start `rearrange <words>` in a directory, as the leader of its own session. -P: as the console script, it does not see
-    what lies in the directory."""
-    return subprocess.Popen([sys.executable, "-P", "-m", "rearrange", *words], cwd=directory, env=environment(directory),
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    """Start `rearrange <words>` in a directory, as the leader of its own session, like `python -P -m rearrange`: as the console
+    script, it does not see what lies in the directory."""
+    return Forked([*words], directory, environment(directory))
 
 
 def finish(process: subprocess.Popen, timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
+from rearrange import load_pretrained
 from rearrange.command_line.cli import main
 from rearrange.composition.compose import compose
 from rearrange.errors import UserError
@@ -62,7 +65,7 @@ def package(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_network_that_is_typed_trains_goes_on_and_is_evaluated(package):
+def test_a_network_that_is_typed_trains_goes_on_and_is_evaluated(package, monkeypatch):
     own, run = "nets.small:Normed", package / "outputs/train/pick/own"
     out = succeed(package, "train", *SMALL, f"policy={own}", "name=own")
     assert f"policy {own}" in out and f"checkpoint=outputs/train/pick/own network={own} video=3" in out
@@ -88,6 +91,13 @@ def test_a_network_that_is_typed_trains_goes_on_and_is_evaluated(package):
     assert "done: 256 steps" in succeed(package, *begun, f"policy={own}")
     assert "agent policy" in succeed(package, *evaluated, f"network={own}")
     assert "outputs/train/pick/own" in succeed(package, *plan, f"network={own}")
+
+    with pytest.raises(UserError, match=f"give it as make_policy={own}"):
+        load_pretrained(run, num_layouts=1)
+    monkeypatch.syspath_prepend(package / "lib")
+    monkeypatch.chdir(package)
+    env, policy = load_pretrained(run, num_layouts=1, make_policy=import_module("nets.small").Normed)
+    assert type(policy.policy).__name__ == "Normed" and policy.act(env.reset(seed=0)[0]).shape == env.action_space.shape
 
 
 def test_a_network_of_an_installed_package_needs_only_its_name(package):

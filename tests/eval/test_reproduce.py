@@ -13,6 +13,7 @@ from eval.report.paper import STATED, WHOLE, beside
 from rearrange.composition import compose as front
 from rearrange.command_line.cli import main
 from rearrange.errors import UserError
+from rearrange.launchers import job
 from rearrange.runs.run_directory import Run, folder_of
 from skills import pretrained
 from tests.e2e.front_door import finish, rearrange, somebody_works_in, start, steps_logged, wait_until
@@ -65,7 +66,8 @@ def work(tmp_path, monkeypatch):
         config = front.compose("reproduce", [f"{key}={value}" for key, value in words.items()]).config
         worker = Worker()
         worker.codes = codes or {}
-        return reproduce.run(front.OmegaConf.to_container(config), worker), worker
+        monkeypatch.setattr(job, "launch_process", lambda words, *_: worker(words))
+        return reproduce.run(front.OmegaConf.to_container(config)), worker
 
     return call
 

@@ -293,6 +293,19 @@ def test_a_navigate_that_learned_it_so_is_told_the_handle_of_the_drawer_and_anot
         assert run.request.observation["object_to_agent_gps_compass"][0] == pytest.approx(away_m, abs=1e-5)
 
 
+def test_where_a_handle_is_comes_from_what_is_believed_of_the_drawer(envs):
+    run = executor(envs["set_table"], Rules(knowledge="seen"), puppets=False)
+    run.skills["navigate"] = make_skill("navigate", any_start=True, to_handle=True)
+    run.reset(0)
+    sim, skill = run.sim, run.skills["navigate"]
+    shut = sim.handle_position(skill.target_handle)
+    sim.set_joint(skill.target_handle, 0.3)  # out of the robot's sight
+    mujoco.mj_forward(sim.model, sim.data)
+    run._arguments.give(skill, run.step)
+    assert math.dist(sim.handle_position(skill.target_handle), shut) == pytest.approx(0.3, abs=1e-3)
+    assert skill.nav_point == pytest.approx(tuple(shut), abs=1e-3)
+
+
 def test_a_skill_that_nobody_has_is_named_before_anything_moves(envs):
     with pytest.raises(UserError, match="needs skill open_fridge.*train skill=open_fridge.*expert"):
         executor(envs["set_table"], without=("open_fridge",)).reset(0)

@@ -17,7 +17,7 @@ from rearrange.apartments.floor_grid import floor_grid
 from rearrange.robot.fetch import ROBOT_RADIUS_M
 
 KINDS = {"table", "coffee_table", "counter", "sink", "chair", "sofa", "tv_stand", "shelf", "fridge", "drawer"}
-COUNTS = {"train": 400, "val": 300, "test": 300}
+COUNTS = {"train": 400, "val": 200, "test": 200, "unseen": 200}
 DEPTH_M = 0.001
 """Two parts overlap when they share more than this in every direction."""
 
@@ -200,7 +200,7 @@ def test_families_are_held_out():
     for split, families in SPLIT_FAMILIES.items():
         assert {make_layout(split, k).family for k in range(6)} == set(families)
     used = list(itertools.chain(*SPLIT_FAMILIES.values()))
-    assert sorted(used) == [0, 1, 2, 3, 4]
+    assert sorted(used) == [0, 1, 2, 3, 4, 5]
 
 
 def test_heights_of_receptacles_vary():
@@ -215,7 +215,7 @@ def test_heights_of_receptacles_vary():
         assert max(heights) - min(heights) > spread, name
 
 
-@pytest.mark.parametrize("split, index, words", [("trian", 0, "train, val, test"), ("train", -1, "negative")])
+@pytest.mark.parametrize("split, index, words", [("trian", 0, "train, val, test, unseen"), ("train", -1, "negative")])
 def test_a_wrong_split_or_index_is_said_plainly(split, index, words):
     with pytest.raises(UserError, match=words):
         make_layout(split, index)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.e2e.warm import Forked
 from tests.trainer import rank_jobs
 from trainer.checkpoint import list_checkpoints, load_checkpoint
 from trainer.ranks.launch import RankInfo, first_host, this_rank
@@ -27,11 +28,9 @@ def start(size: int, job: str, out: Path, *words: str) -> list[subprocess.Popen]
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     base = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")} | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.trainer.rank_jobs", job, str(out), *words]
     ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size),
               "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} for r in range(size)]
-    return [subprocess.Popen(command, env=base | rank, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             start_new_session=True) for rank in ranks]
+    return [Forked([job, str(out), *words], ROOT, base | rank, "tests.trainer.rank_jobs") for rank in ranks]
 
 
 def finish(processes: list[subprocess.Popen], timeout_s: float = 300.0) -> list[tuple[int, str]]:

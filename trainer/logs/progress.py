@@ -212,7 +212,9 @@ def learning_curve(
     high: float = 1.0,
     unicode: bool = True,
 ) -> str:
-    """A picture in text of `values` (between `low` and `high`, shown as percent) over `steps`."""
+    """A picture in text of `values` (between `low` and `high`, shown as percent) over `steps`. Not by a library, such as
+    plotext: twenty lines are less than a dependency, and these also go to log files and to terminals without Unicode.
+    """
     points = [(s, v) for s, v in zip(steps, values, strict=True) if v is not None and math.isfinite(v)]
     if not points:
         return f"{title}: no episode has ended yet"

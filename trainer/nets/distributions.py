@@ -31,6 +31,12 @@ def categorical_log_prob(action: Tensor, logits: Sequence[Tensor]) -> Tensor:
     return torch.cat(chosen, -1).sum(-1)
 
 
+def gumbel(noise: Tensor) -> Tensor:
+    """Standard normal numbers as standard Gumbel ones: logits and these have their maximum at an option with its probability."""
+    uniform = torch.special.ndtr(noise).clamp(1e-7, 1 - 1e-7)
+    return -torch.log(-torch.log(uniform))
+
+
 def categorical_entropy(logits: Sequence[Tensor]) -> Tensor:
     """Entropy in nats of all parts together. A (B, options) for each -> (B,)."""
     log_p = [torch.log_softmax(part, -1) for part in logits]

@@ -1,0 +1,66 @@
+"""Navigation as in DD-PPO and VER: PointNav and its like, with a kinematic agent and without physics."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rearrange.errors import UserError
+from rearrange.navigation.settings import CONFIGS, NavigationConfig
+from rearrange.settings.environment import NAVIGATION, HomeSettings, suggestion
+from rearrange.settings.rules import checked, keys_of
+
+if TYPE_CHECKING:
+    from rearrange.navigation.env import NavigationEnv
+
+__all__ = ["CONFIGS", "OF_HOME", "checked_settings", "config_class", "make_env", "title"]
+
+OF_HOME = ("split", "depth_size", "render_mode")
+"""Settings of every environment that navigation tasks have too."""
+
+
+def config_class(task: str) -> type[NavigationConfig]:
+    """The settings of a task, a dataclass. UserError if there is no such task."""
+    if task not in CONFIGS:
+        raise UserError(f"there is no navigation task called {task!r}{suggestion(task, NAVIGATION)}; tasks are {', '.join(NAVIGATION)}.")
+    return CONFIGS[task]
+
+
+def title(task: str) -> str:
+    """What a task is about, in one sentence."""
+    return str(config_class(task).__doc__).splitlines()[0]
+
+
+def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the environment of a task in the type of their rules. UserError for the first that there is not, or that its rule
+    refuses."""
+    config = config_class(task)
+    rules = {key.name: key.rule for settings in (HomeSettings, config) for key in keys_of(settings)}
+    known = [*(field.name for field in dataclasses.fields(config)), *OF_HOME]
+    for name in given:
+        if name not in known:
+            raise UserError(f"navigation task {task} has no setting {name!r}{suggestion(name, known)}; settings are {', '.join(known)}.")
+    found = {name: checked(rules.get(name), name, value) for name, value in given.items() if name != "reward_scales"}
+    scales = given.get("reward_scales")
+    if scales is not None and not isinstance(scales, Mapping):
+        raise UserError(f"reward_scales={scales!r} is not allowed: it must be a mapping from names of reward terms to numbers.")
+    for name, value in (scales or {}).items():
+        full = f"reward_scales.{name}"
+        if full not in rules:
+            there = ", ".join(key.removeprefix("reward_scales.") for key in rules if key.startswith("reward_scales."))
+            raise UserError(f"navigation task {task} has no reward term {name!r}; terms are {there}.")
+        found.setdefault("reward_scales", {})[name] = checked(rules[full], full, value)
+    return found
+
+
+def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:
+    """A Gymnasium environment for a navigation task. `settings`: fields of its config, and of HomeSettings split, depth_size and
+    render_mode; they may be what they may be on the command line: UserError else."""
+    from rearrange.navigation.env import NavigationEnv
+
+    settings = checked_settings(task, settings)
+    home = HomeSettings(**{key: value for key, value in settings.items() if key in OF_HOME})
+    config = config_class(task)(**{key: value for key, value in settings.items() if key not in OF_HOME and key != "reward_scales"})
+    scales = {**config.reward_scales, **settings.get("reward_scales", {})}
+    return NavigationEnv(task, dataclasses.replace(config, reward_scales=scales), home)

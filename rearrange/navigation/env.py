@@ -1,0 +1,202 @@
+"""The Gymnasium environment of navigation tasks: a kinematic agent in a home, with a level camera, and no physics.
+
+Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `actions=velocity` two numbers in [-1, 1]: forward speed, from
+none to `forward_m` a step, and turn, of `turn_deg` to the left at 1; both near rest mean stop, as in habitat-lab's velocity control.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from rearrange.apartments.floor_grid import CELL_M
+from rearrange.errors import UserError
+from rearrange.geometry import wrap_angle
+from rearrange.navigation.episodes import NavEpisode
+from rearrange.navigation.homes import home_name
+from rearrange.navigation.homes_in_use import load_home
+from rearrange.navigation.motion import drive
+from rearrange.navigation.noise import motion_noise, noisy_depth
+from rearrange.navigation.pointnav import PointNav
+from rearrange.navigation.settings import NavigationConfig
+from rearrange.navigation.shapes import look
+from rearrange.settings.environment import SPLITS, HomeSettings
+
+STOP, FORWARD, LEFT, RIGHT = range(4)
+TASKS = {"pointnav": PointNav}
+STILL = 0.1  # share of full speed under which a velocity counts as none; both: stop
+_EPISODES = 1 << 31
+
+Observation = dict[str, np.ndarray]
+
+
+class NavigationEnv(gymnasium.Env):
+    """One navigation task in the homes of one split."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    listed = 0  # episodes of a file: there is none
+
+    def __init__(self, task: str, config: NavigationConfig, home: HomeSettings) -> None:
+        self.name, self.config, self.split = task, config, home.split
+        self.render_mode = home.render_mode
+        self.task = TASKS[task](config)
+        self.max_steps = config.max_steps
+        self.during_action = None  # of videos: an action is one step
+        self._turn_rad = math.radians(config.turn_deg)
+        discrete = config.actions == "discrete"
+        self.action_space = gymnasium.spaces.Discrete(4) if discrete else gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self._commands = {STOP: (0.0, 0.0), FORWARD: (config.forward_m, 0.0), LEFT: (0.0, self._turn_rad), RIGHT: (0.0, -self._turn_rad)}
+        self._size = home.depth_size
+        boxes: dict[str, gymnasium.Space] = {}
+        if self._size:
+            boxes["depth"] = gymnasium.spaces.Box(0.0, 1.0, (self._size, self._size, 1), np.float32)
+            pitch = 2.0 * math.tan(math.radians(config.fov_deg) / 2.0) / self._size
+            self._slopes = ((np.arange(self._size) - (self._size - 1) / 2) * pitch).astype(np.float32)
+            self._inverse = np.empty((self._size, self._size), np.float32)
+        self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces)
+        self.episode: NavEpisode | None = None
+
+    # ------------------------------------------------------------------ reset
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode: a random one, or number options["episode"], which always gives the same one."""
+        super().reset(seed=seed)
+        asked = _asked(options)
+        self._start(int(self.np_random.integers(_EPISODES)) if asked is None else asked, fixed=asked is not None and seed is None)
+        return self._observe(), {"episode_id": self.episode.id, "scene": self.episode.scene}
+
+    def _start(self, index: int, fixed: bool) -> None:
+        config = self.config
+        rng = np.random.default_rng((SPLITS.index(self.split), index))
+        name = home_name(self.split, config.size, int(rng.integers(config.num_homes)))
+        self.home = load_home(name, config.radius_m, config.height_m)
+        self.episode = self.task.episode(self.home, index, rng)
+        self._noise = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
+        self.pose = self._commanded = self.episode.start
+        self.steps = self.collisions = 0
+        self.driven_m = 0.0
+        self.stop_called = False
+        self.path = [self.pose[:2]]
+        self._sums = dict.fromkeys(config.reward_scales, 0.0)
+        self.task.begin(self)
+
+    # ------------------------------------------------------------------ step
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        if self.episode is None:
+            raise RuntimeError("step before reset: an episode has to be started first.")
+        ahead, turn = self._command(action)
+        self.stop_called = self.task.stops and not (ahead or turn)
+        if not self.stop_called:
+            self._move(ahead, turn)
+        self.steps += 1
+        self.task.after_step(self)
+        success = self.task.success(self)
+        reward = 0.0
+        for name, term in self.task.reward_terms(self, success).items():
+            scaled = self.config.reward_scales[name] * term
+            self._sums[name] += scaled
+            reward += scaled
+        terminated = self.stop_called
+        truncated = not terminated and self.steps >= self.max_steps
+        info: dict[str, Any] = {"success": success, "is_success": success}
+        if terminated or truncated:
+            info["metrics"] = self._metrics(success, None if success else "stopped_elsewhere" if terminated else "time_limit")
+        return self._observe(), reward, terminated, truncated, info
+
+    def _command(self, action: Any) -> tuple[float, float]:
+        """Metres ahead and radians to the left; both 0: stop."""
+        if isinstance(self.action_space, gymnasium.spaces.Discrete):
+            number = np.asarray(action)
+            if number.ndim or number.dtype.kind not in "iu" or int(number) not in self._commands:
+                raise ValueError(f"an action of {self.name} is a number from 0 to 3 (stop, forward, left, right), not {action!r}.")
+            return self._commands[int(number)]
+        given = np.asarray(action)
+        if given.shape != (2,) or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
+            raise ValueError(f"an action of {self.name} is two finite numbers, shape (2,), not {action!r}.")
+        speed, turn = (min(max(float(value), -1.0), 1.0) for value in given)
+        share = (speed + 1.0) / 2.0
+        if share < STILL and abs(turn) < STILL:
+            return 0.0, 0.0
+        return share * self.config.forward_m, turn * self._turn_rad
+
+    def _move(self, ahead: float, turn: float) -> None:
+        """Turn, then drive."""
+        self._commanded = _moved(self._commanded, ahead, 0.0, turn)
+        right = 0.0
+        if self.config.actuation_noise:
+            more, right, about = motion_noise(ahead, turn, self.config.actuation_noise, self._noise)
+            ahead, turn = ahead + more, turn + about
+        x, y, yaw = self.pose
+        to_x, to_y, yaw = _moved((x, y, yaw), ahead, right, turn)
+        if ahead or right:
+            new_x, new_y, blocked = drive(self.home.free, CELL_M, x, y, to_x - x, to_y - y, self.config.sliding)
+            self.collisions += blocked
+            self.driven_m += math.hypot(new_x - x, new_y - y)
+            x, y = new_x, new_y
+            self.path.append((x, y))
+        self.pose = (x, y, yaw)
+
+    def _metrics(self, success: bool, failure: str | None) -> dict[str, float]:
+        return {"success": float(success), "episode_steps": float(self.steps),
+                **{f"failure/{name}": float(name == failure) for name in ("stopped_elsewhere", "time_limit")},
+                **{f"reward/{name}": value for name, value in self._sums.items()},
+                **self.task.measures(self, success), "collisions": float(self.collisions), "driven_m": self.driven_m}
+
+    # ------------------------------------------------------------------ observation
+
+    @property
+    def believed_pose(self) -> tuple[float, float, float]:
+        """Where the agent thinks it is, by its odometry."""
+        odometry = self.config.odometry
+        return self.pose if odometry == "perfect" else self._commanded if odometry == "commands" else self.episode.start
+
+    def _observe(self) -> Observation:
+        observation = self.task.observe(self)
+        return {"depth": self._look()} | observation if self._size else observation
+
+    def _look(self) -> np.ndarray:
+        """The depth image, (size, size, 1)."""
+        config, s = self.config, self.home.shapes
+        image = np.empty((self._size, self._size, 1), np.float32)
+        x, y, yaw = self.pose
+        look(s.shapes, s.halves, s.centers, s.rotations, x, y, config.camera_height_m, yaw, self._slopes, np.float32(config.near_m),
+             np.float32(config.far_m), self._inverse, image)
+        if config.depth_noise:
+            noisy_depth(image, config.far_m, config.depth_noise, self._noise)
+        return image
+
+    # ------------------------------------------------------------------ picture
+
+    def render(self) -> np.ndarray | None:
+        """The home from above with what was driven, the shortest way and the goal, (512, 512, 3) uint8."""
+        if self.render_mode is None or self.episode is None:
+            return None
+        from rearrange.navigation.from_above import picture
+
+        return picture(self)
+
+    def status_lines(self) -> list[str]:
+        """What a spectator wants to read beside the picture."""
+        return [*self.task.status_lines(), f"driven {self.driven_m:.1f} m, {self.collisions} collisions"]
+
+
+def _moved(pose: tuple[float, float, float], ahead: float, right: float, turn: float) -> tuple[float, float, float]:
+    """A pose after a turn (rad, to the left) and a way ahead and to the right (m)."""
+    x, y, yaw = pose[0], pose[1], wrap_angle(pose[2] + turn)
+    c, s = math.cos(yaw), math.sin(yaw)
+    return x + c * ahead + s * right, y + s * ahead - c * right, yaw
+
+
+def _asked(options: dict[str, Any] | None) -> int | None:
+    """The episode that `reset` is asked for; None for a random one. UserError for other options."""
+    if options is None:
+        return None
+    asked = options.get("episode") if isinstance(options, dict) and not set(options) - {"episode"} else "other"
+    if asked is None or isinstance(asked, (int, np.integer)) and not isinstance(asked, bool) and asked >= 0:
+        return None if asked is None else int(asked)
+    raise UserError(f"reset takes options={{'episode': ...}} with a number from 0 on, not {options!r}.")

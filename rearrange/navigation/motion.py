@@ -1,0 +1,50 @@
+"""How the agent moves: a point on the free cells of the floor grid, which is to it what the navigation mesh is to Habitat's."""
+
+from __future__ import annotations
+
+import math
+
+from rearrange.compiled import njit
+
+STRIDE_M = 0.01  # a motion is made of strides this long
+
+
+@njit(cache=True, nogil=True)
+def drive(free, cell, x, y, dx, dy, slide):
+    """Where a motion from a free point (m) ends, and whether something blocked it: -> x, y, blocked. `slide`: along what blocks it,
+    cell side by cell side; else it ends there.
+    """
+    strides = max(1, int(math.ceil(math.hypot(dx, dy) / STRIDE_M - 1e-9)))
+    sx, sy = dx / strides, dy / strides
+    blocked = False
+    for _ in range(strides):
+        if _free(free, cell, x, y, x + sx, y + sy):
+            x, y = x + sx, y + sy
+            continue
+        blocked = True
+        if not slide:
+            break
+        if abs(sx) > abs(sy):
+            if _free(free, cell, x, y, x + sx, y):
+                x += sx
+            elif _free(free, cell, x, y, x, y + sy):
+                y += sy
+            else:
+                break
+        elif _free(free, cell, x, y, x, y + sy):
+            y += sy
+        elif _free(free, cell, x, y, x + sx, y):
+            x += sx
+        else:
+            break
+    return x, y, blocked
+
+
+@njit(cache=True, nogil=True)
+def _free(free, cell, x, y, to_x, to_y):
+    """Whether a stride may be made: onto a free cell, and not between two blocked ones that touch at a corner."""
+    i, j = int(to_x / cell), int(to_y / cell)
+    if not free[i, j]:
+        return False
+    a, b = int(x / cell), int(y / cell)
+    return i == a or j == b or free[a, j] or free[i, b]

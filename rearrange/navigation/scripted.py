@@ -1,0 +1,153 @@
+"""Scripted agents of navigation tasks: the floors and ceilings beside which a trained policy is read.
+
+Forward and goal follower are habitat-lab's (habitat_baselines/agents/simple_agents.py). The map agent sees what a policy sees, depth
+and pose, and no more; the oracle knows the home.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rearrange.apartments.floor_grid import CELL_M
+from rearrange.errors import UserError
+from rearrange.geometry import wrap_angle
+from rearrange.mapping.floor_map import Camera, FloorMap
+from rearrange.mapping.route import Clearance
+from rearrange.navigation.distances import shortest_path
+from rearrange.navigation.motion import drive
+
+if TYPE_CHECKING:
+    from rearrange.navigation.env import NavigationEnv
+
+STOP, FORWARD, LEFT, RIGHT = range(4)
+TURN_COSTS_M = 0.02  # what a turn counts as to the oracle beside a blocked way
+NEAR_ENOUGH = 0.9  # share of the allowed distance, as the crow flies: the way may be a little longer
+GAIN = 0.3  # share of a step forward that has to bring it nearer
+MAP_CELLS = 600  # of 0.1 m on a side: a goal is at most 30 m away
+ROUND_M = 0.4  # of driving to a goal that is near as the crow flies: if it is farther, something is in between
+STUCK_TURNS = 3  # how far the map agent turns away from what it has run into
+
+
+class Scripted:
+    """One agent in one environment, whose actions are discrete."""
+
+    def __init__(self, env: NavigationEnv) -> None:
+        if env.config.actions != "discrete":
+            raise UserError(f"scripted agents of navigation take discrete actions, not nav.actions={env.config.actions}.")
+        self.env = env
+        self.turn_rad = math.radians(env.config.turn_deg)
+
+    def begin(self) -> None:
+        pass
+
+    def act(self, observation: dict[str, np.ndarray]) -> int:
+        raise NotImplementedError
+
+    def towards(self, angle: float) -> int:
+        """Turn until an angle (rad, to the left) is nearly ahead, then drive."""
+        return FORWARD if abs(angle) <= self.turn_rad / 2 + 1e-9 else LEFT if angle > 0 else RIGHT
+
+
+class PointAgent(Scripted):
+    """One that is told where the goal is."""
+
+    def __init__(self, env: NavigationEnv) -> None:
+        super().__init__(env)
+        if not hasattr(env.config, "success_m"):
+            raise UserError(f"there is no such agent for nav={env.name}, which has no point to go to.")
+
+    def there(self, observation: dict[str, np.ndarray]) -> bool:
+        """Whether the goal is near enough, as the crow flies."""
+        return float(observation["pointgoal"][0]) * 5 < NEAR_ENOUGH * self.env.config.success_m
+
+
+class Forward(PointAgent):
+    """Drives straight ahead, and stops at the goal if it happens to come there."""
+
+    def act(self, observation: dict[str, np.ndarray]) -> int:
+        return STOP if self.there(observation) else FORWARD
+
+
+class GoalFollower(PointAgent):
+    """Turns towards the goal and drives, whatever is in between."""
+
+    def act(self, observation: dict[str, np.ndarray]) -> int:
+        cosine, sine = observation["pointgoal"][2:]
+        return STOP if self.there(observation) else self.towards(math.atan2(sine, cosine))
+
+
+class MapAndPlan(PointAgent):
+    """Draws a map of the floor from depth and pose, and drives along the shortest way through it; what it has not seen counts as free."""
+
+    def __init__(self, env: NavigationEnv) -> None:
+        super().__init__(env)
+        if env.config.far_m != 10.0:
+            raise UserError(f"agent=map reads depth up to 10 m, not nav.far_m={env.config.far_m:g}.")
+        radius_m = env.config.radius_m
+        self._clearance = Clearance(radius_m + 0.05, ((radius_m + 0.1, 2.0), (radius_m + 0.2, 1.2)))
+        self._camera = Camera(0.0, env.config.camera_height_m, (1.0, 0.0), env.config.fov_deg)
+
+    def begin(self) -> None:
+        self._map = FloorMap(self.env.believed_pose, self._camera, MAP_CELLS, self._clearance)
+        self._before: tuple[float, float, float] | None = None
+        self._last = STOP
+        self._waiting: list[int] = []  # actions that come first
+
+    def act(self, observation: dict[str, np.ndarray]) -> int:
+        pose = self.env.believed_pose
+        self._map.add(observation["depth"], pose)
+        stuck = self._last == FORWARD and math.dist(pose[:2], self._before[:2]) < 0.2 * self.env.config.forward_m
+        if stuck:
+            ahead_m = self.env.config.radius_m + 0.1
+            self._map.touched(pose[0] + ahead_m * math.cos(pose[2]), pose[1] + ahead_m * math.sin(pose[2]))
+        route = self._map.route(pose, self.env.task.goal)
+        if self.there(observation) and route[0] < ROUND_M:
+            return STOP
+        if stuck:
+            side = LEFT if route[2] >= 0 else RIGHT
+            self._waiting = [side] * STUCK_TURNS + [FORWARD]
+        self._before = pose
+        if self._waiting:
+            self._last = self._waiting.pop(0)
+        else:
+            self._last = self.towards(math.atan2(route[2], route[1]))
+        return self._last
+
+
+class Oracle(Scripted):
+    """Knows the home: drives to the next corner of the shortest way; where that is blocked, to where the way becomes shortest."""
+
+    def begin(self) -> None:
+        self._waiting: list[int] = []  # actions that come first
+
+    def act(self, observation: dict[str, np.ndarray]) -> int:
+        env, (x, y, yaw) = self.env, self.env.pose
+        field = getattr(env.task, "field", None)
+        if field is None:
+            raise UserError(f"agent=oracle is for tasks with a goal, which nav={env.name} has not.")
+        if env.task.at_goal(x, y):
+            return STOP
+        if self._waiting:
+            return self._waiting.pop(0)
+        path = shortest_path(field.distance_m, env.home.free, x, y)
+        corner = next((p for p in path[1:] if math.dist(p, (x, y)) > CELL_M), path[-1])
+        action = self.towards(wrap_angle(math.atan2(corner[1] - y, corner[0] - x) - yaw))
+        if action != FORWARD or field.at(*self._end(yaw)) < field.at(x, y) - GAIN * env.config.forward_m:
+            return action
+        most = int(round(math.pi / self.turn_rad))
+        cost = {k: field.at(*self._end(yaw + k * self.turn_rad)) + TURN_COSTS_M * abs(k) for k in range(-most, most + 1)}
+        turns = min(cost, key=cost.get)
+        self._waiting = [LEFT if turns > 0 else RIGHT] * abs(turns) + [FORWARD]
+        return self._waiting.pop(0)
+
+    def _end(self, yaw: float) -> tuple[float, float]:
+        """Where a step forward would end, looking along `yaw`."""
+        env, (x, y, _) = self.env, self.env.pose
+        dx, dy = env.config.forward_m * math.cos(yaw), env.config.forward_m * math.sin(yaw)
+        return drive(env.home.free, CELL_M, x, y, dx, dy, env.config.sliding)[:2]
+
+
+SCRIPTED: dict[str, type[Any]] = {"forward": Forward, "goal_follower": GoalFollower, "map": MapAndPlan, "oracle": Oracle}

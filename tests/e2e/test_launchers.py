@@ -1,0 +1,43 @@
+"""Sweeps in several processes at once: Ctrl-C saves all of them, the same command goes on, and a warning is a new start."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.front_door import TINY, checkpoint_steps, finish, session_members, start, status, steps_logged, wait_until
+
+SWEEP = ("train", "-m", *TINY, "steps=1200", "seed=0,1", "name=two", "objective=step")
+
+
+def jobs_of_submitit(session: int) -> list[int]:
+    """Processes of a session that run a job for submitit."""
+    return [pid for pid in session_members(session) if b"submitit.core._submit" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_ctrl_c_saves_all_jobs_and_another_launcher_goes_on_with_them(tmp_path):
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    pytest.importorskip("hydra_plugins.hydra_submitit_launcher")
+    runs = [tmp_path / f"outputs/train/pick/two_seed-{seed}" for seed in (0, 1)]
+    process = start(tmp_path, *SWEEP, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    wait_until(lambda: all(steps_logged(run) for run in runs), process)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: this process and those of joblib
+    stopped = finish(process)
+    assert stopped.returncode == 130 and "Traceback" not in stopped.stderr, stopped.stderr
+    assert [status(run) for run in runs] == ["stopped", "stopped"] and all(checkpoint_steps(run)[-1] < 1200 for run in runs)
+    assert not session_members(process.pid) and "stopped by" in (tmp_path / "outputs/sweeps/train_two/pick_two_seed-0.txt").read_text()
+
+    reached = [steps_logged(run)[-1] for run in runs]
+    process = start(tmp_path, *SWEEP, "resume=true", "hydra/launcher=submitit_local")
+    wait_until(lambda: steps_logged(runs[0])[-1] > reached[0], process)
+    for pid in jobs_of_submitit(process.pid):
+        os.kill(pid, signal.SIGUSR2)  # which is also sent before the time limit
+    done = finish(process)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [status(run) for run in runs] == ["finished", "finished"] and "best step 1,2" in done.stdout
+    for run in runs:
+        assert steps_logged(run) == sorted(set(steps_logged(run))) and 1200 <= checkpoint_steps(run)[-1] < 1264
+    assert "stopped by SIGUSR2" in (runs[0] / "log.txt").read_text() and not session_members(process.pid)

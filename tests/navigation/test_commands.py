@@ -1,0 +1,57 @@
+"""`nav=` on the command line: trained, evaluated with any number of processes, filmed, and refused in one sentence."""
+
+import csv
+import json
+
+import pytest
+
+from rearrange.command_line.cli import main
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a policy that was trained for a moment."""
+    folder = tmp_path_factory.mktemp("navigation")
+    words = ["nav=pointnav", "experiment=debug", "policy=light", "policy.image_size=16", "nav.num_homes=4", "name=a", f"output={folder}"]
+    assert main(["train", *words]) == 0
+    return folder
+
+
+def evaluate(place, name, *words):
+    assert main(["eval", "nav=pointnav", f"output={place}", f"name={name}", "nav.max_steps=40", *words]) == 0
+    return place / "eval" / "pointnav" / name
+
+
+def test_figures_do_not_depend_on_the_number_of_processes(place):
+    rows = []
+    for workers in (1, 2):
+        path = evaluate(place, f"w{workers}", f"checkpoint={place}/train/pointnav/a", "episodes=20", f"workers={workers}")
+        rows.append(list(csv.reader((path / "episodes.csv").open())))
+        figures = json.loads((path / "metrics.json").read_text())
+        assert figures["nav"] == "pointnav" and len(figures["spl_interval_95"]) == 2 and figures["by_distance"]
+        assert {"spl", "soft_spl", "distance_to_goal_m", "collisions"} <= set(figures["measures"])
+    assert rows[0] == rows[1]
+
+
+def test_a_film_shows_the_map(place, capsys):
+    path = evaluate(place, "film", "agent=oracle", "episodes=2", "video=1", "workers=1")
+    assert len(list((path / "videos").glob("*.mp4"))) == 1
+    assert "SPL " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["eval", "skill=pointnav"], "pointnav is no skill but a navigation task: write nav=pointnav."),
+    (["train", "nav=pick"], "pick is no navigation task but a skill: write skill=pick."),
+    (["train", "nav=pointnav", "skill=pick"], "skill=pick and nav=pointnav are both given"),
+    (["train", "nav=pointnav", "sim=habitat"], "sim=habitat is for skill= and hab="),
+    (["eval", "nav=pointnav", "agent=expert"], "agent=expert is for skill=; nav=pointnav takes policy, pretrained, random, forward"),
+    (["eval", "skill=pick", "agent=oracle"], "agent=oracle is for nav=; skill=pick takes"),
+    (["eval", "nav=pointnav", "agent=oracle", "nav.actions=velocity"], "take discrete actions"),
+    (["train", "nav=pointnav", "nav.turn_deg=banana"], "nav.turn_deg=banana is not allowed"),
+    (["train", "nav=pointnaw"], "Did you mean nav=pointnav?"),
+    (["train"], "Or a navigation task, nav=: "),
+])
+def test_mistakes(words, sentence, tmp_path, capsys):
+    assert main([*words, f"output={tmp_path}"]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said and said.count("\n") == 1 and not list(tmp_path.iterdir())

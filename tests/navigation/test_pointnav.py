@@ -1,0 +1,155 @@
+"""The environment of PointNav: Gymnasium's contract, Habitat's episode rule, rewards that add up, noise, scripted agents."""
+
+import math
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import rearrange  # noqa: F401 registers the ids
+from rearrange.errors import UserError
+from rearrange.navigation import make_env
+from rearrange.navigation.episodes import LONGEST_M, SHORTEST_M, kept_share
+from rearrange.navigation.noise import motion_noise, noisy_depth
+from rearrange.navigation.scripted import SCRIPTED
+
+STOP, FORWARD, LEFT, RIGHT = range(4)
+
+
+@pytest.fixture(scope="module")
+def env():
+    return make_env("pointnav", depth_size=32, split="val", num_homes=8)
+
+
+def play(env, agent, episode):
+    observation, _ = env.reset(options={"episode": episode})
+    agent.begin()
+    total, over = 0.0, False
+    while not over:
+        observation, reward, terminated, truncated, info = env.step(agent.act(observation))
+        total, over = total + reward, terminated or truncated
+    return total, info["metrics"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"actions": "velocity"}, {"odometry": "commands", "actuation_noise": 0.5, "depth_noise": 1.0}])
+def test_gymnasium_finds_nothing_wrong(settings):
+    env = gymnasium.make("rearrange/PointNav-v0", depth_size=16, num_homes=4, **settings)
+    check_env(env.unwrapped, skip_render_check=True)
+
+
+def test_the_same_number_is_the_same_episode_everywhere(env):
+    other = make_env("pointnav", depth_size=32, split="val", num_homes=8)
+    for index in (0, 7, 123456):
+        a, b = (e.reset(options={"episode": index})[0] for e in (env, other))
+        assert env.episode == other.episode and all(np.array_equal(a[key], b[key]) for key in a)
+    episodes = set()
+    for index in range(30):
+        env.reset(options={"episode": index})
+        episodes.add((env.episode.start, env.episode.goal))
+    assert len(episodes) == 30
+
+
+def test_episodes_follow_habitats_rule(env):
+    """By hand: a ratio of 1 is kept 8 times in 1,000, one just below 1.1 29 times in 100, and from 1.1 on always."""
+    assert kept_share(np.array([1.0]))[0] == pytest.approx(0.008)
+    assert kept_share(np.array([1.0999]))[0] == pytest.approx(0.287, abs=1e-3) and kept_share(np.array([1.1]))[0] == 1.0
+    ratios = []
+    for index in range(150):
+        env.reset(options={"episode": index})
+        (x, y, _), goal = env.episode.start, env.episode.goal
+        assert SHORTEST_M <= env.task.start_m <= LONGEST_M and env.home.is_free(x, y) and env.home.is_free(*goal)
+        ratios.append(env.task.start_m / math.dist((x, y), goal))
+    assert np.mean(np.array(ratios) < 1.05) < 0.15, "hardly any straight ways"
+
+
+def test_the_goal_is_told_in_the_agents_frame(env):
+    env.reset(options={"episode": 3})
+    for action in (LEFT, LEFT, FORWARD, RIGHT, FORWARD):
+        observation, *_ = env.step(action)
+        x, y, yaw = env.pose
+        away, _, cosine, sine = observation["pointgoal"]
+        found = x + 5 * away * math.cos(yaw + math.atan2(sine, cosine)), y + 5 * away * math.sin(yaw + math.atan2(sine, cosine))
+        assert found == pytest.approx(env.task.goal, abs=1e-4)
+
+
+def test_rewards_add_up_to_the_way_that_was_made(env):
+    total, metrics = play(env, SCRIPTED["oracle"](env), 5)
+    made = env.task.start_m - metrics["distance_to_goal_m"]
+    assert metrics["success"] == 1 and metrics["spl"] > 0.9
+    assert total == pytest.approx(made - 0.01 * metrics["episode_steps"] + 2.5 * metrics["spl"], abs=1e-6)
+
+
+def test_stopping_elsewhere_is_a_failure_and_time_runs_out():
+    env = make_env("pointnav", depth_size=0, split="val", num_homes=8, max_steps=5)
+    env.reset(options={"episode": 0})
+    *_, terminated, truncated, info = env.step(STOP)
+    assert terminated and not truncated and not info["success"] and info["metrics"]["failure/stopped_elsewhere"] == 1
+    assert info["metrics"]["spl"] == 0
+    env.reset(options={"episode": 0})
+    ends = [env.step(LEFT)[2:4] for _ in range(5)]
+    assert ends == [(False, False)] * 4 + [(False, True)]
+
+
+def test_turns_and_speeds_are_those_of_the_settings():
+    env = make_env("pointnav", depth_size=0, num_homes=4, turn_deg=30)
+    env.reset(seed=0)
+    yaw = env.pose[2]
+    env.step(LEFT)
+    assert math.remainder(env.pose[2] - yaw, 2 * math.pi) == pytest.approx(math.radians(30))
+    fast = make_env("pointnav", depth_size=0, num_homes=4, actions="velocity")
+    fast.reset(options={"episode": 1})
+    yaw = fast.pose[2]
+    *_, terminated, _, _ = fast.step(np.array([1.0, -0.5], np.float32))
+    assert math.remainder(fast.pose[2] - yaw, 2 * math.pi) == pytest.approx(-math.radians(5)) and not terminated
+    assert fast.driven_m <= 0.25 + 1e-9 and fast.step(np.array([-1.0, 0.05], np.float32))[2], "at rest: stop"
+
+
+def test_odometry_that_follows_the_commands_drifts_with_noise_and_not_without():
+    for noise, agrees in ((0.0, True), (0.5, False)):
+        env = make_env("pointnav", depth_size=0, num_homes=4, odometry="commands", actuation_noise=noise)
+        env.reset(seed=1)
+        for _ in range(30):
+            env.step(LEFT)
+        assert (math.dist(env.pose, env.believed_pose) < 1e-9) == agrees
+    env = make_env("pointnav", depth_size=0, num_homes=4, odometry="start")
+    first = env.reset(seed=1)[0]["pointgoal"]
+    assert np.array_equal(first, env.step(FORWARD)[0]["pointgoal"])
+
+
+def test_noise_has_the_published_numbers():
+    rng = np.random.default_rng(0)
+    drawn = np.array([motion_noise(0.25, 0.0, 1.0, rng) for _ in range(4000)])
+    assert drawn[:, 0].min() >= -0.95 * 0.25 and np.abs(drawn[:, 1] - 0.042).max() <= 3 * 0.023**0.5
+    assert drawn[:, 1].mean() == pytest.approx(0.042, abs=0.02) and drawn[:, 2].std() == pytest.approx(0.026**0.5, rel=0.05)
+    right = np.array([motion_noise(0.0, -math.radians(10), 1.0, rng) for _ in range(4000)])
+    assert right[:, 2].max() <= 0.95 * math.radians(10) + 1e-9, "a turn to the right is never undone"
+    depth = np.full((64, 64, 1), 0.8, np.float32)
+    noisy_depth(depth, 10.0, 1.0, rng)
+    assert abs(depth.mean() - 0.8) < 0.01 and {round(float(d), 2) for d in depth.ravel()} >= {0.78, 0.80}, "steps of 0.22 m at 8 m"
+
+
+@pytest.mark.parametrize("name, least", [("oracle", 1.0), ("map", 0.9), ("goal_follower", 0.05)])
+def test_scripted_agents_reach_what_they_should(name, least):
+    env = make_env("pointnav", depth_size=128 if name == "map" else 0, split="val", num_homes=8)
+    agent = SCRIPTED[name](env)
+    found = [play(env, agent, index)[1]["success"] for index in range(20)]
+    assert np.mean(found) >= least
+
+
+@pytest.mark.parametrize("settings, words", [
+    ({"turn": 3}, "no setting 'turn'.*turn_deg"), ({"size": "huge"}, "size=huge is not allowed.*small, large or mixed"),
+    ({"reward_scales": {"spll": 1}}, "no reward term 'spll'"), ({"split": "tst"}, "split=tst"), ({"radius_m": 0.0}, "radius_m=0.0"),
+])
+def test_mistakes_are_one_sentence(settings, words):
+    with pytest.raises(UserError, match=words):
+        make_env("pointnav", **settings)
+
+
+def test_actions_that_are_none_are_refused(env):
+    env.reset(seed=0)
+    for wrong in (4, -1, 1.0, "left", np.array([1, 2])):
+        with pytest.raises(ValueError, match="an action of pointnav"):
+            env.step(wrong)
+    with pytest.raises(UserError, match="options"):
+        env.reset(options={"episode": -1})
