@@ -23,7 +23,8 @@ from rearrange.settings.environment import NAVIGATION_AGENTS, SPLITS, HabitatSet
 from rearrange.settings.rules import Key, Rule, block, defaults_of, keys_of, like, setting
 from skills import SKILLS, config_class
 from skills import title as skill_title
-from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
+from trainer.config import TrainConfig
 
 MANY = 1_000_000
 AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", *NAVIGATION_AGENTS)
@@ -47,6 +48,10 @@ class TrainOptions:
     checkpoint_every_s: float = like(TrainConfig, "checkpoint_every_s")
     stop_within_s: float = like(TrainConfig, "stop_within_s")
     log_every_s: float = like(TrainConfig, "log_every_s")
+    eval_every: int | None = like(TrainConfig, "eval_every")
+    eval_episodes: int = like(TrainConfig, "eval_episodes")
+    eval_split: str = like(HomeSettings, "split", "val", "apartments of these evaluations, which training does not see")
+    stop_at: float | None = like(TrainConfig, "stop_at")
     episode_window: int = like(TrainConfig, "episode_window")
     whole_task: WholeTaskSettings = field(default_factory=WholeTaskSettings)
     name: str | None = setting(None, "directory of the run; null = date and time")
@@ -145,6 +150,17 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
+class ExportOptions:
+    """Write a trained policy as a file that runs without this package: one step of its likeliest action."""
+
+    checkpoint: str | None = setting(None, "the policy: a checkpoint or a run", path=True)
+    format: str = setting("onnx", "for onnxruntime, or a program of torch.export", choices=("onnx", "torch"))
+    network: str | None = like(EvalOptions, "network")
+    batch: int = setting(1, "environments that it acts in at once", above=0, at_most=MANY)
+    out: str | None = setting(None, "file to write; null = policy.onnx or policy.pt2", path=True)
+
+
+@dataclass(frozen=True)
 class ScenesOptions:
     """Write homes, objects, robot and episodes as a data set for another simulator."""
 
@@ -180,6 +196,7 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
     "reproduce": (ReproduceOptions, {"preset": "laptop"}),
     "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
     "report": (ReportOptions, {}),
+    "export": (ExportOptions, {}),
     "scenes": (ScenesOptions, {}),
     "list": (ListOptions, {}),
 }
@@ -228,9 +245,9 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "bench": bench.BENCHMARKS,
     "logger": {"tensorboard": FilesOptions, "wandb": WandbOptions},
     "hab": (ScenarioSettings,),
-    "policy": (CameraOptions, PolicyConfig),
-    "trainer": (CollectConfig,),
-    "ppo": (PPOConfig,),
+    "policy": (CameraOptions, HomePolicy),
+    "trainer": (HomeCollect,),
+    "ppo": (HomePPO,),
 }
 # Group -> the setting that holds the name of the choice, and what that is.
 CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"), "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
