@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | reproduce | bench | report | scenes | list | doctor`.
+"""The front door: `rearrange train | eval | reproduce | bench | report | scenes | serve | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -206,7 +206,7 @@ def _command(command: str, words: list[str]) -> int:
             screen.is_expendable()
         if command == "reproduce":
             return commands.reproduce(settings.config, launcher_words.split(typed)[1])
-        work = {"list": commands.list_, "report": commands.report, "scenes": commands.scenes}[command]
+        work = {"list": commands.list_, "serve": commands.serve, "report": commands.report, "scenes": commands.scenes}[command]
         return work(settings.config) or 0
     return _work(command, overrides, settings)
 
