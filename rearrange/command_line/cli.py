@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | reproduce | bench | report | export | scenes | list | doctor`.
+"""The front door: `rearrange train | eval | reproduce | bench | report | export | scenes | serve | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -208,8 +208,7 @@ def _command(command: str, words: list[str]) -> int:
             screen.is_expendable()
         if command == "reproduce":
             return commands.reproduce(settings.config, launcher_words.split(typed)[1])
-        work = {"list": commands.list_, "report": commands.report, "scenes": commands.scenes,
-                "export": commands.export}[command]
+        work = getattr(commands, "list_" if command == "list" else command)
         return work(settings.config) or 0
     return _work(command, overrides, settings)
 
