@@ -79,7 +79,7 @@ class Clock:
 def run_engine(job: dict[str, Any]) -> dict[str, Any]:
     """Train with one of MODES until the clock says stop."""
     from trainer import PolicyConfig, PPOConfig, TrainConfig, train
-    from trainer.config import CollectConfig
+    from trainer.config import BEFORE_0_2, CollectConfig
 
     encoder, embedding, body, layers, hidden = NETWORKS[job["network"]]
     updates = job.get("updates")  # given: a fixed number of steps, as all ranks have to end together
@@ -88,7 +88,7 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
         steps=updates * rollout if updates else 10**12, seed=job["seed"], log_every_s=1e-9,
         torch_threads=job["torch_threads"], device="cpu",
         policy=PolicyConfig(encoder=encoder, embedding_size=embedding or 1, body_size=body, body_layers=layers, skip=False,
-                            lstm_layers=1 if hidden else 0, hidden_size=hidden or 1),
+                            lstm_layers=1 if hidden else 0, hidden_size=hidden or 1, log_std_init=-0.5, **BEFORE_0_2),
         ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"], learning_rate=job["learning_rate"],
                       schedule="constant", reward_scale=1.0),
         collect=CollectConfig(num_envs=job["num_envs"], num_workers=job["num_workers"], rollout_steps=job["rollout_steps"],
