@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rearrange.navigation.settings import NavigationConfig
 from rearrange.settings.environment import SPLITS
 from rearrange.settings.rules import like, setting
 from skills import SKILLS
@@ -113,6 +114,14 @@ class Modes:
 
 
 @dataclass(frozen=True)
+class Navigation:
+    """Environment steps of PointNav per second on one core, resets included."""
+
+    size: str = like(NavigationConfig, "size")
+    depth_size: int = setting(64, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
+    seconds: float = setting(10.0, "measuring time", above=0)
+
+
 class Scaling:
     """Several ranks with uneven environments: no preemption, DD-PPO's rule and VER's, in a model up to 256 ranks and measured."""
 
@@ -142,6 +151,20 @@ class Sim:
 
 
 @dataclass(frozen=True)
+class Train:
+    """Processor time per step of a training, of all its processes, by part; beside another version of this program."""
+
+    skill: str = setting("pick", "what is trained", choices=tuple(SKILLS))
+    policy: str = setting("blind", "network", choices=("blind", "light"))
+    steps: int = setting(150_000, "environment steps per run", above=0, at_most=10**9)
+    warm_up_steps: int = setting(30_000, "of each run, that do not count", at_least=0)
+    repeats: int = setting(3, "runs of each version, in turn", above=0, at_most=1000)
+    against: str | None = setting(None, "folder of another version: git worktree add <folder> <commit>", path=True)
+    split: bool = setting(True, "one more run of this version says which part takes how much")
+    words: tuple[str, ...] = setting((), "more words for both versions' rearrange train, each in quotes: [\"trainer.num_envs=64\"]")
+
+
+@dataclass(frozen=True)
 class Transfer:
     """What was learnt in the embedded home, in Habitat: every skill in both simulators on the same episodes."""
 
@@ -166,5 +189,5 @@ class Update:
 
 
 BENCHMARKS: dict[str, type] = {
-    "engine": Engine, "gym": Gym, "habitat": Habitat, "modes": Modes, "scaling": Scaling, "sim": Sim,
-    "transfer": Transfer, "update": Update}
+    "engine": Engine, "gym": Gym, "habitat": Habitat, "modes": Modes, "navigation": Navigation, "scaling": Scaling, "sim": Sim,
+    "train": Train, "transfer": Transfer, "update": Update}

@@ -14,6 +14,7 @@ MAX_ENVS = 16384
 MAX_UNITS, MAX_LAYERS = 16384, 64  # of each part of a network
 MAX_ROLLOUT_STEPS, MAX_STEPS, MAX_EPOCHS = 1_000_000, 10**12, 1000
 PRECISIONS = ("float32", "bfloat16")
+LEARN_PRECISIONS = ("auto", *PRECISIONS)
 MODES = ("ver", "nover", "ddppo", "hts")
 PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (trainer/ranks/preemption.py)
 
@@ -32,6 +33,9 @@ class PolicyConfig:
     embedding_size: int = _setting(128, "units of the image embedding", above=0, at_most=MAX_UNITS)
     image_precision: str = _setting(
         "float32", "in which the image encoder computes; bfloat16 is for GPUs", choices=PRECISIONS)
+    learn_precision: str = _setting(
+        "auto", "of the gradient step's matrix products; auto = bfloat16 on a CPU that has it (AVX512-BF16, AMX), else float32; "
+        "acting is not touched", choices=LEARN_PRECISIONS)
     hidden_size: int = _setting(64, "units of the memory per layer", above=0, at_most=MAX_UNITS)
     lstm_layers: int = _setting(1, "layers of the memory; 0 = none, a feed-forward policy", at_least=0, at_most=MAX_LAYERS)
     memory: str = _setting("lstm", "kind of memory", choices=("lstm", "gru"))

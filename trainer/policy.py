@@ -25,6 +25,7 @@ from trainer.nets.bounded import bounded
 from trainer.nets.encoders import ENCODERS, orthogonal
 from trainer.nets.images import image_layout, to_unit
 from trainer.nets.moments import ReturnScale, RunningMoments, Sum, alone
+from trainer.nets.precision import learning_in
 from trainer.sequences import Sequences
 from trainer.spaces import action_numbers, choices
 
@@ -164,11 +165,13 @@ class Policy(nn.Module):
         stored sequence after sequence.
 
         `sequences` says where each of the K sequences starts and how long it is; `state` (K, state_size) is the
-        recurrent state that entered its first step.
+        recurrent state that entered its first step. Heads and probabilities are float32 whatever `learn_precision` says.
         """
-        inputs = self._inputs(obs, previous)
-        features = self.body(inputs)
-        y = self._run_lstm(features, sequences, state) if self.lstm else None
+        with learning_in(self.config.learn_precision, previous.device):
+            inputs = self._inputs(obs, previous)
+            features = self.body(inputs)
+            y = self._run_lstm(features, sequences, state).float() if self.lstm else None
+        inputs, features = inputs.float(), features.float()
         params, log_std = self._action(features, y, obs)
         value = self._value(inputs, features, y, obs)
         if self.choices:
@@ -248,10 +251,18 @@ class Policy(nn.Module):
             return self.encoders[_module_name(key)](image).float()
 
     def _step_memory(self, features: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One step: its output (B, hidden) and the state after it (B, state_size)."""
-        y, after = self.lstm(features.unsqueeze(0), self._split(state))
-        layers = torch.cat(after) if self._splits else after
-        return y[0], layers.transpose(0, 1).flatten(1)
+        """One step: its output (B, hidden) and the state after it (B, state_size). An LSTM on the CPU without oneDNN, which packs all
+        weights anew at every call: with 16 environments that takes as long as the step."""
+        before = self._split(state)
+        if features.is_cuda or not self._splits:
+            y, after = self.lstm(features.unsqueeze(0), before)
+            layers = torch.cat(after) if self._splits else after
+            return y[0], layers.transpose(0, 1).flatten(1)
+        (h, c), y, cells = before, features, []
+        for layer, weights in enumerate(self.lstm.all_weights):
+            cells.append(torch.lstm_cell(y, (h[layer], c[layer]), *weights))
+            y = cells[-1][0]
+        return y, torch.cat([*(h for h, _ in cells), *(c for _, c in cells)], 1)
 
     def _split(self, state: Tensor) -> Any:
         """(K, state_size) -> h, or h and c, of shape (layers, K, hidden)."""

@@ -30,6 +30,7 @@ from trainer.logs.training_log import TrainingLog
 from trainer.networks import MakePolicy
 from trainer.checkpoints.plain import plain
 from trainer.policy import Policy, observation_shapes
+from trainer.ranks import nodes
 from trainer.ranks.ranks import Ranks
 from trainer.rollout import Rollout
 from trainer.checkpoints.saving import Saver
@@ -114,6 +115,7 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
                       else Alternating(collector, rollout))
         stack.callback(experience.close)
         run_dir = ranks.from_first(run_dir)
+        nodes.compare(ranks, run_dir)
         if first and run_dir is not None and not any(isinstance(callback, MetricsLogger) for callback in callbacks):
             callbacks = [*stack.enter_context(recording(run_dir, config, done, shown=progress)), *callbacks]
         told = Callbacks(callbacks if first else (), learner, stop)

@@ -44,11 +44,14 @@ def make_env(job: dict[str, Any]) -> Traced:
 
 
 def of_rank(job: dict[str, Any]) -> dict[str, Any]:
-    """The job of this process where several ranks run one: times and traces of its own."""
+    """The job of this process where several ranks run one: times and traces of its own; `slow_ranks`: how many times as long steps take
+    on some."""
     if "RANK" not in os.environ:
         return job
     rank = int(os.environ["RANK"])
-    return job | {"seed": 1000 * job["seed"] + rank, "traces": str(Path(job["traces"]) / str(rank))}
+    slow = job.get("slow_ranks", {}).get(str(rank))
+    return (job | {"seed": 1000 * job["seed"] + rank, "traces": str(Path(job["traces"]) / str(rank))}
+            | ({"cost": vars(StepCost(**job["cost"]).scaled(slow))} if slow else {}))
 
 
 def _build(job: dict[str, Any], number: int) -> Any:

@@ -15,9 +15,13 @@ from omegaconf import DictConfig, OmegaConf
 from rearrange.errors import UserError
 from rearrange.registration import register_envs
 from eval import own_networks
+from eval.own_agents import OwnAgent
+from eval.remote.connecting import remote_at
+from eval.remote.settings import RemoteError, RemoteSettings
 from eval.engine_settings import check_device, engine_config, per_action
 from rearrange.settings.engine_words import in_keys
 from rearrange.settings.environment import NAVIGATION_AGENTS
+from trainer.faults import signals
 from eval.tasks import Task, group_of, held_out, load_listed, navigation_task, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
@@ -162,7 +166,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
 
             return hab_command.evaluate(plain, run)
         return _evaluate_skill(plain, run)
-    except (ProcessDied, VideoError, RankError) as error:
+    except (ProcessDied, RemoteError, VideoError, RankError) as error:
         run.log(str(error))
         if not getattr(error, "told_elsewhere", False):
             print(f"rearrange eval: {error}", file=sys.stderr)
@@ -190,6 +194,9 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
                       "render_mode": "rgb_array"}
     probe = _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
                            evaluation.SEED_STRIDE * plain["seed"], run.silent)
+    remote = remote_at(plain["url"], RemoteSettings(**plain["remote"])) if plain["agent"] == "remote" else None
+    if ":" in plain["agent"]:
+        OwnAgent(plain["agent"], "agent", 1, probe.observation_space, probe.action_space)  # which says what is wrong with it
     if plain["agent"] in NAVIGATION_AGENTS:
         from rearrange.navigation.scripted import SCRIPTED
 
@@ -197,7 +204,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
-                         plain["deterministic"], plain["video"], str(run.videos), recorded, plain["network"])
+                         plain["deterministic"], plain["video"], str(run.videos), recorded, plain["network"],
+                         remote)
     run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {plain['agent']}")
     for line in table([choice]):
         run.say(line)
@@ -225,6 +233,13 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
         run.log(f"warning: {lost} videos are missing: {problem}")
         print(f"warning: {lost} of {min(plain['video'], plain['episodes'])} videos are missing: {problem}", file=sys.stderr)
     return evaluation.headline(figures)
+
+
+def serve(config: DictConfig) -> None:
+    """`rearrange serve`: until Ctrl-C."""
+    from rearrange.command_line.serving import run
+
+    run(OmegaConf.to_container(config, resolve=True))
 
 
 def _episodes(asked: int, file: str | None) -> int:
@@ -326,6 +341,7 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
         probe.render()
     finally:
         hint.cancel()
+    signals.raise_again()
     if probe.listed:
         ours = probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
         for _ in load_listed(probe, episodes if ours else 1, first, silent):
@@ -395,7 +411,10 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
     if plain["agent"] != "policy":
-        seen = 128 if plain["agent"] == "map" else env["depth_size"]  # the others look at nothing
+        look = plain["agent"] == "remote" or ":" in plain["agent"]
+        seen = plain["remote"]["image_size"] if look else 128 if plain["agent"] == "map" else env["depth_size"]  # others look at nothing
+        if plain["agent"] == "remote":
+            return Choice(skill, plain["url"], ASKED), env | {"depth_size": seen}
         return Choice(skill, plain["agent"], ASKED), env | {"depth_size": seen}
     choice = choose(plain["checkpoint"], skill, Path(plain["output"]), "checkpoint")
     try:
