@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_one_sentence(home, words, said, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("line, said", [
-    ("train hab=set_table skill=pick", "train takes one skill or one scenario"),
+    ("train hab=set_table skill=pick", "train takes one skill, one navigation task or one scenario"),
     ("train skill=pick whole_task.max_steps=9", "whole_task.max_steps is a setting of scenarios"),
     ("train hab=set_tabel", "Did you mean hab=set_table"),
 ])
