@@ -188,7 +188,8 @@ def seen(content: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 
 def policy_config(plain: dict[str, Any]) -> PolicyConfig:
     """PolicyConfig from the plain values of a checkpoint."""
-    return PolicyConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in (BEFORE_0_2 | plain).items()})
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in (BEFORE_0_2 | plain).items()}
+    return PolicyConfig(**fields)
 
 
 def ppo_config(plain: dict[str, Any]) -> PPOConfig:
