@@ -182,7 +182,7 @@ def seen(content: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     if "network" in content:
         return {k: tuple(shape) for k, shape in content["network"]["seen"].items()}
     space, encoder = space_from_plain(content["observation_space"]), content["policy_config"]["encoder"]
-    boxes = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
+    boxes: dict[str, Any] = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
     return {k: shape for k, shape in observation_shapes(space).items() if encoder or not image_layout(boxes[k])}
 
 
