@@ -122,6 +122,7 @@ class Navigation:
     seconds: float = setting(10.0, "measuring time", above=0)
 
 
+@dataclass(frozen=True)
 class Scaling:
     """Several ranks with uneven environments: no preemption, DD-PPO's rule and VER's, in a model up to 256 ranks and measured."""
 

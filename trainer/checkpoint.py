@@ -182,13 +182,14 @@ def seen(content: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     if "network" in content:
         return {k: tuple(shape) for k, shape in content["network"]["seen"].items()}
     space, encoder = space_from_plain(content["observation_space"]), content["policy_config"]["encoder"]
-    boxes = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
+    boxes: dict[str, Any] = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
     return {k: shape for k, shape in observation_shapes(space).items() if encoder or not image_layout(boxes[k])}
 
 
 def policy_config(plain: dict[str, Any]) -> PolicyConfig:
     """PolicyConfig from the plain values of a checkpoint."""
-    return PolicyConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in (BEFORE_0_2 | plain).items()})
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in (BEFORE_0_2 | plain).items()}
+    return PolicyConfig(**fields)
 
 
 def ppo_config(plain: dict[str, Any]) -> PPOConfig:
