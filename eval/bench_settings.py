@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rearrange.navigation.settings import NavigationConfig
 from rearrange.settings.environment import SPLITS
 from rearrange.settings.rules import like, setting
 from skills import SKILLS
@@ -68,6 +69,25 @@ reward       mean per step: a system that skips work, or learns worse from the s
 """What the columns of `bench engine` are."""
 
 
+GYM_TASKS = ("half_cheetah", "hopper", "walker2d", "double_pendulum", "reacher", "pendulum", "cartpole", "acrobot", "cartpole_seen",
+             "recall", "cartpole_without_speeds")
+
+
+@dataclass(frozen=True)
+class Gym:
+    """The engine with its defaults beside Stable-Baselines3 on standard tasks: return per step of experience, and its cost."""
+
+    tasks: tuple[str, ...] = setting(
+        GYM_TASKS, "MuJoCo's locomotion, classic control, CartPole as an image, and two that need memory", choices=GYM_TASKS)
+    trainers: tuple[str, ...] = setting(
+        ("ours", "sb3", "cleanrl", "recurrent"), "the engine; SB3's PPO with its defaults; the same with CleanRL's settings; "
+        "RecurrentPPO, for what needs memory", choices=("ours", "sb3", "cleanrl", "recurrent"))
+    steps: int | None = setting(None, "environment steps per run; null = 50,000 to 1,000,000, by task", above=0, at_most=10**12)
+    seeds: int = setting(5, "runs of each trainer on each task", above=0, at_most=1000)
+    runs: str | None = setting(
+        None, "file of finished runs: those in it are not run again, new ones are added; null = runs.jsonl of this measurement", path=True)
+
+
 @dataclass(frozen=True)
 class Habitat:
     """Both simulators on the same homes and episodes: steps per second on one core, and what the adapter to Habitat costs."""
@@ -94,14 +114,14 @@ class Modes:
 
 
 @dataclass(frozen=True)
-class Pendulum:
-    """The engine on Gymnasium's Pendulum-v1 beside Stable-Baselines3's PPO: return per step of experience."""
+class Navigation:
+    """Environment steps of PointNav per second on one core, resets included."""
 
-    steps: int = like(Modes, "steps")
-    seeds: int = like(Modes, "seeds", text="runs per system")
+    size: str = like(NavigationConfig, "size")
+    depth_size: int = setting(64, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
+    seconds: float = setting(10.0, "measuring time", above=0)
 
 
-@dataclass(frozen=True)
 class Scaling:
     """Several ranks with uneven environments: no preemption, DD-PPO's rule and VER's, in a model up to 256 ranks and measured."""
 
@@ -169,5 +189,5 @@ class Update:
 
 
 BENCHMARKS: dict[str, type] = {
-    "engine": Engine, "habitat": Habitat, "modes": Modes, "pendulum": Pendulum, "scaling": Scaling, "sim": Sim,
+    "engine": Engine, "gym": Gym, "habitat": Habitat, "modes": Modes, "navigation": Navigation, "scaling": Scaling, "sim": Sim,
     "train": Train, "transfer": Transfer, "update": Update}

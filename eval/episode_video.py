@@ -23,7 +23,8 @@ class EpisodeRecorder:
     def __init__(self, env: RearrangeEnv, directory: Path, index: int, observation: dict[str, np.ndarray]):
         self.env, self.directory, self.index = env, directory, index
         self._depth, self._rewards = observation.get("depth"), "reward +0.00   sum 0.0"
-        self._video = VideoWriter(directory / f"episode_{index:04d}.mp4", **({} if hasattr(env, "skill") else {"fps": env.metadata["render_fps"]}))
+        fps = 30 if hasattr(env, "skill") else env.metadata["render_fps"]  # of navigation, an action is a frame
+        self._video = VideoWriter(directory / f"episode_{index:04d}.mp4", fps)
         self._problem: VideoError | None = None
         self._video.__enter__()
         env.during_action = self._between

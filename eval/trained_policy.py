@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from trainer.networks import MakePolicy
     from trainer.player import Player
 
-WHERE = ("split", "num_layouts", "episodes", "episodes_share", "sim", "scene_dataset", "robot", "gpu_device",
+WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "robot", "gpu_device",
          "substeps")
 """Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 
 
 def training_of(content: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint says about the training of its policy: `skill`, `nav` or `scenario`; `env`, the settings of the environment;
-    `image_size`. `environment` instead, an id of Gymnasium's, where it is something else than ours.
+    """What a checkpoint says about the training of its policy: `skill`, `nav` or `scenario`; `env`, the settings of the
+    environment; `image_size`. `environment` instead, an id of Gymnasium's, where it is something else than ours.
 
     `rearrange train` writes this itself; `trainer.train` keeps what `gymnasium.make` made the environment from.
     """
@@ -65,7 +65,8 @@ def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
 def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str,
               network: str | None = None, choices: Sequence[int] = ()) -> None:
     """UserError if the policy of a checkpoint cannot act in `where`, which shows observations of these `shapes` and takes so many
-    `actions`, or has these `choices` of each part of a discrete one. `network`: the word of its network, where the user typed it."""
+    `actions`, or has these `choices` of each part of a discrete one. `network`: the word of its network, where the user typed
+    it."""
     from trainer.checkpoint import CheckpointError, load_policy
     from trainer.checkpoints.fit import misfit
 
@@ -79,7 +80,7 @@ def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[in
 
 def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = False, seed: int = 0,
                     make_policy: MakePolicy | None = None, **settings: Any) -> tuple[gymnasium.Env, Player]:
-    """A trained policy, and the environment of its skill with the settings that it was trained with.
+    """A trained policy, and the environment of its skill or navigation task with the settings that it was trained with.
 
     policy: a skill, whose policy comes with the package, or a checkpoint or training run of your own. deterministic: the mean
     action instead of a drawn one. seed: of what is drawn. make_policy: that of the training, where its
@@ -92,21 +93,23 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     from rearrange.registration import environment_id, register_envs
     from eval.tasks import trained_settings
     from skills import SKILLS, pretrained
-    from trainer.checkpoint import CheckpointError, load_checkpoint, newest
+    from trainer.checkpoint import CheckpointError, best, load_checkpoint
     from trainer.player import Player
 
     try:
-        path = pretrained.path(str(policy)) if policy in SKILLS else newest(Path(policy))
+        path = pretrained.path(str(policy)) if policy in SKILLS else best(Path(policy))
         content = load_checkpoint(path)
         meta = training_of(content)
     except CheckpointError as error:
         near = difflib.get_close_matches(str(policy), SKILLS, 1)
         raise UserError(f"{error} Skills: {', '.join(SKILLS)}.{f' Did you mean {near[0]!r}?' if near else ''}") from error
-    if meta.get("skill") not in SKILLS:
-        raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of a skill: {', '.join(SKILLS)}.")
+    task = meta.get("skill") or meta.get("nav")
+    if task not in (*SKILLS, *NAVIGATION):
+        raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of a skill or navigation task: "
+                        f"{', '.join((*SKILLS, *NAVIGATION))}.")
     register_envs()
-    trained = settings_of(meta | {"env": trained_settings(path, meta, meta["skill"])})
-    env = gymnasium.make(environment_id(meta["skill"]), **{"split": "val"} | trained | settings)
+    trained = settings_of(meta | {"env": trained_settings(path, meta, task)})
+    env = gymnasium.make(environment_id(task), **{"split": "val"} | trained | settings)
     try:
         return env, Player(path, env, deterministic, seed, make_policy or of_checkpoint(content))
     except CheckpointError as error:

@@ -23,7 +23,8 @@ OF_HOME = ("split", "depth_size", "render_mode")
 def config_class(task: str) -> type[NavigationConfig]:
     """The settings of a task, a dataclass. UserError if there is no such task."""
     if task not in CONFIGS:
-        raise UserError(f"there is no navigation task called {task!r}{suggestion(task, NAVIGATION)}; tasks are {', '.join(NAVIGATION)}.")
+        raise UserError(f"there is no navigation task called {task!r}{suggestion(task, NAVIGATION)}; tasks are "
+                        f"{', '.join(NAVIGATION)}.")
     return CONFIGS[task]
 
 
@@ -40,7 +41,8 @@ def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
     known = [*(field.name for field in dataclasses.fields(config)), *OF_HOME]
     for name in given:
         if name not in known:
-            raise UserError(f"navigation task {task} has no setting {name!r}{suggestion(name, known)}; settings are {', '.join(known)}.")
+            raise UserError(f"navigation task {task} has no setting {name!r}{suggestion(name, known)}; settings are "
+                            f"{', '.join(known)}.")
     found = {name: checked(rules.get(name), name, value) for name, value in given.items() if name != "reward_scales"}
     scales = given.get("reward_scales")
     if scales is not None and not isinstance(scales, Mapping):

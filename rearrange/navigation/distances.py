@@ -1,7 +1,7 @@
 """How far it is to drive: geodesic distances over the floor grid, quickly, since every episode has another goal.
 
-The same distances as `rearrange.apartments.floor_grid` (16 neighbours, no corner is cut), without a heap: every step is at least one
-cell long, so cells whose distance lies in the same interval of one cell cannot improve each other, and are taken in any order
+The same distances as `rearrange.apartments.floor_grid` (16 neighbours, no corner is cut), without a heap: every step is at least
+one cell long, so cells whose distance lies in the same interval of one cell cannot improve each other, and are taken in any order
 (Dial, "Algorithm 360", CACM 1969). The steps that each cell has are found once per home.
 """
 

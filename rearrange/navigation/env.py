@@ -1,7 +1,8 @@
 """The Gymnasium environment of navigation tasks: a kinematic agent in a home, with a level camera, and no physics.
 
-Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `actions=velocity` two numbers in [-1, 1]: forward speed, from
-none to `forward_m` a step, and turn, of `turn_deg` to the left at 1; both near rest mean stop, as in habitat-lab's velocity control.
+Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `actions=velocity` two numbers in [-1, 1]: forward speed,
+from none to `forward_m` a step, and turn, of `turn_deg` to the left at 1; both near rest mean stop, as in habitat-lab's velocity
+control.
 """
 
 from __future__ import annotations
@@ -21,15 +22,20 @@ from rearrange.navigation.homes import home_name
 from rearrange.navigation.homes_in_use import load_home
 from rearrange.navigation.motion import drive
 from rearrange.navigation.noise import motion_noise, noisy_depth
+from rearrange.navigation.explore import Explore
+from rearrange.navigation.flee import Flee
+from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig
-from rearrange.navigation.shapes import look
+from rearrange.navigation.shapes import look, look_for
 from rearrange.settings.environment import SPLITS, HomeSettings
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
-TASKS = {"pointnav": PointNav}
+TASKS = {"pointnav": PointNav, "objectnav": ObjectNav, "flee": Flee, "explore": Explore}
 STILL = 0.1  # share of full speed under which a velocity counts as none; both: stop
 _EPISODES = 1 << 31
+OF_A_GOAL = {"train": 4}
+"""So many episodes in a row share their home and goal, because distances are what a reset costs; elsewhere each has its own."""
 
 Observation = dict[str, np.ndarray]
 
@@ -49,16 +55,21 @@ class NavigationEnv(gymnasium.Env):
         self._turn_rad = math.radians(config.turn_deg)
         discrete = config.actions == "discrete"
         self.action_space = gymnasium.spaces.Discrete(4) if discrete else gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
-        self._commands = {STOP: (0.0, 0.0), FORWARD: (config.forward_m, 0.0), LEFT: (0.0, self._turn_rad), RIGHT: (0.0, -self._turn_rad)}
-        self._size = home.depth_size
+        self._commands = {STOP: (0.0, 0.0), FORWARD: (config.forward_m, 0.0),
+                          LEFT: (0.0, self._turn_rad), RIGHT: (0.0, -self._turn_rad)}
+        self._size, self._masks = home.depth_size, getattr(self.task, "masks", False)
         boxes: dict[str, gymnasium.Space] = {}
         if self._size:
             boxes["depth"] = gymnasium.spaces.Box(0.0, 1.0, (self._size, self._size, 1), np.float32)
+            if self._masks:
+                boxes["segmentation"] = boxes["depth"]
+                self._codes = np.empty((self._size, self._size), np.int32)
             pitch = 2.0 * math.tan(math.radians(config.fov_deg) / 2.0) / self._size
             self._slopes = ((np.arange(self._size) - (self._size - 1) / 2) * pitch).astype(np.float32)
             self._inverse = np.empty((self._size, self._size), np.float32)
         self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces)
         self.episode: NavEpisode | None = None
+        self._drawn = -1  # the last episode that was drawn at random
 
     # ------------------------------------------------------------------ reset
 
@@ -66,15 +77,25 @@ class NavigationEnv(gymnasium.Env):
         """Start an episode: a random one, or number options["episode"], which always gives the same one."""
         super().reset(seed=seed)
         asked = _asked(options)
-        self._start(int(self.np_random.integers(_EPISODES)) if asked is None else asked, fixed=asked is not None and seed is None)
+        if seed is not None:
+            self._drawn = -1
+        self._start(self._random() if asked is None else asked, fixed=asked is not None and seed is None)
         return self._observe(), {"episode_id": self.episode.id, "scene": self.episode.scene}
 
+    def _random(self) -> int:
+        """The next of the episodes that share a goal, or the first of others."""
+        count = OF_A_GOAL.get(self.split, 1)
+        self._drawn += 1
+        if self._drawn % count == 0:
+            self._drawn = count * int(self.np_random.integers(_EPISODES // count))
+        return self._drawn
+
     def _start(self, index: int, fixed: bool) -> None:
-        config = self.config
-        rng = np.random.default_rng((SPLITS.index(self.split), index))
-        name = home_name(self.split, config.size, int(rng.integers(config.num_homes)))
+        config, split = self.config, SPLITS.index(self.split)
+        goal_rng = np.random.default_rng((split, index // OF_A_GOAL.get(self.split, 1)))
+        name = home_name(self.split, config.size, int(goal_rng.integers(config.num_homes)))
         self.home = load_home(name, config.radius_m, config.height_m)
-        self.episode = self.task.episode(self.home, index, rng)
+        self.episode = self.task.episode(self.home, index, goal_rng, np.random.default_rng((split, index, 1)))
         self._noise = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
         self.pose = self._commanded = self.episode.start
         self.steps = self.collisions = 0
@@ -91,7 +112,7 @@ class NavigationEnv(gymnasium.Env):
             raise RuntimeError("step before reset: an episode has to be started first.")
         ahead, turn = self._command(action)
         self.stop_called = self.task.stops and not (ahead or turn)
-        if not self.stop_called:
+        if ahead or turn:
             self._move(ahead, turn)
         self.steps += 1
         self.task.after_step(self)
@@ -105,7 +126,8 @@ class NavigationEnv(gymnasium.Env):
         truncated = not terminated and self.steps >= self.max_steps
         info: dict[str, Any] = {"success": success, "is_success": success}
         if terminated or truncated:
-            info["metrics"] = self._metrics(success, None if success else "stopped_elsewhere" if terminated else "time_limit")
+            ended = "stopped_elsewhere" if terminated else "time_limit"
+            info["metrics"] = self._metrics(success, None if success else ended)
         return self._observe(), reward, terminated, truncated, info
 
     def _command(self, action: Any) -> tuple[float, float]:
@@ -143,7 +165,7 @@ class NavigationEnv(gymnasium.Env):
 
     def _metrics(self, success: bool, failure: str | None) -> dict[str, float]:
         return {"success": float(success), "episode_steps": float(self.steps),
-                **{f"failure/{name}": float(name == failure) for name in ("stopped_elsewhere", "time_limit")},
+                **{f"failure/{name}": float(name == failure) for name in self.task.failures},
                 **{f"reward/{name}": value for name, value in self._sums.items()},
                 **self.task.measures(self, success), "collisions": float(self.collisions), "driven_m": self.driven_m}
 
@@ -157,18 +179,24 @@ class NavigationEnv(gymnasium.Env):
 
     def _observe(self) -> Observation:
         observation = self.task.observe(self)
-        return {"depth": self._look()} | observation if self._size else observation
+        return self._look() | observation if self._size else observation
 
-    def _look(self) -> np.ndarray:
-        """The depth image, (size, size, 1)."""
+    def _look(self) -> Observation:
+        """The depth image, (size, size, 1), and the mask of what is looked for."""
         config, s = self.config, self.home.shapes
         image = np.empty((self._size, self._size, 1), np.float32)
+        images = {"depth": image}
         x, y, yaw = self.pose
-        look(s.shapes, s.halves, s.centers, s.rotations, x, y, config.camera_height_m, yaw, self._slopes, np.float32(config.near_m),
-             np.float32(config.far_m), self._inverse, image)
+        view = (s.shapes, s.halves, s.centers, s.rotations, x, y, config.camera_height_m, yaw, self._slopes,
+                np.float32(config.near_m), np.float32(config.far_m), self._inverse, image)
+        if self._masks:
+            images["segmentation"] = mask = np.empty_like(image)
+            look_for(*view, self._codes, self.task.wanted, mask)
+        else:
+            look(*view)
         if config.depth_noise:
             noisy_depth(image, config.far_m, config.depth_noise, self._noise)
-        return image
+        return images
 
     # ------------------------------------------------------------------ picture
 
@@ -179,6 +207,11 @@ class NavigationEnv(gymnasium.Env):
         from rearrange.navigation.from_above import picture
 
         return picture(self)
+
+    @property
+    def instruction(self) -> str:
+        """What is to be done, in words."""
+        return str(type(self.config).__doc__).splitlines()[0]
 
     def status_lines(self) -> list[str]:
         """What a spectator wants to read beside the picture."""

@@ -1,7 +1,7 @@
-"""Episodes of PointNav by Habitat's rule (habitat-lab, datasets/pointnav/pointnav_generator.py), the same for the same (split, index).
+"""Episodes of PointNav by Habitat's rule (habitat-lab, pointnav_generator.py), the same for the same (split, index).
 
-Start and goal lie on one island of floor, 1 to 30 m of driving apart; the start looks anywhere. Ways that are nearly straight are rare:
-where driving is less than 1.1 times as far as flying, an episode is kept with the probability 20 (ratio - 0.98)².
+Start and goal lie on one island of floor, 1 to 30 m of driving apart; the start looks anywhere. Ways that are nearly straight are
+rare: where driving is less than 1.1 times as far as flying, an episode is kept with the probability 20 (ratio - 0.98)².
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _DRAWS = 100  # goals that are tried in a home
 
 @dataclass(frozen=True)
 class NavEpisode:
-    """id: "<scene>/<index>"; start: x, y (m), yaw (rad); goal: x, y (m), in the frame of the home; category: of furniture, if any."""
+    """id: "<scene>/<index>"; start: x, y (m), yaw (rad); goal: x, y (m), in the frame of the home; category: of furniture, if
+    any."""
 
     id: str
     scene: str
@@ -31,16 +32,22 @@ class NavEpisode:
     category: str | None = None
 
 
+def any_start(home: Home, index: int, _: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
+    """A start alone."""
+    x, y = home.center(int(rng.integers(len(home.cells))))
+    return NavEpisode(f"{home.building.name}/{index}", home.building.name, (x, y, float(rng.uniform(-math.pi, math.pi))))
+
+
 def kept_share(ratio: np.ndarray) -> np.ndarray:
     """With what probability an episode is kept whose way is `ratio` times as long as the straight line."""
     return np.where(ratio < STRAIGHT, np.minimum(20.0 * (ratio - 0.98) ** 2, 1.0), 1.0)
 
 
-def point_episode(home: Home, index: int, rng: np.random.Generator) -> NavEpisode:
-    """A start and a goal, drawn from `rng`."""
+def point_episode(home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
+    """A goal, drawn from `goal_rng`, and a start, drawn from `rng`."""
     name = home.building.name
     for _ in range(_DRAWS):
-        i, j = home.cells[rng.integers(len(home.cells))]
+        i, j = home.cells[goal_rng.integers(len(home.cells))]
         goal = (float((i + 0.5) * CELL_M), float((j + 0.5) * CELL_M))
         picked = rng.integers(len(home.cells), size=TRIES)
         chance = rng.random(TRIES)

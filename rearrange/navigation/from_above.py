@@ -1,4 +1,4 @@
-"""A home from above as navigation people draw it: floor and furniture, the shortest way (green), what was driven (blue), the goal."""
+"""A home from above, with the shortest way (green), what was driven (blue) and the goal, as is usual in navigation."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ def picture(env: NavigationEnv) -> np.ndarray:
     draw = ImageDraw.Draw(image)
     view = View(env.home)
     shortest = getattr(env.task, "shortest", None)
+    goal = env.episode.goal or (shortest is not None and tuple(shortest[-1])) or None  # of ObjectNav the nearest view point
     if shortest is not None:
         draw.line([view.at(*point) for point in shortest], fill=SHORTEST_RGB, width=4)
     if len(env.path) > 1:
         draw.line([view.at(*point) for point in env.path], fill=DRIVEN_RGB, width=3)
-    if env.episode.goal is not None:
-        px, py = view.at(*env.episode.goal)
+    if goal is not None:
+        px, py = view.at(*goal)
         draw.ellipse((px - 7, py - 7, px + 7, py + 7), fill=GOAL_RGB, outline=(255, 255, 255))
     x, y, yaw = env.pose
     arrow = [(11, 0.0), (9, 2.5), (4, math.pi), (9, -2.5)]

@@ -1,6 +1,7 @@
 """The homes of navigation tasks: one flat, or several that are joined by doorways.
 
-A home's frame: z up, metres; its outer walls begin at x = 0 and y = 0. The same (split, size, index) gives the same home everywhere.
+A home's frame: z up, metres; its outer walls begin at x = 0 and y = 0. The same (split, size, index) gives the same home
+everywhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Homes with all that an environment needs of them, kept while they are used: drawing a flat takes 8 ms, large homes several times that."""
+"""Homes with all that an environment needs of them, kept while they are used: drawing a flat takes 8 ms, a large home several times
+that."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Scripted agents of navigation tasks: the floors and ceilings beside which a trained policy is read.
 
-Forward and goal follower are habitat-lab's (habitat_baselines/agents/simple_agents.py). The map agent sees what a policy sees, depth
-and pose, and no more; the oracle knows the home.
+Forward and goal follower are habitat-lab's (habitat_baselines/agents/simple_agents.py). The map agent sees what a policy sees,
+depth and pose, and no more; the oracle knows the home.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class GoalFollower(PointAgent):
 
 
 class MapAndPlan(PointAgent):
-    """Draws a map of the floor from depth and pose, and drives along the shortest way through it; what it has not seen counts as free."""
+    """Draws a map of the floor from depth and pose, and drives the shortest way through it; what it has not seen counts as free."""
 
     def __init__(self, env: NavigationEnv) -> None:
         super().__init__(env)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rearrange.errors import UserError
 from rearrange.settings.rules import block, like, setting
 
 SIZES = ("small", "large", "mixed")
@@ -40,6 +41,10 @@ class NavigationConfig:
         0.0, "multiplier of the Redwood noise on depth (shifted pixels, coarser with distance); the challenge of 2020: 1.0",
         at_least=0, at_most=10)
 
+    def __post_init__(self) -> None:
+        if self.near_m >= self.far_m:
+            raise UserError(f"near_m={self.near_m:g} is not below far_m={self.far_m:g}: lower nav.near_m= or raise nav.far_m=.")
+
 
 @dataclass(frozen=True)
 class PointNavConfig(NavigationConfig):
@@ -54,4 +59,51 @@ class PointNavConfig(NavigationConfig):
     )
 
 
-CONFIGS: dict[str, type[NavigationConfig]] = {"pointnav": PointNavConfig}
+CATEGORIES: dict[str, tuple[str, ...]] = {
+    name: (name,) for name in ("bed", "sofa", "tv_stand", "fridge", "counter", "table", "coffee_table", "chair")
+} | {"shelf": ("bookcase", "low_shelf")} | {name: (name,) for name in ("wardrobe", "armchair", "plant", "sideboard", "nightstand")}
+"""Categories of ObjectNav, and which furniture belongs to each. The first nine stand in every home."""
+
+
+@dataclass(frozen=True)
+class ObjectNavConfig(NavigationConfig):
+    """Find a piece of furniture of a category, and stop where it is seen from near by."""
+
+    turn_deg: float = like(NavigationConfig, "turn_deg", 30.0)
+    sliding: bool = like(NavigationConfig, "sliding", False)
+    radius_m: float = like(NavigationConfig, "radius_m", 0.18)
+    height_m: float = like(NavigationConfig, "height_m", 0.88)
+    camera_height_m: float = like(NavigationConfig, "camera_height_m", 0.88)
+    fov_deg: float = like(NavigationConfig, "fov_deg", 79.0)
+    near_m: float = like(NavigationConfig, "near_m", 0.5)
+    far_m: float = like(NavigationConfig, "far_m", 5.0)
+    categories: tuple[str, ...] = setting(tuple(CATEGORIES)[:9], "what is looked for", choices=tuple(CATEGORIES))
+    segmentation: bool = setting(True, "the observation `segmentation`: which pixels show the category")
+    view_m: float = setting(1.0, "a view point is at most so far from the footprint", above=0, at_most=5)
+    success_m: float = setting(0.1, "success: stop called with this little left to the nearest view point", above=0, at_most=5)
+    reward_scales: Mapping[str, float] = block(
+        distance=setting(1.0, "per metre of the shortest way to a view point that is driven"),
+        slack=setting(-0.001, "per step"),
+        success=setting(2.5, "once, at success"),
+        spl=setting(0.0, "times the SPL of the episode, at success"),
+    )
+
+
+@dataclass(frozen=True)
+class FleeConfig(NavigationConfig):
+    """Get as far away from the start as the home allows."""
+
+    success_share: float = setting(0.9, "success: this share of the farthest way, at the end", above=0, at_most=1)
+    reward_scales: Mapping[str, float] = block(share=setting(5.0, "for the whole of the farthest way"))
+
+
+@dataclass(frozen=True)
+class ExploreConfig(NavigationConfig):
+    """Visit as much of a home as possible."""
+
+    success_share: float = setting(0.9, "success: this share of all squares of 1 m, at the end", above=0, at_most=1)
+    reward_scales: Mapping[str, float] = block(new_square=setting(0.25, "per square of 1 m that is new"))
+
+
+CONFIGS: dict[str, type[NavigationConfig]] = {
+    "pointnav": PointNavConfig, "objectnav": ObjectNavConfig, "flee": FleeConfig, "explore": ExploreConfig}

@@ -12,7 +12,7 @@ from rearrange.settings.rules import Rule, check, checked, keys_of, like, settin
 
 SPLITS = ("train", "val", "test", "unseen")
 SIMULATORS = ("mujoco", "habitat")
-NAVIGATION = {"pointnav": "PointNav"}
+NAVIGATION = {"pointnav": "PointNav", "objectnav": "ObjectNav", "flee": "Flee", "explore": "Explore"}
 """Navigation tasks (`nav=`) by name, and what they are called in ids of environments."""
 NAVIGATION_AGENTS = ("forward", "goal_follower", "map", "oracle")  # scripted, for these tasks alone
 

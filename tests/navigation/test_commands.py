@@ -33,6 +33,19 @@ def test_figures_do_not_depend_on_the_number_of_processes(place):
     assert rows[0] == rows[1]
 
 
+def test_the_policy_plays_in_python(place):
+    import rearrange
+
+    env, policy = rearrange.load_pretrained(place / "train/pointnav/a", max_steps=20)
+    observation, _ = env.reset(seed=0)
+    assert env.unwrapped.split == "val" and observation["depth"].shape == (16, 16, 1)
+    over = False
+    while not over:
+        observation, _, terminated, truncated, info = env.step(policy.act(observation))
+        over = terminated or truncated
+    assert "spl" in info["metrics"]
+
+
 def test_a_film_shows_the_map(place, capsys):
     path = evaluate(place, "film", "agent=oracle", "episodes=2", "video=1", "workers=1")
     assert len(list((path / "videos").glob("*.mp4"))) == 1

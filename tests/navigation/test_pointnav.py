@@ -50,17 +50,31 @@ def test_the_same_number_is_the_same_episode_everywhere(env):
     assert len(episodes) == 30
 
 
+def test_training_draws_four_episodes_of_a_goal_in_a_row_and_all_differ():
+    env, goals, starts = make_env("pointnav", depth_size=0, num_homes=8), [], []
+    for k in range(12):
+        env.reset(seed=3 if k == 0 else None)
+        goals.append((env.episode.scene, env.episode.goal))
+        starts.append(env.episode.start)
+    assert [goals.index(goal) for goal in goals] == [0] * 4 + [4] * 4 + [8] * 4 and len(set(starts)) == 12
+
+
 def test_episodes_follow_habitats_rule(env):
     """By hand: a ratio of 1 is kept 8 times in 1,000, one just below 1.1 29 times in 100, and from 1.1 on always."""
     assert kept_share(np.array([1.0]))[0] == pytest.approx(0.008)
     assert kept_share(np.array([1.0999]))[0] == pytest.approx(0.287, abs=1e-3) and kept_share(np.array([1.1]))[0] == 1.0
-    ratios = []
+    kept, drawn, rng = [], [], np.random.default_rng(0)
     for index in range(150):
         env.reset(options={"episode": index})
         (x, y, _), goal = env.episode.start, env.episode.goal
         assert SHORTEST_M <= env.task.start_m <= LONGEST_M and env.home.is_free(x, y) and env.home.is_free(*goal)
-        ratios.append(env.task.start_m / math.dist((x, y), goal))
-    assert np.mean(np.array(ratios) < 1.05) < 0.15, "hardly any straight ways"
+        kept.append(env.task.start_m / math.dist((x, y), goal))
+        for cell in rng.integers(len(env.home.cells), size=10):
+            point = env.home.center(int(cell))
+            if env.task.field.at(*point) >= SHORTEST_M:
+                drawn.append(env.task.field.at(*point) / math.dist(point, goal))
+    straight = [np.mean(np.array(ratios) < 1.05) for ratios in (kept, drawn)]
+    assert straight[0] < 0.6 * straight[1], "straight ways are kept more rarely than they are drawn"
 
 
 def test_the_goal_is_told_in_the_agents_frame(env):
@@ -140,6 +154,7 @@ def test_scripted_agents_reach_what_they_should(name, least):
 @pytest.mark.parametrize("settings, words", [
     ({"turn": 3}, "no setting 'turn'.*turn_deg"), ({"size": "huge"}, "size=huge is not allowed.*small, large or mixed"),
     ({"reward_scales": {"spll": 1}}, "no reward term 'spll'"), ({"split": "tst"}, "split=tst"), ({"radius_m": 0.0}, "radius_m=0.0"),
+    ({"near_m": 2.0, "far_m": 1.0}, "near_m=2 is not below far_m=1"), ({"fov_deg": float("nan")}, "fov_deg=nan.*finite"),
 ])
 def test_mistakes_are_one_sentence(settings, words):
     with pytest.raises(UserError, match=words):

@@ -18,10 +18,12 @@ from rearrange.observations import _OF, OBSERVATIONS
 from rearrange.errors import UserError
 from rearrange.command_line.listing import text
 from rearrange.registration import environment_id
+from rearrange.settings.environment import NAVIGATION
 from skills import SKILLS, make_env, skill_class
 from skills.experts import EXPERTS
 
-IDS = [environment_id(name) for name in (*SKILLS, *scenarios())]
+IDS = [environment_id(name) for name in (*SKILLS, *scenarios(), *NAVIGATION)]
+NAVIGATION_IDS = [environment_id(name) for name in NAVIGATION]
 
 
 def python(code: str, **options) -> str:
@@ -30,8 +32,8 @@ def python(code: str, **options) -> str:
     return done.stdout.strip()
 
 
-def test_the_ids_are_of_skills_and_scenarios_and_are_listed(tmp_path):
-    assert {"rearrange/Pick-v0", "rearrange/OpenCabinet-v0", "rearrange/TidyHouse-v0", "rearrange/SetTable-v0"} < set(IDS)
+def test_the_ids_are_of_skills_scenarios_and_navigation_tasks_and_are_listed(tmp_path):
+    assert {"rearrange/Pick-v0", "rearrange/OpenCabinet-v0", "rearrange/TidyHouse-v0", "rearrange/SetTable-v0", "rearrange/PointNav-v0"} < set(IDS)
     assert {id for id in gymnasium.registry if id.startswith("rearrange/")} == set(IDS)
     listed = text(tmp_path).split()
     assert all(id in listed for id in IDS)
@@ -41,9 +43,10 @@ def test_the_ids_are_of_skills_and_scenarios_and_are_listed(tmp_path):
 def test_gymnasiums_checker_has_nothing_to_say(id):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        env = gymnasium.make(id, depth_size=16, render_mode="rgb_array", num_layouts=2)
+        env = gymnasium.make(id, depth_size=16, render_mode="rgb_array", **{"num_homes" if id in NAVIGATION_IDS else "num_layouts": 2})
         check_env(env.unwrapped)  # makes it a second time, to see it render
-    assert env.spec.id == id and env.unwrapped.home.split == "train"
+    made = env.unwrapped
+    assert env.spec.id == id and (made.split if id in NAVIGATION_IDS else made.home.split) == "train"
 
 
 @pytest.mark.parametrize("code", [

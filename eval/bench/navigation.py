@@ -1,0 +1,97 @@
+"""How fast the environment of PointNav steps on one core, resets included, and where the time goes.
+
+Episodes as a good policy drives them: the actions of the scripted oracle, found before anything is timed, in homes that have been
+used before and in fours that share a goal, as in training. Times are CPU times of the process, so that other work on the machine
+distorts them little.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rearrange import navigation
+from rearrange.errors import UserError
+from rearrange.navigation.scripted import SCRIPTED
+from rearrange.settings.environment import check_depth_size
+
+if TYPE_CHECKING:
+    from rearrange.runs.run_directory import Run
+
+NUM_HOMES, EPISODES = 16, 200  # more episodes than distance fields are kept, so that each is computed
+MOST_STEPS = 150  # of an episode
+
+
+def check(settings: dict[str, Any]) -> None:
+    """Refuses an image that the camera does not take."""
+    check_depth_size(settings["depth_size"])
+
+
+def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+    """`rearrange bench navigation`: print the table and keep the figures in bench.json; returns the headline ones."""
+    result = bench_navigation(settings["size"], settings["depth_size"], settings["seconds"], settings["seed"])
+    for line in table(result):
+        run.say(line)
+    (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    run.say(f"figures: {run.path / 'bench.json'}")
+    return {"steps_per_s": result["steps_per_s_with_resets"], "reset_ms": result["reset_ms"]}
+
+
+def bench_navigation(size: str = "small", depth_size: int = 64, seconds: float = 10.0, seed: int = 0) -> dict[str, Any]:
+    """Play episodes again for about `seconds` and return speed, microseconds by part, and the machine; plain values only."""
+    if seconds <= 0:
+        raise UserError(f"seconds={seconds} must be greater than 0.")
+    env = navigation.make_env("pointnav", depth_size=depth_size, size=size, num_homes=NUM_HOMES, max_steps=MOST_STEPS)
+    first = 4 * np.random.default_rng(seed).integers(1 << 28, size=EPISODES // 4)
+    played = [_oracle_actions(env, int(episode)) for episode in (first[:, None] + np.arange(4)).ravel()]
+    clock, spent = time.thread_time, {"steps": 0.0, "resets": 0.0}
+    steps = resets = 0
+    start = clock()
+    while clock() - start < seconds:
+        episode, actions = played[resets % EPISODES]
+        before = clock()
+        env.reset(options={"episode": episode})
+        middle = clock()
+        for action in actions:
+            env.step(action)
+        spent["resets"] += middle - before
+        spent["steps"] += clock() - middle
+        steps, resets = steps + len(actions), resets + 1
+    look_s = 0.0
+    if depth_size:
+        before = clock()
+        for _ in range(200):
+            env._look()  # noqa: SLF001 the benchmark looks inside
+        look_s = (clock() - before) / 200
+    return {
+        "size": size, "depth_size": depth_size, "steps": steps, "resets": resets, "steps_per_episode": steps / resets,
+        "steps_per_s": steps / spent["steps"], "steps_per_s_with_resets": steps / (spent["steps"] + spent["resets"]),
+        "step_us": 1e6 * spent["steps"] / steps, "image_us": 1e6 * look_s, "reset_ms": 1e3 * spent["resets"] / resets,
+        "machine": f"{platform.processor() or platform.machine()}, Python {platform.python_version()}",
+    }
+
+
+def table(result: dict[str, Any]) -> list[str]:
+    """The result as lines to print."""
+    image = f"{result['depth_size']}x{result['depth_size']} depth" if result["depth_size"] else "no image"
+    return [
+        f"{result['steps_per_s_with_resets']:,.0f} steps/s on one core with resets, {result['steps_per_s']:,.0f} without: PointNav, "
+        f"{result['size']} homes, {image}, {result['steps']:,} steps, {result['steps_per_episode']:.0f} an episode",
+        f"step {result['step_us']:.1f} us of CPU   last image {result['image_us']:.1f} us   reset {result['reset_ms']:.2f} ms",
+    ]
+
+
+def _oracle_actions(env: Any, episode: int) -> tuple[int, list[int]]:
+    """What the oracle does in an episode."""
+    agent, actions, over = SCRIPTED["oracle"](env), [], False
+    observation, _ = env.reset(options={"episode": episode})
+    agent.begin()
+    while not over:
+        actions.append(agent.act(observation))
+        observation, _, terminated, truncated, _ = env.step(actions[-1])
+        over = terminated or truncated
+    return episode, actions

@@ -1,0 +1,68 @@
+"""Exploration: visit as much floor as possible, in squares of 1 m (DD-PPO, section 6). The action stop stands still."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.apartments.floor_grid import CELL_M
+from rearrange.navigation.episodes import NavEpisode, any_start
+from rearrange.navigation.gps import SPACE, gps_compass
+from rearrange.navigation.homes_in_use import Home
+from rearrange.navigation.settings import ExploreConfig
+
+if TYPE_CHECKING:
+    from rearrange.navigation.env import NavigationEnv
+
+SQUARE_M = 1.0
+_CELLS = round(SQUARE_M / CELL_M)
+_LEAST = 0.2  # share of a square that is free floor, for it to count
+
+
+class Explore:
+    """The task of one environment."""
+
+    stops = False
+    failures = ("time_limit",)
+
+    def __init__(self, config: ExploreConfig) -> None:
+        self.config, self.spaces = config, {"gps_compass": SPACE}
+
+    def episode(self, home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
+        return any_start(home, index, goal_rng, rng)
+
+    def begin(self, env: NavigationEnv) -> None:
+        squares, counts = np.unique(env.home.cells // _CELLS, axis=0, return_counts=True)
+        self._squares = {(int(i), int(j)) for (i, j), n in zip(squares, counts) if n >= _LEAST * _CELLS**2}
+        self._visited = {self._square(env)} & self._squares
+        self._new = False
+
+    def _square(self, env: NavigationEnv) -> tuple[int, int]:
+        return int(env.pose[0] // SQUARE_M), int(env.pose[1] // SQUARE_M)
+
+    def after_step(self, env: NavigationEnv) -> None:
+        here = self._square(env)
+        self._new = here in self._squares and here not in self._visited
+        if self._new:
+            self._visited.add(here)
+
+    @property
+    def share(self) -> float:
+        """Of the squares, visited so far."""
+        return len(self._visited) / max(len(self._squares), 1)
+
+    def success(self, env: NavigationEnv) -> bool:
+        return env.steps >= env.max_steps and self.share >= self.config.success_share
+
+    def reward_terms(self, env: NavigationEnv, success: bool) -> dict[str, float]:
+        return {"new_square": float(self._new)}
+
+    def measures(self, env: NavigationEnv, success: bool) -> dict[str, float]:
+        return {"explored_share": self.share, "explored_m2": SQUARE_M**2 * len(self._visited)}
+
+    def observe(self, env: NavigationEnv) -> dict[str, np.ndarray]:
+        return {"gps_compass": gps_compass(env.episode.start, env.believed_pose)}
+
+    def status_lines(self) -> list[str]:
+        return [f"explored {self.share:.0%} of {len(self._squares)} m²"]

@@ -1,0 +1,65 @@
+"""What PointNav and ObjectNav have in common: a place to come to by the shortest way, and to stop at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rearrange.navigation.distances import path_length, shortest_path
+from rearrange.navigation.homes_in_use import Field
+from rearrange.navigation.measures import soft_spl, spl
+
+if TYPE_CHECKING:
+    from rearrange.navigation.env import NavigationEnv
+
+
+class GoalTask:
+    """A task whose success is a stop within `config.success_m` of driving to the nearest of some places."""
+
+    stops = True  # the agent ends the episode itself
+    failures = ("stopped_elsewhere", "time_limit")
+    field: Field
+
+    def begin(self, env: NavigationEnv) -> None:
+        """After `field` is there."""
+        self.start_m = self.left_m = self.field.at(*env.pose[:2])
+        self._free, self._start = env.home.free, env.pose[:2]
+        self._shortest: np.ndarray | None = None
+        self._shortest_m: float | None = None
+
+    def after_step(self, env: NavigationEnv) -> None:
+        self._before_m, self.left_m = self.left_m, self.field.at(*env.pose[:2])
+
+    def at_goal(self, x: float, y: float) -> bool:
+        """Whether a stop at a point would be a success."""
+        return self.field.at(x, y) < self.config.success_m
+
+    def success(self, env: NavigationEnv) -> bool:
+        return env.stop_called and self.left_m < self.config.success_m
+
+    @property
+    def shortest(self) -> np.ndarray:
+        """Corners (n, 2) of the shortest way from the start."""
+        if self._shortest is None:
+            self._shortest = shortest_path(self.field.distance_m, self._free, *self._start)
+        return self._shortest
+
+    @property
+    def shortest_m(self) -> float:
+        """The shortest way from the start, which is not computed for episodes that nobody finishes."""
+        if self._shortest_m is None:
+            self._shortest_m = path_length(self.shortest)
+        return self._shortest_m
+
+    def reward_terms(self, env: NavigationEnv, success: bool) -> dict[str, float]:
+        return {"distance": self._before_m - self.left_m, "slack": 1.0, "success": float(success),
+                "spl": spl(True, self.shortest_m, env.driven_m) if success else 0.0}
+
+    def measures(self, env: NavigationEnv, success: bool) -> dict[str, float]:
+        return {"spl": spl(success, self.shortest_m, env.driven_m),
+                "soft_spl": soft_spl(self.shortest_m, env.driven_m, self.left_m),
+                "distance_to_goal_m": self.left_m, "shortest_m": self.shortest_m}
+
+    def status_lines(self) -> list[str]:
+        return [f"to drive {self.left_m:.2f} m of {self.start_m:.1f}"]
