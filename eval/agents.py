@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from eval.own_agents import OwnAgent
 from eval.own_networks import of_checkpoint
+from eval.remote.settings import Remote
 from rearrange.settings.environment import NAVIGATION_AGENTS
 from trainer.spaces import as_action, choices
 
@@ -160,16 +162,22 @@ class PolicyAgent(_Forgetful):
         return {slot: actions[slot].numpy() for slot in slots}
 
 
-AGENTS = ("policy", "expert", "random", "zero", *NAVIGATION_AGENTS)
+AGENTS = ("policy", "expert", "random", "zero", "remote", *NAVIGATION_AGENTS)
 
 
 def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool,
-               network: str | None = None) -> Agent:
-    """The agent called `name`, one of AGENTS, for these environments, one in each slot; "policy" needs a checkpoint, and perhaps
-    the word of its `network`."""
+               network: str | None = None, remote: Remote | None = None) -> Agent:
+    """The agent called `name`, one of AGENTS or `package.module:Name`, for these environments, one in each slot; "policy" needs a
+    checkpoint, and perhaps the word of its `network`; "remote" where its server is."""
     space = envs[0].action_space
     if name == "policy":
         return PolicyAgent(checkpoint, len(envs), deterministic, network, space)
+    if name == "remote":
+        from eval.remote.agent import RemoteAgent
+
+        return RemoteAgent(remote, len(envs), space, lambda slot: envs[slot].instruction)
+    if ":" in name:
+        return OwnAgent(name, "agent", len(envs), envs[0].observation_space, space)
     if name == "expert":
         return ExpertAgent(envs)
     if name in NAVIGATION_AGENTS:

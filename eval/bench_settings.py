@@ -69,6 +69,25 @@ reward       mean per step: a system that skips work, or learns worse from the s
 """What the columns of `bench engine` are."""
 
 
+GYM_TASKS = ("half_cheetah", "hopper", "walker2d", "double_pendulum", "reacher", "pendulum", "cartpole", "acrobot", "cartpole_seen",
+             "recall", "cartpole_without_speeds")
+
+
+@dataclass(frozen=True)
+class Gym:
+    """The engine with its defaults beside Stable-Baselines3 on standard tasks: return per step of experience, and its cost."""
+
+    tasks: tuple[str, ...] = setting(
+        GYM_TASKS, "MuJoCo's locomotion, classic control, CartPole as an image, and two that need memory", choices=GYM_TASKS)
+    trainers: tuple[str, ...] = setting(
+        ("ours", "sb3", "cleanrl", "recurrent"), "the engine; SB3's PPO with its defaults; the same with CleanRL's settings; "
+        "RecurrentPPO, for what needs memory", choices=("ours", "sb3", "cleanrl", "recurrent"))
+    steps: int | None = setting(None, "environment steps per run; null = 50,000 to 1,000,000, by task", above=0, at_most=10**12)
+    seeds: int = setting(5, "runs of each trainer on each task", above=0, at_most=1000)
+    runs: str | None = setting(
+        None, "file of finished runs: those in it are not run again, new ones are added; null = runs.jsonl of this measurement", path=True)
+
+
 @dataclass(frozen=True)
 class Habitat:
     """Both simulators on the same homes and episodes: steps per second on one core, and what the adapter to Habitat costs."""
@@ -103,15 +122,6 @@ class Navigation:
     seconds: float = setting(10.0, "measuring time", above=0)
 
 
-@dataclass(frozen=True)
-class Pendulum:
-    """The engine on Gymnasium's Pendulum-v1 beside Stable-Baselines3's PPO: return per step of experience."""
-
-    steps: int = like(Modes, "steps")
-    seeds: int = like(Modes, "seeds", text="runs per system")
-
-
-@dataclass(frozen=True)
 class Scaling:
     """Several ranks with uneven environments: no preemption, DD-PPO's rule and VER's, in a model up to 256 ranks and measured."""
 
@@ -141,6 +151,20 @@ class Sim:
 
 
 @dataclass(frozen=True)
+class Train:
+    """Processor time per step of a training, of all its processes, by part; beside another version of this program."""
+
+    skill: str = setting("pick", "what is trained", choices=tuple(SKILLS))
+    policy: str = setting("blind", "network", choices=("blind", "light"))
+    steps: int = setting(150_000, "environment steps per run", above=0, at_most=10**9)
+    warm_up_steps: int = setting(30_000, "of each run, that do not count", at_least=0)
+    repeats: int = setting(3, "runs of each version, in turn", above=0, at_most=1000)
+    against: str | None = setting(None, "folder of another version: git worktree add <folder> <commit>", path=True)
+    split: bool = setting(True, "one more run of this version says which part takes how much")
+    words: tuple[str, ...] = setting((), "more words for both versions' rearrange train, each in quotes: [\"trainer.num_envs=64\"]")
+
+
+@dataclass(frozen=True)
 class Transfer:
     """What was learnt in the embedded home, in Habitat: every skill in both simulators on the same episodes."""
 
@@ -165,5 +189,5 @@ class Update:
 
 
 BENCHMARKS: dict[str, type] = {
-    "engine": Engine, "habitat": Habitat, "modes": Modes, "navigation": Navigation, "pendulum": Pendulum, "scaling": Scaling, "sim": Sim,
-    "transfer": Transfer, "update": Update}
+    "engine": Engine, "gym": Gym, "habitat": Habitat, "modes": Modes, "navigation": Navigation, "scaling": Scaling, "sim": Sim,
+    "train": Train, "transfer": Transfer, "update": Update}

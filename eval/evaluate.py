@@ -19,6 +19,7 @@ from eval.agents import make_agent
 from eval.intervals import wilson
 from eval.path_figures import path_figures
 from eval.processes import share_out
+from eval.remote.settings import Remote
 from eval.tasks import group_of
 from rearrange.runs.run_directory import write_whole
 
@@ -47,6 +48,7 @@ class Job:
     video_dir: str | None = None
     video_env: dict[str, Any] | None = None  # settings of the environments of those; None = `env`
     network: str | None = None  # of the checkpoint, where the user typed it
+    remote: Remote | None = None  # of agent=remote
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
     torch.set_num_threads(1)
     envs = _environments(job.skill, (job.video_env or job.env) if indices[0] < job.videos else job.env, make_env)
     checkpoint = load_checkpoint(job.checkpoint) if job.checkpoint else None
-    agent = make_agent(job.agent, checkpoint, envs, job.deterministic, job.network)
+    agent = make_agent(job.agent, checkpoint, envs, job.deterministic, job.network, job.remote)
     waiting = iter(indices)
     slots = [_Slot(env, agent, i, job) for i, env in enumerate(envs)]
     for slot in slots:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import traceback
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from rearrange.errors import UserError
+from rearrange.settings.rules import TEXTS
 
 if TYPE_CHECKING:
     from trainer.networks import MakePolicy
 
 GROUP = "rearrange.policies"  # of entry points
-IMPORTABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 WHAT = "a class or function (observation_space, action_space, config) -> torch.nn.Module"
 
 
@@ -31,7 +30,7 @@ def installed() -> dict[str, str]:
 
 def is_own(word: str) -> bool:
     """Whether a word may be that of a network."""
-    return bool(IMPORTABLE.fullmatch(word)) or word in installed()
+    return bool(TEXTS["importable"][0].fullmatch(word)) or word in installed()
 
 
 def as_typed(key: str, word: str | None) -> str:
@@ -44,15 +43,20 @@ def load(word: str, key: str) -> MakePolicy:
     if not is_own(word):
         there = f", or one of the installed: {', '.join(sorted(installed()))}" if installed() else ""
         raise UserError(f"{key}={word} is no network: write package.module:Name{there}.")
+    network = imported(word, key, installed().get(word, word))
+    if not callable(network):
+        raise UserError(f"{key}={word} is no network, but of type {type(network).__name__}: give {WHAT}.")
+    return network
+
+
+def imported(word: str, key: str, value: str | None = None) -> Any:
+    """What `package.module:Name` is, the word itself or the value that it stands for. UserError if it cannot be imported."""
     try:
-        network = metadata.EntryPoint(word, installed().get(word, word), GROUP).load()
+        return metadata.EntryPoint(word, value or word, GROUP).load()
     except (Exception, SystemExit) as error:
         missing = isinstance(error, ModuleNotFoundError)
         hint = f" Put the folder of {error.name} on PYTHONPATH, or install it." if missing else ""
         raise UserError(f"{key}={word} cannot be loaded: {told(error)}.{hint}") from error
-    if not callable(network):
-        raise UserError(f"{key}={word} is no network, but of type {type(network).__name__}: give {WHAT}.")
-    return network
 
 
 def told(error: BaseException) -> str:
@@ -77,5 +81,5 @@ def of_checkpoint(content: dict[str, Any], typed: str | None = None) -> MakePoli
     if word in installed():
         return load(word, "network")
     name = content["network"]["name"]
-    again = word if IMPORTABLE.fullmatch(word) else f"package.module:{name.removesuffix('(...)').rpartition('.')[2]}"
+    again = word if TEXTS["importable"][0].fullmatch(word) else f"package.module:{name.removesuffix('(...)').rpartition('.')[2]}"
     raise CheckpointError(f"its network {name} is one of your own, which is imported only where you type it: add network={again}.")

@@ -56,18 +56,18 @@ def choose(word: str | None, what: str, output: Path, key: str, default: str = "
 
 
 def _of_run(run: Path, what: str, output: Path, passed: Iterable[str]) -> Choice:
-    from trainer.checkpoint import newest
+    from trainer.checkpoint import best
 
-    path = newest(run)
+    path = best(run)
     return Choice(what, str(path), "the newest finished run", path, success(run, output), tuple(passed))
 
 
 def _given(word: str, what: str, output: Path, key: str) -> Choice:
     """The checkpoint at a path."""
-    from trainer.checkpoint import CheckpointError, newest
+    from trainer.checkpoint import CheckpointError, best
 
     try:
-        path = newest(Path(word))
+        path = best(Path(word))
     except CheckpointError as error:
         near = difflib.get_close_matches(word, (*WORDS, "expert", "random"), 1)
         hint = f" Did you mean {key}={near[0]}?" if near else ""

@@ -52,6 +52,12 @@ class Task:
         return of | {"env": _json_safe(self.env), "image_size": self.image_size}
 
 
+def held_out(task: Task, split: str) -> Task:
+    """The same in apartments of another split, without the experts and the listed episodes of training."""
+    env = {key: value for key, value in task.env.items() if key not in ("episodes", "episodes_share", "num_layouts")}
+    return dataclasses.replace(task, env=env | {"split": split}, advised=False)
+
+
 def make_env(name: str, **settings: Any) -> gymnasium.Env:
     """An environment of a skill or navigation task."""
     if name in NAVIGATION:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from trainer.networks import MakePolicy
     from trainer.player import Player
 
-WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "robot", "gpu_device")
+WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "robot", "gpu_device",
+         "substeps")
 """Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 
 
@@ -92,11 +93,11 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     from rearrange.registration import environment_id, register_envs
     from eval.tasks import trained_settings
     from skills import SKILLS, pretrained
-    from trainer.checkpoint import CheckpointError, load_checkpoint, newest
+    from trainer.checkpoint import CheckpointError, best, load_checkpoint
     from trainer.player import Player
 
     try:
-        path = pretrained.path(str(policy)) if policy in SKILLS else newest(Path(policy))
+        path = pretrained.path(str(policy)) if policy in SKILLS else best(Path(policy))
         content = load_checkpoint(path)
         meta = training_of(content)
     except CheckpointError as error:

@@ -320,6 +320,11 @@ class Executor:
             self._finish(next(failed, "success"))
         return self.done
 
+    @property
+    def instruction(self) -> str:
+        """What the skill that runs is to do, in words."""
+        return self._skill.instructions(self.sim)[0]
+
     # ------------------------------------------------------------------ between steps
 
     def _end_skill(self, record: Record, ended: str) -> None:

@@ -98,7 +98,9 @@ class RearrangeEnv(gymnasium.Env):
         self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
         self._skipped = skipped
         self._adviser = self._make_adviser and self._make_adviser(self.sim, self.skill)
-        info = {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
+        wordings = self.skill.instructions(self.sim)
+        self.instruction = wordings[zlib.crc32(self.episode.id.encode()) % len(wordings)]
+        info = {"instruction": self.instruction, "episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
         return self._observe(), info
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:

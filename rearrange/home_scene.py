@@ -40,7 +40,7 @@ class HomeScene:
         data = scene_data(settings.scene_dataset, settings.robot, settings.gpu_device, settings.render_mode is not None,
                           settings.split, settings.num_layouts, self.episodes)
         limits = SimulatorConfig(base_speed_m_s=settings.base_speed_m_s, base_turn_rad_s=settings.base_turn_rad_s,
-                                 suction_max_angle_rad=settings.suction_max_angle_rad)
+                                 suction_max_angle_rad=settings.suction_max_angle_rad, substeps=settings.substeps)
         self.sim = make_simulator(settings.sim, limits, data)
         self.depth_size, self.maps_floor = settings.depth_size, False
         self.image: np.ndarray | None = None

@@ -45,6 +45,7 @@ class SimulatorConfig:
     hold_break_m: float = 0.15  # stretch at which the suction lets go
     suction_max_angle_rad: float | None = None  # largest angle between cup axis and contact normal; None = any touch
     settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
+    substeps: int = 4  # of the embedded simulator's physics in a step of 1/30 s
 
 
 class Home(Protocol):

@@ -187,6 +187,12 @@ class Articulated(Skill):
         return [f"{handle.replace('_', ' ')}: open {opening:.2f} {unit}", f"holds {held}",
                 f"hand to handle {to_handle:.2f} m", f"hand to rest {to_rest:.2f} m"]
 
+    def instructions(self, sim: Simulator) -> tuple[str, ...]:
+        verb, what = self.name.split("_")
+        part, pull = ("fridge", "door of the fridge") if what == "fridge" else ("drawer", "drawer of the cabinet")
+        other = ("pull the {} open" if verb == "open" else "push the {} shut").format(pull)
+        return f"{verb} the {part}", f"{verb} the {pull}", other
+
 
 def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np.random.Generator) -> None:
     """HAB's start: in a small region before the handle of a drawer, or before the fridge, facing the handle.

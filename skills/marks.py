@@ -64,6 +64,17 @@ def spoken_name(sim: Simulator, i: int) -> str:
     return sim.episode.objects[i].partition("_")[2].replace("_", " ")
 
 
+def place_name(sim: Simulator, point: tuple[float, ...]) -> str:
+    """What a point lies on or in, in words: `on the sofa`, `in the fridge`; nothing on the floor."""
+    from rearrange.episode_making.scene_check import receptacle_under  # not for `--help`
+
+    receptacle = receptacle_under(sim, point)
+    if receptacle is None:
+        return ""
+    name = " ".join(word for word in receptacle.name.split("_") if not word.isdigit() and word not in ("left", "right"))
+    return f"{'on' if receptacle.link is None else 'in'} the {name}"
+
+
 def held_name(sim: Simulator, target: int | None) -> str:
     """What the hand holds, in words."""
     if sim.held is not None:

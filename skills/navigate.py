@@ -34,7 +34,7 @@ from skills.arguments import SkillArguments, about_object
 from skills.articulated import start_before, starts_around_handle
 from skills.close_cabinet import CloseCabinetConfig
 from skills.close_fridge import CloseFridgeConfig
-from skills.marks import goal_ball, held_name, object_box, object_ghost, spoken_name
+from skills.marks import goal_ball, held_name, object_box, object_ghost, place_name, spoken_name
 from skills.open_cabinet import OpenCabinetConfig
 from skills.open_fridge import OpenFridgeConfig
 from skills.settings import SkillConfig, action_parts, initial_mean, initial_std, observation_keys
@@ -292,6 +292,14 @@ class Navigate(Skill):
         return [f"next: {self.next_skill.replace('_', ' ')}", f"object: {spoken_name(sim, self.target)}",
                 f"holds {held_name(sim, self.target)}",
                 f"to goal pose {self._distance_m:.2f} m, {self._angle_rad:.2f} rad"]
+
+    def instructions(self, sim: Simulator) -> tuple[str, ...]:
+        thing = spoken_name(sim, self.target)
+        if self.target_handle is not None:
+            thing = "fridge" if self.target_handle.startswith("fridge") else "drawer"
+        elif self.arguments.placed is not None:
+            thing = f"place for the {thing} {place_name(sim, self.arguments.goal[:3])}".strip()
+        return f"go to the {thing}", f"drive to the {thing}", f"move to the {thing}"
 
 
 def _nearness(distance_m: float, angle_rad: float) -> float:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from rearrange.settings.rules import block, setting
 from skills.arguments import SkillArguments, about_object
-from skills.marks import held_name, object_box, rest_ball, spoken_name
+from skills.marks import held_name, object_box, place_name, rest_ball, spoken_name
 from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_std, observation_keys
 from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, receptacle_of, start_near
 
@@ -139,6 +139,13 @@ class Pick(Skill):
         to_rest = distance_to_rest(sim, self.config.rest_position_m)
         return [f"object: {spoken_name(sim, self.target)}", f"holds {held_name(sim, self.target)}",
                 f"hand to object {to_object:.2f} m", f"hand to rest {to_rest:.2f} m"]
+
+    def instructions(self, sim: Simulator) -> tuple[str, ...]:
+        thing, place = spoken_name(sim, self.target), place_name(sim, self.arguments.position)
+        source = place.replace("on", "from", 1) if place.startswith("on") else place.replace("in", "out of", 1)
+        return tuple(" ".join(words.split()) for words in (
+            f"take the {thing} {source}", f"pick up the {thing} that is {place}" if place else f"pick up the {thing}",
+            f"grasp the {thing} {place} and lift it"))
 
     def _distance(self, sim: Simulator) -> float:
         """From the end-effector to the object, or to rest once the object is held (m)."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from skills.arguments import SkillArguments, about_object
 from rearrange.settings.rules import block, like, setting
-from skills.marks import held_name, object_box, object_ghost, rest_ball, spoken_name
+from skills.marks import held_name, object_box, object_ghost, place_name, rest_ball, spoken_name
 from skills.pick import PickConfig
 from skills.settings import SkillConfig, initial_mean, observation_keys
 from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, receptacle_of, start_near
@@ -155,6 +155,10 @@ class Place(Skill):
         to_rest = distance_to_rest(sim, self.config.rest_position_m)
         return [f"object: {spoken_name(sim, self.target)}", f"holds {held_name(sim, self.target)}",
                 f"object to goal {self._to_goal(sim):.2f} m", f"hand to rest {to_rest:.2f} m"]
+
+    def instructions(self, sim: Simulator) -> tuple[str, ...]:
+        thing, place = spoken_name(sim, self.target), place_name(sim, self.arguments.goal[:3]) or "on the floor"
+        return f"put the {thing} {place}", f"place the {thing} {place}", f"set the {thing} down {place}"
 
     def _to_goal(self, sim: Simulator) -> float:
         return math.dist(sim.object_position(self.target), self.arguments.goal[:3])

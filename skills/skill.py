@@ -154,6 +154,10 @@ class Skill(ABC):
         """What a spectator wants to read beside the picture, a few short lines."""
         return []
 
+    def instructions(self, sim: Simulator) -> tuple[str, ...]:
+        """What the episode that has just begun asks for, in words; the same in several wordings."""
+        return (self.name.replace("_", " "),)
+
     def grip_command(self, sim: Simulator, grip: float) -> float:
         """The command that reaches the suction, for skills that must not release or grasp at will."""
         return grip

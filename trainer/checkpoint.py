@@ -11,44 +11,34 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from gymnasium import spaces
 
 from trainer.checkpoints.checkpoint_check import Wrong, check, missing_of_training
-from trainer.config import PolicyConfig, PPOConfig
+from trainer.config import BEFORE_0_2, PolicyConfig, PPOConfig
 from trainer.errors import CheckpointError
 from trainer.checkpoints.files import open_regular
 from trainer.networks import MakePolicy, content_of, make, refuse_another
-from trainer.policy import EXPERT_ACTION, Policy, is_image, observation_shapes
-from trainer.spaces import choices
+from trainer.nets.images import image_layout
+from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
+from trainer.spaces import space_from_plain, space_to_plain
 
-__all__ = ["CheckpointError", "list_checkpoints", "load_checkpoint", "load_policy", "newest"]
+__all__ = ["CheckpointError", "best", "list_checkpoints", "load_checkpoint", "load_policy", "newest"]
 
 FORMAT = 1
 KEEP = 3
+BEST = "best.pt"  # beside them: the policy that did best in the evaluations of its run
 NAME = re.compile(r"step_(\d+)\.pt$")
 
 
 def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
-    """Write `content` as `step_<step>.pt`: to a temporary name, synced, then renamed. Older ones beyond KEEP go.
+    """Write `content` as `step_<step>.pt`. Older ones beyond KEEP go.
 
     Raises OSError (a full disk, say) with every earlier checkpoint intact and no partial file left.
     """
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"step_{step:012d}.pt"
-    partial = path.with_suffix(".partial")
-    try:
-        with open(partial, "wb") as file:
-            torch.save({"format": FORMAT, "step": step, **content}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if isinstance(error, RuntimeError):  # torch's zip writer turns a failed write into a RuntimeError
-            raise OSError(f"could not write {path}: {str(error).splitlines()[0]}") from error
-        raise
+    write(path, content | {"step": step})
     for other in list_checkpoints(directory):  # of a run that went on from an older one than its newest
         if other.name > path.name:
             other.replace(other.with_suffix(".abandoned"))
@@ -57,9 +47,25 @@ def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
     return path
 
 
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write a checkpoint: to a temporary name, synced, then renamed. OSError, with what was there intact, and no partial file left."""
+    partial = path.with_suffix(".partial")
+    try:
+        with open(partial, "wb") as file:
+            torch.save({"format": FORMAT, **content}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException as error:
+        partial.unlink(missing_ok=True)
+        if isinstance(error, RuntimeError):  # torch's zip writer turns a failed write into a RuntimeError
+            raise OSError(f"could not write {path}: {str(error).splitlines()[0]}") from error
+        raise
+
+
 def remove_partial(directory: Path) -> None:
     """Remove what a process that was killed while it wrote has left; only whoever owns the directory may."""
-    for partial in directory.glob("step_*.partial"):
+    for partial in directory.glob("*.partial"):
         partial.unlink(missing_ok=True)
 
 
@@ -85,10 +91,22 @@ def newest(path: Path) -> Path:
     raise CheckpointError(f"no checkpoint at {path}: give a .pt file or the directory of a training run.")
 
 
+def best(path: Path) -> Path:
+    """The checkpoint that `path` means for whoever uses the policy: as `newest`, but the best of a directory where its run was
+    evaluated."""
+    for directory in (path / "checkpoints", path):
+        try:
+            if (directory / BEST).is_file():
+                return directory / BEST
+        except (OSError, ValueError):  # as `newest` says
+            break
+    return newest(path)
+
+
 def load_checkpoint(path: str | os.PathLike, to_continue: bool = False) -> dict[str, Any]:
     """Read a checkpoint on the CPU; all of it is as `trainer.checkpoints.checkpoint_check` says. `to_continue`: a run shall go on from here,
     which takes more than its policy. Raises CheckpointError, in one sentence, for anything that is not one."""
-    file = newest(Path(path))
+    file = newest(Path(path)) if to_continue else best(Path(path))
     try:
         content = read_torch_file(file)
     except OSError as error:
@@ -163,15 +181,14 @@ def seen(content: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Shapes of the observations that a checkpoint's policy uses, by key."""
     if "network" in content:
         return {k: tuple(shape) for k, shape in content["network"]["seen"].items()}
-    encoder = content["policy_config"]["encoder"]
-    return {k: shape for k, shape in observation_shapes(space_from_plain(content["observation_space"])).items()
-            if encoder or not is_image(shape)}
+    space, encoder = space_from_plain(content["observation_space"]), content["policy_config"]["encoder"]
+    boxes = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
+    return {k: shape for k, shape in observation_shapes(space).items() if encoder or not image_layout(boxes[k])}
 
 
 def policy_config(plain: dict[str, Any]) -> PolicyConfig:
     """PolicyConfig from the plain values of a checkpoint."""
-    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
-    return PolicyConfig(**fields)
+    return PolicyConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in (BEFORE_0_2 | plain).items()})
 
 
 def ppo_config(plain: dict[str, Any]) -> PPOConfig:
@@ -191,29 +208,3 @@ def policy_content(policy: Any, observation_space: spaces.Space, action_space: s
         "observation_space": space_to_plain(observation_space),
         "action_space": space_to_plain(action_space),
     } | content_of(make_policy, policy)
-
-
-def space_to_plain(space: spaces.Space) -> dict[str, Any]:
-    """A space of the engine as plain values: bounds, which policies clip actions to, and numbers of options."""
-    if isinstance(space, spaces.Dict):
-        return {"dict": {k: space_to_plain(s) for k, s in space.items()}}
-    if isinstance(space, spaces.Discrete):
-        return {"discrete": int(space.n), "start": int(space.start)}
-    if not isinstance(space, spaces.Box):
-        return {"choices": list(choices(space))}
-    uniform = all((bound == bound.flat[0]).all() for bound in (space.low, space.high) if bound.size)
-    low, high = (float(b.flat[0]) if uniform else b.tolist() for b in (space.low, space.high))
-    return {"box": list(space.shape), "low": low, "high": high}
-
-
-def space_from_plain(plain: dict[str, Any]) -> spaces.Space:
-    """The inverse of `space_to_plain`."""
-    if "dict" in plain:
-        return spaces.Dict({k: space_from_plain(v) for k, v in plain["dict"].items()})
-    if "discrete" in plain:
-        return spaces.Discrete(plain["discrete"], start=plain.get("start", 0))
-    if "choices" in plain:
-        return spaces.MultiDiscrete(plain["choices"])
-    shape = tuple(plain["box"])
-    low, high = (np.broadcast_to(np.asarray(plain[b], np.float32), shape) for b in ("low", "high"))
-    return spaces.Box(low, high, shape, np.float32)

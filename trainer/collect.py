@@ -39,6 +39,7 @@ from trainer.policy import Act
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption
 from trainer.ranks.report import RankReport
 from trainer.rollout import NO_ROW, Rollout
+from trainer.workers.batched import BatchedEnvironments
 from trainer.workers.environments import Environments
 
 
@@ -64,7 +65,7 @@ class CollectStats:
 class Collector:
     """The inference that drives N environments."""
 
-    def __init__(self, environments: Environments, policy: PolicyNetwork, seed: int, device: torch.device,
+    def __init__(self, environments: Environments | BatchedEnvironments, policy: PolicyNetwork, seed: int, device: torch.device,
                  order: FixedOrder | None = None, saved: dict[str, Any] | None = None, preemption: Preemption | None = None,
                  cancelled: threading.Event | None = None):
         """`policy`: whose recurrent state and actions are kept per environment. `seed`: of sampled actions. `order`: in which
@@ -76,13 +77,15 @@ class Collector:
         n = config.num_envs
         workers = min(config.num_workers or os.cpu_count() or 1, n)
         # One worker's worth: while its environments are answered, the others step. One environment per worker: any.
-        self.min_batch = n if config.mode == "ddppo" else config.min_batch or max(1, min(n // workers, n // 2))
+        self.together = environments.batched  # all that are ready are stepped at once
+        self.min_batch = n if config.mode == "ddppo" else 1 if self.together else config.min_batch or max(1, min(n // workers, n // 2))
         self.max_batch = n if config.mode == "ddppo" else config.max_batch or n
         self.max_wait_s = math.inf if config.mode == "ddppo" else config.max_wait_s
         self.generator = torch.Generator(device).manual_seed(seed)
         # Per inference worker: observations on their way to the device; used again only after the actions they led to have
         # come back.
-        self._staging = [{k: torch.empty(v.shape, pin_memory=device.type == "cuda") for k, v in self.environments.obs.items()}
+        arrays = {k: v for k, v in environments.obs.items() if not isinstance(v, Tensor)}
+        self._staging = [{k: torch.empty(v.shape, dtype=torch.from_numpy(v[:0]).dtype, pin_memory=device.type == "cuda") for k, v in arrays.items()}
                          for _ in range(config.inference_workers)]
         self._staged = [{k: v.numpy() for k, v in staging.items()} for staging in self._staging]  # the same memory
         self._others = ThreadPoolExecutor(max(1, config.inference_workers - 1), "inference")  # beside the thread that collects
@@ -186,7 +189,9 @@ class Collector:
         over = self.preemption is not None and self.preemption.over(rollout.num_closed)
         if over and self.config.mode != "ddppo":
             return nobody, True
-        return self._next_batch(rollout), over
+        envs = self._next_batch(rollout)
+        left_over = self.together and not self.environments.asynchronous and bool(self.environments.ready)
+        return envs, over or left_over  # nobody is stepped while another waits for the next rollout
 
     def _needed(self, rollout: Rollout) -> int:
         """Steps that the rollout lacks and that nobody is closing."""
@@ -315,14 +320,21 @@ class Collector:
         """Observations of some environments on the device; WorkerError for one that is not finite."""
         batch, staging, staged = {}, self._staging[worker], self._staged[worker]
         for k, slots in arrays.items():
+            if isinstance(slots, Tensor):  # of a batched environment, on its device
+                batch[k] = slots.index_select(0, torch.from_numpy(envs).to(slots.device)).float().to(self.device)
+                if not torch.isfinite(batch[k].sum()):
+                    self._refuse(envs[[not bool(torch.isfinite(v).all()) for v in batch[k]]], k)
+                continue
             values = slots.take(envs, 0, staged[k][: len(envs)], "clip")
-            if not math.isfinite(values.sum()):
-                bad = envs[[not np.isfinite(v).all() for v in values]]
-                if len(bad):  # else the sum alone overflowed
-                    raise WorkerError(f"{self.environments.worker_name(bad[0])} failed: environment {bad[0]} returned an "
-                                      f"observation '{k}' that is not finite.")
-            batch[k] = staging[k][: len(envs)].to(self.device, non_blocking=True)
+            if values.dtype != np.uint8 and not math.isfinite(values.sum()):
+                self._refuse(envs[[not np.isfinite(v).all() for v in values]], k)
+            batch[k] = staging[k][: len(envs)].to(self.device, non_blocking=True).float()
         return batch
+
+    def _refuse(self, bad: np.ndarray, key: str) -> None:
+        if len(bad):  # else the sum alone overflowed
+            raise WorkerError(f"{self.environments.worker_name(bad[0])} failed: environment {bad[0]} returned an "
+                              f"observation '{key}' that is not finite.")
 
     def cancel(self) -> None:
         """End `collect` from another thread; it raises Cancelled."""

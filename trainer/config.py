@@ -14,6 +14,7 @@ MAX_ENVS = 16384
 MAX_UNITS, MAX_LAYERS = 16384, 64  # of each part of a network
 MAX_ROLLOUT_STEPS, MAX_STEPS, MAX_EPOCHS = 1_000_000, 10**12, 1000
 PRECISIONS = ("float32", "bfloat16")
+LEARN_PRECISIONS = ("auto", *PRECISIONS)
 MODES = ("ver", "nover", "ddppo", "hts")
 PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (trainer/ranks/preemption.py)
 
@@ -32,29 +33,49 @@ class PolicyConfig:
     embedding_size: int = _setting(128, "units of the image embedding", above=0, at_most=MAX_UNITS)
     image_precision: str = _setting(
         "float32", "in which the image encoder computes; bfloat16 is for GPUs", choices=PRECISIONS)
-    hidden_size: int = _setting(128, "LSTM units per layer", above=0, at_most=MAX_UNITS)
-    lstm_layers: int = _setting(1, "0 = feed-forward policy", at_least=0, at_most=MAX_LAYERS)
-    skip: bool = _setting(True, "features also reach the heads beside the LSTM")
-    body_size: int = _setting(256, "width of the MLP before the LSTM; 0 = none", at_least=0, at_most=MAX_UNITS)
+    learn_precision: str = _setting(
+        "auto", "of the gradient step's matrix products; auto = bfloat16 on a CPU that has it (AVX512-BF16, AMX), else float32; "
+        "acting is not touched", choices=LEARN_PRECISIONS)
+    hidden_size: int = _setting(64, "units of the memory per layer", above=0, at_most=MAX_UNITS)
+    lstm_layers: int = _setting(1, "layers of the memory; 0 = none, a feed-forward policy", at_least=0, at_most=MAX_LAYERS)
+    memory: str = _setting("lstm", "kind of memory", choices=("lstm", "gru"))
+    skip: bool = _setting(True, "features also reach the heads beside the memory")
+    body_size: int = _setting(64, "width of the MLP before the memory; 0 = none", at_least=0, at_most=MAX_UNITS)
     body_layers: int = _setting(2, "layers of that MLP", at_least=0, at_most=MAX_LAYERS)
+    separate_value: bool = _setting(True, "the value has an MLP of its own; encoders and memory are shared")
+    critic_keys: tuple[str, ...] = _setting((), "observations that only the value sees, while training")
+    normalize_observations: bool = _setting(True, "vectors by the mean and deviation of those that were seen")
+    normalize_returns: bool = _setting(
+        True, "values are learned in the unit of the returns' deviation (PopArt): the scale of rewards does not matter")
     tanh_mean: bool = _setting(False, "squash the mean of the Gaussian with tanh")
     mean_init: float | tuple[float, ...] = _setting(0.0, "initial mean of the actions: one value, or one per action")
     log_std_init: float | tuple[float, ...] = _setting(
-        -0.5, "initial log standard deviation: one value, or one per action")
+        0.0, "initial log standard deviation: one value, or one per action")
     log_std_min: float = _setting(-5.0, "lower bound of the log standard deviation")
     log_std_max: float = _setting(2.0, "upper bound of the log standard deviation")
+
+    @property
+    def state_size(self) -> int:
+        """Floats of recurrent state per environment."""
+        return (2 if self.memory == "lstm" else 1) * self.lstm_layers * self.hidden_size
+
+
+BEFORE_0_2: dict[str, Any] = {"separate_value": False, "normalize_observations": False, "normalize_returns": False}
+"""Settings of policies that did not exist in version 0.1, as its checkpoints have them."""
 
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """PPO and its optimiser. The defaults are the `fast` preset; `configs/ppo/paper.yaml` is Table A1 of the VER paper."""
+    """PPO and its optimiser."""
 
-    epochs: int = _setting(3, "passes over a rollout", above=0, at_most=MAX_EPOCHS)
-    mini_batches: int = _setting(4, "gradient steps per pass", above=0, at_most=1_000_000)
+    epochs: int = _setting(10, "passes over a rollout", above=0, at_most=MAX_EPOCHS)
+    mini_batches: int = _setting(8, "gradient steps per pass", above=0, at_most=1_000_000)
     clip: float = _setting(0.2, "clipping of the policy ratio", above=0)
-    learning_rate: float = _setting(7e-4, "Adam", above=0)
+    learning_rate: float = _setting(1e-3, "Adam", above=0)
     schedule: str = _setting(
-        "cosine", "decay of the learning rate to zero over the run's steps", choices=("cosine", "linear", "constant"))
+        "linear", "decay of the learning rate to zero over the run's steps; kl = it follows the KL divergence of each gradient step",
+        choices=("cosine", "linear", "constant", "kl"))
+    kl_goal: float = _setting(0.01, "for schedule kl: divergence of a gradient step from the policy that acted", above=0)
     adam_epsilon: float = _setting(1e-5, "Adam's epsilon", above=0)
     max_grad_norm: float | None = _setting(0.5, "gradients are scaled down to this norm", above=0)
     discount: float = _setting(0.99, "gamma", at_least=0, at_most=1)
@@ -69,7 +90,7 @@ class PPOConfig:
         1.0, "truncation of VER's importance weights; null = no weighting", above=0)
     imitation_coef: float = _setting(
         0.0, "weight of the imitation of an expert, falling with the learning rate (Navigate)", at_least=0)
-    reward_scale: float = _setting(0.1, "rewards are multiplied by this before learning, and logged without it", above=0)
+    reward_scale: float = _setting(1.0, "rewards are multiplied by this before learning, and logged without it", above=0)
     target_kl: float | None = _setting(
         None, "ends the passes over a rollout early above this approximate KL divergence", above=0)
 
@@ -88,13 +109,14 @@ class CollectConfig:
         "auto = optimal for ver, fraction for ddppo, none for the others", choices=("auto", *PREEMPTION))
     preemption_fraction: float = _setting(0.6, "for fraction: share of the ranks that are done", above=0, at_most=1)
     preemption_min_share: float = _setting(0.25, "for fraction: share of its rollout that every rank collects", above=0, at_most=1)
-    num_envs: int = _setting(32, "environments (N)", above=0, at_most=MAX_ENVS)
+    num_envs: int = _setting(8, "environments (N)", above=0, at_most=MAX_ENVS)
     num_workers: int | None = _setting(
-        None, "environment processes; null = one per CPU core, at most num_envs", above=0, at_most=1024)
+        None, "environment processes; null = one per CPU core, at most num_envs; 0 = none: environments are stepped together in the "
+        "process that learns (docs/batched.md)", at_least=0, at_most=1024)
     inference_workers: int = _setting(
         1, "threads that answer environments; more than one pays where inference waits for a device; 1 for ddppo", above=0, at_most=1024)
     rollout_steps: int = _setting(
-        128, "T: a rollout is T x N steps: of ver from whichever environments give them, else T of each environment",
+        256, "T: a rollout is T x N steps: of ver from whichever environments give them, else T of each environment",
         above=0, at_most=MAX_ROLLOUT_STEPS)
     min_batch: int | None = _setting(
         None, "fewest environments per inference call; null = as many as a worker has, at most N / 2; ddppo: always N", above=0,
@@ -125,6 +147,11 @@ class TrainConfig:
     stop_within_s: float = _setting(
         10.0, "after a signal that asks to stop, the rollout under way may take so long; then it is given up", above=0)
     log_every_s: float = _setting(10.0, "seconds between rows of metrics", above=0)
+    eval_every: int | None = _setting(
+        None, "steps between two evaluations of the policy while it trains, in a process of their own; null = none", above=0,
+        at_most=MAX_STEPS)
+    eval_episodes: int = _setting(20, "of each evaluation", above=0, at_most=1_000_000)
+    stop_at: float | None = _setting(None, "success, or return where there is none, of an evaluation that ends the run; null = none")
     episode_window: int = _setting(300, "episodes in the rolling means that are shown", above=0, at_most=1_000_000)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
@@ -150,7 +177,8 @@ class TrainConfig:
         if local_size == 1:
             return self
         share = max(1, (os.cpu_count() or 1) // local_size)
-        collect = replace(self.collect, num_workers=self.collect.num_workers or share)
+        workers = share if self.collect.num_workers is None else self.collect.num_workers
+        collect = replace(self.collect, num_workers=workers)
         return replace(self, torch_threads=self.torch_threads or share, collect=collect)
 
     def check(self) -> None:
@@ -166,10 +194,18 @@ class TrainConfig:
             raise ValueError(f"collect.overlap={c.overlap} is not possible with collect.mode={c.mode}: " + (
                 "hts overlaps by definition; without it, that is collect.mode=nover." if c.mode == "hts" else
                 "choose collect.mode=ver collect.overlap=True, or collect.mode=hts, which is nover with overlap."))
+        if self.stop_at is not None and not self.eval_every:
+            raise ValueError(f"stop_at={self.stop_at} needs evaluations: say after how many steps with eval_every.")
+        if c.num_workers == 0 and (c.mode != "ver" or c.inference_workers > 1 or self.deterministic):
+            raise ValueError("collect.num_workers=0, environments that are stepped together, needs collect.mode=ver, one inference worker "
+                             "and deterministic=False.")
         if c.inference_workers > 1 and (c.mode == "ddppo" or self.deterministic):
             raise ValueError(f"collect.inference_workers={c.inference_workers} is not possible with "
                              f"{'deterministic=True' if self.deterministic else 'collect.mode=ddppo'}, where environments are "
                              "answered in one order; leave it at 1.")
+        if p.imitation_coef and p.schedule == "kl":
+            raise ValueError(f"ppo.imitation_coef={p.imitation_coef} needs a learning rate that falls, with which it ends: choose "
+                             "ppo.schedule=cosine or linear.")
         if c.inference_workers > c.num_envs:
             raise ValueError(f"collect.inference_workers={c.inference_workers} exceeds collect.num_envs={c.num_envs}.")
         if p.mini_batches > self.steps_per_rollout:
@@ -193,6 +229,10 @@ def _check(key: str, value: Any, setting: Field) -> None:
             raise ValueError(f"{key}={value!r} must be a name.")
         if key != "policy.encoder" and value not in said.get("choices", (value,)):  # `trainer.nets.encoders.ENCODERS` may have more
             raise ValueError(f"{key}={value} is not one of {', '.join(said['choices'])}.")
+    if kind.startswith("tuple[str"):
+        if not (isinstance(value, (tuple, list)) and all(isinstance(name, str) for name in value)):
+            raise ValueError(f"{key}={value!r} must be names.")
+        return
     if not kind.startswith(("int", "float", "tuple")):
         return
     for number in value if isinstance(value, (tuple, list)) and "tuple" in kind else (value,):

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -56,10 +57,12 @@ class Alternating:
 class Overlapping:
     """Collects in a thread of its own; torch gives the interpreter free while it computes. On CUDA, on a stream of its own."""
 
-    def __init__(self, collector: Collector, rollout: Rollout, policy: Policy, saved: dict[str, Any] | None = None):
+    def __init__(self, collector: Collector, rollout: Rollout, policy: Policy, saved: dict[str, Any] | None = None,
+                 over_ranks: Callable[[int], int] = int):
+        """`over_ranks`: adds a number of steps up over all ranks."""
         if rollout.batches != 2:
             raise ValueError("collection that overlaps learning needs a rollout with room for two batches.")
-        self.collector, self.rollout = collector, rollout
+        self.collector, self.rollout, self._over_ranks = collector, rollout, over_ranks
         self.acting = copy.deepcopy(policy).requires_grad_(False)
         self._thread = ThreadPoolExecutor(1, "collector")
         self._pending: Future[CollectStats] | None = None
@@ -74,7 +77,7 @@ class Overlapping:
             self._begin(policy, version)
         stats = self._pending.result()
         self._pending = None
-        if stats.steps < steps_left:
+        if self._over_ranks(stats.steps) < steps_left:
             self._begin(policy, version)
         return stats
 

@@ -46,21 +46,28 @@ class Learner:
         self.own_steps = 0  # that this process has collected and learned from
         self._began = time.perf_counter()
         self.learn_s = 0.0  # of the last update
-        self.late = False  # the last batch was collected by an older policy
+        self.late = config.collect.overlap  # batches are collected by the policy before the last update
         self.batch: np.ndarray | None = None  # the rows it learned from
 
     def update(self, rollout: Rollout, collected: CollectStats) -> dict[str, float]:
-        """Learn from a batch; if that fails, this learner is as it was before. `count` follows, with the steps of all ranks."""
+        """Learn from a batch; if that fails, this learner is as it was before. `count` follows, with the steps of all ranks.
+
+        A policy that normalises observations looks only, the first time: what it had learned in another unit would be worth nothing.
+        """
         started = time.perf_counter()
         self.batch = collected.rows
-        self.late = bool(rollout.version[collected.rows].max() < self.updates)
-        rate = ppo.scheduled_rate(self.config.ppo, self.steps / self.config.steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        if self.config.ppo.schedule != "kl":
+            for group in self.optimizer.param_groups:
+                group["lr"] = ppo.scheduled_rate(self.config.ppo, self.steps / self.config.steps)
         good = GoodState(self)  # with this update's learning rate, which a dump needs
+        rate = self.optimizer.param_groups[0]["lr"]
+        normalizes = hasattr(self.policy, "take_observations")
         try:
             stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng, collected.rows,
-                               self.ranks, self.evaluate, late=self.late)
+                               self.ranks, self.evaluate, late=self.late,
+                               learns=not normalizes or self.policy.knows_observations())
+            if normalizes:
+                self.policy.take_observations(rollout.observations(collected.rows[: collected.steps]), self.ranks.sum_)
             check_finite(self.policy)
         except BaseException:
             good.put_back(self)
@@ -78,16 +85,20 @@ class Learner:
         now = time.perf_counter()
         self.seconds, self._began = self.seconds + now - self._began, now
 
+    def policy_content(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """Of the checkpoint of this moment, what is needed to use its policy."""
+        of_policy = checkpoint.policy_content(self.policy, *self.spaces, self.config.policy, self.make_policy)
+        return of_policy | {"step": self.steps, "meta": plain(meta)}
+
     def content(self, meta: dict[str, Any]) -> dict[str, Any]:
         """The checkpoint of this moment."""
-        return checkpoint.policy_content(self.policy, *self.spaces, self.config.policy, self.make_policy) | {
+        return self.policy_content(meta) | {
             "optimizer": self.optimizer.state_dict(),
             "log_alpha": self.entropy_coef.log_alpha.detach().cpu(),
             "counters": {"steps": self.steps, "updates": self.updates, "episodes": self.episodes, "seconds": self.seconds},
             "torch_rng": torch.get_rng_state(),
             "numpy_rng": plain_rng(self.rng),
             "train_config": plain(asdict(self.config)),
-            "meta": plain(meta),
         }
 
     def begin_with(self, content: dict[str, Any]) -> None:
@@ -110,8 +121,9 @@ class Learner:
             self.optimizer.load_state_dict(content["optimizer"])
         except (RuntimeError, ValueError, KeyError) as error:
             raise _another_network(error) from error
-        for group, settings in zip(self.optimizer.param_groups, ours):  # the settings of this run count
-            group |= settings
+        adapted = {"lr"} if self.config.ppo.schedule == "kl" else set()
+        for group, settings in zip(self.optimizer.param_groups, ours):  # the settings of this run count, but for what adapts
+            group |= {key: value for key, value in settings.items() if key not in adapted}
         for parameter, state in self.optimizer.state.items():
             if {"exp_avg", "exp_avg_sq", "step"} - set(state) or any(
                     isinstance(value, torch.Tensor) and value.shape not in ((), parameter.shape) for value in state.values()):

@@ -30,12 +30,15 @@ class TrainResult:
     checkpoint: Path | None  # the newest that there is
     history: list[dict[str, float]] = field(repr=False, default_factory=list)  # logged metrics, each with "step"
     unsaved_steps: int = 0  # which are not in that checkpoint, because it could not be written
+    reached: bool = False  # an evaluation was as good as `stop_at`
+    best: tuple[float, int] | None = None  # of the evaluations: its success or return, and its step
 
 
 def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_dir: str | os.PathLike | None = None,
           resume_from: str | os.PathLike | None = None, observers: Sequence[Callable[[int, Mapping[str, float]], Any]] = (),
           meta: dict[str, Any] | None = None, start_from: str | os.PathLike | None = None, progress: bool = True,
-          callbacks: Sequence[Any] = (), make_policy: MakePolicy = Policy) -> TrainResult:
+          callbacks: Sequence[Any] = (), make_policy: MakePolicy = Policy,
+          eval_env: Callable[[], Any] | None = None) -> TrainResult:
     """Train a policy with VER and PPO on any Gymnasium environment.
 
     make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
@@ -46,6 +49,7 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
 
     callbacks: objects that watch the run and may end it (`trainer.callbacks.Callback`); a MetricsLogger among them takes the place
     of the run's own metrics and progress. observers: functions of (step, metrics), short for callbacks that have only `at_log`.
+    eval_env: like make_env, for the evaluations of `config.eval_every` (trainer/evaluation.py); by default make_env.
     make_policy: (observation_space, action_space, config.policy) -> the network to train (`trainer.networks.PolicyNetwork`).
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks/ranks.py).
@@ -60,12 +64,14 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     moments.check(callbacks)
     folder = None if run_dir is None else Path(run_dir)
     with (join(config.device) as ranks,
-          prepare(make_env, config, folder, resume_from, callbacks, meta or {}, start_from, progress, make_policy, ranks) as run):
+          prepare(make_env, config, folder, resume_from, callbacks, meta or {}, start_from, progress, make_policy, ranks,
+                  eval_env) as run):
         with orderly_end(run):
             learn(run)
         learner, saver = run.learner, run.saver
         reason = "complete" if learner.steps >= run.config.steps else run.stop.agreed
-        return TrainResult(learner.policy, learner.steps, reason, saver.newest, list(run.log.history), saver.unsaved_steps)
+        return TrainResult(learner.policy, learner.steps, reason, saver.newest, list(run.log.history), saver.unsaved_steps,
+                           run.evaluations.reached, run.evaluations.best)
 
 
 def learn(run: Run) -> None:
@@ -80,8 +86,10 @@ def learn(run: Run) -> None:
         learner.count(everyone)
         run.collector.prepare(everyone)
         callbacks.after_update(collected, learned)
+        run.evaluations.after_update()
         run.log.after_update(everyone, learned)
         if everyone[0].save:
             run.saver.save()
         run.stop.agree(everyone)
+    run.evaluations.finish()
     run.saver.save()

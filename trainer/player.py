@@ -27,10 +27,20 @@ class Player:
         """`checkpoint`: a file or the directory of a run. `deterministic`: the likeliest action instead of a drawn one.
         `make_policy`: that of the training. Raises CheckpointError if it is none, of another network, or was trained with other
         spaces than `env` has."""
-        self.policy = load_policy(load_checkpoint(checkpoint), make_policy)
-        self.deterministic = deterministic
+        self._begin(load_policy(load_checkpoint(checkpoint), make_policy), env, deterministic, seed, str(checkpoint))
+
+    @classmethod
+    def of(cls, policy: Any, env: gymnasium.Env, deterministic: bool = False, seed: int = 0) -> Player:
+        """A player of a policy that is loaded already."""
+        player = cls.__new__(cls)
+        player._begin(policy, env, deterministic, seed, "what was given")
+        return player
+
+    def _begin(self, policy: Any, env: gymnasium.Env, deterministic: bool, seed: int, checkpoint: str) -> None:
+        self.policy, self.deterministic = policy, deterministic
         self._space, self._flatten = env.action_space, flattener(env.observation_space)
         self._as_action, self._generator = as_action(env.action_space), torch.Generator().manual_seed(seed)
+        self._keys = [key for key in policy.seen if key not in getattr(policy, "critic_keys", ())]
         shapes, size = observation_shapes(flat_space(env.observation_space)), action_numbers(env.action_space)
         if problem := misfit(self.policy, shapes, size, choices(env.action_space)):
             raise CheckpointError(f"{checkpoint} is a checkpoint of another network: {problem}.")
@@ -45,7 +55,7 @@ class Player:
         """The action for an observation of the environment, in the environment's own spaces."""
         flat = self._flatten(observation) if self._flatten else observation
         values = flat if isinstance(flat, dict) else {"obs": flat}
-        obs = {k: torch.as_tensor(np.asarray(values[k], np.float32)[None]) for k in self.policy.seen}
+        obs = {k: torch.as_tensor(np.asarray(values[k], np.float32)[None]) for k in self._keys}
         with one_thread():
             act = self.policy.act(obs, self._state, self._previous, self.deterministic, generator=self._generator)
         self._state, self._previous = act.state, self.policy.action_features(act.action)

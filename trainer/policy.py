@@ -1,13 +1,17 @@
-"""The recurrent actor-critic: image encoder + vectors + previous action -> LSTM -> action distribution and value.
+"""The actor-critic: image encoder + vectors + previous action -> MLP -> memory -> action distribution and value.
 
 Two ways in: `act` for inference, one step for many environments; `evaluate` for learning, whole sequences of unequal
 length. Both give the same numbers for the same steps (tests/trainer/test_policy.py).
+
+The value may have an MLP of its own, which then also sees what only the critic may see (`config.critic_keys`). Encoders and memory
+are shared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,15 +21,21 @@ from torch.nn.utils.rnn import PackedSequence
 
 from trainer.nets import distributions
 from trainer.config import PolicyConfig
+from trainer.nets.bounded import bounded
 from trainer.nets.encoders import ENCODERS, orthogonal
+from trainer.nets.images import image_layout, to_unit
+from trainer.nets.moments import ReturnScale, RunningMoments, Sum, alone
+from trainer.nets.precision import learning_in
 from trainer.sequences import Sequences
 from trainer.spaces import action_numbers, choices
 
 
-SMALLEST_IMAGE = 8  # pixels; what is smaller is a vector
 EXPERT_ACTION = "expert_action"
 """The observation of this name is not for the policy but for its teacher: what an expert would do now, and, as a last number,
 the weight of that advice (0: none). `ppo.imitation_coef` says how much is learned from it."""
+ACTION_MASK = "action_mask"
+"""The observation of this name says which options of a discrete action are allowed: 1 or 0 for each, of all its parts."""
+FORBIDDEN = -1e8  # the logit of an option that is not allowed
 
 
 @dataclass
@@ -41,13 +51,13 @@ class Act:
 class Policy(nn.Module):
     """Actor-critic for a Dict (or Box) observation space and a Box, Discrete, MultiDiscrete or MultiBinary action space.
 
-    Keys that are images, (H, W, C) of 8 pixels or more, have an encoder each; all others are flattened and concatenated. Without
-    an encoder images are not seen.
+    Images (trainer.nets.images) have an encoder each; all other keys are flattened and concatenated. Without an encoder images are
+    not seen.
     """
 
     def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig,
                  encoders: Mapping[str, Callable[..., nn.Module]] = ENCODERS):
-        """`encoders`: what `config.encoder` may name, each called with the shape of an image and `config.embedding_size`."""
+        """`encoders`: what `config.encoder` may name, each called with the shape (H, W, C) and `config.embedding_size`."""
         super().__init__()
         self.config = config
         self.choices = choices(action_space)  # options of each part of a discrete action; () for a Box
@@ -55,23 +65,41 @@ class Policy(nn.Module):
         if config.encoder and config.encoder not in encoders:
             raise ValueError(f"policy.encoder={config.encoder} is none of {', '.join(encoders)}.")
         shapes = observation_shapes(observation_space)
-        self.image_keys = [k for k, s in shapes.items() if is_image(s)] if config.encoder else []
         boxes = observation_space.spaces if isinstance(observation_space, spaces.Dict) else {"obs": observation_space}
-        self.image_scale = {k: image_scale(boxes[k]) for k in self.image_keys}
-        self.vector_keys = [k for k, s in shapes.items() if not is_image(s) and k != EXPERT_ACTION]
-        self.seen = {k: s for k, s in shapes.items() if k in self.image_keys or k in self.vector_keys}
+        layouts = {k: layout for k in shapes if (layout := image_layout(boxes[k]))}
+        self.layouts = layouts if config.encoder else {}
+        self.image_keys = list(self.layouts)
+        self.masked = bool(self.choices) and ACTION_MASK in shapes
+        if self.masked and shapes[ACTION_MASK] != (self.action_size,):
+            raise ValueError(f"the observation '{ACTION_MASK}' has shape {shapes[ACTION_MASK]}; the actions have {self.action_size} "
+                             "options, of which it tells which are allowed.")
+        vectors = [k for k in shapes if k not in layouts and k != EXPERT_ACTION and not (self.masked and k == ACTION_MASK)]
+        if wrong := [k for k in config.critic_keys if k not in vectors]:
+            raise ValueError(f"policy.critic_keys has '{wrong[0]}', which is no vector that the environments show: "
+                             f"{', '.join(vectors) or 'there is none'}.")
+        if config.critic_keys and not config.separate_value:
+            raise ValueError("policy.critic_keys needs policy.separate_value=True: what only the critic may see cannot go through "
+                             "what both share.")
+        self.critic_keys = [k for k in vectors if k in config.critic_keys]
+        self.vector_keys = [k for k in vectors if k not in config.critic_keys]
+        self.vector_scale = {k: to_unit(boxes[k]) if boxes[k].dtype == np.uint8 else 1.0 for k in vectors}
+        self.seen = {k: s for k, s in shapes.items()
+                     if k in self.image_keys or k in vectors or self.masked and k == ACTION_MASK}
         self.encoders = nn.ModuleDict(
-            {_module_name(k): encoders[config.encoder](shapes[k], config.embedding_size) for k in self.image_keys}
+            {_module_name(k): encoders[config.encoder](layout.shape, config.embedding_size) for k, layout in self.layouts.items()}
         )
-        width = (sum(int(np.prod(shapes[k])) for k in self.vector_keys) + config.embedding_size * len(self.image_keys)
-                 + self.action_size)
-        layers: list[nn.Module] = []
-        for _ in range(config.body_layers if config.body_size else 0):
-            layers += [orthogonal(nn.Linear(width, config.body_size)), nn.Tanh()]
-            width = config.body_size
-        self.body = nn.Sequential(*layers)
-        self.lstm = _lstm(width, config.hidden_size, config.lstm_layers) if config.lstm_layers else None
-        head_width = (config.hidden_size if self.lstm else 0) + (width if config.skip or not self.lstm else 0)
+        size = sum(int(np.prod(shapes[k])) for k in self.vector_keys)
+        extra = sum(int(np.prod(shapes[k])) for k in self.critic_keys)
+        inputs = size + config.embedding_size * len(self.image_keys) + self.action_size
+        self.normalizer = RunningMoments(size) if config.normalize_observations and size else None
+        self.critic_normalizer = RunningMoments(extra) if config.normalize_observations and extra else None
+        self.body, width = _mlp(inputs, config)
+        self.value_body, value_width = _mlp(inputs + extra, config) if config.separate_value else (None, width)
+        self.lstm = _memory(width, config) if config.lstm_layers else None
+        self._splits = self.lstm is not None and config.memory == "lstm"  # its state is h and c
+        memory = config.hidden_size if self.lstm else 0
+        head_width = memory + (width if config.skip or not self.lstm else 0)
+        value_width = memory + value_width if config.separate_value else head_width
         for name in ("mean_init", "log_std_init"):
             given = getattr(config, name)
             if np.ndim(given) and len(given) not in (1, self.action_size):
@@ -80,7 +108,8 @@ class Policy(nn.Module):
         if not self.choices:
             mean = torch.as_tensor(config.mean_init, dtype=torch.float32).expand(self.action_size)
             self.mean.bias.data[:] = torch.atanh(mean.clamp(-0.9, 0.9)) if config.tanh_mean else mean
-        self.value = orthogonal(nn.Linear(head_width, 1), 1.0)
+        self.value = orthogonal(nn.Linear(value_width, 1), 1.0)
+        self.return_scale = ReturnScale() if config.normalize_returns else None
         log_std = torch.as_tensor(config.log_std_init, dtype=torch.float32).expand(self.action_size).clone()
         self.log_std = None if self.choices else nn.Parameter(log_std)
         if not self.choices:
@@ -90,8 +119,8 @@ class Policy(nn.Module):
 
     @property
     def state_size(self) -> int:
-        """Floats of recurrent state per environment: h and c of every layer."""
-        return 2 * self.config.lstm_layers * self.config.hidden_size
+        """Floats of recurrent state per environment: h of every layer, and c of an LSTM's."""
+        return self.config.state_size
 
     def action_features(self, action: Tensor) -> Tensor:
         """Previous action as network input: executed (clipped) action, or a one-hot for each discrete part. -> (B, A)."""
@@ -106,13 +135,12 @@ class Policy(nn.Module):
         an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation, also
         where actions are discrete (0: the likeliest);
         `generator` is where random numbers come from otherwise, torch's global one by default."""
-        features = self._features(obs, previous)
-        out = features
+        inputs = self._inputs(obs, previous)
+        features, y = self.body(inputs), None
         if self.lstm:
-            y, (h, c) = self.lstm(features.unsqueeze(0), self._split(state))
-            state = torch.cat([h, c]).transpose(0, 1).flatten(1)
-            out = torch.cat([features, y[0]], -1) if self.config.skip else y[0]
-        params, value, log_std = self._heads(out)
+            y, state = self._step_memory(features, state)
+        params, log_std = self._action(features, y, obs)
+        value = self._value(inputs, features, y, obs)
         if self.choices:
             parts = params.split(self.choices, -1)
             if deterministic or noise is not None:
@@ -137,14 +165,15 @@ class Policy(nn.Module):
         stored sequence after sequence.
 
         `sequences` says where each of the K sequences starts and how long it is; `state` (K, state_size) is the
-        recurrent state that entered its first step.
+        recurrent state that entered its first step. Heads and probabilities are float32 whatever `learn_precision` says.
         """
-        features = self._features(obs, previous)
-        out = features
-        if self.lstm:
-            y = self._run_lstm(features, sequences, state)
-            out = torch.cat([features, y], -1) if self.config.skip else y
-        params, value, log_std = self._heads(out)
+        with learning_in(self.config.learn_precision, previous.device):
+            inputs = self._inputs(obs, previous)
+            features = self.body(inputs)
+            y = self._run_lstm(features, sequences, state).float() if self.lstm else None
+        inputs, features = inputs.float(), features.float()
+        params, log_std = self._action(features, y, obs)
+        value = self._value(inputs, features, y, obs)
         if self.choices:
             parts = params.split(self.choices, -1)
             return distributions.categorical_log_prob(action, parts), distributions.categorical_entropy(parts), value, params
@@ -153,10 +182,65 @@ class Policy(nn.Module):
 
     forward = evaluate  # what DistributedDataParallel calls
 
-    def _features(self, obs: dict[str, Tensor], previous: Tensor) -> Tensor:
-        parts = [obs[k].flatten(1) for k in self.vector_keys]
-        parts += [self._encode(k, obs[k] * s if (s := self.image_scale[k]) != 1 else obs[k]) for k in self.image_keys]
-        return self.body(torch.cat([*parts, previous], -1))
+    def unit_of_values(self) -> float:
+        """The deviation of the returns: value errors are learned from in this unit. 0 while no reward was seen."""
+        return float(self.return_scale.std) if self.return_scale else 1.0
+
+    def take_returns(self, returns: Tensor, over_ranks: Sum = alone) -> None:
+        """Normalise by these from now on, too: returns (M,) of the newest experience. No value changes."""
+        if self.return_scale:
+            self.return_scale.take(returns, self.value, over_ranks)
+
+    def knows_observations(self) -> bool:
+        """Whether what it normalises by is known."""
+        return self.normalizer is None or bool(self.normalizer.count)
+
+    def take_observations(self, obs: dict[str, Tensor], over_ranks: Sum = alone) -> None:
+        """Normalise by these from now on, too: key -> (M, ...), each observation once."""
+        for normalizer, keys in ((self.normalizer, self.vector_keys), (self.critic_normalizer, self.critic_keys)):
+            if normalizer:
+                normalizer.take(self._vectors(obs, keys), over_ranks)
+
+    def _vectors(self, obs: dict[str, Tensor], keys: list[str]) -> Tensor:
+        parts = [obs[k].flatten(1) * s if (s := self.vector_scale[k]) != 1 else obs[k].flatten(1) for k in keys]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+
+    def _inputs(self, obs: dict[str, Tensor], previous: Tensor) -> Tensor:
+        parts = []
+        if self.vector_keys:
+            vectors = self._vectors(obs, self.vector_keys)
+            parts.append(self.normalizer(vectors) if self.normalizer else vectors)
+        parts += [self._encode(k, layout.as_hwc(obs[k])) for k, layout in self.layouts.items()]
+        return torch.cat([*parts, previous], -1)
+
+    def _action(self, features: Tensor, y: Tensor | None, obs: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+        """Mean of the action and logarithm of its deviation, or logits of the options."""
+        out = self.mean(self._head(features, y))
+        if self.choices:
+            return out.masked_fill(obs[ACTION_MASK] < 0.5, FORBIDDEN) if self.masked else out, None
+        mean = torch.tanh(out) if self.config.tanh_mean else out
+        return mean, bounded(self.log_std, self.config.log_std_min, self.config.log_std_max)
+
+    def _value(self, inputs: Tensor, features: Tensor, y: Tensor | None, obs: dict[str, Tensor]) -> Tensor:
+        """(B,); NaN where what only the critic sees is not there, as when a trained policy is played."""
+        if self.value_body is None:
+            out = self._head(features, y)
+        else:
+            if self.critic_keys:
+                if self.critic_keys[0] not in obs:
+                    return torch.full((len(inputs),), torch.nan, device=inputs.device)
+                extra = self._vectors(obs, self.critic_keys)
+                inputs = torch.cat([inputs, self.critic_normalizer(extra) if self.critic_normalizer else extra], -1)
+            own = self.value_body(inputs)
+            out = own if y is None else torch.cat([own, y], -1)
+        value = self.value(out).squeeze(-1)
+        return self.return_scale(value) if self.return_scale else value
+
+    def _head(self, features: Tensor, y: Tensor | None) -> Tensor:
+        """What the heads get of the MLP's features and the memory's output."""
+        if y is None:
+            return features
+        return torch.cat([features, y], -1) if self.config.skip else y
 
     def _encode(self, key: str, image: Tensor) -> Tensor:
         """Features of an image; in bfloat16 if asked, while weights, gradients and all else stay float32. The same when
@@ -166,30 +250,35 @@ class Policy(nn.Module):
         with torch.autocast(image.device.type, torch.bfloat16):
             return self.encoders[_module_name(key)](image).float()
 
-    def _heads(self, out: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        mean = self.mean(out)
-        if self.choices:
-            return mean, self.value(out).squeeze(-1), None
-        if self.config.tanh_mean:
-            mean = torch.tanh(mean)
-        return mean, self.value(out).squeeze(-1), self.log_std.clamp(self.config.log_std_min, self.config.log_std_max)
+    def _step_memory(self, features: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """One step: its output (B, hidden) and the state after it (B, state_size). An LSTM on the CPU without oneDNN, which packs all
+        weights anew at every call: with 16 environments that takes as long as the step."""
+        before = self._split(state)
+        if features.is_cuda or not self._splits:
+            y, after = self.lstm(features.unsqueeze(0), before)
+            layers = torch.cat(after) if self._splits else after
+            return y[0], layers.transpose(0, 1).flatten(1)
+        (h, c), y, cells = before, features, []
+        for layer, weights in enumerate(self.lstm.all_weights):
+            cells.append(torch.lstm_cell(y, (h[layer], c[layer]), *weights))
+            y = cells[-1][0]
+        return y, torch.cat([*(h for h, _ in cells), *(c for _, c in cells)], 1)
 
-    def _split(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """(K, state_size) -> h, c of shape (layers, K, hidden)."""
+    def _split(self, state: Tensor) -> Any:
+        """(K, state_size) -> h, or h and c, of shape (layers, K, hidden)."""
         layers, hidden = self.config.lstm_layers, self.config.hidden_size
-        hc = state.view(len(state), 2 * layers, hidden).transpose(0, 1).contiguous()
-        return hc[:layers], hc[layers:]
+        both = state.view(len(state), -1, hidden).transpose(0, 1).contiguous()
+        return (both[:layers], both[layers:]) if self._splits else both
 
     def _run_lstm(self, features: Tensor, sequences: Sequences, state: Tensor) -> Tensor:
-        """LSTM over K sequences of unequal length, (M, F) -> (M, hidden), in the order the steps are stored.
+        """The memory over K sequences of unequal length, (M, F) -> (M, hidden), in the order the steps are stored.
 
         On CUDA as a PackedSequence (VER paper 2.2, figure 3C). On CPU padded: oneDNN's fused LSTM does not accept packed
         input and is several times faster although it computes the padding. Same result either way.
         """
         if features.is_cuda:
             packed = PackedSequence(features[sequences.packed_order], sequences.batch_sizes)
-            h, c = self._split(state[sequences.by_length])
-            y, _ = self.lstm(packed, (h.contiguous(), c.contiguous()))
+            y, _ = self.lstm(packed, self._split(state[sequences.by_length]))
             out = torch.empty_like(y.data)
             out[sequences.packed_order] = y.data
             return out
@@ -210,33 +299,26 @@ def observation_shapes(space: spaces.Space) -> dict[str, tuple[int, ...]]:
     raise ValueError(f"observation space {space} is neither a Box nor a Dict of Boxes.")
 
 
-def is_image(shape: tuple[int, ...]) -> bool:
-    """Whether an observation of this shape is an image. ValueError for one with its channels in front."""
-    if len(shape) != 3:
-        return False
-    if shape[0] <= 4 and min(shape[1:]) >= SMALLEST_IMAGE:
-        raise ValueError(f"an observation of shape {shape} looks like an image with its channels in front; the engine takes "
-                         "(height, width, channels): gymnasium.wrappers.TransformObservation can turn it.")
-    return min(shape[:2]) >= SMALLEST_IMAGE
-
-
 def _module_name(key: str) -> str:
     """The name of a key's encoder, which may have no dot and not be a method's of its container."""
     name = key.replace(".", "/")
     return f"{name}/" if hasattr(nn.ModuleDict, name) or name in nn.ModuleDict().__dict__ else name
 
 
-def image_scale(space: spaces.Box) -> float:
-    """Factor that brings an image into [0, 1]: 1/255 for bytes, 1 where the space has no finite bound or is there already."""
-    high = float(np.max(space.high))
-    return 1 / high if 1 < high < np.inf else 1.0
+def _mlp(width: int, config: PolicyConfig) -> tuple[nn.Sequential, int]:
+    """The MLP before the memory, and the width of what it gives."""
+    layers: list[nn.Module] = []
+    for _ in range(config.body_layers if config.body_size else 0):
+        layers += [orthogonal(nn.Linear(width, config.body_size)), nn.Tanh()]
+        width = config.body_size
+    return nn.Sequential(*layers), width
 
 
-def _lstm(width: int, hidden: int, layers: int) -> nn.LSTM:
-    lstm = nn.LSTM(width, hidden, layers)
-    for name, parameter in lstm.named_parameters():
+def _memory(width: int, config: PolicyConfig) -> nn.LSTM | nn.GRU:
+    made = {"lstm": nn.LSTM, "gru": nn.GRU}[config.memory](width, config.hidden_size, config.lstm_layers)
+    for name, parameter in made.named_parameters():
         if "weight" in name:
             nn.init.orthogonal_(parameter)
         else:
             nn.init.zeros_(parameter)
-    return lstm
+    return made

@@ -21,6 +21,9 @@ from trainer.rollout import Batch, Rollout
 from trainer.sequences import Sequences, find_sequences, mini_batches
 
 
+RATES = (1e-5, 1e-2)  # between which the KL divergence moves the learning rate
+
+
 def policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, weight: Tensor, clip: float) -> tuple[Tensor, Tensor]:
     """Clipped surrogate, mean of -w min(r A, clip(r, 1-c, 1+c) A), and the ratio r. All inputs (M,)."""
     ratio = torch.exp(log_prob - old_log_prob)
@@ -28,9 +31,9 @@ def policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, weigh
     return -(weight * surrogate).mean(), ratio
 
 
-def value_loss(value: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-    """Mean of w (V - R)^2 / 2, not clipped (Table A1)."""
-    return (0.5 * weight * (value - target).square()).mean()
+def value_loss(value: Tensor, target: Tensor, weight: Tensor, unit: float = 1.0) -> Tensor:
+    """Mean of w ((V - R) / unit)^2 / 2, not clipped (Table A1). `unit` 0: nothing is known of rewards, and nothing to learn."""
+    return (0.5 * weight * ((value - target) / unit).square()).mean() if unit else 0.0 * value.sum()
 
 
 def imitation_loss(policy: Policy, mean: Tensor, advice: Tensor) -> Tensor:
@@ -109,9 +112,15 @@ def make_optimizer(policy: Policy, entropy: EntropyCoefficient, config: PPOConfi
     return torch.optim.Adam(parameters, lr=config.learning_rate, eps=config.adam_epsilon)
 
 
+def rate_by_kl(rate: float, kl: float, goal: float) -> float:
+    """The next learning rate (the rule of rsl_rl): less where a gradient step moved the policy by more than twice the goal, more where
+    it moved by less than half of it."""
+    return max(rate / 1.5, RATES[0]) if kl > 2 * goal else min(rate * 1.5, RATES[1]) if kl < goal / 2 else rate
+
+
 def scheduled_rate(config: PPOConfig, progress: float) -> float:
     """Learning rate after a fraction `progress` of the run's steps; cosine and linear reach zero at the end."""
-    progress = min(max(progress, 0.0), 1.0)
+    progress = min(max(float(progress), 0.0), 1.0)
     if config.schedule == "cosine":
         return config.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
     return config.learning_rate * (1 - progress) if config.schedule == "linear" else config.learning_rate
@@ -119,7 +128,8 @@ def scheduled_rate(config: PPOConfig, progress: float) -> float:
 
 def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: EntropyCoefficient, rollout: Rollout,
            config: PPOConfig, rng: np.random.Generator, batch: np.ndarray | None = None,
-           ranks: Ranks | None = None, evaluate: Callable[..., Any] | None = None, late: bool = False) -> dict[str, float]:
+           ranks: Ranks | None = None, evaluate: Callable[..., Any] | None = None, late: bool = False,
+           learns: bool = True) -> dict[str, float]:
     """Learn from the rows `batch` of `rollout`, by default those that are closed: returns, then epochs over shuffled
     mini-batches. Gives mean statistics.
 
@@ -127,7 +137,7 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
     as it is now, and each step is weighted by how much likelier its action has become, at most `max_importance_weight`
     (decoupled objective, Hilton et al. 2021): with ratios to the policy that acted, the last update would already have used up
     the clipping range of this one. On several ranks, `evaluate` is `policy.evaluate` with gradients that are averaged over
-    `ranks` (Ranks.evaluator).
+    `ranks` (Ranks.evaluator). Not `learns`: the returns are only looked at, for a policy that normalises by them.
     """
     ranks = ranks or Ranks(RankInfo())
     evaluate = evaluate or policy.evaluate
@@ -139,34 +149,42 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
                     config.discount, config.gae_lambda)
     weight = importance_weights(rollout.env[rows], rollout.num_envs, config.max_importance_weight)
     target = advantage + rollout.value[rows]
+    unit = 1.0
+    if hasattr(policy, "take_returns"):
+        policy.take_returns(torch.from_numpy(target).to(device), ranks.sum_)
+        unit = policy.unit_of_values()
     advantages, targets, weights = (torch.from_numpy(x).to(device) for x in (advantage, target, weight))
     policy_weights, log_probs = weights, rollout.log_prob[torch.from_numpy(rows).to(device)]
-    if late:
+    if late and learns:
         now = log_probs_now(policy, rollout, rows, starts, config.mini_batches)
         policy_weights = weights * torch.exp(now - log_probs).clamp(max=config.max_importance_weight or math.inf)
         log_probs = now
     stats = UpdateStats()
     stop = False
     epochs_done = 0
-    for _ in range(config.epochs):
+    for _ in range(config.epochs if learns else 0):
         for positions, lengths in mini_batches(starts, len(rows), config.mini_batches, rng):
             where = torch.from_numpy(positions).to(device)
             first = np.cumsum(lengths) - lengths
             kl = _learn(policy, evaluate, ranks, optimizer, entropy_coef, rollout.gather(rows[positions], rows[positions[first]]),
                         Sequences(lengths, device), log_probs[where], advantages[where], targets[where], weights[where],
-                        policy_weights[where], config, stats)
-            if config.target_kl is not None:
-                stop = float(ranks.average_(torch.tensor(kl, device=device))) > config.target_kl
-                if stop:
-                    break
+                        policy_weights[where], unit, config, stats)
+            if config.target_kl is not None or config.schedule == "kl":
+                kl = float(ranks.average_(torch.tensor(kl, device=device)))
+            if config.schedule == "kl":
+                for group in optimizer.param_groups:
+                    group["lr"] = rate_by_kl(group["lr"], kl, config.kl_goal)
+            if stop := config.target_kl is not None and kl > config.target_kl:
+                break
         epochs_done += 1
         if stop:
             break
+    version = rollout.version[rows]
     explained = 1 - float(np.var(target - rollout.value[rows]) / (np.var(target) + 1e-8))
     return stats.means() | {
         "explained_variance": explained, "epochs": float(epochs_done), "sequences": float(len(starts)),
         "importance_weight_mean": float(weight.mean()), "importance_weight_min": float(weight.min()),
-        "stale_fraction": float((rollout.version[rows] < rollout.version[rows].max()).mean()),
+        "stale_fraction": float((version < version.max()).mean()), "oldest_age": float(version.max() - version.min()),
         "value_mean": float(rollout.value[rows].mean()), "target_mean": float(target.mean()),
     }
 
@@ -200,13 +218,13 @@ def normalized(advantage: Tensor, ranks: Ranks) -> Tensor:
 
 def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer: torch.optim.Optimizer,
            entropy_coef: EntropyCoefficient, batch: Batch, sequences: Sequences, old_log_prob: Tensor, advantage: Tensor,
-           target: Tensor, weight: Tensor, policy_weight: Tensor, config: PPOConfig, stats: UpdateStats) -> float:
+           target: Tensor, weight: Tensor, policy_weight: Tensor, unit: float, config: PPOConfig, stats: UpdateStats) -> float:
     """One gradient step. Returns the approximate KL divergence from the policy that ratios are taken to."""
     if config.normalize_advantages:
         advantage = normalized(advantage, ranks)
     log_prob, entropy, value, mean = evaluate(batch.obs, batch.previous, batch.action, sequences, batch.state)
     surrogate, ratio = policy_loss(log_prob, old_log_prob, advantage, policy_weight, config.clip)
-    value_error = value_loss(value, target, weight)
+    value_error = value_loss(value, target, weight, unit)
     loss = surrogate + config.value_coef * value_error + entropy_coef.loss(entropy, weight)
     imitated = {}
     if config.imitation_coef:

@@ -6,12 +6,14 @@ when S = T x N rows have been closed, wherever they came from. Open rows, of env
 and are closed in the next rollout (VER paper 2.2, "Inflight actions"): nothing simulated is lost and nothing is copied.
 
 The rows of a finished rollout are its *batch*: a list of row numbers. Rows are overwritten oldest experience first, so a
-rollout that was ended early can fill its batch with what is left of the one before (VER paper 2.3). With room for two
-batches, one is collected while the other is learned from.
+rollout that was ended early can fill its batch with what the rollout before has closed (VER paper 2.3): never with what that one
+was itself filled with, so no step is learned from more than twice. With room for two batches, one is collected while the other is
+learned from.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,11 +42,15 @@ class Rollout:
     """
 
     def __init__(self, num_envs: int, steps: int, obs_shapes: dict[str, tuple[int, ...]], action_size: int,
-                 discrete: int, state_size: int, device: torch.device, batches: int = 1):
-        """`discrete`: parts of a discrete action; 0 for a Box."""
+                 discrete: int, state_size: int, device: torch.device, batches: int = 1,
+                 obs_types: Mapping[str, np.dtype] | None = None):
+        """`discrete`: parts of a discrete action; 0 for a Box. `obs_types`: uint8 for observations that are bytes; they are kept as
+        such, and handed out as floats like all others."""
         rows = batches * steps + num_envs
         self.num_envs, self.steps, self.rows, self.batches = num_envs, steps, rows, batches
-        self.obs = {k: torch.zeros(rows, *shape, device=device) for k, shape in obs_shapes.items()}
+        of_bytes = {k for k, kind in (obs_types or {}).items() if kind == np.uint8}
+        self.obs = {k: torch.zeros(rows, *shape, device=device, dtype=torch.uint8 if k in of_bytes else torch.float32)
+                    for k, shape in obs_shapes.items()}
         self.previous = torch.zeros(rows, action_size, device=device)
         self.action = (torch.zeros(rows, discrete, dtype=torch.long, device=device) if discrete
                        else torch.zeros(rows, action_size, device=device))
@@ -65,6 +71,7 @@ class Rollout:
         self.num_closed = 0
         self.total = 0  # rows closed since the beginning
         self.batch = np.empty(0, np.int64)  # rows of the newest finished rollout
+        self._closed_before = np.zeros(rows, bool)  # rows that were closed in it
 
     def begin(self) -> None:
         """Start a rollout. Open rows stay where they are; of the others, the oldest experience is overwritten first, and
@@ -72,7 +79,8 @@ class Rollout:
         is_free = np.ones(self.rows, bool)
         is_free[self.open_row[self.open_row != NO_ROW]] = False
         is_free[self.batch] = False
-        self.batch = self.batch[np.argsort(self.version[self.batch], kind="stable")]
+        age = np.lexsort((self.version[self.batch], self._closed_before[self.batch]))  # what filled it up goes first
+        self.batch = self.batch[age]
         self._free = np.flatnonzero(is_free)
         if self.batches == 1:
             self._free = np.concatenate([self._free, self.batch])
@@ -80,14 +88,17 @@ class Rollout:
         self.num_closed = 0
 
     def finish(self, fill: bool = True) -> np.ndarray:
-        """End the rollout: its batch, the rows closed in it. If it is ended early and `fill` is true, the newest steps of
-        the batch before make up for those that are missing, as far as there are any."""
-        batch = self.closed[: self.num_closed].copy()
+        """End the rollout: its batch, the rows closed in it. If it is ended early and `fill` is true, the newest steps that the
+        rollout before has closed make up for those that are missing, as far as there are any."""
+        closed = self.closed[: self.num_closed]
+        batch = closed.copy()
         if fill and self.remaining and len(self.batch):
             # What was not overwritten of the batch before is at least S - closed: each row used beyond the free ones was
             # opened after a step was closed.
             old = self._free[self._used :] if self.batches == 1 else self.batch
-            batch = np.concatenate([batch, old[-self.remaining :]])
+            batch = np.concatenate([batch, old[self._closed_before[old]][-self.remaining :]])
+        self._closed_before[:] = False
+        self._closed_before[closed] = True
         self.batch = batch
         return batch
 
@@ -113,7 +124,7 @@ class Rollout:
         self._used += len(envs)
         where = torch.from_numpy(rows).to(self.log_prob.device)
         for k, tensor in self.obs.items():
-            tensor.index_copy_(0, where, obs[k])
+            tensor.index_copy_(0, where, obs[k].to(tensor.dtype))
         self.previous.index_copy_(0, where, previous)
         self.state.index_copy_(0, where, state)
         self.action.index_copy_(0, where, action)
@@ -131,12 +142,17 @@ class Rollout:
         device = self.log_prob.device
         where = torch.from_numpy(rows).to(device)
         return Batch(
-            obs={k: tensor.index_select(0, where) for k, tensor in self.obs.items()},
+            obs=self.observations(rows),
             previous=self.previous.index_select(0, where),
             action=self.action.index_select(0, where),
             log_prob=self.log_prob.index_select(0, where),
             state=self.state.index_select(0, torch.from_numpy(first).to(device)),
         )
+
+    def observations(self, rows: np.ndarray) -> dict[str, Tensor]:
+        """Of steps `rows` (M,), as floats: key -> (M, ...)."""
+        where = torch.from_numpy(rows).to(self.log_prob.device)
+        return {k: tensor.index_select(0, where).float() for k, tensor in self.obs.items()}
 
     def content(self) -> dict[str, Any]:
         """What must outlive a restart: the open rows and, with room for two batches, the newest batch. As tensors."""
@@ -145,7 +161,8 @@ class Rollout:
         rows = np.concatenate([is_open, batch])
         fields = {k: v[torch.from_numpy(rows).to(v.device)].cpu() for k, v in self.tensors().items()}
         fields |= {k: torch.from_numpy(v[rows]) for k, v in self.arrays().items()}
-        return {"fields": fields, "open": len(is_open), "env_steps": torch.from_numpy(self.env_steps.copy())}
+        return {"fields": fields, "open": len(is_open), "env_steps": torch.from_numpy(self.env_steps.copy()),
+                "closed": torch.from_numpy(self._closed_before[rows])}
 
     def restore(self, content: dict[str, Any]) -> None:
         """The inverse of `content`; row numbers may differ, which matters to nothing."""
@@ -158,6 +175,7 @@ class Rollout:
         self.open_row[:] = NO_ROW
         self.open_row[self.env[:count]] = np.arange(count)
         self.batch = np.arange(count, total)
+        self._closed_before[:total] = content["closed"].numpy() if "closed" in content else True
         self.total = total - count
         self.env_steps[:] = content["env_steps"].numpy()
 

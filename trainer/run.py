@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ import torch
 
 from trainer import checkpoint
 from trainer.checkpoints import owner
+from trainer.checkpoints.best import Evaluations
+from trainer.evaluation import Evaluator
 from trainer.callbacks import Callbacks
 from trainer.collect import Collector
 from trainer.config import TrainConfig
@@ -28,13 +30,15 @@ from trainer.logs.training_log import TrainingLog
 from trainer.networks import MakePolicy
 from trainer.checkpoints.plain import plain
 from trainer.policy import Policy, observation_shapes
+from trainer.ranks import nodes
 from trainer.ranks.ranks import Ranks
 from trainer.rollout import Rollout
 from trainer.checkpoints.saving import Saver
 from trainer.sizes import check_memory
-from trainer.spaces import action_numbers
+from trainer.spaces import action_numbers, stored_as
 from trainer.faults.stopping import Stop, stop_on_signal
 from trainer.threads import LearnThreads
+from trainer.workers.batched import BatchedEnvironments
 from trainer.workers.environments import Environments
 
 
@@ -53,13 +57,14 @@ class Run:
     callbacks: Callbacks
     log: TrainingLog
     saver: Saver
+    evaluations: Evaluations
     stop: Stop
 
 
 @contextmanager
 def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | None, resume_from: str | os.PathLike | None,
             callbacks: Sequence[Any], meta: dict[str, Any], start_from: str | os.PathLike | None, progress: bool,
-            make_policy: MakePolicy, ranks: Ranks) -> Iterator[Run]:
+            make_policy: MakePolicy, ranks: Ranks, eval_env: Callable[[], Any] | None = None) -> Iterator[Run]:
     """A run at its beginning; arguments as of `trainer.train`."""
     config, device = config.for_ranks(ranks.local_size), _device(config.device, ranks.local_rank)
     meta = plain(meta)
@@ -79,8 +84,15 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         threads = stack.enter_context(LearnThreads(config.torch_threads))
         order = fixed_order(config.collect) if config.deterministic else None
         replay = order.restore(saved["collector"]) if order and saved else ()
-        environments = stack.enter_context(
-            Environments(make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
+        if config.collect.num_workers == 0:
+            environments = stack.enter_context(BatchedEnvironments(make_env, config.collect, seed, ranks.rank * n))
+            n = environments.num_envs
+            config = replace(config, collect=replace(config.collect, num_envs=n))
+            environments.config = config.collect
+            config.check()
+        else:
+            environments = stack.enter_context(
+                Environments(make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
         cancelled = threading.Event()
         stop = stack.enter_context(stop_on_signal(cancelled.set, config.stop_within_s))
         ranks.on_death(cancelled.set)
@@ -94,32 +106,39 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
                                                       saved and saved["collector"], ranks.preemption(config), cancelled))
         rollout = Rollout(n, config.steps_per_rollout, observation_shapes(environments.observation_space),
                           learner.policy.action_size, len(learner.policy.choices), learner.policy.state_size, device,
-                          batches=2 if config.collect.overlap else 1)
+                          batches=2 if config.collect.overlap else 1,
+                          obs_types=stored_as(environments.observation_space))
         if saved:
             with checkpoint.using(resume_from or ""):
                 rollout.restore(saved["rollout"])
-        experience = (Overlapping(collector, rollout, learner.policy, saved) if config.collect.overlap
+        experience = (Overlapping(collector, rollout, learner.policy, saved, ranks.total) if config.collect.overlap
                       else Alternating(collector, rollout))
         stack.callback(experience.close)
         run_dir = ranks.from_first(run_dir)
+        nodes.compare(ranks, run_dir)
         if first and run_dir is not None and not any(isinstance(callback, MetricsLogger) for callback in callbacks):
             callbacks = [*stack.enter_context(recording(run_dir, config, done, shown=progress)), *callbacks]
         told = Callbacks(callbacks if first else (), learner, stop)
         log = TrainingLog(config, learner, told, content.get("window", ()) if content else ())
         made_from = {"gymnasium": environments.made_from} if environments.made_from else {}
         saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, made_from | meta, began_with)
-        yield Run(config, run_dir, ranks, threads, collector, learner, rollout, experience, told, log, saver, stop)
+        evaluator = None
+        if first and config.eval_every:
+            evaluator = Evaluator(eval_env or make_env, make_policy, config.eval_episodes, config.seed)
+            stack.callback(evaluator.close)
+        evaluations = Evaluations(config, evaluator, learner, log, stop, run_dir if first else None, made_from | meta)
+        yield Run(config, run_dir, ranks, threads, collector, learner, rollout, experience, told, log, saver, evaluations, stop)
 
 
 def _learner(config: TrainConfig, environments: Environments, device: torch.device, ranks: Ranks,
              make_policy: MakePolicy) -> Learner:
     """The learner, unless the run does not fit into memory; how large the engine's own network would be is known before."""
-    shapes, actions = observation_shapes(environments.observation_space), action_numbers(environments.action_space)
+    observations, actions = environments.observation_space, action_numbers(environments.action_space)
     if make_policy is Policy:
-        check_memory(config, shapes, actions)
+        check_memory(config, observations, actions)
     learner = Learner(config, environments.observation_space, environments.action_space, device, ranks, make_policy)
     if make_policy is not Policy:
-        check_memory(config, shapes, actions, learner.policy.state_size)
+        check_memory(config, observations, actions, learner.policy.state_size)
     return learner
 
 

@@ -7,8 +7,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from gymnasium import spaces
+
 from trainer.config import PolicyConfig, TrainConfig
-from trainer.policy import is_image
+from trainer.nets.images import image_layout
+from trainer.policy import EXPERT_ACTION
+from trainer.spaces import stored_as
 
 SIZED_ENCODERS = ("light", "resnet18")  # whose last layer has a row per feature and at least a column per 16 pixels
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
@@ -23,36 +27,42 @@ def least_weights(config: PolicyConfig, vectors: list[tuple[int, ...]], images: 
         total, width = total + width * config.body_size, config.body_size
     inputs = width
     for _ in range(config.lstm_layers):
-        total, inputs = total + 4 * config.hidden_size * (inputs + config.hidden_size), config.hidden_size
+        total, inputs = total + 3 * config.hidden_size * (inputs + config.hidden_size), config.hidden_size
     return total + inputs * action_size
 
 
-def rollout_bytes(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], action_size: int, state_size: int) -> int:
+def rollout_bytes(config: TrainConfig, observation_space: spaces.Space, action_size: int, state_size: int) -> int:
     """Bytes of the stored experience: of every step its observations, actions, recurrent state and some ten numbers."""
     rows = (2 if config.collect.overlap else 1) * config.steps_per_rollout + config.collect.num_envs
-    return rows * (4 * (sum(map(_size, shapes.values())) + 2 * action_size + state_size) + 60)
+    kept = stored_as(observation_space)
+    observation = sum(kept[key].itemsize * _size(box.shape) for key, box in _boxes(observation_space).items())
+    return rows * (observation + 4 * (2 * action_size + state_size) + 60)
 
 
-def check_memory(config: TrainConfig, shapes: Mapping[str, tuple[int, ...]], action_size: int,
-                 state_size: int | None = None) -> None:
-    """Raise ValueError, with how much it would take, for a run that does not fit into this machine's memory. `shapes`: of the
-    observations, by key. `state_size`: of a network that is there already, and not the engine's own; then only the experience is
+def check_memory(config: TrainConfig, observation_space: spaces.Space, action_size: int, state_size: int | None = None) -> None:
+    """Raise ValueError, with how much it would take, for a run that does not fit into this machine's memory. `observation_space`: a
+    Box, or a Dict of them. `state_size`: of a network that is there already, and not the engine's own; then only the experience is
     looked at."""
     wanted = {}
     if state_size is None:
-        images = [shape for shape in shapes.values() if is_image(shape)] if config.policy.encoder else []
-        vectors = [shape for shape in shapes.values() if not is_image(shape)]
-        state_size = 2 * config.policy.lstm_layers * config.policy.hidden_size
+        found = {key: (box.shape, image_layout(box)) for key, box in _boxes(observation_space).items() if key != EXPERT_ACTION}
+        images = [layout.shape for _, layout in found.values() if layout] if config.policy.encoder else []
+        vectors = [shape for shape, layout in found.values() if not layout]
+        state_size = config.policy.state_size
         wanted["the network (policy.hidden_size, body_size, embedding_size and layers)"] = \
             16 * least_weights(config.policy, vectors, images, action_size)  # with its gradient, and Adam's two means of it
     wanted |= {
         f"the experience of {config.steps_per_rollout:,} steps (collect.num_envs x collect.rollout_steps)":
-            rollout_bytes(config, shapes, action_size, state_size),
+            rollout_bytes(config, observation_space, action_size, state_size),
     }
     there = memory_bytes()
     for what, size in wanted.items():
         if size > there:
             raise ValueError(f"{what} would take {_spoken(size)} of memory, and this machine has {_spoken(there)}: choose less.")
+
+
+def _boxes(space: spaces.Space) -> Mapping[str, spaces.Space]:
+    return space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
 
 
 def memory_bytes() -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
-__all__ = ["as_action", "choices", "flat_space", "flattener", "layout"]
+__all__ = ["as_action", "choices", "flat_space", "flattener", "layout", "space_from_plain", "space_to_plain", "stored_as"]
 
 
 def flat_space(space: spaces.Space) -> spaces.Space:
@@ -41,7 +41,13 @@ def choices(space: spaces.Space) -> tuple[int, ...]:
         return tuple(int(n) for n in space.nvec.flat)
     if isinstance(space, spaces.MultiBinary):
         return (2,) * int(np.prod(space.shape))
-    raise ValueError(f"action space {space} is none of Box, Discrete, MultiDiscrete and MultiBinary.")
+    raise ValueError(f"action space {space} is none of Box, Discrete, MultiDiscrete and MultiBinary of Gymnasium.")
+
+
+def stored_as(space: spaces.Space) -> dict[str, np.dtype]:
+    """In which type observations are kept, by key: bytes as bytes, all others in single precision."""
+    boxes = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
+    return {key: np.dtype(np.uint8 if box.dtype == np.uint8 else np.float32) for key, box in boxes.items()}
 
 
 def action_numbers(space: spaces.Space) -> int:
@@ -69,11 +75,42 @@ def as_action(space: spaces.Space) -> Callable[[np.ndarray], Any]:
     return lambda numbers: np.array(numbers + start, space.dtype)
 
 
+def space_to_plain(space: spaces.Space) -> dict[str, Any]:
+    """A space of the engine as plain values: bounds, which policies clip actions to, and numbers of options."""
+    if isinstance(space, spaces.Dict):
+        return {"dict": {k: space_to_plain(s) for k, s in space.items()}}
+    if isinstance(space, spaces.Discrete):
+        return {"discrete": int(space.n), "start": int(space.start)}
+    if not isinstance(space, spaces.Box):
+        return {"choices": list(choices(space))}
+    uniform = all((bound == bound.flat[0]).all() for bound in (space.low, space.high) if bound.size)
+    low, high = (float(b.flat[0]) if uniform else b.tolist() for b in (space.low, space.high))
+    of_bytes = {"dtype": "uint8"} if space.dtype == np.uint8 else {}
+    return {"box": list(space.shape), "low": low, "high": high} | of_bytes
+
+
+def space_from_plain(plain: dict[str, Any]) -> spaces.Space:
+    """The inverse of `space_to_plain`."""
+    if "dict" in plain:
+        return spaces.Dict({k: space_from_plain(v) for k, v in plain["dict"].items()})
+    if "discrete" in plain:
+        return spaces.Discrete(plain["discrete"], start=plain.get("start", 0))
+    if "choices" in plain:
+        return spaces.MultiDiscrete(plain["choices"])
+    shape = tuple(plain["box"])
+    dtype = np.dtype(plain.get("dtype", "float32")).type
+    low, high = (np.broadcast_to(np.asarray(plain[b], dtype), shape) for b in ("low", "high"))
+    return spaces.Box(low, high, shape, dtype)
+
+
 def _is_array(space: spaces.Space) -> bool:
     return isinstance(space, spaces.Box) and space.shape != ()
 
 
 def _vector(space: spaces.Space, what: str) -> spaces.Space:
+    if not isinstance(space, spaces.Space):
+        raise ValueError(f"{what} is of the space {space!r}, which is none of Gymnasium's: the old Gym's are not taken. Wrap it "
+                         "with the package shimmy.")
     if not space.is_np_flattenable:
         raise ValueError(f"{what} is of the space {space}, which has no fixed number of values.")
     return flatten_space(space)

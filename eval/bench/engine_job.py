@@ -44,11 +44,14 @@ def make_env(job: dict[str, Any]) -> Traced:
 
 
 def of_rank(job: dict[str, Any]) -> dict[str, Any]:
-    """The job of this process where several ranks run one: times and traces of its own."""
+    """The job of this process where several ranks run one: times and traces of its own; `slow_ranks`: how many times as long steps take
+    on some."""
     if "RANK" not in os.environ:
         return job
     rank = int(os.environ["RANK"])
-    return job | {"seed": 1000 * job["seed"] + rank, "traces": str(Path(job["traces"]) / str(rank))}
+    slow = job.get("slow_ranks", {}).get(str(rank))
+    return (job | {"seed": 1000 * job["seed"] + rank, "traces": str(Path(job["traces"]) / str(rank))}
+            | ({"cost": vars(StepCost(**job["cost"]).scaled(slow))} if slow else {}))
 
 
 def _build(job: dict[str, Any], number: int) -> Any:
@@ -76,7 +79,7 @@ class Clock:
 def run_engine(job: dict[str, Any]) -> dict[str, Any]:
     """Train with one of MODES until the clock says stop."""
     from trainer import PolicyConfig, PPOConfig, TrainConfig, train
-    from trainer.config import CollectConfig
+    from trainer.config import BEFORE_0_2, CollectConfig
 
     encoder, embedding, body, layers, hidden = NETWORKS[job["network"]]
     updates = job.get("updates")  # given: a fixed number of steps, as all ranks have to end together
@@ -85,7 +88,7 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
         steps=updates * rollout if updates else 10**12, seed=job["seed"], log_every_s=1e-9,
         torch_threads=job["torch_threads"], device="cpu",
         policy=PolicyConfig(encoder=encoder, embedding_size=embedding or 1, body_size=body, body_layers=layers, skip=False,
-                            lstm_layers=1 if hidden else 0, hidden_size=hidden or 1),
+                            lstm_layers=1 if hidden else 0, hidden_size=hidden or 1, log_std_init=-0.5, **BEFORE_0_2),
         ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"], learning_rate=job["learning_rate"],
                       schedule="constant", reward_scale=1.0),
         collect=CollectConfig(num_envs=job["num_envs"], num_workers=job["num_workers"], rollout_steps=job["rollout_steps"],

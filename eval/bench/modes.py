@@ -60,18 +60,19 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
 
 
 def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
-    """Environment and engine settings: Pendulum's are those of `rearrange bench pendulum` with shorter rollouts, a skill's those
+    """Environment and engine settings: Pendulum's are those that RL Baselines3 Zoo tuned for SB3 there, with shorter rollouts, a skill's those
     of `rearrange train`."""
     from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+    from trainer.config import BEFORE_0_2
 
     if settings["env"] == "pendulum":
         import gymnasium
 
         config = TrainConfig(
             steps=settings["steps"], log_every_s=1e-6, episode_window=20, torch_threads=1,
-            policy=PolicyConfig(encoder=None, lstm_layers=0, body_size=64, log_std_init=0.0),
+            policy=PolicyConfig(encoder=None, lstm_layers=0, body_size=64, log_std_init=0.0, **BEFORE_0_2),
             ppo=PPOConfig(discount=0.9, epochs=10, mini_batches=ENVS * STEPS_PER_ENV // 64, learning_rate=1e-3,
-                          schedule="constant"),
+                          schedule="constant", reward_scale=0.1),
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
     from eval.engine_settings import engine_config, per_action

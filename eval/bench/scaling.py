@@ -103,6 +103,14 @@ def measured(cost: StepCost, settings: dict[str, Any], run: Run) -> dict[str, An
 
 def run_ranks(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, seed: int, folder: Path) -> float:
     """Steps/s of all ranks of one run, from the end of the first update to that of the last."""
+    file = write_job(cost, settings, ranks, rule, seed, folder)
+    run_process(["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m", "eval.bench.engine_job", str(file)],
+                folder / "log.txt", START_UP_S)
+    return pace(folder, ranks)
+
+
+def write_job(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, seed: int, folder: Path, **more: Any) -> Path:
+    """The file of a job that `ranks` processes of eval/bench/engine_job.py run together."""
     scale, envs, steps = settings["time_scale"], settings["measured_envs"], settings["measured_steps"]
     job = {
         "system": "ver", "env": "synthetic", "cost": vars(cost.scaled(scale)), "burn": "sleep", "image_size": 16,
@@ -110,12 +118,15 @@ def run_ranks(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, s
         "num_envs": envs, "num_workers": envs, "inference_workers": 1, "rollout_steps": steps, "epochs": 3, "mini_batches": 2,
         "learning_rate": 2.5e-4, "torch_threads": 1, "warm_up_updates": 1, "seconds": 1e9, "seed": seed,
         "traces": str(folder / "traces"), "preemption": MEASURED[rule], "updates": settings["updates"] + 1,
-    }
+    } | more
     for rank in range(ranks):
         (folder / "traces" / str(rank)).mkdir(parents=True)
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-    run_process(["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m", "eval.bench.engine_job",
-                 str(folder / "job.json")], folder / "log.txt", START_UP_S)
+    return folder / "job.json"
+
+
+def pace(folder: Path, ranks: int) -> float:
+    """Steps/s of all ranks of a run that is over."""
     updates = json.loads((folder / "result.json").read_text(encoding="utf-8"))["updates"]
     begin, end = updates[0]["end_s"], updates[-1]["end_s"]
     taken = sum(t.steps for rank in range(ranks)

@@ -49,15 +49,15 @@ def check(settings: dict[str, Any]) -> None:
     check_device(config)
     observations, actions = _spaces(network.get("image_size", 0))
     try:
-        check_memory(config, observation_shapes(observations), actions.shape[0])
+        check_memory(config, observations, actions.shape[0])
     except ValueError as error:
         raise UserError(str(error).replace("collect.", "")) from error
 
 
 def _policy_config(network: dict[str, Any]) -> PolicyConfig:
-    from trainer.config import PolicyConfig
+    from rearrange.settings.learning import HomePolicy
 
-    return PolicyConfig(**{k: v for k, v in network.items() if k in PolicyConfig.__dataclass_fields__})
+    return HomePolicy(**{k: v for k, v in network.items() if k in HomePolicy.__dataclass_fields__})
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
@@ -78,12 +78,12 @@ def bench_update(policy: str = "light", ppo: str = "fast", num_envs: int = 32, r
     and share, and the memory of the rollout by field."""
     import torch
 
-    from trainer.config import PPOConfig
+    from rearrange.settings.learning import HomePPO
     from trainer.policy import Policy
 
     where = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
     network = preset("policy", policy).values["policy"]
-    config = PPOConfig(**preset("ppo", ppo).values["ppo"])
+    config = HomePPO(**preset("ppo", ppo).values["ppo"])
     torch.manual_seed(seed)
     threads = torch.get_num_threads()
     torch.set_num_threads(torch_threads)

@@ -11,6 +11,7 @@ from eval.scenario import evaluate as hab, figures as hab_figures, substitution,
 from eval.shared_episodes import refuse_together
 from eval.evaluate import SEED_STRIDE, cut_short, headline
 from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
+from eval.remote.settings import RemoteSettings
 from planner import monolithic as whole_task
 from planner.rules import Rules, steps_of
 from planner.scenario import observe, plan, require_solved
@@ -110,7 +111,8 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
         found = _whole_task(scenario, plain)
     else:
         needed = needed_skills(scenario, rules, plain)
-        found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name, plain["network"])
+        found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name, plain["network"],
+                        RemoteSettings(**plain["remote"]))
     sim = plain["sim"]
     env = _homes(sim) | {"split": plain["split"]}
     env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})

@@ -102,7 +102,8 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int]
 
 def run_chunk(job: Job, indices: Sequence[int]) -> Iterator[EpisodeResult]:
     """Some episodes, SLOTS at a time, in this process, as they end. A slot whose episode is over takes the next one."""
-    executors, agents = _executors(job), make_agents(job)
+    executors = _executors(job)
+    agents = make_agents(job, executors)
     waiting: Iterator[int] = iter(indices)
     slots = [Slot(number, executor, agents, job) for number, executor in enumerate(executors[:len(indices)])]
     for slot in slots:
@@ -117,8 +118,9 @@ def run_chunk(job: Job, indices: Sequence[int]) -> Iterator[EpisodeResult]:
 
 def run_one(job: Job, index: int, slot_number: int, watch: Callable[[Executor], None]) -> EpisodeResult:
     """The same episode again, in the slot that it had; `watch` is called at its start and after every step."""
-    agents = make_agents(job)
-    slot = Slot(slot_number, make_executor(job), agents, job)
+    executor = make_executor(job)
+    agents = make_agents(job, [executor] * SLOTS)
+    slot = Slot(slot_number, executor, agents, job)
     slot.next(iter([index]))
     watch(slot.executor)
     while not slot.executor.done:
@@ -224,8 +226,8 @@ def _unfinished(record: Record, holding: bool) -> str:
     }.get(record.skill, "not closed" if record.skill.startswith("close") else "not opened")
 
 
-def make_agents(job: Job) -> dict[str, Agent]:
-    """Skill -> what acts for it, for those that no expert runs."""
+def make_agents(job: Job, executors: Sequence[Executor]) -> dict[str, Agent]:
+    """Skill -> what acts for it, for those that no expert runs. executors: of each slot."""
     agents: dict[str, Agent] = {}
     for skill, source in job.skills.items():
         if source.kind == "policy":
@@ -235,10 +237,14 @@ def make_agents(job: Job) -> dict[str, Agent]:
 
             torch.set_num_threads(1)
             agents[skill] = PolicyAgent(load_checkpoint(source.checkpoint), SLOTS, job.deterministic, source.network)
-        elif source.kind == "random":
-            from rearrange.actions import ACTION_SIZES
+        elif source.kind == "remote":
+            from eval.remote.agent import RemoteAgent
 
-            agents[skill] = RandomAgent(SLOTS, sum(ACTION_SIZES[part] for part in source.make(skill).action_parts))
+            agents[skill] = RemoteAgent(source.remote, SLOTS, source.spaces(skill)[1], lambda slot, skill=skill: executors[slot].instruction)
+        elif source.kind == "own":
+            agents[skill] = source.own_agent(skill, SLOTS)
+        elif source.kind == "random":
+            agents[skill] = RandomAgent(SLOTS, source.spaces(skill)[1])
     return agents
 
 

@@ -8,15 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eval.own_agents import OwnAgent
+from eval.remote.connecting import remote_at
+from eval.remote.settings import Remote, RemoteSettings
 from eval.policy_choice import ASKED, WORDS, Choice, choose
 from eval.tasks import trained_settings
 from eval.trained_policy import check_fit, of_what, training_of
 from planner.spa.controllers import CONTROLLERS
 from rearrange.errors import UserError
+from rearrange.settings.rules import TEXTS
 from skills import SKILLS, config_class, make_skill
 from skills.experts import expert_class
 
 if TYPE_CHECKING:
+    import gymnasium
+
     from planner.scenario_env import ScenarioEnv
 
 # Agent -> what runs a skill of which nothing else is said. monolithic has no skills.
@@ -29,26 +35,44 @@ SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_l
 class Source:
     """What runs one skill. Without a checkpoint: `kind` is expert, random or spa, and the skill has its own defaults."""
 
-    kind: str  # expert, random, spa or policy
+    kind: str  # expert, random, spa, policy, remote or own
     checkpoint: str | None = None
     image_size: int = 0
     config: dict[str, Any] = field(default_factory=dict)  # fields of the skill's config, as it was trained
     shared: dict[str, Any] = field(default_factory=dict)  # those of SHARED that it was trained with
     network: str | None = None  # of the checkpoint, where the user typed it
+    remote: Remote | None = None  # of kind remote
+    word: str | None = None  # of kind own: package.module:Name
     choice: Choice | None = field(default=None, repr=False, compare=False)  # why this one, for people
 
     def make(self, skill: str) -> Any:
         """The skill with the settings it was trained with."""
         return make_skill(skill, **self.config)
 
+    def spaces(self, skill: str) -> tuple[gymnasium.spaces.Dict, gymnasium.spaces.Box]:
+        """Of its observations and actions."""
+        import gymnasium
+        import numpy as np
+
+        from rearrange.actions import ACTION_SIZES
+        from rearrange.observations import space_of
+
+        made = self.make(skill)
+        width = sum(ACTION_SIZES[part] for part in made.action_parts)
+        return gymnasium.spaces.Dict(space_of(made.observation_keys, self.image_size)), gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
+
+    def own_agent(self, skill: str, slots: int) -> OwnAgent:
+        """The agent of the user's own, of kind own."""
+        return OwnAgent(self.word, f"skills.{skill}", slots, *self.spaces(skill))
+
 
 def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str], output: Path,
-            scenario: str, network: str | None = None) -> dict[str, Source]:
+            scenario: str, network: str | None = None, asked: RemoteSettings = RemoteSettings()) -> dict[str, Source]:
     """Skill -> what runs it, for all skills of the plan, and others for which an expert, say, or a path was chosen.
 
     agent: one of AGENTS, or "pretrained". chosen: skill -> expert, random, pretrained, newest, the path of a checkpoint, or
-    None: as the agent has it. needed: skills of the plan. network: the word of the network of those checkpoints that have one of the
-    user's own. Raises UserError where a needed skill has nothing to run it.
+    None: as the agent has it; also ws://host:port of a policy server, which is asked as `asked` says, or package.module:Name. needed:
+    skills of the plan. network: the word of the network of those checkpoints that have one of the user's own. Raises UserError where a needed skill has nothing to run it.
     """
     found: dict[str, Source] = {}
     needed = set(needed)
@@ -59,6 +83,11 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
             expert_class(skill)  # there may be none
         if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
             found[skill] = Source(which, choice=Choice(skill, which, ASKED))
+        elif which and TEXTS["url"][0].fullmatch(which):
+            found[skill] = Source("remote", image_size=asked.image_size, remote=remote_at(which, asked), choice=Choice(skill, which, ASKED))
+        elif which and TEXTS["importable"][0].fullmatch(which):
+            found[skill] = Source("own", image_size=asked.image_size, word=which, choice=Choice(skill, which, ASKED))
+            found[skill].own_agent(skill, 1)  # which says what is wrong with it
         elif which == "spa" and skill in needed:
             raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the scripted "
                             f"expert with {key}=expert, or another agent.")

@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | reproduce | bench | report | scenes | list | doctor`.
+"""The front door: `rearrange train | eval | reproduce | bench | report | export | scenes | serve | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -36,6 +36,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
+  rearrange export checkpoint=...           a trained policy as a file for ONNX or torch.export
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
@@ -82,6 +83,7 @@ def _status(words: list[str]) -> int:
     except KeyboardInterrupt as stop:
         from trainer.faults import signals
 
+        signals.came.clear()
         return _stopped(name, signals.name_of(stop))
 
 
@@ -206,7 +208,7 @@ def _command(command: str, words: list[str]) -> int:
             screen.is_expendable()
         if command == "reproduce":
             return commands.reproduce(settings.config, launcher_words.split(typed)[1])
-        work = {"list": commands.list_, "report": commands.report, "scenes": commands.scenes}[command]
+        work = getattr(commands, "list_" if command == "list" else command)
         return work(settings.config) or 0
     return _work(command, overrides, settings)
 
@@ -277,9 +279,9 @@ def _end_like_ctrl_c() -> None:
     from trainer.faults import signals
 
     if threading.current_thread() is threading.main_thread():
-        for signum in signals.STOPPING:
-            if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN:
-                signal.signal(signum, signals.interrupt)
+        signals.came.clear()
+        for signum in signals.heard():
+            signal.signal(signum, signals.interrupt)
 
 
 def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:

@@ -15,10 +15,14 @@ from omegaconf import DictConfig, OmegaConf
 from rearrange.errors import UserError
 from rearrange.registration import register_envs
 from eval import own_networks
+from eval.own_agents import OwnAgent
+from eval.remote.connecting import remote_at
+from eval.remote.settings import RemoteError, RemoteSettings
 from eval.engine_settings import check_device, engine_config, per_action
 from rearrange.settings.engine_words import in_keys
 from rearrange.settings.environment import NAVIGATION_AGENTS
-from eval.tasks import Task, group_of, load_listed, navigation_task, skill_task, trained_settings, training_task
+from trainer.faults import signals
+from eval.tasks import Task, group_of, held_out, load_listed, navigation_task, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
     import gymnasium
@@ -73,7 +77,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
             result = run_engine(task.make, engine, run.path, resume_from, meta=meta, start_from=start_from,
-                                callbacks=(logger, progress), make_policy=make_policy)
+                                callbacks=(logger, progress), make_policy=make_policy, eval_env=held_out(task, plain["eval_split"]).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
@@ -87,7 +91,9 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
         run.finish("failed")
         raise SystemExit(1) from None
     final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
-    if result.reason != "complete":
+    if result.reached:
+        run.say(f"{result.reason}, as good as stop_at={engine.stop_at:g}")
+    elif result.reason != "complete":
         run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: {again}")
         run.stopped_by = result.reason
         return None
@@ -95,6 +101,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
         _tell(run, f"all {result.steps:,} steps are done, but {_saved_in_words(result)}. Make room, and continue with: {again}")
         run.finish("failed")
         raise SystemExit(1)
+    if result.best:
+        run.say(f"the best of its evaluations: {result.best[0]:.3g} at step {result.best[1]:,}, kept as best.pt")
     for line in progress.curve():
         run.say(line)
     run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
@@ -112,12 +120,12 @@ def _first_policy(checkpoint: str | None, task: Task) -> Path | None:
 
 
 def _policy_file(checkpoint: str | Path, skill: str) -> Path:
-    """The file that `checkpoint=` means: a file, the newest of a run, or the one that comes with the package."""
+    """The file that `checkpoint=` means: a file, the best or newest of a run, or the one that comes with the package."""
     from skills import pretrained
-    from trainer.checkpoint import CheckpointError, newest
+    from trainer.checkpoint import CheckpointError, best
 
     try:
-        return pretrained.path(skill) if checkpoint == "pretrained" else newest(Path(checkpoint))
+        return pretrained.path(skill) if checkpoint == "pretrained" else best(Path(checkpoint))
     except CheckpointError as error:
         raise UserError(str(error)) from error
 
@@ -158,7 +166,7 @@ def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
 
             return hab_command.evaluate(plain, run)
         return _evaluate_skill(plain, run)
-    except (ProcessDied, VideoError, RankError) as error:
+    except (ProcessDied, RemoteError, VideoError, RankError) as error:
         run.log(str(error))
         if not getattr(error, "told_elsewhere", False):
             print(f"rearrange eval: {error}", file=sys.stderr)
@@ -186,6 +194,9 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
                       "render_mode": "rgb_array"}
     probe = _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
                            evaluation.SEED_STRIDE * plain["seed"], run.silent)
+    remote = remote_at(plain["url"], RemoteSettings(**plain["remote"])) if plain["agent"] == "remote" else None
+    if ":" in plain["agent"]:
+        OwnAgent(plain["agent"], "agent", 1, probe.observation_space, probe.action_space)  # which says what is wrong with it
     if plain["agent"] in NAVIGATION_AGENTS:
         from rearrange.navigation.scripted import SCRIPTED
 
@@ -193,7 +204,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
-                         plain["deterministic"], plain["video"], str(run.videos), recorded, plain["network"])
+                         plain["deterministic"], plain["video"], str(run.videos), recorded, plain["network"],
+                         remote)
     run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {plain['agent']}")
     for line in table([choice]):
         run.say(line)
@@ -221,6 +233,13 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
         run.log(f"warning: {lost} videos are missing: {problem}")
         print(f"warning: {lost} of {min(plain['video'], plain['episodes'])} videos are missing: {problem}", file=sys.stderr)
     return evaluation.headline(figures)
+
+
+def serve(config: DictConfig) -> None:
+    """`rearrange serve`: until Ctrl-C."""
+    from rearrange.command_line.serving import run
+
+    run(OmegaConf.to_container(config, resolve=True))
 
 
 def _episodes(asked: int, file: str | None) -> int:
@@ -263,6 +282,29 @@ def reproduce(config: DictConfig, hydras: list[str]) -> int:
     return reproduce_all(OmegaConf.to_container(config, resolve=True), hydras)
 
 
+def export(config: DictConfig) -> None:
+    """`rearrange export`."""
+    from eval.own_networks import of_checkpoint
+    from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
+    from trainer.export import FORMATS, export as write
+
+    if config.checkpoint is None:
+        raise UserError("which policy? For example: rearrange export checkpoint=outputs/train/pick/latest.")
+    out = Path(config.out or f"policy{FORMATS[config.format]}")
+    if not out.parent.is_dir() or out.is_dir():
+        raise UserError(f"out={out} cannot be written: {'it is a folder' if out.is_dir() else 'its folder is not there'}.")
+    try:
+        content = load_checkpoint(config.checkpoint)
+        write(load_policy(content, of_checkpoint(content, config.network)), out, config.format, config.batch)
+    except (CheckpointError, ValueError) as error:
+        raise UserError(str(error)) from error
+    except ImportError as error:
+        raise UserError(f"format=onnx needs the package {error.name}: pip install 'rearrange[onnx]'.") from error
+    except OSError as error:
+        raise UserError(f"out={out} cannot be written: {error.strerror or error}.") from error
+    print(f"{out}: one step of the policy of {config.checkpoint}.")
+
+
 def scenes(config: DictConfig) -> None:
     """`rearrange scenes export`."""
     from planner.scenarios import load_scenario
@@ -299,6 +341,7 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
         probe.render()
     finally:
         hint.cancel()
+    signals.raise_again()
     if probe.listed:
         ours = probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
         for _ in load_listed(probe, episodes if ours else 1, first, silent):
@@ -311,7 +354,7 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
     checkpoint to go on from."""
     from trainer.checkpoint import CheckpointError, load_checkpoint
     from trainer.networks import make, refuse_another
-    from trainer.policy import Policy, observation_shapes
+    from trainer.policy import Policy
     from trainer.sizes import check_memory
     from trainer.spaces import action_numbers
 
@@ -323,7 +366,7 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
                             f"or one for each of the {actions} actions.")
     check_device(engine)
     try:
-        check_memory(engine, observation_shapes(env.observation_space), actions)
+        check_memory(engine, env.observation_space, actions)
     except ValueError as error:
         raise UserError(in_keys(error)) from error
     try:
@@ -368,7 +411,10 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
     if plain["agent"] != "policy":
-        seen = 128 if plain["agent"] == "map" else env["depth_size"]  # the others look at nothing
+        look = plain["agent"] == "remote" or ":" in plain["agent"]
+        seen = plain["remote"]["image_size"] if look else 128 if plain["agent"] == "map" else env["depth_size"]  # others look at nothing
+        if plain["agent"] == "remote":
+            return Choice(skill, plain["url"], ASKED), env | {"depth_size": seen}
         return Choice(skill, plain["agent"], ASKED), env | {"depth_size": seen}
     choice = choose(plain["checkpoint"], skill, Path(plain["output"]), "checkpoint")
     try:

@@ -36,6 +36,7 @@ EXAMPLES = {
         "rearrange report",
         "rearrange report outputs/eval/pick/latest outputs/train/pick out=pick.html",
     ),
+    "export": ("rearrange export checkpoint=outputs/train/pick/latest", "rearrange export checkpoint=best.pt format=torch out=pick.pt2"),
     "scenes": (
         "rearrange scenes export format=habitat split=val count=10 out=homes",
         "rearrange scenes export split=train count=96 out=homes_train episodes=1000 episodes_of=[pick,tidy_house]",

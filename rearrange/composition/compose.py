@@ -150,15 +150,23 @@ def _check_agent(settings: Settings) -> None:
     config, skill = settings.config, settings.choices.get("skill") or settings.choices.get("nav")
     kind = "nav" if settings.choices.get("nav") else "skill"
     agent, checkpoint = config.get("agent"), config.get("checkpoint")
-    takes = ("policy", "pretrained", "random", *NAVIGATION_AGENTS) if kind == "nav" else ("policy", "pretrained", *SKILL_BASELINES)
-    if agent is not None and skill and agent not in takes:
+    own = agent is not None and ":" in agent
+    takes = (*(("policy", "pretrained", "random", *NAVIGATION_AGENTS) if kind == "nav" else ("policy", "pretrained", *SKILL_BASELINES)),
+             "remote", "package.module:Name")
+    if settings.command == "eval" and (agent == "remote") != (config.url is not None):
+        raise UserError("agent=remote needs url=, as in url=ws://127.0.0.1:8000." if config.url is None else
+                        f"url={config.url} is for agent=remote: add it, or leave url= out.")
+    if (own or agent == "remote") and settings.choices.get("hab"):
+        word = config.url or agent
+        raise UserError(f"agent={agent} is for skill= and nav=; of a scenario it can run single skills, as in skills.pick={word}.")
+    if agent is not None and skill and not own and agent not in takes:
         of = "hab=, which is a whole scenario" if agent in SCENARIO_AGENTS else "nav=" if agent in NAVIGATION_AGENTS else "skill="
         raise UserError(f"agent={agent} is for {of}; {kind}={skill} takes {', '.join(takes[:-1])} or {takes[-1]}.")
     if agent in NAVIGATION_AGENTS and settings.choices.get("hab"):
         raise UserError(f"agent={agent} is for nav=, a navigation task; hab= takes {', '.join(SCENARIO_AGENTS)}, expert, random or zero.")
-    if skill and checkpoint is not None and (agent in BASELINES or agent == "pretrained" and checkpoint != "pretrained"):
+    if skill and checkpoint is not None and (agent in BASELINES or own or agent == "remote" or agent == "pretrained" and checkpoint != "pretrained"):
         raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
-    if agent in BASELINES and config.get("network") and skill:
+    if (agent in BASELINES or own or agent == "remote") and config.get("network") and skill:
         raise UserError(f"agent={agent} takes no network={config.network}: leave one of them out.")
     if skill and checkpoint not in (None, "pretrained", "newest") and not config.get("resume") and not os.path.exists(checkpoint):
         near = difflib.get_close_matches(checkpoint, ("pretrained", "newest"), 1)
@@ -433,6 +441,6 @@ def _check_together(config: DictConfig) -> None:
         if what not in [f"skill {name}" for name in ADVISED_SKILLS]:
             raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which {what} does "
                             f"not have: set it to 0, or train skill={', '.join(ADVISED_SKILLS)}.")
-    if policy and skill and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
+    if policy and isinstance(skill, DictConfig) and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
         raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, "
                         "or add other observations.")

@@ -14,6 +14,7 @@ from typing import Any
 
 from eval import bench_settings as bench
 from eval import own_networks
+from eval.remote.settings import HOST, PORT, RemoteSettings
 from planner.rules import Rules
 from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
 from rearrange import navigation
@@ -23,10 +24,12 @@ from rearrange.settings.environment import NAVIGATION_AGENTS, SPLITS, HabitatSet
 from rearrange.settings.rules import Key, Rule, block, defaults_of, keys_of, like, setting
 from skills import SKILLS, config_class
 from skills import title as skill_title
-from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
+from trainer.config import TrainConfig
 
 MANY = 1_000_000
-AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", *NAVIGATION_AGENTS)
+AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", "remote",
+          *NAVIGATION_AGENTS)
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
 
 
@@ -47,6 +50,10 @@ class TrainOptions:
     checkpoint_every_s: float = like(TrainConfig, "checkpoint_every_s")
     stop_within_s: float = like(TrainConfig, "stop_within_s")
     log_every_s: float = like(TrainConfig, "log_every_s")
+    eval_every: int | None = like(TrainConfig, "eval_every")
+    eval_episodes: int = like(TrainConfig, "eval_episodes")
+    eval_split: str = like(HomeSettings, "split", "val", "apartments of these evaluations, which training does not see")
+    stop_at: float | None = like(TrainConfig, "stop_at")
     episode_window: int = like(TrainConfig, "episode_window")
     whole_task: WholeTaskSettings = field(default_factory=WholeTaskSettings)
     name: str | None = setting(None, "directory of the run; null = date and time")
@@ -70,10 +77,12 @@ class EvalOptions:
         None, "package.module:Name, of checkpoints of a network of your own; null = none, or one of an installed package")
     agent: str | None = setting(
         None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees everything; uniform "
-        "random actions; or no movement; of a scenario also the plan with trained skills (tp_srl), the same without navigation, one "
+        "random actions; no movement; a policy server, of url=; or an agent of your own (docs/remote.md); of a scenario also the plan with trained skills (tp_srl), the same without navigation, one "
         "policy for everything (monolithic), or classical planning on the depth image (tp_spa); of a navigation task also forward, goal_follower, "
         "map (a map from depth and the shortest way through it) and oracle (which knows the home); null = policy of a skill, tp_srl of a "
-        "scenario", choices=AGENTS)
+        "scenario", choices=AGENTS, also=("importable",))
+    url: str | None = setting(None, "of agent=remote: where the policy server is", also=("url",))
+    remote: RemoteSettings = field(default_factory=RemoteSettings)
     episodes: int = setting(100, "how many", above=0, at_most=MANY)
     video: int | None = setting(
         None, "record so many episodes as mp4: of a skill the first ones; of a scenario the first success, the first failure, the "
@@ -92,7 +101,7 @@ class EvalOptions:
         setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest finished training "
                 "run (experiment=debug does not count), or the package's where there is none; experts; random actions; null = as agent= "
                 "says, which is pretrained for trained skills", choices=SOURCES),
-        **{name: setting(None, f"the same for {name}" + (" alone; also the path of a checkpoint or run" if name == next(iter(SKILLS))
+        **{name: setting(None, f"the same for {name}" + (" alone; also the path of a checkpoint or run, ws://host:port of a policy server, or package.module:Name" if name == next(iter(SKILLS))
                                                           else ""), choices=SOURCES, path=True) for name in SKILLS})
     planner: Rules = field(default_factory=Rules)
     name: str | None = setting(None, "directory of the evaluation; null = date and time")
@@ -145,6 +154,17 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
+class ExportOptions:
+    """Write a trained policy as a file that runs without this package: one step of its likeliest action."""
+
+    checkpoint: str | None = setting(None, "the policy: a checkpoint or a run", path=True)
+    format: str = setting("onnx", "for onnxruntime, or a program of torch.export", choices=("onnx", "torch"))
+    network: str | None = like(EvalOptions, "network")
+    batch: int = setting(1, "environments that it acts in at once", above=0, at_most=MANY)
+    out: str | None = setting(None, "file to write; null = policy.onnx or policy.pt2", path=True)
+
+
+@dataclass(frozen=True)
 class ScenesOptions:
     """Write homes, objects, robot and episodes as a data set for another simulator."""
 
@@ -157,6 +177,20 @@ class ScenesOptions:
         ("pick", "place", "navigate", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge", "tidy_house",
          "prepare_groceries", "set_table"), "skills and scenarios whose episodes are written; [] = none")
     episodes: int | None = setting(None, "of each; null = as many as apartments", above=0, at_most=MANY)
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Let a policy act for others, over a websocket."""
+
+    checkpoint: str | None = setting(
+        None, "a file or run directory; with skill=: the policy that comes with the package, or that of the newest finished training run; "
+        "null = newest, or the package's where there is none", choices=("pretrained", "newest"), path=True)
+    network: str | None = like(EvalOptions, "network")
+    deterministic: bool = like(EvalOptions, "deterministic")
+    host: str = setting(HOST, "address that is listened at; 0.0.0.0 lets other machines in")
+    port: int = setting(PORT, "of it; 0 = a free one", at_least=0, at_most=65535)
+    output: str = setting("outputs", "where runs are looked for", path=True)
 
 
 @dataclass(frozen=True)
@@ -180,7 +214,9 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
     "reproduce": (ReproduceOptions, {"preset": "laptop"}),
     "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
     "report": (ReportOptions, {}),
+    "export": (ExportOptions, {}),
     "scenes": (ScenesOptions, {}),
+    "serve": (ServeOptions, {"skill": None}),
     "list": (ListOptions, {}),
 }
 
@@ -228,9 +264,9 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "bench": bench.BENCHMARKS,
     "logger": {"tensorboard": FilesOptions, "wandb": WandbOptions},
     "hab": (ScenarioSettings,),
-    "policy": (CameraOptions, PolicyConfig),
-    "trainer": (CollectConfig,),
-    "ppo": (PPOConfig,),
+    "policy": (CameraOptions, HomePolicy),
+    "trainer": (HomeCollect,),
+    "ppo": (HomePPO,),
 }
 # Group -> the setting that holds the name of the choice, and what that is.
 CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"), "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),

@@ -6,10 +6,12 @@ COMMANDS = {
     "reproduce": "train what is missing, evaluate every agent on every scenario, and set them beside the paper",
     "bench": "measure speed on this machine",
     "report": "write one HTML page with plots, videos and episodes of runs",
+    "export": "write a trained policy as a file for ONNX or torch.export, which runs without this package",
     "scenes": "write our homes, objects, robot and episodes as a data set for Habitat",
+    "serve": "let a policy act for others, over a websocket",
     "list": "show skills, simulators and checkpoints",
     "doctor": "say what is installed, what is missing, and the command that mends it",
 }
-RUNLESS = ("list", "report", "reproduce", "scenes")  # commands without a run directory of their own
+RUNLESS = ("export", "list", "report", "reproduce", "scenes", "serve")  # commands without a run directory of their own
 BARE_WORDS = {"bench": "bench", "scenes": "action"}  # command -> key of a first word that is not key=value
 FLAGS = ("--help", "--cfg", "--multirun")

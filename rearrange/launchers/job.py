@@ -19,7 +19,7 @@ from trainer.checkpoints import owner
 from trainer.faults import signals
 from trainer.ranks.launch import this_rank
 
-FROM_A_TERMINAL = (signal.SIGINT, signal.SIGHUP)  # come to every process of it; the one that started all sees to the others
+FROM_A_TERMINAL = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # come to every process of it; the one that started all sees to the others
 REQUEUED_BY = "USR2"  # of submitit, unless SUBMITIT_PREEMPT_SIGNAL names another
 
 
@@ -28,7 +28,7 @@ def work(config: Any) -> int | None:
     path, words, folder = Path(config.path), list(config.words), config.follow
     if folder and not owner.is_held(folder):
         return None
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, set(signals.STOPPING) - set(FROM_A_TERMINAL))  # blocked by who started this one
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, set(signal.valid_signals()) - set(FROM_A_TERMINAL))  # blocked by who started this one
     submitits = os.environ.get("SUBMITIT_EXECUTOR")
     if words[0] == "train" and submitits and not any(word.startswith("resume=") for word in words):
         words.append("resume=auto")  # which submitit may start a second time

@@ -72,6 +72,8 @@ class Launching:
     def run(self, jobs: Sequence[Job], told: Callable[[], None] = lambda: None, needs: Mapping[Path, Sequence[Path]] = {}) -> None:
         """Run jobs, each as soon as those whose directories it needs are finished. `told` is called whenever one has ended, of which
         one that fails does not end the others, and one that was stopped here does."""
+        if not jobs:
+            return
         ours = {job.path for job in jobs}
         if not self.several_at_once:
             for job in jobs:

@@ -29,7 +29,7 @@ def on_signal(act: Callable[[], None]) -> Iterator[Callable[[], int | None]]:
         joblib.ensure_running()
     came: list[str] = []
     over = threading.Event()
-    taken = [signum for signum in signals.STOPPING if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN]  # nohup
+    taken = signals.heard()
 
     def wait() -> None:
         while not over.is_set():

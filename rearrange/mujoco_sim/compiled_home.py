@@ -12,7 +12,8 @@ from rearrange.mujoco_sim.contacts import ARM, BASE, NO_OWNER, SCENE
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
 from rearrange.mujoco_sim.home import compile_home
-from rearrange.apartments.layouts import Layout, make_layout
+from rearrange.apartments.kept_layouts import kept_layout
+from rearrange.apartments.layouts import Layout
 from rearrange.mujoco_sim.nearness import Nearness, measure
 from rearrange.apartments.objects import STANDARD_SET
 from rearrange.simulator import FIRST_JOINT, NOTHING
@@ -30,7 +31,7 @@ def scene_layout(scene: str) -> Layout:
     split, _, index = scene.partition("/")
     if not index.isdigit():
         raise UserError(f"the embedded simulator has no scene {scene!r}; scenes are called like train/17 or val/3.")
-    return make_layout(split, int(index))
+    return kept_layout(split, int(index))
 
 
 @dataclass(frozen=True, eq=False)

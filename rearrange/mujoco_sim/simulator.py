@@ -1,4 +1,5 @@
-"""The embedded simulator: one Fetch in one home, stepped by MuJoCo at 30 Hz in four substeps of 1/120 s.
+"""The embedded simulator: one Fetch in one home, stepped by MuJoCo at 30 Hz, in four substeps of 1/120 s unless its config says
+otherwise.
 
 It offers `rearrange.simulator.Simulator`, which says what each method is for, in which frames and units.
 """
@@ -25,6 +26,7 @@ from rearrange.robot_in_home import RobotInHome
 from rearrange.simulator import MAX_SPEED, NOTHING, STEP_S, Simulator, SimulatorConfig
 from rearrange.mujoco_sim.views import Spectator, head_camera
 
+_SUBSTEPS = 4  # of the timestep that a home is compiled with
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
@@ -52,6 +54,7 @@ class MujocoSimulator(RobotInHome):
         if home is not self.home:
             self._use(home)
         mujoco.mj_copyData(self.data, self.model, home.parked)
+        self.model.opt.timestep = home.model.opt.timestep  # objects come to rest alike, however many substeps follow
         self.suction.release()
         self.episode = episode
         self._slots = _assign_slots(episode.objects, home.objects)
@@ -62,10 +65,11 @@ class MujocoSimulator(RobotInHome):
         for i, pose in enumerate(episode.start_poses):
             self._set_object(i, (*pose[:2], pose[2] - _REST_DEPTH_M, *pose[3:]))
         try:
-            put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(), 4 * self.config.settle_steps)
+            put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(), _SUBSTEPS * self.config.settle_steps)
         except mujoco.FatalError:
             raise UserError(f"episode {episode.id!r} cannot be simulated: its {len(episode.objects)} objects touch in more places "
                             "than MuJoCo has memory for. Put fewer of them into one another.") from None
+        self.model.opt.timestep = home.model.opt.timestep * (_SUBSTEPS / self.config.substeps)
         self._read_hold()  # of the cup, which holds nothing now
         self._begin_episode()
 
@@ -134,18 +138,16 @@ class MujocoSimulator(RobotInHome):
         self._copy.base_ctrl[:] = (speed * self._cos, speed * self._sin, self.config.base_turn_rad_s * base[1])
 
     def _advance(self) -> None:
-        """Four substeps, of which the first continues from, and the last is followed by, an update of positions and
-        contacts.
+        """The substeps, of which the first continues from, and the last is followed by, an update of positions and contacts.
 
-        The same computations as mj_step(nstep=4) in another cut: poses and contacts are up to date at the end of a
-        step.
+        The same computations as mj_step(nstep=substeps) in another cut: poses and contacts are up to date at the end of a step.
         """
         model, data = self.model, self.data
         before_s = data.time
         self._copy.collision_test.narrow(STEP_S)
         try:  # Ctrl-C between two lines must not leave the model without its furniture
             mujoco.mj_step2(model, data)
-            mujoco.mj_step(model, data, nstep=3)
+            mujoco.mj_step(model, data, nstep=self.config.substeps - 1)
             self._forces = self._contact_forces() if data.ncon else (0.0, 0.0)  # half of all steps or more have no contact
             mujoco.mj_step1(model, data)
         finally:

@@ -208,6 +208,11 @@ class NavigationEnv(gymnasium.Env):
 
         return picture(self)
 
+    @property
+    def instruction(self) -> str:
+        """What is to be done, in words."""
+        return str(type(self.config).__doc__).splitlines()[0]
+
     def status_lines(self) -> list[str]:
         """What a spectator wants to read beside the picture."""
         return [*self.task.status_lines(), f"driven {self.driven_m:.1f} m, {self.collisions} collisions"]

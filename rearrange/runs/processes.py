@@ -45,9 +45,7 @@ def launch_process(words: list[str], output: Path | None = None, may_go_on: Call
         if process:
             process.send_signal(signal.SIGCONT)
 
-    handlers = dict.fromkeys(signals.STOPPING, pass_on) | {signal.SIGTSTP: suspend}
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # nohup
-        del handlers[signal.SIGHUP]
+    handlers = dict.fromkeys(signals.heard(), pass_on) | {signal.SIGTSTP: suspend}
     main = threading.current_thread() is threading.main_thread()
     before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()} if main else {}
     try:

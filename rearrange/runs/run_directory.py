@@ -16,11 +16,12 @@ import logging
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from rearrange.files import not_waiting, read_json
 from rearrange.settings.composed import Settings
 from rearrange.settings.yaml_files import plain_yaml
 from trainer.checkpoints import owner
+from trainer.ranks.nodes import CLOCKS_WITHIN_S
 
 HOW_TO_GO_ON = "Wait for it, stop it, or choose another name=."  # where another process works
 
@@ -97,8 +99,18 @@ class Run:
             ) from error
         _point_latest(self.path)
         self.log(f"$ {shlex.join(['rearrange', self.settings.command, *self.settings.overrides])}")
+        self._compare_clocks()
         for note in self.settings.notes:
             self.say(note)
+
+    def _compare_clocks(self) -> None:
+        """Warn of a file server whose clock is another than ours."""
+        with suppress(OSError):
+            ahead_s = (self.path / "status.json").stat().st_mtime - time.time()
+            if abs(ahead_s) > CLOCKS_WITHIN_S:
+                self.say(f"warning: the clock of the file system of {self.path} is {abs(ahead_s):,.0f} s "
+                         f"{'ahead of' if ahead_s > 0 else 'behind'} that of {socket.gethostname()}: which run is the newest goes by "
+                         "the former; set both by NTP.")
 
     def _release(self) -> None:
         if self._own:

@@ -30,6 +30,8 @@ class HomeSettings:
     base_turn_rad_s: float = setting(1.5, "of a full turn command; HAB's is 2.5", above=0, at_most=100)
     suction_max_angle_rad: float | None = setting(
         None, "largest angle between cup and surface; null = any touch, as HAB", above=0)
+    substeps: int = setting(
+        4, "of physics in a step of 1/30 s; 2 takes two thirds of the time and makes contacts softer", at_least=2, at_most=64)
     num_layouts: int = setting(96, "different apartments of the split; episodes are unlimited", above=0, at_most=1_000_000)
     episodes: str | None = setting(None, "an episode file (.json, .json.gz) instead of generated episodes", path=True)
     render_mode: str | None = setting(None, "what `render` gives: rgb_array, or nothing", choices=("rgb_array",))
@@ -61,6 +63,7 @@ class MujocoSettings:
     base_turn_rad_s: float = like(HomeSettings, "base_turn_rad_s")
     suction_max_angle_rad: float | None = like(HomeSettings, "suction_max_angle_rad")
     image_lag: bool = like(HomeSettings, "image_lag")
+    substeps: int = like(HomeSettings, "substeps")
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@
         split: str = setting("train", "apartments to train in", choices=("train", "val", "test"))
 
 `--help`, the checks of the command line and of Python, and the Tab key read them here. What a setting may be is its annotation
-with the bounds: `int`, `float`, `bool`, `str` (one of `choices`, if there are any; `path=True`: a path, or one of them),
-`tuple[str, ...]` (of `choices`), `tuple[float, float]`, and `| None`. Numbers are finite. The standard library is enough here:
+with the bounds: `int`, `float`, `bool`, `str` (one of `choices`, if there are any; `path=True`: a path, or one of them;
+`also=`: or a text of one of the forms in TEXTS), `tuple[str, ...]` (of `choices`), `tuple[float, float]`, and `| None`. Numbers are finite. The standard library is enough here:
 help and answers to mistakes are quick.
 """
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from typing import Any
@@ -30,13 +31,17 @@ _SPOKEN = {
     "words": "a list of words",
     "numbers": "a list of numbers",
 }
+TEXTS = {"importable": (re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*"), "package.module:Name"),
+         "url": (re.compile(r"wss?://\S+"), "ws://host:port")}
+"""Forms of a text: what it matches, and how it is written."""
 _SAME: Any = object()
 
 
 def setting(default: Any = MISSING, text: str = "", *, above: float | None = None, at_least: float | None = None,
-            at_most: float | None = None, choices: tuple[str, ...] = (), path: bool = False) -> Any:
+            at_most: float | None = None, choices: tuple[str, ...] = (), path: bool = False, also: tuple[str, ...] = ()) -> Any:
     """A field of a dataclass that is a setting: its default, what it means, and the bounds that its type does not say."""
-    bounds = {"above": above, "at_least": at_least, "at_most": at_most, "choices": choices or None, "path": path or None}
+    bounds = {"above": above, "at_least": at_least, "at_most": at_most, "choices": choices or None, "path": path or None,
+              "also": also or None}
     return field(default=default, metadata={"text": text} | {name: bound for name, bound in bounds.items() if bound is not None})
 
 
@@ -107,6 +112,8 @@ class Alternative:
             return int(value)  # 1e6 is an integer to a person
         if self.type == "float" and number:
             return float(value)
+        if self.type in TEXTS and isinstance(value, str) and TEXTS[self.type][0].fullmatch(value):
+            return value
         if self.type in ("str", "path") and value != "" and (isinstance(value, str) or number):
             return str(value)
         raise NotAllowed
@@ -125,7 +132,7 @@ class Alternative:
             return f"a list of some of {', '.join(self.items)}, each once"
         if self.count:
             return f"a list of {self.count} numbers"
-        spoken = _SPOKEN[self.type]
+        spoken = TEXTS[self.type][1] if self.type in TEXTS else _SPOKEN[self.type]
         if math.isfinite(self.high) and not self.open_low:
             return f"{spoken} from {_spoken(self.low)} to {_spoken(self.high)}"
         if math.isfinite(self.low):
@@ -138,6 +145,8 @@ class Alternative:
         """As `--help` has it: `float > 0 <= 100`, `int 0..1024`, `words of arm grip`."""
         if self.word is not None:
             return self.word
+        if self.type in TEXTS:
+            return TEXTS[self.type][1]
         kind = f"words of {' '.join(self.items)}" if self.items else f"{self.count} numbers" if self.count else self.type
         low, high = ("1e12" if bound == 1e12 else _spoken(bound) if math.isfinite(bound) else "" for bound in (self.low, self.high))
         if low and high and not self.open_low:
@@ -158,7 +167,7 @@ class Rule:
 
     @staticmethod
     def of(annotation: str, above: float | None = None, at_least: float | None = None, at_most: float | None = None,
-           choices: tuple[str, ...] = (), path: bool = False, **_: Any) -> Rule:
+           choices: tuple[str, ...] = (), path: bool = False, also: tuple[str, ...] = (), **_: Any) -> Rule:
         """The rule of a field of a dataclass, from its annotation and its metadata."""
         low = above if above is not None else at_least if at_least is not None else -math.inf
         found: list[Alternative] = []
@@ -168,7 +177,8 @@ class Rule:
                 found.append(Alternative(kind, low=low, high=high, open_low=above is not None))
             elif kind == "str":
                 found += [Alternative(word=word) for word in choices]
-                found += [Alternative("path" if path else "str")] if path or not choices else []
+                found += [Alternative(form) for form in also]
+                found += [Alternative("path" if path else "str")] if path or not (choices or also) else []
             elif kind.startswith("tuple[str"):
                 found.append(Alternative("words", items=choices))
             elif kind.startswith("tuple["):
@@ -191,7 +201,7 @@ class Rule:
     @property
     def is_text(self) -> bool:
         """Whether the value is free text or a path, to be taken as typed."""
-        return any(a.type in ("str", "path") for a in self.alternatives)
+        return any(a.type in ("str", "path", *TEXTS) for a in self.alternatives)
 
     @property
     def is_path(self) -> bool:

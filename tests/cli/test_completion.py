@@ -28,7 +28,7 @@ from rearrange.command_line.completion import SHELLS, candidates
         ("train skill=nonsense ppo.cl", ["ppo.clip="]),
         ("train -m policy=light,b", ["policy=light,blind"]),
         ("train --m", ["--multirun"]),
-        ("eval skill=pick agent=r", ["agent=random"]),
+        ("eval skill=pick agent=ra", ["agent=random"]),
         ("eval ski", ["skill=", "skills=", "skills."]),
         ("eval skills=n", ["skills=newest", "skills=null"]),
         ("eval skills.pick=new", ["skills.pick=newest"]),

@@ -16,7 +16,7 @@ from rearrange.errors import UserError
 from rearrange.settings import presets
 from rearrange.settings.composed import leaves
 from rearrange.settings.rules import NotAllowed, Rule, block, check, keys_of, setting
-from trainer.config import CollectConfig, PolicyConfig, PPOConfig
+from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
 
 GROUPED = [(command, group, choice) for command in options.COMMANDS for group, choice in options.every_choice(command)]
 
@@ -53,9 +53,14 @@ def test_files_hold_only_what_they_change(group, choice):
     assert not same
 
 
-def test_defaults_of_the_engine_are_the_fast_light_preset():
+def test_homes_have_the_settings_that_were_measured_there():
+    """Those of version 0.1, whatever `trainer.train` begins with by now: the defaults of their dataclasses, and by name what differs."""
     config = settings.compose("train", ["policy=light", "ppo=fast"]).config
-    for group, config_class in (("policy", PolicyConfig), ("ppo", PPOConfig), ("trainer", CollectConfig)):
+    assert (config.ppo.epochs, config.ppo.mini_batches, config.ppo.learning_rate, config.ppo.schedule) == (3, 4, 7e-4, "cosine")
+    assert (config.ppo.reward_scale, config.trainer.num_envs, config.trainer.rollout_steps) == (0.1, 32, 128)
+    assert (config.policy.hidden_size, config.policy.body_size, config.policy.log_std_init) == (128, 256, -0.5)
+    assert not any(config.policy[key] for key in ("separate_value", "normalize_observations", "normalize_returns"))
+    for group, config_class in (("policy", HomePolicy), ("ppo", HomePPO), ("trainer", HomeCollect)):
         for field in dataclasses.fields(config_class):
             value = config[group][field.name]
             assert (tuple(value) if isinstance(field.default, tuple) else value) == field.default, f"{group}.{field.name}"

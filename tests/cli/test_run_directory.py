@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,13 @@ def test_it_holds_settings_code_and_result(front_door):
     assert '"finished"' in (run / "status.json").read_text() and "0.75" in (run / "status.json").read_text()
     if (Path(__file__).parents[2] / ".git").exists():
         assert (run / "git.txt").read_text().split() and (run / "git.diff").exists()
+
+
+def test_a_file_system_whose_clock_differs_is_told(front_door, monkeypatch):
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + 300.0)
+    status, out, _ = front_door("train skill=pick name=one")
+    assert status == 0 and f"the clock of the file system of {PICK / 'one'} is 300 s behind that of " in out
 
 
 def test_names_are_times_unless_given_and_latest_points_at_the_newest(front_door):

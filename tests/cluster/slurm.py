@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.e2e.front_door import environment
+from tests.e2e.front_door import HOME, environment
 
 PROGRAMS = ("setpriv", "munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
 INSTALL = "apt-get install -y --no-install-recommends slurm-wlm munge"
@@ -62,6 +62,12 @@ def missing() -> str | None:
 
 def find(name: str) -> str | None:
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def documented_script() -> str:
+    """The script of docs/cluster.md."""
+    page = (HOME / "docs" / "cluster.md").read_text()
+    return next(block for block in page.split("```bash\n")[1:] if block.startswith("#!/bin/bash")).split("```")[0]
 
 
 def _ports(count: int) -> list[int]:

@@ -6,8 +6,8 @@ import json
 import shlex
 from pathlib import Path
 
-from tests.cluster.slurm import Slurm
-from tests.e2e.front_door import HOME, TINY, checkpoint_steps, status, steps_logged
+from tests.cluster.slurm import Slurm, documented_script
+from tests.e2e.front_door import TINY, checkpoint_steps, status, steps_logged
 
 TWO = (*TINY, "trainer.rollout_steps=16")
 
@@ -72,12 +72,6 @@ def test_a_warning_before_the_time_limit_is_a_requeue(slurm: Slurm, tmp_path):
     assert "User defined signal" not in told and status(run) == "finished" and 4000 <= checkpoint_steps(run)[-1] < 4064
 
 
-def documented_script() -> str:
-    """The script of docs/cluster.md."""
-    page = (HOME / "docs" / "cluster.md").read_text()
-    return next(block for block in page.split("```bash\n")[1:] if block.startswith("#!/bin/bash")).split("```")[0]
-
-
 def test_the_documented_script_survives_preemption_and_warnings(slurm: Slurm, tmp_path):
     (tmp_path / "train.sh").write_text(documented_script())
     words, run = [*TWO, "steps=6000", "name=two"], tmp_path / "outputs/train/pick/two"
@@ -109,3 +103,14 @@ def test_a_partition_that_is_not_there_is_one_sentence_of_slurms(slurm: Slurm, t
     (tmp_path / "train.sh").write_text(documented_script())
     done = slurm.run("sbatch", "--partition=gpu", "train.sh", *TWO, directory=tmp_path)
     assert done.returncode != 0 and "invalid partition" in done.stderr and not (tmp_path / "outputs").exists()
+
+
+def test_a_node_that_does_not_see_the_run_is_told(slurm: Slurm, tmp_path):
+    """The second rank stands in another directory, as if output= were a disk of its own."""
+    for rank in (0, 1):
+        (tmp_path / f"disk_{rank}").mkdir()
+    command = f"cd {tmp_path}/disk_$SLURM_PROCID && exec {train(*TWO, 'steps=128', 'name=two')}"
+    done = slurm.run("srun", "-N2", "-n2", "bash", "-c", command, timeout_s=300.0, directory=tmp_path)
+    told = done.stdout + done.stderr
+    assert done.returncode == 0 and told.count("does not see outputs/train/pick/two: ") == 1, told[-3000:]
+    assert not (tmp_path / "disk_1/outputs").exists() and checkpoint_steps(tmp_path / "disk_0/outputs/train/pick/two") == [128]

@@ -19,17 +19,26 @@ def test_every_command_is_understood(line, capsys):
     """Composed by the real front door, which refuses unknown commands, choices, keys and values."""
     words = shlex.split(line)[1:]
     if "-m" in words:  # each job of a sweep
+        from rearrange.command_line import launcher_words, sweep
         from rearrange.composition.compose import compose, expand
+        from rearrange.launchers import launching
 
         words.remove("-m")
-        command, overrides = words[0], words[1:]
+        overrides, hydras = launcher_words.split(words[1:])
+        command, overrides = words[0], [word for word in overrides if not word.startswith("objective=")]
+        if hydras:
+            pytest.importorskip("hydra_plugins.hydra_submitit_launcher")
+            pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+            launching.check(hydras)
+        if "hydra/sweeper=optuna" in hydras:
+            return sweep.check_ends(command, overrides)
         jobs = expand(command, overrides)
         assert len(jobs) > 1
         for job in jobs:
             fixed = [word for word in overrides if word.split("=")[0] not in job]
             compose(command, fixed + [f"{key}={value}" for key, value in job.items()])
         return
-    would_work = (words and words[0] in ("train", "eval", "reproduce", "bench", "report", "scenes", "doctor")
+    would_work = (words and words[0] in ("train", "eval", "reproduce", "bench", "report", "export", "scenes", "serve", "doctor")
                   and not {"--help", "--cfg"} & set(words))
     look_only = ["--cfg", "job"] if would_work else []
     assert main([*words, *look_only]) == 0, capsys.readouterr().err

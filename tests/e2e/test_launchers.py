@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.front_door import TINY, checkpoint_steps, finish, session_members, start, status, steps_logged, wait_until
+from tests.e2e.front_door import TINY, checkpoint_steps, environment, finish, session_members, status, steps_logged, wait_until
 
 SWEEP = ("train", "-m", *TINY, "steps=1200", "seed=0,1", "name=two", "objective=step")
+
+
+def start(directory: Path, *words: str) -> subprocess.Popen:
+    """A process that is not forked from another: joblib looks for the program that it came from."""
+    return subprocess.Popen([sys.executable, "-P", "-m", "rearrange", *words], cwd=directory, env=environment(directory), text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
 def jobs_of_submitit(session: int) -> list[int]:
@@ -23,19 +31,19 @@ def test_ctrl_c_saves_all_jobs_and_another_launcher_goes_on_with_them(tmp_path):
     pytest.importorskip("hydra_plugins.hydra_submitit_launcher")
     runs = [tmp_path / f"outputs/train/pick/two_seed-{seed}" for seed in (0, 1)]
     process = start(tmp_path, *SWEEP, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
-    wait_until(lambda: all(steps_logged(run) for run in runs), process)
+    wait_until(lambda: all(steps_logged(run) for run in runs), process, 240.0)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: this process and those of joblib
-    stopped = finish(process)
+    stopped = finish(process, 300.0)
     assert stopped.returncode == 130 and "Traceback" not in stopped.stderr, stopped.stderr
     assert [status(run) for run in runs] == ["stopped", "stopped"] and all(checkpoint_steps(run)[-1] < 1200 for run in runs)
     assert not session_members(process.pid) and "stopped by" in (tmp_path / "outputs/sweeps/train_two/pick_two_seed-0.txt").read_text()
 
     reached = [steps_logged(run)[-1] for run in runs]
     process = start(tmp_path, *SWEEP, "resume=true", "hydra/launcher=submitit_local")
-    wait_until(lambda: steps_logged(runs[0])[-1] > reached[0], process)
+    wait_until(lambda: steps_logged(runs[0])[-1] > reached[0], process, 240.0)
     for pid in jobs_of_submitit(process.pid):
         os.kill(pid, signal.SIGUSR2)  # which is also sent before the time limit
-    done = finish(process)
+    done = finish(process, 300.0)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [status(run) for run in runs] == ["finished", "finished"] and "best step 1,2" in done.stdout
     for run in runs:

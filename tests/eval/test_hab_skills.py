@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -64,7 +65,7 @@ def test_a_skill_that_begins_again_has_forgotten_and_one_that_waits_has_not(pick
 
 def test_random_actions_depend_on_the_seed_of_the_slot_alone():
     def draw(seeds):
-        agent = RandomAgent(2, 5)
+        agent = RandomAgent(2, gymnasium.spaces.Box(-1.0, 1.0, (5,), np.float32))
         for slot, seed in enumerate(seeds):
             agent.begin(slot, seed)
         return agent.act({0: {}, 1: {}})

@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_one_sentence(home, words, said, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("line, said", [
-    ("train hab=set_table skill=pick", "train takes one skill or one scenario"),
+    ("train hab=set_table skill=pick", "train takes one skill, one navigation task or one scenario"),
     ("train skill=pick whole_task.max_steps=9", "whole_task.max_steps is a setting of scenarios"),
     ("train hab=set_tabel", "Did you mean hab=set_table"),
 ])
@@ -107,4 +107,4 @@ def test_agents_of_a_job_have_the_policy_alone(home):
     scenario = replace(load_scenario("set_table"), max_steps=5)
     source = whole_task_source(str(home / "outputs/train/set_table/tiny"), ScenarioEnv(scenario, HomeSettings("val", depth_size=0)), home / "outputs")
     job = Job(scenario, "monolithic", {"num_layouts": 2}, {NAME: source}, Rules(), 1)
-    assert source.image_size == 16 and set(make_agents(job)) == {NAME} and make_executor(job).env.home.depth_size == 16
+    assert source.image_size == 16 and set(make_agents(job, [])) == {NAME} and make_executor(job).env.home.depth_size == 16

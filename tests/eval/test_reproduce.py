@@ -60,14 +60,14 @@ def work(tmp_path, monkeypatch):
     names = [name for name in pretrained.names() if name != "navigate"]
     monkeypatch.setattr(pretrained, "names", lambda: names)
 
-    def call(codes: dict[str, int] | None = None, **changed) -> tuple[int, Worker]:
+    def call(codes: dict[str, int] | None = None, hydras: tuple[str, ...] = (), **changed) -> tuple[int, Worker]:
         words = {"preset": "smoke", "scenarios": "[tidy_house]", "agents": "[tp_srl,monolithic,random]",
                  "output": tmp_path} | changed
         config = front.compose("reproduce", [f"{key}={value}" for key, value in words.items()]).config
         worker = Worker()
         worker.codes = codes or {}
         monkeypatch.setattr(job, "launch_process", lambda words, *_: worker(words))
-        return reproduce.run(front.OmegaConf.to_container(config)), worker
+        return reproduce.run(front.OmegaConf.to_container(config), hydras), worker
 
     return call
 
@@ -104,6 +104,18 @@ def test_stopped_anywhere_it_goes_on_there(work, at, capsys):
     code, worker = work()
     assert code == 0 and worker.seen == ALL[at:]
     assert ("resume=true" in worker.words[0]) == ALL[at].startswith("train")
+
+
+def test_a_launcher_of_several_begins_each_job_once_what_it_needs_is_finished(work):
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    joblib = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    code, worker = work({"train navigate": 1}, joblib)
+    assert code == 1 and sorted(worker.seen) == sorted(job for job in ALL if job != "eval tidy_house tp_srl")
+    assert worker.seen.index("train tidy_house") < worker.seen.index("eval tidy_house monolithic")
+    code, worker = work(hydras=joblib)
+    assert code == 0 and worker.seen == ["train navigate", "eval tidy_house tp_srl"]
+    code, worker = work(hydras=joblib)
+    assert code == 0 and not worker.seen
 
 
 def test_an_evaluation_that_lost_its_figures_is_repeated(work, tmp_path):

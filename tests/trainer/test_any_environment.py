@@ -16,7 +16,7 @@ import pytest
 from gymnasium import spaces
 
 from tests.trainer.toys import Pointer
-from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, train
+from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.checkpoint import CheckpointError, list_checkpoints
 from trainer.workers.environments import WorkerError
 
@@ -132,10 +132,10 @@ def of_two_kinds():
 
 
 @pytest.mark.parametrize("make_env, error, words", [
-    (the_one, WorkerError, "gave the same environment twice"),
-    (of_two_kinds, WorkerError, "environments of different spaces"),
-    (lambda: 3, WorkerError, "make_env gave 3, which is no Gymnasium environment"),
-    (lambda: gym.make_vec("Pendulum-v1", 2), WorkerError, "several environments in one"),
+    (the_one, ValueError, "gave the same environment twice"),
+    (of_two_kinds, ValueError, "environments of different spaces"),
+    (lambda: 3, ValueError, "make_env gave 3, which is no Gymnasium environment"),
+    (lambda: gym.make_vec("Pendulum-v1", 2), ValueError, "several environments in one: collect.num_workers=0"),
     (Pointer(), ValueError, "not something that can be called"),
     (lambda lock=threading.Lock(): Pointer(), ValueError, "make_env cannot be sent to the worker processes"),
 ])
@@ -144,18 +144,59 @@ def test_what_cannot_train_is_told(make_env, error, words):
         train(make_env, config())
 
 
-def test_an_image_with_channels_in_front_is_refused():
-    class Odd(gym.Env):
-        observation_space = spaces.Box(0, 255, (3, 16, 16), np.uint8)
-        action_space = spaces.Discrete(2)
+class Odd(gym.Env):
+    """Spaces as given; with `old`, its step and reset are those of the old Gym."""
 
-        def reset(self, seed=None, options=None):
-            return self.observation_space.sample(), {}
+    def __init__(self, observation, action=None, old=False):
+        self.observation_space, self.action_space, self.old = observation, action or spaces.Discrete(2), old
 
-        step = None
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample() if self.old == "reset" else (self.observation_space.sample(), {})
 
-    with pytest.raises(ValueError, match="channels in front"):
-        train(Odd, config())
+    def step(self, action):
+        ends = (False, True) if self.old != "step" else (True,)
+        return self.observation_space.sample(), 0.0, *ends, {}
+
+
+def big_counter():
+    env = Odd(spaces.Box(0, 1 << 40, (1,), np.int64))
+    env.observation_space.sample = lambda: np.array([(1 << 24) + 1])
+    return env
+
+
+VECTOR = spaces.Box(-1, 1, (2,), np.float32)
+
+
+@pytest.mark.parametrize("make_env, error, words", [
+    (lambda: Odd(spaces.Box(0, 255, (16, 16, 16), np.uint8)), ValueError, "channels first or last"),
+    (lambda: Odd(spaces.Sequence(spaces.Discrete(2))), ValueError, "^the observation is of the space Sequence"),
+    (lambda: Odd(spaces.Graph(spaces.Discrete(2), None)), ValueError, "^the observation is of the space Graph"),
+    (lambda: Odd(VECTOR, spaces.Tuple([spaces.Discrete(2)])), ValueError, "^action space Tuple"),
+    (lambda: Odd(VECTOR, spaces.Dict(a=spaces.Discrete(2))), ValueError, "^action space Dict"),
+    (lambda: Odd("gym's"), ValueError, "none of Gymnasium's: the old Gym's are not taken"),
+    (lambda: Odd(VECTOR, old="reset"), WorkerError, "at reset: reset gave a ndarray; Gymnasium's gives"),
+    (lambda: Odd(VECTOR, old="step"), WorkerError, "at step 1: step gave 4 values; Gymnasium's gives"),
+    (big_counter, WorkerError, "has the whole number 16777217"),
+])
+def test_what_the_engine_does_not_take_is_one_sentence(make_env, error, words):
+    with pytest.raises(error, match=words) as told:
+        train(make_env, config())
+    assert "Traceback" not in str(told.value)
+
+
+def test_bytes_are_kept_as_bytes_and_trained_on(tmp_path):
+    seen = []
+
+    class Look:
+        def after_update(self, state):
+            seen.append(state.policy)
+
+    result = train(lambda: Odd(spaces.Dict(image=spaces.Box(0, 255, (3, 16, 16), np.uint8), ram=spaces.Box(0, 255, (4,), np.uint8))),
+                   config(policy=PolicyConfig(embedding_size=8, body_size=8, hidden_size=8)), tmp_path, callbacks=[Look()])
+    assert result.policy.layouts["image"].order == "chw" and result.policy.vector_scale == {"ram": 1 / 255}
+    loaded = load_policy(load_checkpoint(tmp_path))
+    assert loaded.vector_scale == result.policy.vector_scale and loaded.layouts == result.policy.layouts
 
 
 # ---------------------------------------------------------------------- where checkpoints go

@@ -76,7 +76,8 @@ def _reproduces(policy, versions, rollout, rows):
 ], ids=lambda c: c["mode"] + "+overlap" * c.get("overlap", False))
 @pytest.mark.parametrize("lstm_layers", [0, 1])
 def test_every_mode_learns(collect, lstm_layers):
-    config = TrainConfig(steps=8192, log_every_s=1e-6, torch_threads=1, ppo=PPOConfig(learning_rate=3e-3, discount=0.5),
+    config = TrainConfig(steps=8192, log_every_s=1e-6, torch_threads=1,
+                         ppo=PPOConfig(learning_rate=3e-3, discount=0.5, schedule="cosine", epochs=3, mini_batches=4),
                          policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32, lstm_layers=lstm_layers),
                          collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32, **collect))
     result = train(Pointer, config)

@@ -19,9 +19,10 @@ from trainer.policy import EXPERT_ACTION, Policy
 GOAL = gym.spaces.Box(-1, 1, (2,), np.float32)
 # Advantages are noise where nothing is rewarded, and would be as loud as any others once normalised.
 CONFIG = TrainConfig(steps=12_000, log_every_s=1e-6, torch_threads=1,
-                     policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
+                     policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32, normalize_observations=False),
                      collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32),
-                     ppo=PPOConfig(learning_rate=3e-3, discount=0.5, imitation_coef=1.0, normalize_advantages=False))
+                     ppo=PPOConfig(learning_rate=3e-3, discount=0.5, imitation_coef=1.0, normalize_advantages=False,
+                                   schedule="cosine", epochs=3, mini_batches=4))
 
 
 class Advised(Pointer):

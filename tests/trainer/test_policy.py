@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from trainer.config import PolicyConfig
+from trainer.config import BEFORE_0_2, PolicyConfig
+from trainer.nets.bounded import bounded
+from trainer.nets.encoders import ENCODERS
+from trainer.nets.images import image_layout
 from trainer.policy import Policy
 from trainer.sequences import Sequences
 
@@ -15,6 +18,9 @@ CONFIGS = {
     "light": PolicyConfig(hidden_size=16, body_size=32),
     "blind": PolicyConfig(encoder=None, hidden_size=16, body_size=32),
     "feed-forward": PolicyConfig(lstm_layers=0, body_size=32),
+    "gru": PolicyConfig(memory="gru", lstm_layers=2, hidden_size=16, body_size=32),
+    "as in 0.1": PolicyConfig(hidden_size=16, body_size=32, **BEFORE_0_2),
+    "critic": PolicyConfig(encoder=None, hidden_size=16, body_size=32, critic_keys=("joint",)),
     "bfloat16": PolicyConfig(image_precision="bfloat16", hidden_size=16, body_size=32),
     "resnet18": PolicyConfig(encoder="resnet18", embedding_size=32, hidden_size=16, lstm_layers=2, skip=False, body_size=0),
 }
@@ -69,8 +75,8 @@ def test_gaussian_matches_torch_distributions():
     obs = {"depth": torch.rand(8, 64, 64, 1), "joint": torch.randn(8, 5)}
     previous, action, state = torch.rand(8, 3), torch.randn(8, 3), torch.zeros(1, policy.state_size)
     log_prob, entropy, *_ = policy.evaluate(obs, previous, action, sequences, state)
-    features = policy._features(obs, previous)
-    mean, _, log_std = policy._heads(torch.cat([features, policy._run_lstm(features, sequences, state)], -1))
+    features = policy.body(policy._inputs(obs, previous))
+    mean, log_std = policy._action(features, policy._run_lstm(features, sequences, state), obs)
     reference = torch.distributions.Independent(torch.distributions.Normal(mean, log_std.exp()), 1)
     assert torch.allclose(log_prob, reference.log_prob(action), atol=1e-5)
     assert torch.allclose(entropy, reference.entropy(), atol=1e-5)
@@ -82,6 +88,85 @@ def test_the_first_actions_have_the_mean_that_is_asked_for(squashed):
     obs = {"depth": torch.rand(64, 64, 64, 1), "joint": torch.randn(64, 5)}
     mean = policy.act(obs, torch.zeros(64, policy.state_size), torch.zeros(64, 3), deterministic=True).action
     assert torch.allclose(mean.mean(0), torch.tensor([0.5, 0.0, -0.8]), atol=0.1)
+
+
+@pytest.mark.parametrize("space, seen", [
+    (gym.spaces.Box(0, 255, (12, 16, 16), np.uint8), lambda x: x.permute(0, 2, 3, 1) / 255),
+    (gym.spaces.Box(0, 255, (6, 16, 24), np.uint8), lambda x: x.permute(0, 2, 3, 1) / 255),
+    (gym.spaces.Box(0, 255, (24, 16), np.uint8), lambda x: x[..., None] / 255),
+    (gym.spaces.Box(0, 1, (24, 16)), lambda x: x[..., None]),
+    (gym.spaces.Box(0, 255, (4, 16, 16, 1), np.uint8), lambda x: x[..., 0].permute(0, 2, 3, 1) / 255),
+    (gym.spaces.Box(0, 255, (4, 3, 16, 16), np.uint8), lambda x: x.permute(0, 3, 4, 1, 2).flatten(3) / 255),
+    (gym.spaces.Box(0, 255, (16, 16, 3), np.uint8), lambda x: x / 255),
+    (gym.spaces.Box(-np.inf, np.inf, (16, 16, 1)), lambda x: x),
+])
+def test_images_of_any_layout_reach_the_encoder_as_height_width_channels(space, seen):
+    layout = image_layout(space)
+    image = torch.from_numpy(np.stack([space.sample() for _ in range(3)])).float()
+    assert torch.allclose(layout.as_hwc(image), seen(image)) and layout.as_hwc(image).shape[1:] == layout.shape
+
+
+@pytest.mark.parametrize("space, is_one", [
+    (gym.spaces.Box(-np.inf, np.inf, (12, 16)), False), (gym.spaces.Box(0, 255, (128,), np.uint8), False),
+    (gym.spaces.Box(0, 1, (3, 5, 5)), False), (gym.spaces.Box(0, 1, (5, 5, 64)), False), (gym.spaces.Box(0, 1, (8, 8, 17)), True)])
+def test_what_is_no_image_is_a_vector(space, is_one):
+    assert bool(image_layout(space)) == is_one
+
+
+@pytest.mark.parametrize("shape, words", [((16, 16, 16), "channels first or last"), ((64, 32, 64), "channels first or last"),
+                                          ((4, 2, 3, 16, 16), "none of the images"), ((16, 16, 3, 4), "none of the images")])
+def test_an_image_that_cannot_be_told_is_refused_in_a_sentence(shape, words):
+    with pytest.raises(ValueError, match=words):
+        Policy(gym.spaces.Box(0, 255, shape, np.uint8), BOX, PolicyConfig())
+
+
+@pytest.mark.parametrize("encoder", ["light", "resnet18"])
+def test_every_pixel_of_an_image_of_any_size_is_seen(encoder):
+    torch.manual_seed(0)
+    made = ENCODERS[encoder]((45, 38, 1), 16)
+    image = torch.rand(1, 45, 38, 1, requires_grad=True)
+    made(image).sum().backward()
+    assert (image.grad.abs() > 0).all()
+
+
+def test_bytes_in_a_vector_are_scaled():
+    policy = Policy(gym.spaces.Box(0, 255, (4,), np.uint8), BOX, PolicyConfig(normalize_observations=False))
+    assert policy._inputs({"obs": torch.full((1, 4), 255.0)}, torch.zeros(1, 3))[0, :4].tolist() == pytest.approx([1.0] * 4)
+
+
+@pytest.mark.parametrize("outside, inwards", [(3.0, 1.0), (-6.0, -1.0)])
+def test_a_deviation_beyond_its_bound_is_led_back_and_no_further_out(outside, inwards):
+    for direction in (inwards, -inwards):
+        x = torch.full((2,), outside, requires_grad=True)
+        (direction * bounded(x, -5.0, 2.0)).sum().backward()
+        assert x.grad.tolist() == ([inwards] * 2 if direction == inwards else [0.0] * 2)
+    assert bounded(x, -5.0, 2.0).tolist() == [2.0 if outside > 0 else -5.0] * 2
+
+
+def test_what_only_the_critic_sees_changes_values_and_no_action():
+    torch.manual_seed(0)
+    space = gym.spaces.Dict(seen=gym.spaces.Box(-1, 1, (3,)), secret=gym.spaces.Box(-1, 1, (2,)))
+    policy = Policy(space, BOX, PolicyConfig(encoder=None, critic_keys=("secret",), normalize_returns=False))
+    state, previous, seen = torch.zeros(4, policy.state_size), torch.zeros(4, 3), torch.randn(4, 3)
+    a, b = (policy.act({"seen": seen, "secret": torch.full((4, 2), x)}, state, previous, deterministic=True) for x in (0.0, 1.0))
+    assert torch.equal(a.action, b.action) and not torch.allclose(a.value, b.value) and torch.equal(a.state, b.state)
+    assert torch.equal(policy.act({"seen": seen}, state, previous, deterministic=True).action, a.action), "played without it"
+    for wrong, words in ((PolicyConfig(encoder=None, critic_keys=("secret",), separate_value=False), "needs policy.separate_value"),
+                         (PolicyConfig(encoder=None, critic_keys=("other",)), "which is no vector")):
+        with pytest.raises(ValueError, match=words):
+            Policy(space, BOX, wrong)
+
+
+def test_a_masked_option_is_never_taken_and_has_no_share_in_the_entropy():
+    torch.manual_seed(0)
+    space = gym.spaces.Dict(x=gym.spaces.Box(-1, 1, (3,)), action_mask=gym.spaces.Box(0, 1, (5,)))
+    policy = Policy(space, gym.spaces.MultiDiscrete([2, 3]), PolicyConfig(lstm_layers=0))
+    mask = torch.tensor([[1.0, 0, 0, 1, 1]]).expand(64, 5)
+    obs, state, previous = {"x": torch.randn(64, 3), "action_mask": mask}, torch.zeros(64, 0), torch.zeros(64, 5)
+    act = policy.act(obs, state, previous)
+    assert (act.action[:, 0] == 0).all() and set(act.action[:, 1].tolist()) == {1, 2}
+    log_prob, entropy, *_ = policy.evaluate(obs, previous, act.action, Sequences(np.ones(64, int), torch.device("cpu")), state)
+    assert torch.allclose(log_prob, act.log_prob, atol=1e-5) and torch.allclose(entropy, torch.tensor(np.log(2.0)).float(), atol=0.01)
 
 
 def test_blind_ignores_images_and_unknown_spaces_are_refused():
@@ -106,9 +191,9 @@ def test_bfloat16_images_change_the_outputs_a_little_and_the_gradients_stay_floa
     acts = []
     for precision in ("float32", "bfloat16"):
         torch.manual_seed(0)
-        policy = Policy(DICT, BOX, PolicyConfig(image_precision=precision))
+        policy = Policy(DICT, BOX, PolicyConfig(image_precision=precision, normalize_returns=False))
         acts.append(policy.act(obs, torch.zeros(8, policy.state_size), torch.zeros(8, 3), deterministic=True))
     assert 0 < (acts[0].value - acts[1].value).abs().max() < 0.05
     assert all(parameter.dtype == torch.float32 for parameter in policy.parameters())
-    policy._features(obs, torch.zeros(8, 3)).sum().backward()
+    policy._inputs(obs, torch.zeros(8, 3)).sum().backward()
     assert all(p.grad.dtype == torch.float32 for p in policy.encoders["depth"].parameters())

@@ -49,12 +49,15 @@ def test_the_rows_of_two_environments():
 @pytest.mark.parametrize("batches", [1, 2])
 @pytest.mark.parametrize("fill", [True, False])
 def test_a_rollout_ended_early_is_filled_with_the_newest_of_the_one_before(batches, fill):
-    """Over many rollouts of random length: the batch keeps its size, no row is in it twice, none of it was overwritten or is
-    open, fresh steps come first, and with room for two the batch before is untouched."""
+    """Over many rollouts of random length: no row is in a batch twice, none of it was overwritten or is open, fresh steps come first,
+    then steps of the rollout before alone, as many as there are room and steps; so no step is in more than two batches. With room
+    for two the batch before is untouched."""
     rng = np.random.default_rng(0)
     n, steps = 3, 12
     rollout = Rollout(n, steps, {"obs": (1,)}, 1, False, 1, CPU, batches)
     where: dict[tuple[int, int], int] = {}
+    uses: dict[tuple[int, int], int] = {}
+    last = 0
     before = np.empty(0, np.int64)
     for version in range(40):
         kept = rollout.obs["obs"][before].clone()
@@ -68,16 +71,19 @@ def test_a_rollout_ended_early_is_filled_with_the_newest_of_the_one_before(batch
             act(rollout, env, version)
         fresh = rollout.closed[:count].copy()
         batch = rollout.finish(fill)
-        assert batch[:count].tolist() == fresh.tolist() and len(batch) == (steps if fill else count)
+        assert batch[:count].tolist() == fresh.tolist() and len(batch) == (min(steps, count + last) if fill else count)
         assert len(set(batch)) == len(batch) and not set(batch) & set(rollout.open_row)
         for row in batch[:count]:
             where[int(rollout.env[row]), int(rollout.step[row])] = version
         assert all((int(rollout.env[r]), int(rollout.step[r])) in where for r in batch), "a row that was closed in some rollout"
-        if batches == 2 and fill:  # nothing was overwritten: the newest of the batch before
-            assert sorted(rollout.version[batch[count:]]) == sorted(rollout.version[before])[len(before) - len(batch[count:]) :]
+        assert all(where[int(rollout.env[r]), int(rollout.step[r])] == version - 1 for r in batch[count:])
+        for r in batch:
+            uses[key] = uses.get(key := (int(rollout.env[r]), int(rollout.step[r])), 0) + 1
+        last = count
         if batches == 2:
             assert torch.equal(kept, rollout.obs["obs"][before])
         before = batch
+    assert max(uses.values()) == (2 if fill else 1)
 
 
 def test_content_and_restore_are_inverse():
@@ -95,3 +101,14 @@ def test_content_and_restore_are_inverse():
         assert rollout.env[a].tolist() == other.env[b].tolist() and rollout.step[a].tolist() == other.step[b].tolist()
         assert torch.equal(rollout.obs["obs"][a], other.obs["obs"][b]) and (rollout.version[a] == other.version[b]).all()
     assert rollout.env_steps.tolist() == other.env_steps.tolist()
+
+
+def test_bytes_are_stored_as_bytes_and_handed_out_as_floats():
+    rollout = Rollout(1, 4, {"image": (2, 2), "x": (1,)}, 1, False, 1, CPU, obs_types={"image": np.dtype("u1"), "x": np.dtype("f4")})
+    rollout.begin()
+    one, image = torch.zeros(1), torch.tensor([[[0.0, 255.0], [7.0, 128.0]]])
+    rollout.open(np.array([0]), {"image": image, "x": one[:, None] + 0.5}, one[:, None], one[:, None], one[:, None], one,
+                 np.zeros(1, np.float32), np.array([True]), 0)
+    rows = rollout.open_row
+    assert rollout.obs["image"].dtype == torch.uint8 and torch.equal(rollout.observations(rows)["image"], image)
+    assert rollout.gather(rows, rows).obs["x"].item() == 0.5

@@ -86,7 +86,7 @@ def test_independent_parts_multiply_and_their_entropies_add():
     obs, none, previous = {"obs": torch.randn(6, 4)}, torch.zeros(6, 0), torch.zeros(6, 7)
     act = policy.act(obs, none, previous)
     _, entropy, *_ = policy.evaluate(obs, previous, act.action, Sequences(np.ones(6, int), torch.device("cpu")), none)
-    parts = policy.mean(policy._features(obs, previous)).split([2, 5], -1)
+    parts = policy.mean(policy.body(policy._inputs(obs, previous))).split([2, 5], -1)
     references = [torch.distributions.Categorical(logits=part) for part in parts]
     assert torch.allclose(act.log_prob, sum(d.log_prob(act.action[:, i]) for i, d in enumerate(references)), atol=1e-5)
     assert torch.allclose(entropy, sum(d.entropy() for d in references), atol=1e-5)

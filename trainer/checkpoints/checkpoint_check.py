@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.config import PolicyConfig, TrainConfig
+from trainer.config import BEFORE_0_2, PolicyConfig, TrainConfig
 from trainer.checkpoints.plain import rng_from_plain
-from trainer.policy import is_image
+from trainer.nets.images import image_layout
 from trainer.sizes import SIZED_ENCODERS, least_weights
+from trainer.spaces import space_from_plain
 
 MOST_STEPS = 10**15
 MOST_VALUES = 1 << 26  # in one observation: 256 MB
@@ -82,7 +83,7 @@ def _policy(content: dict[str, Any]) -> None:
     if wrong := sorted(set(plain) - known, key=str):
         raise Wrong(f"policy_config has {wrong[0]!r}, which is no setting of a policy")
     try:
-        config = PolicyConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()})
+        config = PolicyConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in (BEFORE_0_2 | plain).items()})
         TrainConfig(policy=config).check()
     except (ValueError, TypeError) as error:
         raise Wrong(f"policy_config: {str(error).rstrip('.')}") from None
@@ -115,12 +116,12 @@ def _observation(name: str, value: Any) -> tuple[list[tuple[int, ...]], list[tup
         _need(isinstance(key, str), name, key, "names of observations")
         shape = _box(f"{name}.{key}", part)
         try:
-            image = is_image(shape)
+            image = image_layout(space_from_plain(part))
         except ValueError as error:
             raise Wrong(f"{name}.{key}: {error}") from None
         if image:
-            _need(max(shape[:2]) <= LARGEST_IMAGE, f"{name}.{key}", shape, f"an image of at most {LARGEST_IMAGE} pixels on a side")
-        (images if image else vectors).append(shape)
+            _need(max(image.shape[:2]) <= LARGEST_IMAGE, f"{name}.{key}", shape, f"an image of at most {LARGEST_IMAGE} pixels on a side")
+        (images if image else vectors).append(image.shape if image else shape)
     return vectors, images
 
 
@@ -144,6 +145,7 @@ def _box(name: str, value: Any) -> tuple[int, ...]:
     for n in shape:
         _whole(f"{name}.box", n, 1, MOST_VALUES)
     _within(f"{name}.box", math.prod(shape), MOST_VALUES)
+    _need(plain.get("dtype", "uint8") == "uint8", f"{name}.dtype", plain.get("dtype"), "uint8, or not there")
     bounds = []
     for bound in ("low", "high"):
         try:

@@ -15,6 +15,8 @@ def misfit(policy: Policy, shapes: Mapping[str, tuple[int, ...]], action_size: i
     `choices` of each discrete part of its action); None if it can. Observations that the policy does not use may be there, too.
     """
     for key, shape in policy.seen.items():
+        if key in getattr(policy, "critic_keys", ()):
+            continue  # which only training needs
         if shapes.get(key) != shape:
             given = f"with shape {tuple(shapes[key])}" if key in shapes else "not at all"
             return f"it needs observation '{key}' with shape {tuple(shape)}, which {where} gives {given}"

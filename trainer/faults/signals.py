@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 from collections.abc import Iterable
 
@@ -9,9 +10,16 @@ from collections.abc import Iterable
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *WARNINGS)
 
+# What would end the process without a word if nobody heard it: Ctrl-\, a timer that nobody has set, a failing power supply ...
+# Not those of a fault in the process itself (SIGSEGV), after which no Python runs.
+OTHERS = tuple(getattr(signal, name) for name in ("SIGQUIT", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGPWR", "SIGPOLL",
+                                                  "SIGSTKFLT") if hasattr(signal, name))
+
 STOPPED = 130  # by a person, or by who ends the process anyhow
 WARNED = 75  # by WARNINGS: EX_TEMPFAIL of sysexits.h, "try again later", which schedulers can be told to start again
 BEFORE_THE_END = (STOPPED, WARNED)
+
+came: list[str] = []  # signals for which `interrupt` was called in this command
 
 
 def exit_status(stopped_by: str | None) -> int:
@@ -28,9 +36,23 @@ def name_of(stop: KeyboardInterrupt) -> str | None:
     return stop.args[0] if stop.args else None
 
 
+def heard() -> list[signal.Signals]:
+    """The signals that shall save and end this process: not SIGHUP under nohup, and of OTHERS those that nobody else has taken."""
+    stopping = [s for s in STOPPING if s != signal.SIGHUP or signal.getsignal(s) != signal.SIG_IGN]
+    traced = (signal.SIGABRT,) if faulthandler.is_enabled() else ()
+    return stopping + [s for s in OTHERS if signal.getsignal(s) in (signal.SIG_DFL, interrupt) and s not in traced]
+
+
 def interrupt(signum: int, frame: object) -> None:
     """A handler that ends a command as Ctrl-C does."""
-    raise KeyboardInterrupt(signal.Signals(signum).name)
+    came.append(signal.Signals(signum).name)
+    raise KeyboardInterrupt(came[-1])
+
+
+def raise_again() -> None:
+    """Raise what `interrupt` has raised in vain: in Python that is called from C, as while numba compiles, an exception is lost."""
+    if came:
+        raise KeyboardInterrupt(came[0])
 
 
 def outcome(status: int) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.ranks.report import RankReport
-from trainer.faults.signals import STOPPING
+from trainer.faults.signals import came, heard, raise_again
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Stop:
 
 @contextmanager
 def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
-    """Turn the first signal of STOPPING into a request to stop after the update; the second acts at once. `late` is called when the
+    """Turn the first signal that is heard into a request to stop after the update; the second acts at once. `late` is called when the
     update is still not there after `within_s`."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
@@ -47,11 +47,14 @@ def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
         for s, handler in previous.items():
             signal.signal(s, signal.default_int_handler if s == signal.SIGINT else handler)
 
-    for s in STOPPING:
-        if s != signal.SIGHUP or signal.getsignal(s) != signal.SIG_IGN:  # nohup
-            previous[s] = signal.signal(s, request)
+    for s in heard():
+        previous[s] = signal.signal(s, request)
     try:
+        raise_again()
         yield stop
+    except KeyboardInterrupt:
+        came.clear()  # it is not lost
+        raise
     finally:
         timer.cancel()
         for s, handler in previous.items():

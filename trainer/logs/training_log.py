@@ -26,6 +26,7 @@ class TrainingLog:
         self.episodes: deque[dict[str, float]] = deque(episodes, maxlen=config.episode_window)
         self._logged_at = time.perf_counter()
         self._logged_steps = learner.steps
+        self.evaluated: dict[str, float] = {}  # what the newest evaluation told
         self._spent: dict[str, float] = {}  # since the last row
         self._batches = 0
 
@@ -54,7 +55,7 @@ class TrainingLog:
             metrics[k if "/" in k else f"episode/{k}"] = float(np.mean([e[k] for e in self.episodes if k in e]))
         metrics |= {f"time/{k[:-2]}_share": v / seconds for k, v in self._spent.items()}
         metrics["collect/mean_batch"] = steps / max(self._batches, 1)
-        metrics |= {f"learn/{k}": v for k, v in learned.items()}
+        metrics |= {f"learn/{k}": v for k, v in learned.items()} | self.evaluated
         self._spent, self._batches = {}, 0
         self._logged_at, self._logged_steps = now, self.learner.steps
         self.history.append({"step": float(self.learner.steps), **metrics})

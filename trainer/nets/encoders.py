@@ -11,6 +11,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 RESNET_CHANNELS = (32, 64, 128, 256)  # half of ResNet18's 64-128-256-512
 LAYER_SCALE_INIT = 1e-1  # ours: small enough to start near identity, large enough to learn within short runs
@@ -35,10 +36,10 @@ class LightEncoder(nn.Module):
             orthogonal(nn.Conv2d(32, 32, 3, 2, 1)), nn.ReLU(),
             orthogonal(nn.Conv2d(32, 32, 3, 1, 1)), nn.ReLU(), nn.Flatten(),
         )
-        self.head = nn.Sequential(orthogonal(nn.Linear(_flat_size(self.convolutions, image_shape), embedding_size)), nn.ReLU())
+        self.head = nn.Sequential(orthogonal(nn.Linear(_flat_size(self.convolutions, image_shape, 8), embedding_size)), nn.ReLU())
 
     def forward(self, image: Tensor) -> Tensor:
-        return self.head(self.convolutions(image.permute(0, 3, 1, 2)))
+        return self.head(self.convolutions(_covered(image.permute(0, 3, 1, 2), 8)))
 
 
 class Block(nn.Module):
@@ -59,6 +60,8 @@ class Block(nn.Module):
 class ResNet18Encoder(nn.Module):
     """The paper's encoder: 4x4 stride-4 stem, four stages of two blocks, normalise + 2x2 stride-2 convolution between them."""
 
+    patch = STEM_STRIDE * 2 ** (len(RESNET_CHANNELS) - 1)  # pixels on a side that become one at the end
+
     def __init__(self, image_shape: tuple[int, int, int], embedding_size: int):
         super().__init__()
         c = RESNET_CHANNELS
@@ -71,20 +74,24 @@ class ResNet18Encoder(nn.Module):
         for module in self.convolutions.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-        size = _flat_size(self.convolutions, image_shape)
+        size = _flat_size(self.convolutions, image_shape, self.patch)
         self.head = nn.Sequential(orthogonal(nn.Linear(size, embedding_size)), nn.ReLU())
 
     def forward(self, image: Tensor) -> Tensor:
-        return self.head(self.convolutions(image.permute(0, 3, 1, 2)))
+        return self.head(self.convolutions(_covered(image.permute(0, 3, 1, 2), self.patch)))
 
 
 ENCODERS: dict[str, type[nn.Module]] = {"light": LightEncoder, "resnet18": ResNet18Encoder}
 
 
-def _flat_size(convolutions: nn.Module, image_shape: tuple[int, int, int]) -> int:
+def _covered(image: Tensor, patch: int) -> Tensor:
+    """(B, C, H, W) with zeros to the right and below, so that whole patches cover it: else its last pixels were never seen."""
+    height, width = image.shape[-2:]
+    missing = -width % patch, -height % patch
+    return pad(image, (0, missing[0], 0, missing[1])) if any(missing) else image
+
+
+def _flat_size(convolutions: nn.Module, image_shape: tuple[int, int, int], patch: int) -> int:
     height, width, channels = image_shape
-    try:
-        with torch.no_grad():
-            return convolutions(torch.zeros(1, channels, height, width)).shape[1]
-    except RuntimeError as error:
-        raise ValueError(f"an image of {height} x {width} pixels is too small for this encoder.") from error
+    with torch.no_grad():
+        return convolutions(_covered(torch.zeros(1, channels, height, width), patch)).shape[1]

@@ -63,7 +63,7 @@ class Preemption:
     def __init__(self, kind: str, quota: int, fraction: float, min_share: float, size: int, store: Any,
                  overlap: bool = False, least: int = 1):
         """`least`: steps that every rank needs, one for each of its mini-batches."""
-        self.overlap = overlap
+        self.overlap, self.least = overlap, least
         self.kind, self.quota, self.size, self.store = kind, quota, size, store
         self.done_ranks = math.ceil(fraction * size)
         self.min_steps = max(least, math.ceil(min_share * quota))
@@ -92,7 +92,7 @@ class Preemption:
             return self._over
         self._looked_at = now
         if self.kind == "optimal":
-            self._over = self._count(closed - self._told) >= self._target
+            self._over = self._count(closed - self._told) >= self._target and closed >= self.least
             self._told = closed
         elif closed >= self.min_steps:
             self._over = self._count(0) >= self.done_ranks

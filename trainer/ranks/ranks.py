@@ -86,7 +86,7 @@ class Ranks:
             return policy
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # newer torch has another word for broadcast_buffers
-            self._evaluators.append(nn.parallel.DistributedDataParallel(policy, broadcast_buffers=False))  # ours are constants
+            self._evaluators.append(nn.parallel.DistributedDataParallel(policy, broadcast_buffers=False))  # ours are equal on all ranks
         return self._evaluators[-1]
 
     def stop_averaging(self) -> None:
@@ -97,6 +97,16 @@ class Ranks:
         """
         for evaluator in self._evaluators:
             evaluator.reducer = evaluator.logger = evaluator.process_group = None
+
+    def total(self, number: int) -> int:
+        """The sum of everyone's."""
+        return sum(self.gather(number))
+
+    def sum_(self, tensor: Tensor) -> Tensor:
+        """Replace a tensor by its sum over ranks."""
+        if self.size > 1:
+            dist.all_reduce(tensor)
+        return tensor
 
     def average_(self, tensor: Tensor | None) -> Tensor | None:
         """Replace a tensor by its mean over ranks; on the device that the process group works on."""

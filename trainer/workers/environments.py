@@ -18,7 +18,7 @@ from gymnasium.spaces import Box
 from trainer.config import CollectConfig
 from trainer.errors import WorkerError
 from trainer.policy import observation_shapes
-from trainer.spaces import choices, flat_space, layout
+from trainer.spaces import choices, flat_space, layout, stored_as
 from trainer.workers.channel import MESSAGE, STEP, Closed, Full, SharedArrays
 from trainer.workers.plugins import load_plugins, registered
 from trainer.workers.worker import DOING, START_TIMEOUT_S, Setup, WorkerProcess
@@ -34,6 +34,8 @@ class Environments:
     `obs`, `final_obs` (key -> (N, ...)), `reward`, `terminated`, `truncated` (N,) are the shared slots: valid for an
     environment from the moment it is `ready` until it is stepped again. `final_obs` is the state a time limit cut off.
     """
+
+    batched = asynchronous = False
 
     def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, offset: int = 0,
                  seed_episodes: bool = False, replay: Sequence[tuple[int, np.ndarray]] = ()):
@@ -94,6 +96,8 @@ class Environments:
             for worker, messages in self._poll(max(0.0, deadline - time.monotonic())):
                 for _, payload in messages:
                     message = pickle.loads(payload)
+                    if message[0] == "refused":
+                        raise ValueError(message[1])
                     if message[0] == "error":
                         raise WorkerError(_failure_text(worker, message))
                     spaces[worker.index], self.made_from = message[1:]
@@ -110,8 +114,8 @@ class Environments:
         shapes = observation_shapes(self.observation_space)
         action = self.action_space
         action_dtype = "i8" if choices(action) else "f4"
-        fields = {f"obs/{k}": ((n, *s), "f4") for k, s in shapes.items()}
-        fields |= {f"final/{k}": ((n, *s), "f4") for k, s in shapes.items()}
+        kept = {k: kind.str for k, kind in stored_as(self.observation_space).items()}
+        fields = {f"{what}/{k}": ((n, *s), kept[k]) for what in ("obs", "final") for k, s in shapes.items()}
         fields |= {"action": ((n, *action.shape), action_dtype), "reward": ((n,), "f4"), "step_s": ((n,), "f4"),
                    "terminated": ((n,), "?"), "truncated": ((n,), "?"), "doing": ((n,), "u1")}
         self.shared = SharedArrays(fields)

@@ -12,6 +12,7 @@ Each environment has one slot in the shared memory; it has at most one step unde
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import logging
 import os
@@ -35,10 +36,13 @@ from trainer.logs import screen
 from trainer.faults.signals import STOPPING
 from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 
-NOTIFY_EVERY_S = 0.001  # steps faster than this are announced together
+COLLECT_EVERY = 20_000  # new containers, between two searches for garbage in cycles; Python's own 700 cost 4 % of a worker
+NOTIFY_EVERY_S = 0.002  # steps faster than this are announced together: every message wakes the learner
 START_TIMEOUT_S = 300.0  # to start the process and to construct its environments
 KILLED_WITHIN_S = 10.0  # what the system may take to end a process that it was told to kill
 LARGEST_REWARD = float(np.finfo(np.float32).max)
+LARGEST_WHOLE = 1 << 24  # up to which every whole number is one of single precision
+_WIDE = tuple(np.dtype(kind) for kind in ("i4", "u4", "i8", "u8"))
 REPLAYED = pickle.dumps(("replayed",))  # a sign of life
 DOING = ("", "step", "reset")  # what the shared field `doing` says that a worker does with an environment
 
@@ -200,6 +204,8 @@ def main() -> None:
         worker.run()
     except Closed:
         return
+    except Refused as refused:
+        _send(channel, ("refused", str(refused)))
     except EnvironmentFailure as failure:
         _report(channel, str(failure), failure.trace)
     except BaseException as error:
@@ -215,6 +221,10 @@ def _told(error: BaseException) -> str:
     environment reads, its message.
     """
     return str(error) if getattr(error, "in_plain_words", False) else traceback.format_exc()
+
+
+class Refused(Exception):
+    """`make_env` gives what the engine does not take."""
 
 
 class EnvironmentFailure(Exception):
@@ -234,11 +244,15 @@ class Worker:
 
         self.envs = [_made(make_env) for _ in range(setup.num_envs)]
         if len({id(getattr(env, "unwrapped", env)) for env in self.envs}) < setup.num_envs:
-            raise ValueError("make_env gave the same environment twice; it has to make a new one whenever it is called.")
+            raise Refused("make_env gave the same environment twice; it has to make a new one whenever it is called.")
         from trainer.spaces import as_action, flattener, layout  # Gymnasium is there already: an environment needs it
 
-        if len({layout(env.observation_space, env.action_space) for env in self.envs}) > 1:
-            raise ValueError("make_env gave environments of different spaces; all have to have the same.")
+        try:
+            layouts = {layout(env.observation_space, env.action_space) for env in self.envs}
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        if len(layouts) > 1:
+            raise Refused("make_env gave environments of different spaces; all have to have the same.")
         spaces = (self.envs[0].observation_space, self.envs[0].action_space)
         told = ("spaces", spaces, _made_from(self.envs[0]))
         channel.send(MESSAGE, cloudpickle.dumps(told))  # spaces may be of classes of the user's script
@@ -251,6 +265,8 @@ class Worker:
         self.reward, self.terminated, self.truncated, self.step_s, self.doing = (
             self.shared[k][self.slots] for k in ("reward", "terminated", "truncated", "step_s", "doing"))
         self.as_action, self.flatten = as_action(spaces[1]), flattener(spaces[0])
+        boxes = getattr(spaces[0], "spaces", {"obs": spaces[0]})
+        self.rounded = {k for k, box in boxes.items() if getattr(box, "dtype", None) in _WIDE} if isinstance(boxes, dict) else set()
         self.returns = [0.0] * setup.num_envs
         self.lengths = [0] * setup.num_envs
         self.episodes = [episode for episode, _ in setup.replay] or [0] * setup.num_envs
@@ -281,6 +297,8 @@ class Worker:
                 self._step(e)
                 self.channel.send(MESSAGE, REPLAYED)
             self._announce([e])
+        gc.freeze()  # what is there now stays, and need not be searched
+        gc.set_threshold(COLLECT_EVERY)
         queue: deque[int] = deque()
         while True:
             for tag, payload in self.channel.receive():
@@ -305,11 +323,16 @@ class Worker:
         start = time.perf_counter()
         self.doing[e] = DOING.index("step")
         self.lengths[e] += 1
-        obs, reward, terminated, truncated, info = self.envs[e].step(self.as_action(self.action[e]))
-        try:
-            reward = float(np.asarray(reward).item())
-        except (TypeError, ValueError):
-            raise EnvironmentFailure(self._where(), f"reward is {reward!r}, not a number.") from None
+        answer = self.envs[e].step(self.as_action(self.action[e]))
+        if not isinstance(answer, tuple) or len(answer) != 5:
+            raise EnvironmentFailure(self._where(), f"step gave {_counted(answer)}; Gymnasium's gives (observation, reward, terminated, "
+                                                    "truncated, info), the old Gym's another.")
+        obs, reward, terminated, truncated, info = answer
+        if type(reward) is not float:
+            try:
+                reward = float(np.asarray(reward).item())
+            except (TypeError, ValueError):
+                raise EnvironmentFailure(self._where(), f"reward is {reward!r}, not a number.") from None
         if not abs(reward) <= LARGEST_REWARD:
             raise EnvironmentFailure(self._where(), f"reward is {reward}, not a finite number of single precision.")
         self.returns[e] += reward
@@ -334,7 +357,11 @@ class Worker:
             number.append(self.episodes[e])
         seeded = first or self.setup.seed_episodes
         self.doing[e] = DOING.index("reset")
-        obs, _ = self.envs[e].reset(seed=int(np.random.SeedSequence(number).generate_state(1)[0]) if seeded else None)
+        answer = self.envs[e].reset(seed=int(np.random.SeedSequence(number).generate_state(1)[0]) if seeded else None)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise EnvironmentFailure(self._where(), f"reset gave {_counted(answer)}; Gymnasium's gives (observation, info), the old "
+                                                    "Gym's an observation alone.")
+        obs, _ = answer
         self.returns[e], self.lengths[e] = 0.0, 0
         self._write(self.obs, e, obs)
         self.doing[e] = 0
@@ -347,11 +374,14 @@ class Worker:
         for k, array in target.items():
             if k not in values:
                 raise EnvironmentFailure(self._where(), f"the observation has no '{k}', which its space has.")
-            value, slot = values[k], array[e]
-            if np.shape(value) != slot.shape:
-                raise EnvironmentFailure(self._where(),
-                                         f"observation '{k}' has shape {np.shape(value)}, its space says {slot.shape}.")
-            slot[...] = value
+            value, shape = values[k], array.shape[1:]
+            if (value.shape if type(value) is np.ndarray else np.shape(value)) != shape:
+                raise EnvironmentFailure(self._where(), f"observation '{k}' has shape {np.shape(value)}, its space says {shape}.")
+            if k in self.rounded and np.abs(value).max(initial=0) > LARGEST_WHOLE:
+                raise EnvironmentFailure(self._where(), f"observation '{k}' has the whole number {np.abs(value).max()}; the engine "
+                                                        f"computes in single precision, which rounds those above {LARGEST_WHOLE:,}: "
+                                                        "scale it.")
+            array[e] = value
 
     def _where(self) -> str:
         """The environment that is being stepped or reset, for messages."""
@@ -362,13 +392,13 @@ class Worker:
 
 
 def _made(make_env: Callable[[], Any]) -> Any:
-    """An environment. ValueError for something else."""
+    """An environment. Refused for something else."""
     env = make_env()
     if hasattr(env, "single_observation_space"):
-        raise ValueError(f"make_env gave {env}, several environments in one; it has to make one, "
-                         "and collect.num_envs says how many.")
+        raise Refused(f"make_env gave {env}, several environments in one: collect.num_workers=0 steps them in the process "
+                      "that learns.")
     if not all(hasattr(env, name) for name in ("observation_space", "action_space", "reset", "step")):
-        raise ValueError(f"make_env gave {env!r}, which is no Gymnasium environment.")
+        raise Refused(f"make_env gave {env!r}, which is no Gymnasium environment.")
     return env
 
 
@@ -404,9 +434,17 @@ def _first(channel: Channel) -> list[tuple[bytes, bytes]]:
     return messages
 
 
+def _counted(answer: Any) -> str:
+    return f"{len(answer)} values" if isinstance(answer, tuple) else f"a {type(answer).__name__}"
+
+
 def _report(channel: Channel, where: str, trace: str) -> None:
+    _send(channel, ("error", where, trace))
+
+
+def _send(channel: Channel, message: tuple) -> None:
     try:
-        channel.send(MESSAGE, pickle.dumps(("error", where, trace)))
+        channel.send(MESSAGE, pickle.dumps(message))
     except Closed:
         pass
 

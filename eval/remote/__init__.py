@@ -1,0 +1,1 @@
+"""Policies that act from another process or machine, over a websocket."""

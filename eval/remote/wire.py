@@ -1,0 +1,62 @@
+"""Messages with numpy arrays, as OpenPI's policy servers and clients send them: MessagePack, and nothing that is executed.
+
+An array is a map {b"__ndarray__": true, b"data": bytes, b"dtype": text, b"shape": list}, a number of numpy
+{b"__npgeneric__": true, b"data": value, b"dtype": text} (github.com/Physical-Intelligence/openpi, openpi_client).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgpack
+import numpy as np
+
+MOST_BYTES = 64 * 2**20
+"""No message is longer."""
+
+
+class BadMessage(ValueError):
+    """Something else than such a message."""
+
+
+def pack(message: Any) -> bytes:
+    """A message of maps, lists, texts, numbers and arrays as bytes."""
+    return msgpack.packb(message, default=_plain)
+
+
+def unpack(data: bytes) -> Any:
+    """The message; BadMessage for anything else."""
+    try:
+        return msgpack.unpackb(data, object_hook=_array, strict_map_key=False)
+    except BadMessage:
+        raise
+    except Exception as error:  # of many kinds: msgpack's own, ValueError, UnicodeDecodeError, RecursionError
+        raise BadMessage(f"it is no MessagePack ({type(error).__name__})") from error
+
+
+def _plain(value: Any) -> dict[bytes, Any]:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return {b"__ndarray__": True, b"data": value.tobytes(), b"dtype": value.dtype.str, b"shape": value.shape}
+    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+        return {b"__npgeneric__": True, b"data": value.item(), b"dtype": value.dtype.str}
+    raise TypeError(f"{type(value).__name__} cannot be sent")
+
+
+def _array(entries: dict[Any, Any]) -> Any:
+    of = {key.encode() if isinstance(key, str) else key: value for key, value in entries.items()}
+    if b"__ndarray__" not in of and b"__npgeneric__" not in of:
+        return entries
+    data, shape = of.get(b"data"), of.get(b"shape", ())
+    try:
+        dtype = np.dtype(of.get(b"dtype"))
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype.kind not in "biuf":
+        raise BadMessage(f"it has an array of type {of.get(b'dtype')!r}, which is none of numbers")
+    if b"__npgeneric__" in of:
+        return dtype.type(data)
+    sizes = isinstance(shape, (list, tuple)) and all(isinstance(size, int) and size >= 0 for size in shape)
+    if not sizes or not isinstance(data, bytes) or math.prod(shape) * dtype.itemsize != len(data):
+        raise BadMessage("it has an array whose shape does not fit its data")
+    return np.frombuffer(data, dtype).reshape(shape)

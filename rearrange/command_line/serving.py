@@ -1,0 +1,47 @@
+"""`rearrange serve`: which policy, and the words that say where it listens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from eval.agents import PolicyAgent
+from eval.policy_choice import choose, table
+from eval.remote.connecting import require_packages
+from eval.trained_policy import of_what, training_of
+from rearrange.errors import UserError
+
+
+def run(plain: dict[str, Any]) -> None:
+    """Serve until Ctrl-C. UserError for a policy or an address that cannot be had."""
+    require_packages()
+    from eval.remote.server import make_server
+    from trainer.checkpoint import CheckpointError, load_checkpoint
+
+    skill, word = (plain.get("skill") or {}).get("name"), plain["checkpoint"]
+    if skill is None and word in (None, "pretrained", "newest"):
+        raise UserError("which policy? For example: rearrange serve skill=pick, or checkpoint= of a file or run directory.")
+    choice = choose(word, skill or "a policy", Path(plain["output"]), "checkpoint")
+    try:
+        content = load_checkpoint(choice.checkpoint)
+        meta = training_of(content)
+        first = PolicyAgent(content, 1, plain["deterministic"], plain["network"])
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
+    if skill is not None and meta.get("skill") != skill:
+        raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {skill}: leave skill= out.")
+    shapes = {name: tuple(shape) for name, shape in first.policy.seen.items()}
+    about = {"policy": of_what(meta), "observations": {name: list(shape) for name, shape in shapes.items()},
+             "action_numbers": first.policy.action_size}
+    try:
+        server = make_server(lambda: PolicyAgent(content, 1, plain["deterministic"], plain["network"]), shapes, about, plain["host"],
+                             plain["port"])
+    except OSError as error:
+        raise UserError(f"host={plain['host']} port={plain['port']} cannot be listened at: {error.strerror}.") from error
+    for line in table([choice]):
+        print(line)
+    print("observations: " + ", ".join(f"{name} {shape}" for name, shape in shapes.items()))
+    host, port = server.socket.getsockname()[:2]
+    print(f"serves {of_what(meta)} at ws://{host}:{port}; Ctrl-C ends it", flush=True)
+    with server:
+        server.serve_forever()

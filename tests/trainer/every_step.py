@@ -1,0 +1,198 @@
+"""Everything that a step is trained with, computed again from what its environment shows: identity, episode and step.
+
+`train_watched` trains in an environment whose rewards, lengths and ends are functions of these three, keeps a copy of the policy of
+every rollout and every mini-batch that was learned from, and compares each trained step with a walk through its environment's own
+story: recurrent state, previous action, value, log-probability, value of what followed, advantage, target, weight.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+from trainer import PolicyConfig, PPOConfig, TrainConfig, ppo, train
+from trainer.collect import Collector
+from trainer.config import CollectConfig
+from trainer.learner import Learner
+from trainer.sequences import Sequences
+
+Key = tuple[int, int, int]  # identity, episode, step
+POLICY = PolicyConfig(encoder=None, hidden_size=8, body_size=16)
+
+
+class Story(gym.Env):
+    """Shows (identity, episode, step); all else follows from these, but for how long a step takes."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    action_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+
+    def __init__(self, delay_s: float = 0.0005):
+        self.delay_s, self.identity, self.episode = delay_s, None, -1
+
+    @staticmethod
+    def ends(identity: int, episode: int) -> tuple[int, bool]:
+        """The length of an episode, and whether a time limit ends it."""
+        number = identity * 31 + episode * 17
+        return 1 + number % 11, number % 3 == 0
+
+    @staticmethod
+    def reward(identity: int, episode: int, t: int) -> float:
+        return (identity % 7) - 3 + 0.5 * (episode % 5) + 0.1 * t
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if self.identity is None:
+            self.identity = int(self.np_random.integers(1000))
+            self.pace = self.delay_s * float(self.np_random.exponential())
+        self.episode, self.t = self.episode + 1, 0
+        return self._obs(), {}
+
+    def _obs(self):
+        return np.array([self.identity, self.episode, self.t], np.float32)
+
+    def step(self, action):
+        time.sleep(self.pace)
+        reward = self.reward(self.identity, self.episode, self.t)
+        self.t += 1
+        length, by_limit = self.ends(self.identity, self.episode)
+        over = self.t >= length
+        return self._obs(), reward, over and not by_limit, over and by_limit, {}
+
+
+@dataclass
+class Watch:
+    """What was seen of a run."""
+
+    versions: dict[int, Any] = field(default_factory=dict)  # the policy that acted
+    rollouts: list[int] = field(default_factory=list)  # the version that collected each
+    batches: list[dict[str, Any]] = field(default_factory=list)  # per update: its rows and mini-batches
+
+
+def train_watched(steps: int, make_env: Any = Story, **collect: Any) -> Watch:
+    """Train in environments that are stories; what was seen."""
+    watch = Watch()
+    collect_, update, learn = Collector.collect, Learner.update, ppo._learn
+
+    def collected(self, policy, rollout, version):
+        watch.versions.setdefault(version, copy.deepcopy(policy))
+        watch.rollouts.append(version)
+        return collect_(self, policy, rollout, version)
+
+    def updated(self, rollout, stats):
+        rows = stats.rows
+        watch.batches.append({"rows": {
+            "obs": rollout.obs["obs"][rows].clone(), "action": rollout.action[rows].clone(), "state": rollout.state[rows].clone(),
+            "previous": rollout.previous[rows].clone(), "log_prob": rollout.log_prob[rows].clone(),
+            **{k: getattr(rollout, k)[rows].copy() for k in ("value", "next_value", "reward", "env", "step", "starts_episode", "version")},
+        }, "closed": stats.steps, "late": self.late, "learned": []})
+        return update(self, rollout, stats)
+
+    def learned(policy, evaluate, ranks, optimizer, coef, batch, sequences, old, advantage, target, weight, policy_weight, *rest):
+        watch.batches[-1]["learned"].append({"obs": batch.obs["obs"], "state": batch.state, "first": sequences.starts, "old": old,
+                                             "advantage": advantage, "target": target, "weight": weight, "policy_weight": policy_weight})
+        return learn(policy, evaluate, ranks, optimizer, coef, batch, sequences, old, advantage, target, weight, policy_weight, *rest)
+
+    config = TrainConfig(steps=steps, torch_threads=1, policy=POLICY, ppo=PPOConfig(mini_batches=3, epochs=2), collect=CollectConfig(
+        **{"num_envs": 5, "num_workers": 2, "rollout_steps": 16} | collect))
+    with ExitStack() as stack:
+        for owner, name, wrapper in ((Collector, "collect", collected), (Learner, "update", updated), (ppo, "_learn", learned)):
+            stack.enter_context(patch.object(owner, name, wrapper))
+        train(make_env, config)
+    return watch
+
+
+def check(watch: Watch, config: PPOConfig = PPOConfig()) -> dict[str, int]:
+    """Compare every trained step. Gives what was checked, by kind."""
+    story = _walked(watch)
+    counts = {"steps": 0, "by limit": 0, "ended": 0, "cut": 0, "learned": 0, "states": 0, "filled": 0, "versions": len(watch.versions)}
+    for batch in watch.batches:
+        rows, keys = batch["rows"], _keys(batch["rows"]["obs"])
+        for i, key in enumerate(keys):
+            true = story[key]
+            for name in ("state", "previous", "log_prob", "value", "next_value"):
+                np.testing.assert_allclose(rows[name][i], true[name], rtol=2e-4, atol=2e-4, err_msg=f"{name} of {key}")
+            assert abs(rows["reward"][i] - Story.reward(*key)) < 1e-5 and rows["starts_episode"][i] == (key[2] == 0)
+        counts["steps"] += batch["closed"]
+        counts["filled"] += len(keys) - batch["closed"]
+        advantages, weights = _advantages(rows, keys, config), _weights(rows, config)
+        for kind in ("by limit", "ended", "cut"):
+            counts[kind] += sum(story[key]["end"] == kind for key in keys)
+        for part in batch["learned"]:
+            part_keys = _keys(part["obs"])
+            where = [keys.index(key) for key in part_keys]
+            np.testing.assert_allclose(part["advantage"], advantages[where], rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(part["target"], advantages[where] + rows["value"][where], rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(part["weight"], weights[where], rtol=1e-5)
+            acted = np.array([story[key]["log_prob"] for key in part_keys])
+            moved = np.exp(part["old"].numpy() - acted) if batch["late"] else np.ones(len(acted))
+            if not batch["late"]:
+                np.testing.assert_allclose(part["old"], acted, rtol=2e-4, atol=2e-4)
+            np.testing.assert_allclose(part["policy_weight"], weights[where] * np.minimum(moved, config.max_importance_weight), rtol=1e-3)
+            for k, first in enumerate(part["first"].tolist()):
+                np.testing.assert_allclose(part["state"][k], story[part_keys[first]]["state"], rtol=2e-4, atol=2e-4)
+            counts["learned"] += len(part_keys)
+            counts["states"] += len(part["first"])
+    return counts
+
+
+def _keys(obs: torch.Tensor) -> list[Key]:
+    return [tuple(map(int, row)) for row in obs.tolist()]
+
+
+@torch.no_grad()
+def _walked(watch: Watch) -> dict[Key, dict[str, Any]]:
+    """Every step as its environment's own story has it: each closed step once, in its order, without gap."""
+    steps: dict[int, list[tuple[int, Key, int, int, torch.Tensor]]] = {}
+    for batch, closed_under in zip(watch.batches, watch.rollouts):
+        rows = batch["rows"]
+        for i, key in enumerate(_keys(rows["obs"])[: batch["closed"]]):
+            steps.setdefault(key[0], []).append((int(rows["step"][i]), key, int(rows["version"][i]), closed_under, rows["action"][i]))
+    story: dict[Key, dict[str, Any]] = {}
+    for identity, taken in steps.items():
+        taken.sort(key=lambda each: each[0])
+        assert [each[0] for each in taken] == list(range(len(taken))), "no gap, none twice"
+        episode, t = 0, 0
+        for _, key, version, closed_under, action in taken:
+            assert key == (identity, episode, t), "as the environment tells"
+            policy, one = watch.versions[version], Sequences(np.array([1]), torch.device("cpu"))
+            if t == 0:
+                state, previous = torch.zeros(1, policy.state_size), torch.zeros(1, policy.action_size)
+            seen = {"obs": torch.tensor([key], dtype=torch.float32)}
+            log_prob, _, value, _ = policy.evaluate(seen, previous, action[None], one, state)
+            true = {"state": state[0], "previous": previous[0], "log_prob": log_prob.item(), "value": value.item(), "end": "cut"}
+            state, previous = policy.act(seen, state, previous, deterministic=True).state, policy.action_features(action[None])
+            length, by_limit = Story.ends(identity, episode)
+            after, t = {"obs": torch.tensor([(identity, episode, t + 1)], dtype=torch.float32)}, t + 1
+            true["next_value"] = watch.versions[closed_under].act(after, state, previous, deterministic=True).value.item()
+            if t == length:
+                true["end"] = "by limit" if by_limit else "ended"
+                true["next_value"] *= by_limit
+                episode, t = episode + 1, 0
+            story[key] = true
+    return story
+
+
+def _advantages(rows: dict[str, Any], keys: list[Key], config: PPOConfig) -> np.ndarray:
+    """By the sum of its definition: delta_t + (discount lambda) delta_{t+1} + ... as far as the batch holds what follows."""
+    there = {key: i for i, key in enumerate(keys)}
+    delta = rows["reward"] * config.reward_scale + config.discount * rows["next_value"] - rows["value"]
+    out = np.zeros(len(keys))
+    for i, (identity, episode, t) in enumerate(keys):
+        decay = 1.0
+        while (key := (identity, episode, t)) in there:
+            out[i] += decay * delta[there[key]]
+            decay, t = decay * config.discount * config.gae_lambda, t + 1
+    return out
+
+
+def _weights(rows: dict[str, Any], config: PPOConfig) -> np.ndarray:
+    given = np.bincount(rows["env"])
+    return np.minimum(config.max_importance_weight, len(rows["env"]) / 5 / given[rows["env"]])

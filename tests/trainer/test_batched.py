@@ -1,0 +1,90 @@
+"""Environments that are stepped together: Gymnasium's vectors in every autoreset mode, torch tensors, EnvPool."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from tests.trainer.every_step import Story, check, train_watched
+from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, train
+from trainer.errors import WorkerError
+
+SMALL = PolicyConfig(encoder=None, hidden_size=8, body_size=16, lstm_layers=1)
+
+
+def stories(mode: AutoresetMode, n: int = 5):
+    return SyncVectorEnv([partial(Story, 0.0)] * n, autoreset_mode=mode)
+
+
+class WithMask(SyncVectorEnv):
+    """Resets when it is told."""
+
+    def __init__(self, n: int = 5):
+        super().__init__([partial(Story, 0.0)] * n, autoreset_mode=AutoresetMode.DISABLED)
+
+
+class OnDevice(gym.vector.VectorWrapper):
+    """Gives and takes torch tensors."""
+
+    def reset(self, **words):
+        obs, info = self.env.reset(**words)
+        return torch.from_numpy(obs), info
+
+    def step(self, actions):
+        assert isinstance(actions, torch.Tensor)
+        obs, reward, terminated, truncated, info = self.env.step(actions.numpy())
+        return torch.from_numpy(obs), *(torch.from_numpy(each) for each in (reward, terminated, truncated)), info
+
+
+MAKES = {"same step": partial(stories, AutoresetMode.SAME_STEP), "next step": partial(stories, AutoresetMode.NEXT_STEP),
+         "disabled": WithMask, "tensors": lambda: OnDevice(stories(AutoresetMode.NEXT_STEP)), "one environment": partial(Story, 0.0)}
+
+
+@pytest.mark.parametrize("kind", MAKES)
+@pytest.mark.parametrize("overlap", [False, True])
+def test_every_trained_step_is_what_its_environment_tells(kind, overlap):
+    """The brute-force check: also recurrent states, and the value of what a time limit cut off, in every mode of resetting."""
+    counts = check(train_watched(480, MAKES[kind], num_workers=0, overlap=overlap))
+    assert counts["steps"] >= 480 and min(counts["by limit"], counts["ended"], counts["cut"]) > 5
+
+
+def settings(steps: int, envs: int = 8, **collect) -> TrainConfig:
+    return TrainConfig(steps=steps, policy=SMALL, torch_threads=1, ppo=PPOConfig(mini_batches=2, epochs=1),
+                       collect=CollectConfig(num_envs=envs, num_workers=0, rollout_steps=16, **collect))
+
+
+def test_gymnasiums_own_vector_trains_and_says_how_many_it_has():
+    result = train(lambda: gym.make_vec("CartPole-v1", 32, vectorization_mode="vector_entry_point"), settings(2048))
+    assert result.steps == 2048 and result.history[-1]["episode/length"] == result.history[-1]["episode/return"] > 5
+
+
+def test_envpool_is_a_batch_too():
+    envpool = pytest.importorskip("envpool")
+    result = train(lambda: envpool.make_gymnasium("HalfCheetah-v5", num_envs=4, seed=0, max_episode_steps=20), settings(512))
+    assert result.steps == 512 and result.history[-1]["episode/length"] == 20
+
+
+def test_asynchronous_envpool_answers_whoever_is_ready():
+    envpool = pytest.importorskip("envpool")
+    result = train(lambda: envpool.make_gymnasium("CartPole-v1", num_envs=6, batch_size=2, seed=0, max_episode_steps=30), settings(960))
+    last = result.history[-1]
+    assert result.steps == 960 and 5 < last["episode/length"] == last["episode/return"] <= 30
+
+
+def test_what_is_no_batch_is_one_sentence():
+    class Nan(OnDevice):
+        def step(self, actions):
+            obs, *others = super().step(actions)
+            return obs * torch.nan, *others
+
+    for make, error, words in ((lambda: 3, ValueError, "make_env gave 3 without num_envs"),
+                               (lambda: Nan(stories(AutoresetMode.NEXT_STEP)), WorkerError, "observation 'obs' that is not finite")):
+        with pytest.raises(error, match=words):
+            train(make, settings(64))
+    with pytest.raises(ValueError, match="stepped together, needs collect.mode=ver"):
+        train(Story, settings(64, mode="nover"))

@@ -1,0 +1,107 @@
+"""Evaluation while training: apart from it, the best policy kept and taken, an end when it is good enough."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from tests.trainer.toys import Pointer
+from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, train
+from trainer.checkpoint import best, list_checkpoints, newest
+from trainer.evaluation import evaluate, measure
+
+
+class Told(Pointer):
+    """Whose episodes tell a success that depends on the place where it is made."""
+
+    def __init__(self, success: float):
+        super().__init__()
+        self.success = success
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = super().step(action)
+        return obs, reward, terminated, truncated, {"metrics": {"success": self.success}} if truncated else info
+
+
+def config(steps: int, **settings) -> TrainConfig:
+    return TrainConfig(steps=steps, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16), torch_threads=1, log_every_s=1e-9,
+                       ppo=PPOConfig(mini_batches=2, epochs=1), collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=32),
+                       **settings)
+
+
+def test_the_best_is_kept_beside_the_newest_and_taken_by_whoever_plays(tmp_path):
+    """In environments of its own, whose success is another than that of training."""
+    settings = config(512, eval_every=128, eval_episodes=3, checkpoint_every_s=1e-9)
+    result = train(functools.partial(Told, 0.0), settings, tmp_path, eval_env=functools.partial(Told, 0.75), progress=False)
+    folder = tmp_path / "checkpoints"
+    assert result.best[0] == 0.75 and not result.reached and result.reason == "complete"
+    assert best(tmp_path) == folder / "best.pt" and newest(tmp_path) == list_checkpoints(folder)[-1] == result.checkpoint
+    content = load_checkpoint(tmp_path)
+    assert content["evaluation"] == {"measure": "success", "value": 0.75} and content["step"] == result.best[1]
+    player = Player(tmp_path, Pointer())
+    assert all(torch.equal(v, content["policy"][k]) for k, v in player.policy.state_dict().items())
+    resumed = train(functools.partial(Told, 0.0), config(768, eval_every=128, eval_episodes=1), tmp_path, resume_from=tmp_path,
+                    eval_env=functools.partial(Told, 0.5), progress=False)
+    assert resumed.steps == 768 and resumed.best == result.best, "what is not better takes no place"
+
+
+def test_a_run_ends_when_it_is_good_enough(tmp_path):
+    result = train(Pointer, config(10**7, eval_every=64, eval_episodes=2, stop_at=0.9), tmp_path, eval_env=functools.partial(Told, 1.0),
+                   progress=False)
+    assert result.reached and result.reason == "success 1 in an evaluation" and result.steps < 10**7
+    rows = [row for row in result.history if "eval/success" in row]
+    assert (tmp_path / "checkpoints/best.pt").exists() and all(row["eval/success"] == 1.0 and row["eval/at_step"] > 0 for row in rows)
+
+
+class Breaks(Pointer):
+    def step(self, action):
+        raise ZeroDivisionError("the drawer fell out")
+
+
+def test_an_evaluation_that_fails_is_a_warning_and_training_goes_on(caplog):
+    result = train(Pointer, config(512, eval_every=64), eval_env=Breaks)
+    assert result.steps == 512 and result.best is None and "the drawer fell out" in caplog.text
+
+
+def test_evaluations_do_not_change_what_is_learned():
+    policies = [train(Pointer, config(512, eval_every=every, deterministic=True)).policy for every in (None, 64)]
+    assert all(torch.equal(a, b) for a, b in zip(*(p.parameters() for p in policies)))
+
+
+def test_means_are_over_seeded_episodes_and_the_measure_is_success_where_it_is_told():
+    class Half:
+        """Always the same action."""
+
+        def reset(self):
+            pass
+
+        def act(self, observation):
+            return np.full(2, 0.5, np.float32)
+
+    told = evaluate(Half(), Told(0.25), 4, seed=3)
+    assert told == evaluate(Half(), Told(0.25), 4, seed=3) and told["length"] == 10.0
+    assert measure(told) == ("success", 0.25) and measure({"return": 2.0}) == ("return", 2.0)
+
+
+def test_stop_at_needs_evaluations():
+    with pytest.raises(ValueError, match="stop_at=0.5 needs evaluations"):
+        train(Pointer, config(64, stop_at=0.5))
+
+
+def test_a_policy_with_a_critic_of_its_own_is_evaluated_where_nothing_is_secret(tmp_path):
+    class Secret(Pointer):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = spaces.Dict(self.observation_space.spaces | {"secret": spaces.Box(0, 1, (1,), np.float32)})
+
+        def _obs(self):
+            return super()._obs() | {"secret": np.array([0.5], np.float32)}
+
+    settings = config(256, eval_every=64, eval_episodes=1)
+    settings = TrainConfig(**{**vars(settings), "policy": PolicyConfig(encoder=None, hidden_size=8, critic_keys=("secret",))})
+    result = train(Secret, settings, tmp_path, eval_env=Pointer, progress=False)
+    assert result.best is not None and Player(tmp_path, Pointer()).act({"goal": np.zeros(2, np.float32)}).shape == (2,)

@@ -1,0 +1,84 @@
+"""Exported policies act as Player does: normalisation and memory included, step after step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from rearrange.command_line.cli import main
+from tests.trainer.toys import Counter, Pointer
+from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
+from trainer.export import Step, export
+
+KINDS = {"lstm": (Counter, PolicyConfig(hidden_size=8, body_size=16)),
+         "gru and image": (lambda: Pointer(image=True), PolicyConfig(memory="gru", lstm_layers=2, hidden_size=8, body_size=16)),
+         "none, discrete": (lambda: gym.make("CartPole-v1"), PolicyConfig(lstm_layers=0, body_size=16))}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def trained(request, tmp_path_factory):
+    """A run, and what makes its environment."""
+    folder = tmp_path_factory.mktemp("run")
+    make_env, policy = KINDS[request.param]
+    collect = CollectConfig(num_envs=2, num_workers=0, rollout_steps=16)
+    train(make_env, TrainConfig(steps=128, policy=policy, ppo=PPOConfig(mini_batches=2), collect=collect, torch_threads=1), folder,
+          progress=False)
+    return folder, make_env
+
+
+def worst_difference(trained, act_of, keys) -> float:
+    """Of `act_of`'s actions from Player's, over three episodes."""
+    folder, env, worst = trained[0], trained[1](), 0.0
+    player = Player(folder, env, deterministic=True)
+    for episode in range(3):
+        obs, _ = env.reset(seed=episode)
+        player.reset()
+        state, previous = np.zeros((1, player.policy.state_size), np.float32), np.zeros((1, player.policy.action_size), np.float32)
+        for _ in range(10):
+            values = obs if isinstance(obs, dict) else {"obs": obs}
+            action, state, previous = act_of({k: np.asarray(values[k], np.float32)[None] for k in keys}, state, previous)
+            expected = player.act(obs)
+            worst = max(worst, float(np.abs(np.asarray(expected) - action.reshape(np.shape(expected))).max()))
+            obs, _, over, cut, _ = env.step(expected)
+            if over or cut:
+                break
+    return worst
+
+
+@pytest.mark.parametrize("format", ["onnx", "torch"])
+def test_the_exported_policy_acts_as_player(trained, tmp_path, format):
+    """In another runtime."""
+    if format == "onnx":
+        onnxruntime = pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxscript")
+    policy = load_policy(load_checkpoint(trained[0]))
+    out = export(policy, tmp_path / "policy", format)
+    names = Step(policy).names()
+    if format == "onnx":
+        session = onnxruntime.InferenceSession(str(out))
+        there = {each.name for each in session.get_inputs()}
+        run = lambda *values: session.run(None, {k: v for k, v in zip(names, values) if k in there})  # noqa: E731
+    else:
+        module = torch.export.load(out).module()
+        run = lambda *values: [each.detach().numpy() for each in module(*map(torch.from_numpy, values))]  # noqa: E731
+    worst = worst_difference(trained, lambda obs, state, previous: run(*obs.values(), state, previous), names[:-2])
+    assert worst < 1e-5 and (policy.normalizer is None or policy.normalizer.count == 128)
+
+
+@pytest.mark.parametrize("trained", ["lstm"], indirect=True)
+def test_the_command_writes_a_file_and_says_mistakes_in_a_sentence(trained, tmp_path, capsys):
+    def command(*words):
+        with pytest.MonkeyPatch.context() as here:
+            here.chdir(tmp_path)
+            return main(["export", *words])
+
+    assert command(f"checkpoint={trained[0]}", "format=torch", "out=policy.pt2") == 0
+    assert (tmp_path / "policy.pt2").stat().st_size > 1000 and "one step of the policy" in capsys.readouterr().out
+    for words, told in ((["format=torch"], "which policy?"), ([f"checkpoint={trained[0]}", "out=nowhere/x.onnx"], "its folder is not there"),
+                        (["checkpoint=nothing"], "no checkpoint at nothing"), (["checkpoint=x", "format=pdf"], "format=pdf is not allowed")):
+        assert command(*words) == 2 and told in capsys.readouterr().err
+    assert [path.name for path in Path(tmp_path).iterdir()] == ["policy.pt2"]

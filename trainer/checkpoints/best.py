@@ -1,0 +1,95 @@
+"""When the policy of a run is evaluated, which checkpoint is the best so far, and when that is good enough."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from trainer import checkpoint
+from trainer.config import TrainConfig
+from trainer.evaluation import Evaluator, measure
+
+if TYPE_CHECKING:
+    from trainer.faults.stopping import Stop
+    from trainer.learner import Learner
+    from trainer.logs.training_log import TrainingLog
+
+_log = logging.getLogger(__name__)
+
+
+class Evaluations:
+    """Of a run, on its first rank; `evaluator` None: there are none."""
+
+    def __init__(self, config: TrainConfig, evaluator: Evaluator | None, learner: Learner, log: TrainingLog, stop: Stop,
+                 run_dir: Path | None, meta: dict[str, Any]):
+        self.config, self.evaluator, self.learner, self.log, self.stop = config, evaluator, learner, log, stop
+        self.folder, self.meta = run_dir and run_dir / "checkpoints", meta
+        self.best = _of_file(self.folder)  # value of the measure, and its step
+        self.reached = False  # what `stop_at` asks for
+        self._asked = learner.steps // config.eval_every if config.eval_every else 0  # evaluations that were due
+
+    def after_update(self) -> None:
+        """Take in what is known by now; ask for the next when it is due and nobody is under way."""
+        if not self.evaluator or self.evaluator.is_over:
+            return
+        self._take_in(self.evaluator.answer())
+        due = self.learner.steps // self.config.eval_every
+        if due > self._asked and not self.evaluator.is_busy and not self.evaluator.is_over:
+            self._asked = due
+            self._ask()
+
+    def finish(self) -> None:
+        """At the end of a run that is complete: wait for what is under way, and for an evaluation of the last policy."""
+        if not self.evaluator or self.learner.steps < self.config.steps:
+            return
+        self._wait()
+        if not (self.evaluator.is_over or self.stop.asked):
+            self._ask()
+            self._wait()
+
+    def _wait(self) -> None:
+        """Until the evaluation under way is over, or somebody asks to stop."""
+        while self.evaluator.is_busy and not self.stop.asked:
+            self._take_in(self.evaluator.answer())
+            time.sleep(0.01)
+
+    def _ask(self) -> None:
+        content = self.learner.policy_content(self.meta)
+        content["policy"] = {k: v.clone() for k, v in content["policy"].items()}  # the learner's go on changing
+        self.evaluator.ask(content)
+
+    def _take_in(self, answer: tuple[dict[str, Any], dict[str, float]] | None) -> None:
+        if answer is None:
+            return
+        content, reached = answer
+        name, value = measure(reached)
+        self.log.evaluated = {f"eval/{k}": v for k, v in reached.items()} | {"eval/at_step": float(content["step"])}
+        if self.best is None or value > self.best[0]:
+            self.best = value, content["step"]
+            self._keep(content | {"evaluation": {"measure": name, "value": value}})
+        if self.config.stop_at is not None and value >= self.config.stop_at:
+            self.reached = True
+            self.stop.ask(f"{name} {value:.3g} in an evaluation")
+
+    def _keep(self, content: dict[str, Any]) -> None:
+        if self.folder is None:
+            return
+        try:
+            checkpoint.write(self.folder / checkpoint.BEST, content)
+        except OSError as error:
+            _log.warning("the best checkpoint, of step %d, is not written (%s).", content["step"], error)
+
+
+def _of_file(folder: Path | None) -> tuple[float, int] | None:
+    """The best of the part of a run that is continued."""
+    if folder is None or not (folder / checkpoint.BEST).is_file():
+        return None
+    try:
+        content = checkpoint.load_checkpoint(folder / checkpoint.BEST)
+        return float(content["evaluation"]["value"]), content["step"]
+    except (checkpoint.CheckpointError, KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,162 @@
+"""Evaluation while a run trains: in a process of its own, in environments of its own, one episode after another.
+
+Training goes on meanwhile. What the policy of that moment reaches becomes metrics ("eval/return", "eval/success" ...), decides which
+checkpoint is the best, kept as `best.pt` beside the newest three, and may end the run. The measure is the success that episodes
+report in `info["metrics"]`, or their return where they report none.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import pickle
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from trainer.workers.channel import MESSAGE, Channel, Closed, Full
+from trainer.workers.plugins import load_plugins, register, registered
+from trainer.workers.worker import begin_child, end_child, start_child
+
+_log = logging.getLogger(__name__)
+LATER = 7919  # the seed of the first episode, apart from those of training
+
+
+def measure(metrics: dict[str, float]) -> tuple[str, float]:
+    """What counts of an evaluation: its name and value."""
+    name = "success" if "success" in metrics else "return"
+    return name, metrics[name]
+
+
+class Evaluator:
+    """The other process, as the run sees it. One policy at a time is evaluated."""
+
+    def __init__(self, make_env: Callable[[], Any], make_policy: Any, episodes: int, seed: int):
+        import cloudpickle
+
+        load_plugins()
+        blob = cloudpickle.dumps((make_env, make_policy, episodes, seed + LATER))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = start_child("trainer.evaluation", theirs)
+        self._channel = Channel(ours)
+        self._channel.limit_sends(300.0)
+        self._under_way: dict[str, Any] | None = None
+        self._send(pickle.dumps((list(sys.path), tuple(registered()), blob)))
+
+    @property
+    def is_busy(self) -> bool:
+        return self._under_way is not None
+
+    def ask(self, content: dict[str, Any]) -> None:
+        """Evaluate the policy of a checkpoint's content, which must not change any more."""
+        import torch
+
+        file = io.BytesIO()
+        torch.save(content, file)
+        self._under_way = content
+        self._send(file.getvalue())
+
+    def answer(self) -> tuple[dict[str, Any], dict[str, float]] | None:
+        """The content that was evaluated and what it reached, if that is known by now. An evaluation that fails is a warning, and the
+        last."""
+        if self._under_way is None:
+            return None
+        self._channel.sock.setblocking(False)
+        try:
+            messages = self._channel.receive()
+        except Closed:
+            if self._process.poll() is None:
+                return None  # nothing there yet
+            messages = [(MESSAGE, pickle.dumps(("error", "its process ended")))]
+        if not messages:
+            return None
+        (_, payload), content = messages[0], self._under_way
+        self._under_way = None
+        kind, told = pickle.loads(payload)
+        if kind == "error":
+            _log.warning("the policy is not evaluated any more: %s", told)
+            self.close()
+            return None
+        return content, told
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has failed."""
+        return self._channel.sock.fileno() < 0
+
+    def _send(self, payload: bytes) -> None:
+        if self.is_over:
+            return
+        self._channel.sock.setblocking(True)
+        try:
+            self._channel.send(MESSAGE, payload)
+        except (Closed, Full):
+            pass  # the answer tells
+
+    def close(self) -> None:
+        """End the process."""
+        self._channel.sock.close()
+        end_child(self._process)
+
+
+def evaluate(player: Any, env: Any, episodes: int, seed: int) -> dict[str, float]:
+    """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and what `info["metrics"]` of their ends says."""
+    from trainer.workers.worker import _numbers
+
+    told: list[dict[str, float]] = []
+    for number in range(episodes):
+        observation, _ = env.reset(seed=seed + number)
+        player.reset()
+        total, length, over = 0.0, 0, False
+        while not over:
+            observation, reward, terminated, truncated, info = env.step(player.act(observation))
+            total, length, over = total + float(reward), length + 1, bool(terminated or truncated)
+        told.append({"return": total, "length": float(length)} | _numbers(info))
+    return {key: float(np.mean([each[key] for each in told if key in each])) for key in sorted({k for each in told for k in each})}
+
+
+def main() -> None:
+    """The process: the socket's file descriptor, the learner's process id."""
+    begin_child(parent=int(sys.argv[2]))
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    try:
+        paths, specs, blob = pickle.loads(_next(channel))
+        sys.path[:] = paths
+        import cloudpickle
+        import torch
+
+        register(specs)
+        torch.set_num_threads(1)
+        make_env, make_policy, episodes, seed = cloudpickle.loads(blob)
+        from trainer.checkpoint import load_policy
+        from trainer.player import Player
+
+        env = make_env()
+        while True:
+            content = torch.load(io.BytesIO(_next(channel)), weights_only=True)
+            began = time.perf_counter()
+            reached = evaluate(Player.of(load_policy(content, make_policy), env, seed=seed), env, episodes, seed)
+            channel.send(MESSAGE, pickle.dumps(("reached", reached | {"seconds": time.perf_counter() - began})))
+    except Closed:
+        return
+    except BaseException:
+        channel.send(MESSAGE, pickle.dumps(("error", traceback.format_exc())))
+
+
+_buffered: list[bytes] = []
+
+
+def _next(channel: Channel) -> bytes:
+    while not _buffered:
+        _buffered.extend(payload for _, payload in channel.receive())
+    return _buffered.pop(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""A trained policy as a file that runs without this package: ONNX, or a program of torch.export.
+
+It is one step of `Player(deterministic=True)`, with all that the policy normalises by inside:
+
+    in    every observation that it sees, by name, (B, ...) in single precision; `state` (B, state_size) and `previous` (B, A), zeros
+          where an episode begins
+    out   `action` (B, numbers), within the bounds of its space, or the chosen options; `next_state` and `next_previous` for the next
+          step
+
+B is 1 unless `batch` says otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["FORMATS", "export"]
+
+FORMATS = {"onnx": ".onnx", "torch": ".pt2"}
+
+
+class Step(nn.Module):
+    """One step of a policy: the likeliest action."""
+
+    def __init__(self, policy: Any):
+        super().__init__()
+        self.policy = policy
+        self.keys = [key for key in policy.seen if key not in getattr(policy, "critic_keys", ())]
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The observations in the order of `keys`, state, previous."""
+        *values, state, previous = inputs
+        act = self.policy.act(dict(zip(self.keys, values)), state, previous, deterministic=True)
+        features = self.policy.action_features(act.action)
+        return (act.action if self.policy.choices else features), act.state, features
+
+    def names(self) -> list[str]:
+        """Of the inputs."""
+        return [*self.keys, "state", "previous"]
+
+    def example(self, batch: int) -> tuple[Tensor, ...]:
+        """Inputs of the right shapes."""
+        sizes = [*(self.policy.seen[key] for key in self.keys), (self.policy.state_size,), (self.policy.action_size,)]
+        return tuple(torch.zeros(batch, *size) for size in sizes)
+
+
+def export(policy: Any, file: str | os.PathLike, format: str = "onnx", batch: int = 1) -> Path:
+    """Write `policy`, as `load_policy` gives it. Raises ValueError if a network cannot be written in this format, or if what was
+    written does not load; ImportError without the package onnx."""
+    path, step = Path(file), Step(policy.eval())
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+            program = torch.export.export(step, step.example(batch))
+            if format == "torch":
+                torch.export.save(program, path)
+            else:
+                torch.onnx.export(program, args=(), f=str(path), input_names=step.names(),
+                                  output_names=["action", "next_state", "next_previous"], external_data=False, verbose=False)
+    except (RuntimeError, TypeError, AssertionError, torch.onnx.errors.OnnxExporterError) as error:
+        raise ValueError(f"the network {type(policy).__name__} cannot be written as format={format}: "
+                         f"{(str(error).splitlines() or [type(error).__name__])[0]}") from error
+    return path

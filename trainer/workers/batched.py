@@ -1,0 +1,249 @@
+"""Environments that are stepped together in this process: a `gymnasium.vector.VectorEnv`, or anything with the few methods it needs.
+
+What the collector sees is the same as of workers (trainer/workers/environments.py): who is ready, and slots that are valid until an
+environment is stepped again. Docs: docs/batched.md.
+
+Where an environment resets itself one step after its end (AutoresetMode.NEXT_STEP, EnvPool), that step is made without the policy:
+the environment is ready again when its new episode has begun.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from trainer.config import CollectConfig
+from trainer.errors import WorkerError
+from trainer.policy import observation_shapes
+from trainer.spaces import choices, flat_space, stored_as
+from trainer.workers.worker import LARGEST_REWARD
+
+__all__ = ["BatchedEnv", "BatchedEnvironments"]
+
+
+class BatchedEnv(Protocol):
+    """What the engine asks of N environments in one; a `gymnasium.vector.VectorEnv` has it all. Arrays have a leading N, and are of
+    numpy or of torch; torch tensors stay on their device."""
+
+    num_envs: int
+    single_observation_space: spaces.Space
+    """Box, or Dict of Boxes."""
+    single_action_space: spaces.Space
+    metadata: dict[str, Any]
+    """`autoreset_mode`, one of gymnasium.vector.AutoresetMode or its value: NextStep (without one), SameStep, Disabled."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict]:
+        """Observations and info. Disabled: `options["reset_mask"]` (N,) says which are reset later on."""
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict]:
+        """Observations, rewards, terminated, truncated, info. SameStep: `info["final_obs"]` has the last observations of the episodes
+        that have just ended, and the observations are already those of new ones."""
+
+    def close(self) -> None: ...
+
+
+class BatchedEnvironments:
+    """A BatchedEnv as the collector sees environments."""
+
+    batched = True
+    made_from = None
+
+    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, offset: int = 0):
+        """`seed`, `offset`: as of Environments. ValueError for what the engine does not take."""
+        self.env = env = _made(make_env, config)
+        self.num_envs = n = int(env.num_envs)
+        try:
+            self._prepare(seed + offset)
+        except BaseException:
+            env.close()
+            raise
+        self.under_way = np.zeros(n, bool)
+        self.asked_at = np.full(n, time.monotonic())
+
+    def _prepare(self, seed: int) -> None:
+        env, n = self.env, self.num_envs
+        self.observation_space, self.action_space = env.single_observation_space, env.single_action_space
+        if flat_space(self.observation_space) != self.observation_space:
+            raise ValueError(f"the observation space {self.observation_space} of a batched environment is neither a Box nor a Dict of "
+                             "Boxes.")
+        choices(self.action_space)
+        self._mode = _mode(env)
+        self.asynchronous = hasattr(env, "recv") and _batch_size(env) < n
+        self._kept = stored_as(self.observation_space)
+        self._shapes = observation_shapes(self.observation_space)
+        self.ready: list[int] = []
+        self.ended: dict[int, dict[str, float]] = {}
+        self.reward = np.zeros(n, np.float32)
+        self.terminated, self.truncated = np.zeros(n, bool), np.zeros(n, bool)
+        self._resets = np.zeros(n, bool)  # the next step of these begins a new episode, whatever the action
+        self._returns, self._lengths = np.zeros(n), np.zeros(n, int)
+        self._action = np.zeros((n, *self.action_space.shape), self.action_space.dtype)
+        self.obs: dict[str, Any] = {}
+        if self.asynchronous:
+            env.async_reset()
+            self._resets[:] = True
+            self._owed = n  # results that `recv` will give
+            self.obs = {k: np.zeros((n, *shape), self._kept[k]) for k, shape in self._shapes.items()}
+        else:
+            obs, _ = env.reset(seed=seed % 2**31)
+            self.obs = {k: v.clone() if isinstance(v, Tensor) else np.array(v) for k, v in self._typed(obs).items()}
+            self.ready = list(range(n))
+        self.final_obs = {k: torch.zeros_like(v) if isinstance(v, Tensor) else np.zeros_like(v) for k, v in self.obs.items()}
+
+    def step(self, envs: np.ndarray, action: np.ndarray) -> None:
+        """Step these, and whoever only resets itself. envs (B,), action (B, A), clipped to a Box here."""
+        space = self.action_space
+        action = action.reshape(len(envs), *space.shape)
+        if isinstance(space, spaces.Box):
+            self._action[envs] = np.clip(action, space.low, space.high)
+        else:
+            self._action[envs] = action + getattr(space, "start", 0)
+        self.asked_at[envs] = time.monotonic()
+        if self.asynchronous:
+            self._send(envs)
+        else:
+            self._step_all()
+
+    def read(self, timeout_s: float) -> None:
+        """Let those go on that only reset themselves, if nobody else is ready; take in what an asynchronous environment has."""
+        if self.ready:
+            return
+        if not self.asynchronous:
+            self._step_all()
+            return
+        obs, reward, terminated, truncated, info = self.env.recv()
+        ids = np.asarray(info["env_id"], np.int64)
+        self._owed -= len(ids)
+        self._take(ids, obs, reward, terminated, truncated, info)
+        again = ids[self._resets[ids]]
+        if len(again):
+            self._send(again)
+
+    def _send(self, envs: np.ndarray) -> None:
+        self._owed += len(envs)
+        self.env.send(self._action[envs], envs.astype(np.int32))
+
+    def _step_all(self) -> None:
+        given: Any = self._action
+        like = next(iter(self.obs.values()))
+        if isinstance(like, Tensor):
+            given = torch.from_numpy(self._action).to(like.device)
+        self._take(np.arange(self.num_envs), *self.env.step(given))
+
+    def _take(self, ids: np.ndarray, obs: Any, reward: Any, terminated: Any, truncated: Any, info: dict) -> None:
+        """The answers of environments `ids` (B,); leading dimension B everywhere."""
+        reward, terminated, truncated = (_numpy(each) for each in (reward, terminated, truncated))
+        began, obs = self._resets[ids], self._typed(obs)
+        if not (np.abs(reward) <= LARGEST_REWARD).all():
+            bad = int(ids[~(np.abs(reward) <= LARGEST_REWARD)][0])
+            raise WorkerError(f"{self.worker_name(bad)} failed: reward is {reward[ids == bad][0]}, not a finite number of single "
+                              "precision.")
+        stepped = ids[~began]
+        self.reward[stepped], self.terminated[stepped], self.truncated[stepped] = (
+            each[~began] for each in (reward, terminated, truncated))
+        self._returns[stepped] += reward[~began]
+        self._lengths[stepped] += 1
+        over = ~began & (terminated | truncated).astype(bool)
+        waits = over & (self._mode == "NextStep")
+        self._write(self.obs, ids[~waits], obs, ~waits)
+        if over.any():
+            self._end(ids, over, obs, info)
+        self._resets[ids] = waits
+        self.ready += ids[~waits].tolist()
+
+    def _end(self, ids: np.ndarray, over: np.ndarray, obs: dict[str, Any], info: dict) -> None:
+        for e in ids[over].tolist():
+            self.ended[e] = {"return": float(self._returns[e]), "length": float(self._lengths[e])}
+            self._returns[e], self._lengths[e] = 0.0, 0
+        if self._mode == "SameStep":
+            final = info.get("final_obs", info.get("final_observation"))
+            if final is None:
+                raise WorkerError(f"{self.worker_name(int(ids[over][0]))} failed: its autoreset mode is SameStep, and its info has no "
+                                  "'final_obs'.")
+            if isinstance(final, np.ndarray) and final.dtype == object:  # one by one, None where no episode ended
+                for i in np.flatnonzero(over):
+                    one = final[i] if isinstance(final[i], dict) else {"obs": final[i]}
+                    self._write(self.final_obs, ids[i : i + 1], {k: np.asarray(v)[None] for k, v in one.items()}, np.array([True]))
+                return
+            obs = self._typed(final)
+        self._write(self.final_obs, ids[over], obs, over)
+        if self._mode == "Disabled":
+            mask = np.zeros(self.num_envs, bool)
+            mask[ids[over]] = True
+            fresh, _ = self.env.reset(options={"reset_mask": mask})
+            self._write(self.obs, ids[over], self._typed(fresh), over)
+
+    def _typed(self, obs: Any) -> dict[str, Any]:
+        """By key, as they are kept."""
+        values = obs if isinstance(obs, dict) else {"obs": obs}
+        out = {}
+        for k, kind in self._kept.items():
+            if k not in values:
+                raise WorkerError(f"{self.worker_name(0)} failed: the observation has no '{k}', which its space has.")
+            v = values[k]
+            if tuple(v.shape[1:]) != self._shapes[k]:
+                raise WorkerError(f"{self.worker_name(0)} failed: observation '{k}' has shape {tuple(v.shape)}, its space says "
+                                  f"{self._shapes[k]} for each environment.")
+            bytes_ = kind == np.uint8
+            out[k] = v.to(torch.uint8 if bytes_ else torch.float32) if isinstance(v, Tensor) else np.asarray(v, kind)
+        return out
+
+    @staticmethod
+    def _write(slots: dict[str, Any], ids: np.ndarray, obs: dict[str, Any], which: np.ndarray) -> None:
+        """The observations of `which` (B,) into the slots of `ids`."""
+        if not len(ids):
+            return
+        for k, slot in slots.items():
+            if isinstance(slot, Tensor):
+                slot[torch.from_numpy(ids).to(slot.device)] = obs[k][torch.from_numpy(which).to(slot.device)]
+            else:
+                slot[ids] = obs[k][which]
+
+    def worker_name(self, env: int) -> str:
+        """For messages."""
+        return f"the batched environment {type(self.env).__name__} (number {env} of {self.num_envs})"
+
+    def __enter__(self) -> BatchedEnvironments:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.env.close()
+
+
+def _made(make_env: Callable[[], Any], config: CollectConfig) -> Any:
+    if not callable(make_env):
+        raise ValueError(f"make_env is {make_env!r}, not something that can be called to make an environment.")
+    env = make_env()
+    needed = ("num_envs", "single_observation_space", "single_action_space", "reset", "step", "close")
+    if hasattr(env, "observation_space") and not hasattr(env, "single_observation_space") and not hasattr(env, "num_envs"):
+        from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+        env.close()
+        return SyncVectorEnv([make_env] * config.num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
+    if missing := [name for name in needed if not hasattr(env, name)]:
+        raise ValueError(f"make_env gave {env!r} without {', '.join(missing)}: collect.num_workers=0 takes a gymnasium.vector.VectorEnv "
+                         "or what trainer.workers.batched.BatchedEnv asks for.")
+    return env
+
+
+def _mode(env: Any) -> str:
+    mode = (getattr(env, "metadata", None) or {}).get("autoreset_mode", "NextStep")
+    mode = str(getattr(mode, "value", mode))
+    if mode not in ("NextStep", "SameStep", "Disabled"):
+        raise ValueError(f"the autoreset mode of the batched environment is {mode}, and not NextStep, SameStep or Disabled.")
+    return mode
+
+
+def _batch_size(env: Any) -> int:
+    settings = getattr(env, "config", None)
+    return int(settings.get("batch_size", env.num_envs)) if isinstance(settings, dict) else int(env.num_envs)
+
+
+def _numpy(values: Any) -> np.ndarray:
+    return values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
