@@ -115,16 +115,18 @@ class CPCPolicy(Policy):
         self._memory = super()._run_lstm(features, sequences, state)
         return self._memory
 
-    def _features(self, obs: dict[str, Tensor], previous: Tensor) -> Tensor:
+    def _inputs(self, obs: dict[str, Tensor], previous: Tensor) -> Tensor:
         self._images = []
-        return super()._features(obs, previous)
+        inputs = super()._inputs(obs, previous)
+        self._seen = torch.cat(self._images, -1)  # what a critic of its own encodes later is not among it
+        return inputs
 
     def evaluate(self, obs: dict[str, Tensor], previous: Tensor, action: Tensor, sequences: Sequences,
                  state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """As the engine's; while it learns, the value carries the gradient of the auxiliary loss."""
         log_prob, entropy, value, mean = super().evaluate(obs, previous, action, sequences, state)
         if torch.is_grad_enabled():
-            loss = self.cpc(self._memory, torch.cat(self._images, -1), previous, sequences.lengths)
+            loss = self.cpc(self._memory.float(), self._seen.float(), previous, sequences.lengths)
             value = _Carry.apply(value, WEIGHT * loss)
         return log_prob, entropy, value, mean
 

@@ -75,7 +75,7 @@ def test_the_value_is_unchanged_and_carries_the_gradient():
     policy.zero_grad()
     policy.evaluate(*batch)
     torch.manual_seed(5)
-    (WEIGHT * policy.cpc(policy._memory, policy._images[0], batch[1], sequences.lengths)).backward()
+    (WEIGHT * policy.cpc(policy._memory, policy._seen, batch[1], sequences.lengths)).backward()
     assert torch.allclose(policy.encoders["depth"].head[0].weight.grad, carried, atol=1e-7)
     with torch.no_grad():
         assert policy.evaluate(*batch)[2].shape == (20,)
