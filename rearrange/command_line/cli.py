@@ -38,6 +38,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
   rearrange export checkpoint=...           a trained policy as a file for ONNX or torch.export
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
+  rearrange serve skill=pick                a trained policy acts for others, over a websocket
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
 'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;
