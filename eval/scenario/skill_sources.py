@@ -139,7 +139,7 @@ def _read(choice: Choice, network: str | None) -> Source:
     env = trained_settings(path, meta, skill)
     fields = {each.name for each in dataclasses.fields(config_class(skill))}
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
-                    {k: v for k, v in env.items() if k in SHARED}, network if "network" in content else None, choice)
+                    {k: v for k, v in env.items() if k in SHARED}, network if "network" in content else None, choice=choice)
     made, size = source.make(skill), source.image_size
     there = shown(made.observation_keys, bool(size))
     shapes = {key: OBSERVATIONS[key][0].shape for key in there if key != "depth"}

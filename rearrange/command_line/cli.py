@@ -36,9 +36,8 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
-  rearrange export checkpoint=...           a trained policy as a file for ONNX or torch.export
+  rearrange export checkpoint=... | serve   a trained policy as a file for ONNX or torch.export | acting over a websocket
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
-  rearrange serve skill=pick                a trained policy acts for others, over a websocket
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
 'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;

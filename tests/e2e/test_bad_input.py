@@ -35,7 +35,7 @@ def refused(directory, line: str | list[str], *words: str) -> str:
     ("eval skill=pick agent=randm", ("agent=randm", "random")),
     ("train skill=pick steps=-5", ("steps=-5", "greater than 0")),
     ("train skill=pick trainer.num_envs=0", ("trainer.num_envs=0", "greater than 0")),
-    ("train skill=pick trainer.num_workers=0", ("trainer.num_workers=0", "greater than 0")),
+    ("train skill=pick trainer.num_workers=-1", ("trainer.num_workers=-1", "from 0 to 1024")),
     ("eval skill=pick episodes=0", ("episodes=0", "greater than 0")),
     ("eval skill=pick video=-1", ("video=-1", "from 0 to")),
     ("eval skill=pick workers=0", ("workers=0", "greater than 0")),

@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 from planner.scenarios import load_scenario
 from rearrange.command_line import all_skills as every_skill
 from rearrange.command_line.cli import main
+from rearrange.launchers import job
 from rearrange.apartments.episodes import write_episodes
 from rearrange.episode_making.scenario_episodes import scenario_episodes
 from tests.e2e.front_door import succeed
@@ -75,7 +76,7 @@ def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
     assert job.agent == ("expert" if "agent=expert" in words else "tp_srl")
 
 
-def test_every_scenario_in_turn(tmp_path, capsys):
+def test_every_scenario_in_turn(tmp_path, capsys, monkeypatch):
     seen = []
 
     def launch(words):
@@ -92,7 +93,8 @@ def test_every_scenario_in_turn(tmp_path, capsys):
         return 0
 
     words = ["hab=all", "agent=expert", f"output={tmp_path}", "name=x"]
-    assert every_skill.run("eval", words, launch, group="hab") == 0
+    monkeypatch.setattr(job, "launch_process", lambda words, *_: launch(words))
+    assert every_skill.run("eval", words, group="hab") == 0
     assert seen == ["hab=prepare_groceries", "hab=set_table", "hab=tidy_house"]
     out = capsys.readouterr().out
     assert out.count("40.0% .. 90.0%") == 3 and out.count("pick: time limit 30.0%") == 3

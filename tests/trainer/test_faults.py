@@ -26,7 +26,7 @@ FAULTS = {
     "leaves": "failed: environment [26] at step \\d+\n(?s:.*)SystemExit: goodbye",
     "key missing": "failed: environment [26] at step \\d+: the observation has no 'goal'",
     "text": "failed: environment [26] at step \\d+\n(?s:.*)could not convert string",
-    "four values": "failed: environment [26] at step \\d+\n(?s:.*)ValueError: not enough values",
+    "four values": "failed: environment [26] at step \\d+: step gave 4 values; Gymnasium's gives",
     "array reward": "failed: environment [26] at step \\d+: reward is array\\(\\[0., 0.\\]\\), not a number",
     "infinite reward": "failed: environment [26] at step \\d+: reward is inf",
     "final NaN": "failed: environment [26] returned an observation 'goal' that is not finite",
