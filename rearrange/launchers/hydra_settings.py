@@ -96,6 +96,7 @@ class Words(ConfigLoader):
         return config
 
     def load_configuration(self, *args: Any, **kwargs: Any) -> DictConfig:
-        raise NotImplementedError
+        """Hydra's interface has this and the methods below it; launchers and sweepers, which get this loader, load no file."""
+        raise TypeError("a launcher or sweeper of Hydra's asks for a configuration file; a job here is a command line.")
 
     get_search_path = get_sources = list_groups = get_group_options = compute_defaults_list = load_configuration

@@ -7,6 +7,7 @@ depth and pose, and no more; the oracle knows the home.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +32,7 @@ ROUND_M = 0.4  # of driving to a goal that is near as the crow flies: if it is f
 STUCK_TURNS = 3  # how far the map agent turns away from what it has run into
 
 
-class Scripted:
+class Scripted(ABC):
     """One agent in one environment, whose actions are discrete."""
 
     def __init__(self, env: NavigationEnv) -> None:
@@ -43,8 +44,9 @@ class Scripted:
     def begin(self) -> None:
         pass
 
+    @abstractmethod
     def act(self, observation: dict[str, np.ndarray]) -> int:
-        raise NotImplementedError
+        """The number of an action."""
 
     def towards(self, angle: float) -> int:
         """Turn until an angle (rad, to the left) is nearly ahead, then drive."""
