@@ -12,6 +12,7 @@ import json
 import logging
 import math
 import os
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -149,6 +150,9 @@ class TensorBoard:
         from torch.utils.tensorboard import SummaryWriter  # slow to import
 
         purge = None if resume_step is None else resume_step + 1
+        # TensorBoard reads the files of a folder by name, which begins with the second they were opened in
+        while any(folder.glob(f"events.out.tfevents.{int(time.time())}.*")):
+            time.sleep(0.05)
         self._writer = SummaryWriter(str(folder), purge_step=purge, flush_secs=30)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
