@@ -16,7 +16,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 
-from tests.trainer.toys import Pointer
+from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, PolicyConfig, TrainConfig
 from trainer.checkpoint import list_checkpoints
 
@@ -28,7 +28,8 @@ def config(mode: str = "ver", steps: int = 10**8, **collect) -> TrainConfig:
     settings = dict(mode="ver" if mode == "deterministic" else mode.split("+")[0], overlap=mode in ("hts", "ver+overlap"),
                     num_envs=8, num_workers=2, rollout_steps=16, inference_workers=2 if mode == "ver+two" else 1)
     return TrainConfig(steps=steps, torch_threads=1, checkpoint_every_s=1e-6, deterministic=mode == "deterministic",
-                       policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16), collect=CollectConfig(**settings | collect))
+                       policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16), ppo=QUICK,
+                       collect=CollectConfig(**settings | collect))
 
 
 class Odd(Pointer):

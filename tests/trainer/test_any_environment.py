@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tests.trainer.toys import Pointer
+from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.checkpoint import CheckpointError, list_checkpoints
 from trainer.workers.environments import WorkerError
@@ -25,7 +25,7 @@ SMALL = PolicyConfig(encoder=None, body_size=16, hidden_size=8)
 
 def config(steps=64, **settings):
     collect = CollectConfig(**{"num_envs": 2, "num_workers": 1, "rollout_steps": 16, **settings.pop("collect", {})})
-    return TrainConfig(**{"steps": steps, "policy": SMALL, "torch_threads": 1, **settings}, collect=collect)
+    return TrainConfig(**{"steps": steps, "policy": SMALL, "ppo": QUICK, "torch_threads": 1, **settings}, collect=collect)
 
 
 class Unusual(Pointer):

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.trainer.toys import Pointer
+from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, ppo, train
 from trainer.faults.nonfinite import NonFinite, reproduce
 
 ROOT = Path(__file__).parents[2]
-SMALL = dict(torch_threads=1, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16, normalize_returns=False),
+SMALL = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16, normalize_returns=False),
              collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=16))
 
 

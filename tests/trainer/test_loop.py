@@ -16,14 +16,14 @@ import gymnasium as gym
 import pytest
 import torch
 
-from tests.trainer.toys import Broken, Faulty, Pointer
+from tests.trainer.toys import QUICK, Broken, Faulty, Pointer
 from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.checkpoint import CheckpointError, list_checkpoints
 from trainer.collect import CollectStats, WorkerError
 from trainer.ppo import NonFiniteLoss
 
 ROOT = Path(__file__).parents[2]
-SMALL = dict(torch_threads=1, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
+SMALL: dict = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
              collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32))
 ORDERED = CollectConfig(num_envs=4, num_workers=1, rollout_steps=32, min_batch=4, max_wait_s=60.0)
 
@@ -38,8 +38,8 @@ def children() -> list[str]:
 
 def test_learns_to_point(tmp_path):
     """Mean reward per step rises from that of random actions to near 1."""
-    result = train(Pointer, TrainConfig(steps=40_000, log_every_s=0.5, ppo=PPOConfig(learning_rate=3e-3, discount=0.5, epochs=3, mini_batches=4,
-                                                                                schedule="cosine"), **SMALL),
+    result = train(Pointer, TrainConfig(**SMALL | dict(steps=40_000, log_every_s=0.5, ppo=PPOConfig(learning_rate=3e-3, discount=0.5, epochs=3, mini_batches=4,
+                                                                                schedule="cosine"))),
                    tmp_path)
     assert result.reason == "complete" and result.steps >= 40_000
     assert result.history[0]["episode/return"] < 5
@@ -282,8 +282,8 @@ def test_an_environment_that_cannot_start_fails_fast():
 
 
 def test_a_diverging_policy_stops_the_run_with_the_last_good_checkpoint(tmp_path):
-    config = TrainConfig(steps=10**6, checkpoint_every_s=1e-6,
-                         ppo=PPOConfig(learning_rate=1e30, schedule="constant", max_grad_norm=None), **SMALL)
+    config = TrainConfig(**SMALL | dict(steps=10**6, checkpoint_every_s=1e-6,
+                                        ppo=PPOConfig(learning_rate=1e30, schedule="constant", max_grad_norm=None)))
     with pytest.raises((NonFiniteLoss, ValueError)):
         train(Pointer, config, tmp_path)
     if list_checkpoints(tmp_path / "checkpoints"):

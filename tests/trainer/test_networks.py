@@ -12,7 +12,7 @@ from torch import nn
 
 from tests.trainer.test_divergence import Treacherous
 from tests.trainer.toy_networks import Bent, Straight
-from tests.trainer.toys import Pointer
+from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.nets.encoders import LightEncoder
 from trainer.errors import CheckpointError, NonFinite
@@ -20,8 +20,8 @@ from trainer.faults.nonfinite import reproduce
 
 
 def config(steps: int, **settings) -> TrainConfig:
-    return TrainConfig(steps=steps, torch_threads=1, policy=PolicyConfig(hidden_size=8, body_size=16),
-                       collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=32), **settings)
+    return TrainConfig(**dict(steps=steps, torch_threads=1, policy=PolicyConfig(hidden_size=8, body_size=16), ppo=QUICK,
+                              collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=32)) | settings)
 
 
 def test_it_learns():

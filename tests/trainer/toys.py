@@ -9,6 +9,10 @@ import time
 import gymnasium as gym
 import numpy as np
 
+from trainer.config import PPOConfig
+
+QUICK = PPOConfig(epochs=1, mini_batches=2)  # for tests in which what is learned does not matter
+
 
 class Counter(gym.Env):
     """Tells where it is: observation (identity, episode, step); the reward is a known function of it.
