@@ -306,7 +306,11 @@ def export(config: DictConfig) -> None:
 
 
 def scenes(config: DictConfig) -> None:
-    """`rearrange scenes export`."""
+    """`rearrange scenes export | list | check`."""
+    if config.action != "export":
+        from rearrange.scene_files.show import show
+
+        return show(config.action, config.dataset)
     from planner.scenarios import load_scenario
     from rearrange import __version__
     from rearrange.habitat.export.data_set import FromAbove, export

@@ -166,9 +166,10 @@ class ExportOptions:
 
 @dataclass(frozen=True)
 class ScenesOptions:
-    """Write homes, objects, robot and episodes as a data set for another simulator."""
+    """Write homes, objects, robot and episodes as a data set for another simulator; list or check the scenes of a data set."""
 
-    action: str = setting("export", "what is done; can be written without action=", choices=("export",))
+    action: str = setting("export", "what is done; can be written without action=", choices=("export", "list", "check"))
+    dataset: str | None = setting(None, "list, check: the *.scene_dataset_config.json of a Habitat scene data set", path=True)
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
     split: str = setting("val", "apartments", choices=SPLITS)
     count: int = setting(10, "of them, the first of the split", at_least=1, at_most=9999)

@@ -12,7 +12,7 @@ from rearrange.errors import UserError
 from rearrange.habitat.camera import HeadCamera
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import with_driving_base
-from rearrange.habitat.files import files_called, need_json, need_template, need_urdf, templates_of
+from rearrange.scene_files.whole import files_called, need_json, need_template, need_urdf, templates_of
 from rearrange.habitat.installed import device, need_habitat
 from rearrange.habitat.temporary_folder import own_folder
 from rearrange.habitat.spectator import specification

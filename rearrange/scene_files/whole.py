@@ -1,4 +1,4 @@
-"""Whether files that Habitat will open are there and whole; needs no Habitat.
+"""Whether files of a scene data set are there and whole; needs no Habitat.
 
 Habitat answers a damaged file with a failed assertion, an exception, or the end of the process.
 """

@@ -1,0 +1,63 @@
+"""`rearrange scenes list` and `rearrange scenes check`: what is in a data set, and what of it is missing or cannot be used."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rearrange.errors import UserError
+from rearrange.runs.text_table import columns
+from rearrange.scene_files.data_set import DataSet, Scene
+from rearrange.scene_files.urdf import HINGE, SLIDE
+
+_MOST_SHOWN = 20  # problems that `check` prints
+_HEAD = ("scene", "objects", "movable", "articulated", "slides", "hinges", "receptacles", "triangles", "convex parts")
+
+
+def show(action: str, path: str | None) -> None:
+    """The command. Raises UserError when `check` finds files that are missing or cannot be used."""
+    if path is None:
+        raise UserError(f"which data set? For example: rearrange scenes {action} "
+                        "dataset=replica_cad/replicaCAD.scene_dataset_config.json.")
+    data = DataSet(path)
+    if not data.scenes:
+        raise UserError(f"dataset={path} has no scenes: its scene_instances should name folders with *.scene_instance.json files.")
+    if action == "list":
+        print("\n".join(data.scenes))
+        return
+    whole, bare, found = [], [], Counter[str]()
+    for name in data.scenes:
+        try:
+            scene, problems = data.read(name)
+        except UserError as error:
+            problems = [str(error)]
+        found.update(problems)
+        if not problems:
+            whole.append(_row(scene))
+            if not _places(scene):
+                bare.append(name)
+    if whole:
+        print("\n".join(columns([_HEAD, *whole])))
+    print(f"{len(whole)} of {len(data.scenes)} scenes have all their files")
+    for name in bare:
+        print(f"  scene {name} declares no receptacle: nothing can be picked or placed in it.")
+    for problem, scenes in found.most_common(_MOST_SHOWN):
+        print(f"  {problem} ({scenes} scene{'s' if scenes > 1 else ''})")
+    if found:
+        more = f", of which {_MOST_SHOWN} are shown" if len(found) > _MOST_SHOWN else ""
+        raise UserError(f"dataset={path}: {len(found)} problem{'s' if len(found) > 1 else ''}{more}.")
+
+
+def _places(scene: Scene) -> int:
+    """Receptacles of a scene."""
+    templates = [template for template, _ in scene.objects] + ([scene.stage] if scene.stage else [])
+    return sum(len(template.receptacles) for template in templates) + sum(len(places) for _, places in scene.articulated)
+
+
+def _row(scene: Scene) -> tuple[str, ...]:
+    """Figures of a scene, as in `_HEAD`."""
+    templates = [template for template, _ in scene.objects] + ([scene.stage] if scene.stage else [])
+    kinds = Counter(joint.kind for robot, _ in scene.articulated for joint in robot.joints)
+    triangles = sum(len(piece.triangles) for template in templates for piece in template.seen)
+    return (scene.name, *map(str, (
+        len(scene.objects), sum(moves for _, moves in scene.objects), len(scene.articulated), kinds[SLIDE], kinds[HINGE],
+        _places(scene), triangles, sum(len(template.solid) for template in templates))))

@@ -1,0 +1,105 @@
+"""A small Habitat scene data set of ReplicaCAD's form, made here: a box room, a rug, a table of two convex parts, a counter with a
+drawer, a fridge with two doors.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+
+CONFIG = "small.scene_dataset_config.json"
+_SIDES = [(0, 1, 3), (0, 3, 2), (4, 7, 5), (4, 6, 7), (0, 5, 1), (0, 4, 5),
+          (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)]
+
+COUNTER = """<robot name="counter"><link name="root"/>
+<link name="body"><collision><geometry><box size="0.6 0.8 1.0"/></geometry></collision>
+</link>
+<link name="drawer1"><inertial><mass value="5"/></inertial><visual><origin xyz="0.3 0 0"/><geometry><mesh filename="front.glb"
+ scale="1, 1, 1"/></geometry></visual></link>
+<joint name="fix" type="fixed"><parent link="root"/><child link="body"/></joint>
+<joint name="slide" type="prismatic"><origin xyz="0 0.2 0" rpy="0 0 0"/>
+<parent link="body"/><child link="drawer1"/><axis xyz="1 0 0"/>
+<dynamics damping="0.5" friction="0.1"/><limit lower="0" upper="0.5" effort="1" velocity="1"/></joint></robot>"""
+
+FRIDGE = """<robot name="fridge"><link name="body"/><link name="top_door"/><link name="bottom_door"/>
+<joint name="bottom" type="revolute"><parent link="body"/><child link="bottom_door"/>
+<axis xyz="0 1 0"/><limit lower="0" upper="2.5"/></joint>
+<joint name="top" type="revolute"><parent link="body"/><child link="top_door"/>
+<axis xyz="0 2 0"/><limit lower="0" upper="2.3"/></joint>
+</robot>"""
+
+
+def box(low, high) -> tuple[np.ndarray, np.ndarray]:
+    """Corners (8, 3) and triangles (12, 3), seen from outside."""
+    corners = np.array([[(low, high)[i][0], (low, high)[j][1], (low, high)[k][2]]
+                        for i in (0, 1) for j in (0, 1) for k in (0, 1)], float)
+    return corners, np.array(_SIDES)
+
+
+def write_glb(path: Path, meshes: list[tuple[np.ndarray, np.ndarray]], nodes: list[dict] | None = None, extra: dict = {}) -> None:
+    """A GLB of meshes, each with a node of its own, or with `nodes`."""
+    binary, views, accessors = b"", [], []
+    for vertices, triangles in meshes:
+        for values, kind, width in ((np.asarray(vertices, "<f4"), 5126, "VEC3"), (np.asarray(triangles, "<u4"), 5125, "SCALAR")):
+            views.append({"buffer": 0, "byteOffset": len(binary), "byteLength": values.nbytes})
+            accessors.append({"bufferView": len(views) - 1, "componentType": kind, "type": width,
+                              "count": len(values) if width == "VEC3" else values.size})
+            binary += values.tobytes()
+    content = {
+        "asset": {"version": "2.0"}, "buffers": [{"byteLength": len(binary)}], "bufferViews": views, "accessors": accessors,
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 2 * i}, "indices": 2 * i + 1}]} for i in range(len(meshes))],
+        "nodes": nodes or [{"mesh": i} for i in range(len(meshes))]} | extra
+    text = json.dumps(content).encode()
+    text += b" " * (-len(text) % 4)
+    size = 12 + 8 + len(text) + 8 + len(binary)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(struct.pack("<4sIIII", b"glTF", 2, size, len(text), 0x4E4F534A) + text
+                     + struct.pack("<II", len(binary), 0x004E4942) + binary)
+
+
+def write_box_room(path: Path, low=(-4.0, 0.0, -4.0), high=(4.0, 2.5, 4.0)) -> None:
+    """A floor and four walls, y up."""
+    (x0, y0, z0), (x1, y1, z1) = low, high
+    walls = [box((x0, y0 - 0.1, z0), (x1, y0, z1)), box((x0 - 0.1, y0, z0), (x0, y1, z1)), box((x1, y0, z0), (x1 + 0.1, y1, z1)),
+             box((x0, y0, z0 - 0.1), (x1, y1, z0)), box((x0, y0, z1), (x1, y1, z1 + 0.1))]
+    write_glb(path, walls)
+
+
+def _json(path: Path, content: dict) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def make_data_set(folder: Path) -> Path:
+    """Write the data set below `folder`; returns its configuration."""
+    write_box_room(folder / "stages" / "room.glb")
+    _json(folder / "configs" / "stages" / "room.stage_config.json", {"render_asset": "../../stages/room.glb", "up": [0, 1, 0]})
+    write_glb(folder / "objects" / "rug.glb", [box((-1, 0, -1), (1, 0.018, 1))])
+    _json(folder / "configs" / "objects" / "rug.object_config.json",
+          {"render_asset": "../../objects/rug.glb", "use_bounding_box_for_collision": True, "COM": [0, 0, 0]})
+    parts = [box((-0.5, 0.4, -0.3), (0.5, 0.45, 0.3)), box((-0.05, 0, -0.05), (0.05, 0.4, 0.05))]
+    write_glb(folder / "objects" / "table.glb", parts)
+    write_glb(folder / "objects" / "convex" / "table.glb", parts)
+    _json(folder / "configs" / "objects" / "table.object_config.json", {
+        "render_asset": "../../objects/table.glb", "collision_asset": "../../objects/convex/table.glb",
+        "join_collision_meshes": False,
+        "user_defined": {"receptacle_aabb_top": {"position": [0, 0.5, 0], "scale": [0.5, 0.05, 0.3]}}})
+    write_glb(folder / "urdf" / "counter" / "front.glb", [box((-0.02, -0.1, -0.2), (0.02, 0.1, 0.2))])
+    (folder / "urdf" / "counter" / "counter.urdf").write_text(COUNTER)
+    (folder / "urdf" / "fridge").mkdir()
+    (folder / "urdf" / "fridge" / "fridge.urdf").write_text(FRIDGE)
+    _json(folder / "urdf" / "counter" / "counter.ao_config.json", {
+        "urdf_filepath": "counter.urdf", "user_defined": {"receptacle_aabb_drawer": {"parent_link": "drawer1"}}})
+    at = {"translation": [0.0, 0.0, 0.0], "rotation": [1.0, 0.0, 0.0, 0.0]}
+    _json(folder / "configs" / "scenes" / "flat.scene_instance.json", {
+        "stage_instance": {"template_name": "room"} | at,
+        "object_instances": [{"template_name": name, "motion_type": motion} | at
+                             for name, motion in (("rug", "STATIC"), ("table", "DYNAMIC"))],
+        "articulated_object_instances": [{"template_name": name} | at for name in ("counter", "fridge")]})
+    _json(folder / CONFIG, {
+        "stages": {"paths": {".json": ["configs/stages"]}}, "objects": {"paths": {".json": ["configs/objects"]}},
+        "articulated_objects": {"paths": {".urdf": ["urdf/*/"]}}, "scene_instances": {"paths": {".json": ["configs/scenes"]}}})
+    return folder / CONFIG

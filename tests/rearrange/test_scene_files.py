@@ -1,0 +1,184 @@
+"""Readers of scene data sets, on one of ReplicaCAD's form that is made here: what they give is what was written, and each way in
+which a file can be bad is one sentence that names it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from rearrange.command_line.cli import main
+from rearrange.errors import UserError
+from rearrange.scene_files.data_set import DataSet
+from rearrange.scene_files.glb import read_glb
+from rearrange.scene_files.urdf import HINGE, SLIDE, read_urdf
+from tests.rearrange.scene_data import CONFIG, COUNTER, box, make_data_set, write_glb
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    make_data_set(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    """A copy to be damaged."""
+    return shutil.copytree(whole, tmp_path / "data")
+
+
+def test_a_scene_is_read(whole):
+    data = DataSet(whole / CONFIG)
+    assert data.scenes == ["flat"]
+    scene, problems = data.read("flat")
+    assert problems == []
+    assert [(template.name, moves) for template, moves in scene.objects] == [("rug", False), ("table", True)]
+    rug, table = (template for template, _ in scene.objects)
+    assert rug.solid == () and len(table.solid) == 2 and table.receptacles == ("receptacle_aabb_top",)
+    assert sum(len(piece.triangles) for piece in scene.stage.seen) == 5 * 12
+    (counter, places), (fridge, none) = scene.articulated
+    assert places == ("receptacle_aabb_drawer",) and none == ()
+    assert [joint.kind for joint in counter.joints] == ["fixed", SLIDE]
+    assert [joint.kind for joint in fridge.joints] == [HINGE, HINGE]
+
+
+def test_a_urdf_is_what_it_says(whole):
+    robot = read_urdf(whole / "urdf" / "counter" / "counter.urdf")
+    drawer, slide = robot.links["drawer1"], robot.joints[1]
+    assert (robot.root, slide.parent, slide.child, slide.range) == ("root", "body", "drawer1", (0.0, 0.5))
+    assert (slide.damping, slide.friction, drawer.mass_kg) == (0.5, 0.1, 5.0)
+    assert slide.frame[:3, 3].tolist() == [0.0, 0.2, 0.0] and drawer.visuals[0].frame[:3, 3].tolist() == [0.3, 0.0, 0.0]
+    assert robot.links["body"].collisions[0].size == (0.6, 0.8, 1.0)
+    top = read_urdf(whole / "urdf" / "fridge" / "fridge.urdf").joints[1]
+    assert np.linalg.norm(top.axis) == pytest.approx(1.0)
+
+
+def test_angles_of_a_urdf_turn_about_fixed_axes_x_first(tmp_path):
+    path = tmp_path / "turned.urdf"
+    path.write_text(COUNTER.replace('rpy="0 0 0"', f'rpy="{math.pi / 2} 0 {math.pi / 2}"'))
+    write_glb(tmp_path / "front.glb", [box((0, 0, 0), (1, 1, 1))])
+    turn = read_urdf(path).joints[1].frame[:3, :3]
+    assert np.allclose(turn @ (0, 1, 0), (0, 0, 1)) and np.allclose(turn @ (1, 0, 0), (0, 1, 0))
+
+
+def test_a_mesh_is_where_its_nodes_put_it_and_faces_outwards(tmp_path):
+    nodes = [{"translation": [1, 0, 0], "children": [1]},
+             {"mesh": 0, "rotation": [0, math.sqrt(0.5), 0, math.sqrt(0.5)], "scale": [2, 1, -1]}]
+    write_glb(tmp_path / "box.glb", [box((0, 0, 0), (1, 2, 3))], nodes, {"scenes": [{"nodes": [0]}]})
+    (piece,) = read_glb(tmp_path / "box.glb", tmp_path / "it")
+    # Scaled to x 0..2, z -3..0; a quarter turn about y takes x to -z and z to x.
+    assert np.allclose(piece.vertices.min(axis=0), (-2, 0, -2)) and np.allclose(piece.vertices.max(axis=0), (1, 2, 0))
+    a, b, c = (piece.vertices[piece.triangles[:, k]] for k in range(3))
+    assert np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6 == pytest.approx(2 * 2 * 3)
+
+
+def test_check_prints_figures_and_list_the_names(whole, capsys):
+    assert main(["scenes", "list", f"dataset={whole / CONFIG}"]) == 0
+    assert capsys.readouterr().out == "flat\n"
+    assert main(["scenes", "check", f"dataset={whole / CONFIG}"]) == 0
+    head, row, said = capsys.readouterr().out.splitlines()
+    assert dict(zip(head.split(), row.split())) == {
+        "scene": "flat", "objects": "2", "movable": "1", "articulated": "2", "slides": "1", "hinges": "2", "receptacles": "2",
+        "triangles": "96", "convex": "2"}
+    assert said == "1 of 1 scenes have all their files"
+
+
+def test_all_that_is_missing_is_named_at_once(folder, capsys):
+    for name in ("objects/convex/table.glb", "stages/room.glb", "urdf/counter/front.glb"):
+        (folder / name).unlink()
+    assert main(["scenes", "check", f"dataset={folder / CONFIG}"]) == 2
+    shown = capsys.readouterr()
+    for name in ("convex/table.glb", "room.glb", "front.glb"):
+        assert len([line for line in shown.out.splitlines() if name in line and "No such file" in line]) == 1
+    assert "0 of 1 scenes" in shown.out and "3 problems" in shown.err
+
+
+def _many(path):
+    vertices = np.zeros((3, 3), "<f4")
+    write_glb(path, [(vertices, np.zeros((1_000_000, 3), "<u4"))])
+
+
+def _node_circle(path):
+    write_glb(path, [box((0, 0, 0), (1, 1, 1))], [{"children": [0]}], {"scenes": [{"nodes": [0]}]})
+
+
+def _corner(value):
+    corners, sides = box((0, 0, 0), (1, 1, 1))
+    corners[3, 1] = value
+    return corners, sides
+
+
+MESHES = {
+    "a million triangles": (_many, "more than 500,000 triangles"),
+    "no number": (lambda path: write_glb(path, [_corner(math.nan)]), "a corner that is no number"),
+    "no such corner": (lambda path: write_glb(path, [(_corner(0)[0], np.array([[0, 1, 8]]))]), "the corner 8 of 8"),
+    "cut off": (lambda path: path.write_bytes(path.read_bytes()[:-50]), "damaged"),
+    "compressed": (lambda path: write_glb(path, [_corner(0)], None, {"extensionsRequired": ["KHR_draco_mesh_compression"]}),
+                   "KHR_draco"),
+    "a circle of nodes": (_node_circle, "nested in a circle"),
+    "nothing": (lambda path: write_glb(path, [], [{}], {"meshes": []}), "no triangles"),
+    "another format": (lambda path: path.write_bytes(b"solid"), "damaged GLB"),
+}
+
+
+@pytest.mark.parametrize("name", MESHES)
+def test_a_bad_mesh_is_a_sentence(name, folder):
+    damage, words = MESHES[name]
+    damage(folder / "objects" / "table.glb")
+    _, problems = DataSet(folder / CONFIG).read("flat")
+    assert len(problems) == 1 and words in problems[0] and "objects/table.glb" in problems[0] and "\n" not in problems[0]
+
+
+URDFS = {  # what is replaced, by what, and what is said
+    "a circle": ('parent link="root"', 'parent link="drawer1"', "a circle through link 'body'"),
+    "no link": ('<link name="root"/>', "", "has the parent 'root', which is no link"),
+    "two parents": ('child link="body"', 'child link="drawer1"', "child of two joints"),
+    "two roots": ('<link name="root"/>', '<link name="root"/><link name="other"/>', "'root' and 'other' both hang on no joint"),
+    "not a number": ('upper="0.5"', 'upper="nan"', "finite number"),
+    "empty range": ('upper="0.5"', 'upper="-0.5"', "which is less"),
+    "another joint": ("prismatic", "planar", "type 'planar'"),
+    "no axis": ('axis xyz="1 0 0"', 'axis xyz="0 0 0"', "without length"),
+    "no XML": ("</robot>", "", "not a URDF document"),
+}
+
+
+@pytest.mark.parametrize("name", URDFS)
+def test_a_bad_urdf_is_a_sentence(name, folder):
+    old, new, words = URDFS[name]
+    assert old in COUNTER
+    (folder / "urdf" / "counter" / "counter.urdf").write_text(COUNTER.replace(old, new, 1))
+    _, problems = DataSet(folder / CONFIG).read("flat")
+    assert len(problems) == 1 and words in problems[0] and "counter.urdf" in problems[0]
+
+
+def test_a_bad_scene_is_a_sentence(folder, capsys):
+    path = folder / "configs" / "scenes" / "flat.scene_instance.json"
+    content = json.loads(path.read_text())
+    for change, words in (({"template_name": "lamp"}, "needs the object 'lamp'"),
+                          ({"translation": [0, math.nan, 0]}, "3 finite numbers"),
+                          ({"template_name": None}, "no template_name")):
+        path.write_text(json.dumps(content | {"object_instances": [content["object_instances"][0] | change]}))
+        _, problems = DataSet(folder / CONFIG).read("flat")
+        assert len(problems) == 1 and words in problems[0]
+    path.write_text(json.dumps(content | {"object_instances": [], "articulated_object_instances": []}))
+    assert main(["scenes", "check", f"dataset={folder / CONFIG}"]) == 0
+    assert "flat declares no receptacle" in capsys.readouterr().out
+    path.write_text("{")
+    assert main(["scenes", "check", f"dataset={folder / CONFIG}"]) == 2
+    assert "flat.scene_instance.json is damaged" in capsys.readouterr().out
+
+
+def test_a_bad_data_set_is_a_sentence(folder):
+    with pytest.raises(UserError, match="should be a file"):
+        DataSet(folder / "other.json")
+    (folder / CONFIG).write_text("[]")
+    with pytest.raises(UserError, match="should hold a JSON object"):
+        DataSet(folder / CONFIG)
+    (folder / CONFIG).write_text("{}")
+    assert main(["scenes", "list", f"dataset={folder / CONFIG}"]) == 2
+    assert main(["scenes", "check"]) == 2
