@@ -309,8 +309,9 @@ def scenes(config: DictConfig) -> None:
     """`rearrange scenes export | list | check`."""
     if config.action != "export":
         from rearrange.scene_files.show import show
+        from trainer.logs.progress import Progress
 
-        return show(config.action, config.dataset)
+        return show(config.action, config.dataset, lambda count: Progress(count, "reading scenes", unit="scenes", out=sys.stderr))
     from planner.scenarios import load_scenario
     from rearrange import __version__
     from rearrange.habitat.export.data_set import FromAbove, export

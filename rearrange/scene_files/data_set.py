@@ -26,7 +26,7 @@ _MESH = (".glb", ".gltf", ".obj", ".stl", ".ply", ".dae")  # endings; other asse
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """A stage or an object. solid: what collides, a mesh for each convex part; () where its box does, or its own shape."""
+    """A stage or an object. solid: meshes that collide; () where its box does, or its own shape."""
 
     name: str
     path: Path

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 from rearrange.errors import UserError
 from rearrange.runs.text_table import columns
@@ -10,11 +13,14 @@ from rearrange.scene_files.data_set import DataSet, Scene
 from rearrange.scene_files.urdf import HINGE, SLIDE
 
 _MOST_SHOWN = 20  # problems that `check` prints
-_HEAD = ("scene", "objects", "movable", "articulated", "slides", "hinges", "receptacles", "triangles", "convex parts")
+_HEAD = ("scene", "objects", "movable", "articulated", "slides", "hinges", "receptacles", "triangles", "collision meshes")
 
 
-def show(action: str, path: str | None) -> None:
-    """The command. Raises UserError when `check` finds files that are missing or cannot be used."""
+def show(action: str, path: str | None, progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
+    """The command. Raises UserError when `check` finds files that are missing or cannot be used.
+
+    progress_of: gives, for a number of scenes, a `trainer.logs.progress.Progress`.
+    """
     if path is None:
         raise UserError(f"which data set? For example: rearrange scenes {action} "
                         "dataset=replica_cad/replicaCAD.scene_dataset_config.json.")
@@ -25,16 +31,18 @@ def show(action: str, path: str | None) -> None:
         print("\n".join(data.scenes))
         return
     whole, bare, found = [], [], Counter[str]()
-    for name in data.scenes:
-        try:
-            scene, problems = data.read(name)
-        except UserError as error:
-            problems = [str(error)]
-        found.update(problems)
-        if not problems:
-            whole.append(_row(scene))
-            if not _places(scene):
-                bare.append(name)
+    with progress_of(len(data.scenes)) as progress:
+        for done, name in enumerate(data.scenes, 1):
+            try:
+                scene, problems = data.read(name)
+            except UserError as error:
+                problems = [str(error)]
+            found.update(problems)
+            if not problems:
+                whole.append(_row(scene))
+                if not _places(scene):
+                    bare.append(name)
+            progress.update(done, {})
     if whole:
         print("\n".join(columns([_HEAD, *whole])))
     print(f"{len(whole)} of {len(data.scenes)} scenes have all their files")

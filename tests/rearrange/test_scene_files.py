@@ -84,7 +84,7 @@ def test_check_prints_figures_and_list_the_names(whole, capsys):
     head, row, said = capsys.readouterr().out.splitlines()
     assert dict(zip(head.split(), row.split())) == {
         "scene": "flat", "objects": "2", "movable": "1", "articulated": "2", "slides": "1", "hinges": "2", "receptacles": "2",
-        "triangles": "96", "convex": "2"}
+        "triangles": "96", "collision": "2"}
     assert said == "1 of 1 scenes have all their files"
 
 

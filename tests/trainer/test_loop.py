@@ -24,7 +24,7 @@ from trainer.ppo import NonFiniteLoss
 
 ROOT = Path(__file__).parents[2]
 SMALL: dict = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
-             collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32))
+                   collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32))
 ORDERED = CollectConfig(num_envs=4, num_workers=1, rollout_steps=32, min_batch=4, max_wait_s=60.0)
 
 
@@ -38,9 +38,8 @@ def children() -> list[str]:
 
 def test_learns_to_point(tmp_path):
     """Mean reward per step rises from that of random actions to near 1."""
-    result = train(Pointer, TrainConfig(**SMALL | dict(steps=40_000, log_every_s=0.5, ppo=PPOConfig(learning_rate=3e-3, discount=0.5, epochs=3, mini_batches=4,
-                                                                                schedule="cosine"))),
-                   tmp_path)
+    learn = PPOConfig(learning_rate=3e-3, discount=0.5, epochs=3, mini_batches=4, schedule="cosine")
+    result = train(Pointer, TrainConfig(**SMALL | dict(steps=40_000, log_every_s=0.5, ppo=learn)), tmp_path)
     assert result.reason == "complete" and result.steps >= 40_000
     assert result.history[0]["episode/return"] < 5
     assert result.history[-1]["episode/return"] > 8.5
