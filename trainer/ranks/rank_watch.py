@@ -151,8 +151,8 @@ class Watch:
     def leave_early(self, why: str) -> None:
         """This rank ends before the others: tell them `why`, which ends them too."""
         if self.verdict is None:
+            self.verdict, self.told_elsewhere = why, True  # before the others can answer
             self._tell({"failed": why})
-            self.verdict, self.told_elsewhere = why, True
 
     def leave(self) -> None:
         """An orderly end: the others know that this rank did not die."""
