@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.trainer.test_divergence import Treacherous
+from tests.trainer.faults.test_divergence import Treacherous
 from tests.trainer.toy_networks import Bent, Straight
 from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
