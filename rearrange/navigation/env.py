@@ -21,13 +21,14 @@ from rearrange.navigation.episodes import NavEpisode
 from rearrange.navigation.homes import home_name
 from rearrange.navigation.homes_in_use import load_home
 from rearrange.navigation.motion import drive
-from rearrange.navigation.noise import motion_noise, noisy_depth
+from rearrange.navigation.noise import motion_noise
 from rearrange.navigation.explore import Explore
 from rearrange.navigation.flee import Flee
 from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig
 from rearrange.navigation.shapes import look, look_for
+from rearrange.pictures.depth_noise import noisy_depth
 from rearrange.settings.environment import SPLITS, HomeSettings
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
