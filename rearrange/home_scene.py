@@ -120,10 +120,10 @@ class HomeScene:
 
     def _measured(self, depth: np.ndarray) -> np.ndarray:
         """A depth image with the noise and the holes that there shall be."""
-        if self.settings.depth_noise:
-            noisy_depth(depth, RANGE_M, self.settings.depth_noise, self._look_rng)
-        if self.settings.depth_holes:
-            punch_holes(depth, self.settings.depth_holes, self._look_rng)
+        if self.settings.random_depth_noise:
+            noisy_depth(depth, RANGE_M, self.settings.random_depth_noise, self._look_rng)
+        if self.settings.random_depth_holes:
+            punch_holes(depth, self.settings.random_depth_holes, self._look_rng)
         return depth
 
     def _map(self, depth: np.ndarray) -> None:

@@ -130,7 +130,7 @@ def color_exactly(inverse_depth, codes, us, vs, camera, shapes, halves, xpos, xm
                 kind = shapes[n, 0]
                 if code < 0:
                     red, green, blue = SKY_RGB
-                elif kind == BOX:
+                elif kind == BOX or kind == PLANE and normals[at, 2] < F(0):  # a ceiling has no planks
                     red, green, blue = faces[at, 0], faces[at, 1], faces[at, 2]
                 else:
                     flat = np.int32(-2)  # each of its pixels has a colour of its own

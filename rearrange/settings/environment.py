@@ -55,10 +55,10 @@ class HomeSettings:
     random_camera_m: float = setting(
         0.0, "the same of the cameras: the farthest that each is shifted along its axes", at_least=0, at_most=0.5)
     random_camera_deg: float = setting(0.0, "the farthest that each camera is turned about its axes", at_least=0, at_most=45)
-    depth_noise: float = setting(
+    random_depth_noise: float = setting(
         0.0, "multiplier of the Redwood noise on depth (shifted pixels, coarser with distance); 1.0 is a real camera's", at_least=0,
         at_most=10)
-    depth_holes: float = setting(0.0, "share of depth pixels that read 0: patches, most of them along edges", at_least=0, at_most=0.9)
+    random_depth_holes: float = setting(0.0, "share of depth pixels that read 0: patches, most of them along edges", at_least=0, at_most=0.9)
 
     def __post_init__(self) -> None:
         check(self)
@@ -90,8 +90,8 @@ class MujocoSettings:
     random_light: float = like(HomeSettings, "random_light")
     random_camera_m: float = like(HomeSettings, "random_camera_m")
     random_camera_deg: float = like(HomeSettings, "random_camera_deg")
-    depth_noise: float = like(HomeSettings, "depth_noise")
-    depth_holes: float = like(HomeSettings, "depth_holes")
+    random_depth_noise: float = like(HomeSettings, "random_depth_noise")
+    random_depth_holes: float = like(HomeSettings, "random_depth_holes")
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,13 @@ class HabitatSettings:
     random_light: float = like(HomeSettings, "random_light")
     random_camera_m: float = like(HomeSettings, "random_camera_m")
     random_camera_deg: float = like(HomeSettings, "random_camera_deg")
-    depth_noise: float = like(HomeSettings, "depth_noise")
-    depth_holes: float = like(HomeSettings, "depth_holes")
+    random_depth_noise: float = like(HomeSettings, "random_depth_noise")
+    random_depth_holes: float = like(HomeSettings, "random_depth_holes")
 
 
-SEEING = ("observations", "camera_size", "random_colors", "random_light", "random_camera_m", "random_camera_deg", "depth_noise",
-          "depth_holes")
+RANDOM = ("random_colors", "random_light", "random_camera_m", "random_camera_deg", "random_depth_noise", "random_depth_holes")
+"""Settings of domain randomisation: for training, not for what is measured afterwards."""
+SEEING = ("observations", "camera_size", *RANDOM)
 """Settings of what is seen, which navigation tasks have too."""
 
 
