@@ -42,7 +42,7 @@ class HomeScene:
         if self.episodes == []:
             raise UserError(f"the episode file {path} has no episodes.")
         data = scene_data(settings.scene_dataset, settings.robot, settings.gpu_device, settings.render_mode is not None,
-                          settings.split, settings.num_layouts, self.episodes)
+                          settings.split, settings.num_layouts, self.episodes, tuple(settings.observations or ()), settings.camera_size)
         limits = SimulatorConfig(base_speed_m_s=settings.base_speed_m_s, base_turn_rad_s=settings.base_turn_rad_s,
                                  suction_max_angle_rad=settings.suction_max_angle_rad, substeps=settings.substeps)
         self.sim = make_simulator(settings.sim, limits, data)

@@ -46,11 +46,15 @@ def furniture_names(home: Furnished) -> list[str]:
 
 def names_of(home: Furnished, objects: Sequence[str] = ()) -> dict[int, str]:
     """Number -> name: `robot/arm`, `building/wall`, `object/3/024_bowl`, `furniture/sofa`."""
+    first = OBJECT + len(objects)
+    return robot_and_objects(objects) | {first + k: f"furniture/{name}" for k, name in enumerate(furniture_names(home)) if first + k <= MOST}
+
+
+def robot_and_objects(objects: Sequence[str]) -> dict[int, str]:
+    """The same without furniture."""
     names = {NOTHING: "nothing", **{n: f"robot/{name}" for name, n in ROBOT.items()}}
     names |= {n: f"building/{name}" for name, n in BUILDING.items()}
-    names |= {OBJECT + i: f"object/{i}/{name}" for i, name in enumerate(objects)}
-    first = OBJECT + len(objects)
-    return names | {first + k: f"furniture/{name}" for k, name in enumerate(furniture_names(home)) if first + k <= MOST}
+    return names | {OBJECT + i: f"object/{i}/{name}" for i, name in enumerate(objects)}
 
 
 def numbers_of(home: Furnished, objects: int = 0) -> tuple[list[int], list[int]]:
