@@ -94,6 +94,8 @@ class HomeScene:
 
     def take_images(self) -> dict[str, np.ndarray]:
         """Now, by name. Those that one camera shows in one size are of one drawing."""
+        if not self.seen:
+            return {"depth": self.take_image()} if self.depth_size else {}
         together = self.depth_size == self.camera_size and any(CAMERA_OF.get(name) == "head" for name in self.seen)
         images = {} if together or not self.depth_size else {"depth": self.take_image()}
         for camera in ("head", "arm"):

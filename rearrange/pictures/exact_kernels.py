@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from rearrange.compiled import njit
-from rearrange.pictures import raster_kernels, shading
-from rearrange.pictures.raster_kernels import BOX, FACES, PLANE, F
+from rearrange.pictures import raster_kernels
+from rearrange.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, FACES, PLANE, SPHERE, F
 from rearrange.pictures.shading import PLANK_M
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 SKY_RGB = (168, 198, 224)  # where nothing is seen
+BOARDS = 8  # tints of the boards of a floor, a power of two
 LEVELS = 1024  # entries of the table from linear light, 0 to 1, to sRGB
 
 
@@ -34,14 +35,15 @@ def exactly(kernel: Any) -> Any:
 
 
 _draw = exactly(raster_kernels._draw)  # noqa: SLF001 one rasteriser
-_normal = exactly(shading._normal)  # noqa: SLF001
-_noise = exactly(shading._noise)  # noqa: SLF001
 
 
 @njit(cache=True, **_OPTIONS)
-def draw_exactly(shapes, halves, xpos, xmat, cam_xpos, cam_xmat, us, vs, far, inverse_depth, codes):
-    """`rearrange.pictures.raster.draw` with codes, from the first camera."""
-    _draw(shapes, halves, xpos, xmat, cam_xpos, cam_xmat, 0, us, vs, far, inverse_depth, codes)
+def draw_exactly(shapes, halves, xpos, xmat, pose, slopes, far, inverse_depth, codes):
+    """`rearrange.pictures.raster.draw` with codes, of a square image; pose (4, 3): right, down, forward and place of the camera."""
+    turned = np.empty((1, 9))
+    for i in range(3):
+        turned[0, 3 * i], turned[0, 3 * i + 1], turned[0, 3 * i + 2] = pose[0, i], -pose[1, i], -pose[2, i]
+    _draw(shapes, halves, xpos, xmat, pose[3:4], turned, 0, slopes, slopes, far, inverse_depth, codes)
 
 
 @njit(cache=True, **_OPTIONS)
@@ -75,34 +77,56 @@ def _light(normal, light):
 @njit(forceinline=True, **_OPTIONS)
 def _level(value):
     """Entry of the table of levels for linear light."""
-    return np.uintp(min(value * F(LEVELS - 1), F(LEVELS - 1)))
+    return np.uintp(np.int32(min(value * F(LEVELS - 1), F(LEVELS - 1))))
 
 
-@njit(forceinline=True, **_OPTIONS)
-def _plank(x, y, footprint):
-    """Brightness of a plank floor at world x, y; joints fade where a pixel's footprint (m) is wider than they are."""
-    along, across = x * F(1 / PLANK_M[0]), y * F(1 / PLANK_M[1])
-    row = math.floor(across)
-    along += _noise(row, 7)
-    column = math.floor(along)
-    tint = F(0.86) + F(0.22) * _noise(row, column)
-    across, along = across - F(row), along - F(column)
-    to_joint = min(min(across, F(1) - across) * F(PLANK_M[1]), min(along, F(1) - along) * F(PLANK_M[0]))
-    width = max(F(0.003), F(0.7) * footprint)
-    if to_joint < width:
-        tint *= F(1) - F(0.55) * (F(1) - to_joint / width) * min(F(1), F(0.004) / width)
-    return tint
+@njit(**_OPTIONS)
+def _color_floor(row, first, end, inverse_depth, slopes, v, camera, boards):
+    """Write the pixels of a row that show a floor of boards."""
+    eye_x, eye_y, right_x, right_y = camera[3, 0], camera[3, 1], camera[0, 0], camera[0, 1]
+    x0, y0 = camera[1, 0] * v + camera[2, 0], camera[1, 1] * v + camera[2, 1]
+    for x in range(first, end):
+        z, u = F(1) / inverse_depth[x], slopes[x]
+        across = math.floor((eye_y + z * (right_y * u + y0)) * F(1 / PLANK_M[1]))
+        along = math.floor((eye_x + z * (right_x * u + x0)) * F(1 / PLANK_M[0]) + F(0.37) * F(across))
+        board = np.uintp((across * 7 + along * 5 + across * along) & (BOARDS - 1))
+        row[x, 0], row[x, 1], row[x, 2] = boards[board, 0], boards[board, 1], boards[board, 2]
+
+
+@njit(**_OPTIONS)
+def _color_round(row, first, end, inverse_depth, slopes, v, camera, kind, center, axis, half, color, light, levels):
+    """Write the pixels of a row that show a sphere, capsule or cylinder; axis: its long one in the world."""
+    ax, ay, az, top = axis[0], axis[1], axis[2], half[2] * F(0.9999) - F(2e-4)
+    most = half[2] - half[0] if kind == CAPSULE else F(0) if kind == SPHERE else half[2]
+    right_x, right_y, right_z = camera[0, 0], camera[0, 1], camera[0, 2]
+    x0, y0, z0 = (camera[1, 0] * v + camera[2, 0], camera[1, 1] * v + camera[2, 1], camera[1, 2] * v + camera[2, 2])
+    from_x, from_y, from_z = camera[3, 0] - center[0], camera[3, 1] - center[1], camera[3, 2] - center[2]
+    for x in range(first, end):
+        z, u = F(1) / inverse_depth[x], slopes[x]
+        nx, ny, nz = from_x + z * (right_x * u + x0), from_y + z * (right_y * u + y0), from_z + z * (right_z * u + z0)
+        along = ax * nx + ay * ny + az * nz
+        if kind == CYLINDER and abs(along) > top:
+            scale = F(1) if along > F(0) else F(-1)
+            nx, ny, nz = ax, ay, az
+        else:
+            along = min(max(along, -most), most)
+            nx, ny, nz = nx - along * ax, ny - along * ay, nz - along * az
+            scale = F(1) / math.sqrt(nx * nx + ny * ny + nz * nz + F(1e-12))
+        red, green, blue = _light((scale * nx, scale * ny, scale * nz), light)
+        row[x, 0] = levels[_level(color[0] * red)]
+        row[x, 1] = levels[_level(color[1] * green)]
+        row[x, 2] = levels[_level(color[2] * blue)]
 
 
 @njit(cache=True, **_OPTIONS)
-def color_exactly(inverse_depth, codes, us, vs, camera, shapes, halves, xpos, xmat, colors, light, levels, image):
+def color_exactly(inverse_depth, codes, slopes, pose, shapes, halves, xpos, xmat, colors, light, levels, image):
     """Colours (rows, columns, 3) uint8 of what `draw_exactly` has drawn.
 
-    camera (4, 3) float32: right, down, forward, eye. colors (N, 3): linear, of each shape. light: see `_light`. levels: `level_table`.
+    colors (N, 3): linear, of each shape. light: see `_light`. levels: `level_table`.
     """
-    count = shapes.shape[0]
-    normals, shades = np.zeros((FACES * count, 3), np.float32), np.zeros((FACES * count, 3), np.float32)  # of flat faces
-    faces = np.zeros((FACES * count, 3), np.uint8)
+    count, camera = shapes.shape[0], pose.astype(np.float32)
+    normals, faces = np.zeros((FACES * count, 3), np.float32), np.zeros((FACES * count, 3), np.uint8)  # of flat faces
+    boards = np.zeros((BOARDS, 3), np.uint8)
     centers, long_axes = np.empty((count, 3), np.float32), np.empty((count, 3), np.float32)
     for n in range(count):
         g = shapes[n, 1]
@@ -116,42 +140,32 @@ def color_exactly(inverse_depth, codes, us, vs, camera, shapes, halves, xpos, xm
                 normal, at = (sign * x, sign * y, sign * z), FACES * n + k
                 bright = _light(normal, light)
                 for c in range(3):
-                    normals[at, c], shades[at, c] = normal[c], colors[n, c] * bright[c]
-                    faces[at, c] = levels[_level(shades[at, c])]
-    (red, green, blue), flat = SKY_RGB, np.int32(-1)  # the colour that is written, and of which flat face or the sky it is
+                    shade = colors[n, c] * bright[c]
+                    normals[at, c], faces[at, c] = normal[c], levels[_level(shade)]
+                    if shapes[n, 0] == PLANE and k == 2 and normal[2] > F(0):
+                        for tint in range(BOARDS):
+                            boards[tint, c] = levels[_level(shade * (F(0.84) + F(0.04) * F(tint)))]
+    columns = np.uintp(image.shape[1])
     for y in range(np.uintp(image.shape[0])):
-        v = vs[y]
-        for x in range(np.uintp(image.shape[1])):
-            code = codes[y, x]
-            if code != flat:
-                flat = code
-                at = np.uintp(max(code, 0))
-                n = at // np.uintp(FACES)
-                kind = shapes[n, 0]
-                if code < 0:
-                    red, green, blue = SKY_RGB
-                elif kind == BOX or kind == PLANE and normals[at, 2] < F(0):  # a ceiling has no planks
-                    red, green, blue = faces[at, 0], faces[at, 1], faces[at, 2]
-                else:
-                    flat = np.int32(-2)  # each of its pixels has a colour of its own
-                    u, z = us[x], F(1) / inverse_depth[y, x]
-                    rx = camera[0, 0] * u + camera[1, 0] * v + camera[2, 0]
-                    ry = camera[0, 1] * u + camera[1, 1] * v + camera[2, 1]
-                    rz = camera[0, 2] * u + camera[1, 2] * v + camera[2, 2]
-                    px, py, pz = camera[3, 0] + z * rx, camera[3, 1] + z * ry, camera[3, 2] + z * rz
-                    if kind == PLANE:
-                        slant = abs(normals[at, 0] * rx + normals[at, 1] * ry + normals[at, 2] * rz)
-                        plank = _plank(px, py, (us[1] - us[0]) * z / max(F(0.1), slant))
-                        red = levels[_level(shades[at, 0] * plank)]
-                        green = levels[_level(shades[at, 1] * plank)]
-                        blue = levels[_level(shades[at, 2] * plank)]
-                    else:
-                        offset = (px - centers[n, 0], py - centers[n, 1], pz - centers[n, 2])
-                        bright = _light(_normal(code, shapes, halves, normals, long_axes, offset), light)
-                        red = levels[_level(colors[n, 0] * bright[0])]
-                        green = levels[_level(colors[n, 1] * bright[1])]
-                        blue = levels[_level(colors[n, 2] * bright[2])]
-            image[y, x, 0], image[y, x, 1], image[y, x, 2] = red, green, blue
+        row, shown, v = image[y], codes[y], slopes[y]
+        x = np.uintp(0)
+        while x < columns:
+            code, end = shown[x], x + np.uintp(1)
+            while end < columns and shown[end] == code:
+                end += np.uintp(1)
+            at = np.uintp(max(code, 0))
+            n = at // np.uintp(FACES)
+            kind = shapes[n, 0]
+            if code >= 0 and kind == PLANE and normals[at, 2] > F(0):
+                _color_floor(row, x, end, inverse_depth[y], slopes, v, camera, boards)
+            elif code >= 0 and kind != BOX and kind != PLANE:
+                _color_round(row, x, end, inverse_depth[y], slopes, v, camera, kind, centers[n], long_axes[n], halves[n], colors[n],
+                             light, levels)
+            else:
+                red, green, blue = (faces[at, 0], faces[at, 1], faces[at, 2]) if code >= 0 else SKY_RGB
+                for i in range(x, end):
+                    row[i, 0], row[i, 1], row[i, 2] = red, green, blue
+            x = end
 
 
 def level_table() -> np.ndarray:

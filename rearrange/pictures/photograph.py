@@ -36,13 +36,12 @@ def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.
     shapes, halves, xpos, xmat = scene
     slopes, far = _slopes(size, fov_deg), F(far_m)
     inverse, codes = _buffers(size)
-    turned = np.ascontiguousarray(np.stack([pose[0], -pose[1], -pose[2]], axis=1)).reshape(1, 9)
-    draw_exactly(shapes, halves, xpos, xmat, pose[3:4].copy(), turned, slopes, slopes, far, inverse, codes)
+    draw_exactly(shapes, halves, xpos, xmat, pose, slopes, far, inverse, codes)
     seen: dict[str, np.ndarray] = {}
     if "depth" in wanted:
         depth_exactly(inverse, far, seen.setdefault("depth", np.empty((size, size, 1), np.float32)))
     if "rgb" in wanted:
-        color_exactly(inverse, codes, slopes, slopes, pose.astype(np.float32), shapes, halves, xpos, xmat, colors, light, _levels(),
+        color_exactly(inverse, codes, slopes, pose, shapes, halves, xpos, xmat, colors, light, _levels(),
                       seen.setdefault("rgb", np.empty((size, size, 3), np.uint8)))
     if "segmentation" in wanted:
         shapes_exactly(codes, ids, seen.setdefault("segmentation", np.empty((size, size, 1), np.uint16)))
