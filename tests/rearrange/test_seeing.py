@@ -282,8 +282,6 @@ def test_the_twin_of_a_home_in_habitat_shows_the_same(pick):
     pick.reset(options={"episode": 1})
     sim, twin = pick.sim, Twin(pick.sim.config)
     other = twin.of(seen_as_habitat(sim))
-    other.base_pose, other.ee_position = sim.base_pose, sim.ee_position
-    other._take_pose(list(sim.base_pose), list(sim.ee_position), sim._ee_matrix)
     for camera in ("head", "arm"):
         here, there = (each.photograph(camera, 32, ("rgb", "segmentation"), PLAIN) for each in (sim, other))
         assert all((here[name] == there[name]).mean() > 0.999 for name in here)
