@@ -1,11 +1,13 @@
 """Meshes of GLB files (glTF 2.0): triangles where the file's nodes put them.
 
-Only what scene data sets use is read: triangles and node transforms; not colours. Whatever else a file needs to be understood, as
-compressed geometry, is an error that names it.
+Only what scene data sets use is read: triangles, node transforms, and one colour for each triangle, of its material, its corners and
+the middle of its image. Whatever else a file needs to be understood, as compressed geometry, is an error that names it; an image that
+cannot be read is not.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import struct
 from collections.abc import Iterator
@@ -25,6 +27,8 @@ MOST_TRIANGLES = 500_000  # of a file
 _MOST_DEPTH = 200  # of nodes in nodes
 _TYPES = {5120: np.int8, 5121: np.uint8, 5122: np.int16, 5123: np.uint16, 5125: np.uint32, 5126: np.float32}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
+_GREY, _GAMMA = 0.5, 2.2  # of what has no material; between linear light and sRGB
+_IMAGE_PX = 128  # on a side, of an image that colours are taken from
 _TRIANGLES = 4  # the mode of a primitive
 _KNOWN = ("KHR_texture_transform", "KHR_materials_unlit", "KHR_materials_ior", "KHR_materials_specular", "KHR_texture_basisu",
           "KHR_materials_pbrSpecularGlossiness", "KHR_mesh_quantization", "KHR_lights_punctual", "EXT_texture_webp")
@@ -32,10 +36,14 @@ _KNOWN = ("KHR_texture_transform", "KHR_materials_unlit", "KHR_materials_ior", "
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Triangles of one material. vertices: (n, 3) in the file's frame, y up (m). triangles: (m, 3)."""
+    """Triangles of one material. vertices: (n, 3) in the file's frame, y up (m). triangles: (m, 3), seen from where their corners are
+    counterclockwise, or with `two_sided` from both sides. rgb: (m, 3) sRGB, each in [0, 1], or (3,) of all.
+    """
 
     vertices: np.ndarray
     triangles: np.ndarray
+    rgb: np.ndarray
+    two_sided: bool = False
 
 
 class _Damaged(Exception):
@@ -79,6 +87,7 @@ class _Reader:
         if needs:
             raise _Damaged(f"it needs {needs[0]}, which is not read; save it without compression")
         self._count = 0
+        self._images: dict[int, np.ndarray | None] = {}
 
     def pieces(self) -> Iterator[Piece]:
         """Of the default scene, or of all nodes where there is none."""
@@ -117,7 +126,43 @@ class _Reader:
             raise _Damaged("it has a corner that is no number")
         if np.linalg.det(frame[:3, :3]) < 0.0:
             triangles = triangles[:, ::-1]
-        return Piece(vertices @ frame[:3, :3].T + frame[:3, 3], np.ascontiguousarray(triangles, np.int32))
+        material = self._json["materials"][primitive["material"]] if "material" in primitive else {}
+        return Piece(vertices @ frame[:3, :3].T + frame[:3, 3], np.ascontiguousarray(triangles, np.int32),
+                     self._rgb(material, attributes, triangles), material.get("doubleSided") is True)
+
+    def _rgb(self, material: dict, attributes: dict, triangles: np.ndarray) -> np.ndarray:
+        """(m, 3) or (3,), sRGB."""
+        surface = material.get("pbrMetallicRoughness", {})
+        linear = np.array(surface.get("baseColorFactor", (_GREY,) * 3 if not material else (1.0, 1.0, 1.0)), float)[:3]
+        if "COLOR_0" in attributes:
+            linear = linear * self._values(attributes["COLOR_0"])[:, :3].astype(float)[triangles].mean(axis=1)
+        texture = surface.get("baseColorTexture", {})
+        image = self._image(texture)
+        if image is not None and f"TEXCOORD_{texture.get('texCoord', 0)}" in attributes:
+            u, v = self._values(attributes[f"TEXCOORD_{texture.get('texCoord', 0)}"]).astype(float)[triangles].mean(axis=1).T % 1.0
+            rows, columns = image.shape[:2]
+            linear = linear * (image[(v * rows).astype(int) % rows, (u * columns).astype(int) % columns] / 255.0) ** _GAMMA
+        return np.clip(linear, 0.0, 1.0) ** (1.0 / _GAMMA)
+
+    def _image(self, texture: dict) -> np.ndarray | None:
+        """(rows, columns, 3) uint8, small; None where there is none, or none that can be read."""
+        if "index" not in texture:
+            return None
+        source = self._json["textures"][texture["index"]].get("source")
+        if source is None or "bufferView" not in self._json["images"][source]:
+            return None
+        if source not in self._images:
+            from PIL import Image
+
+            view = self._json["bufferViews"][self._json["images"][source]["bufferView"]]
+            start = view.get("byteOffset", 0)
+            try:
+                image = Image.open(io.BytesIO(self._binary[start:start + view["byteLength"]]))
+                image.draft("RGB", (_IMAGE_PX, _IMAGE_PX))
+                self._images[source] = np.array(image.convert("RGB").resize((_IMAGE_PX, _IMAGE_PX)))
+            except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+                self._images[source] = None
+        return self._images[source]
 
     def _values(self, index: int) -> np.ndarray:
         """An accessor: (count,) or (count, width)."""
