@@ -50,7 +50,7 @@ class MujocoSimulator(RobotInHome):
         """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
         outside.
         """
-        home = load_home(episode.scene, slots_for(episode.objects))
+        home = self._home_of(episode)
         if home is not self.home:
             self._use(home)
         mujoco.mj_copyData(self.data, self.model, home.parked)
@@ -301,6 +301,10 @@ class MujocoSimulator(RobotInHome):
         mujoco.mj_copyData(self.data, self.model, other.data)
 
     # ------------------------------------------------------------------ loading
+
+    def _home_of(self, episode: Episode) -> CompiledHome:
+        """The home in which an episode takes place, with room for its objects."""
+        return load_home(episode.scene, slots_for(episode.objects))
 
     def _use(self, home: CompiledHome) -> None:
         """Switch to a home."""

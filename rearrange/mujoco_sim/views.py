@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=CACHED_HOMES)
 def head_camera(home: CompiledHome, size: int) -> DepthCamera:
     """The head camera in a home, shared by the environments of a process (which step one after another)."""
-    return DepthCamera(home.model, size)
+    return DepthCamera(home.model, size, hide_groups=home.unseen_groups, meshes=home.meshes)
 
 
 class Spectator:

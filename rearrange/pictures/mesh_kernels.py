@@ -4,7 +4,7 @@
 * Two triangles compute the ends of their common edge from the same numbers in the same order, so that nothing shows between them.
 * A triangle that reaches behind the camera has no image on the screen: its edges are planes through the camera, whose signs say
   which rays meet it. That needs no clipping, and few triangles are so near.
-* Only faces that turn towards the camera are drawn: corners counterclockwise, as glTF has them.
+* Only faces that turn towards the camera are drawn, corners counterclockwise, as glTF has them, unless a group is two-sided.
 * Triangles lie in groups of neighbours with a ball around each, and a group that is out of view costs one test.
 """
 
@@ -139,6 +139,15 @@ def _fill_near(corners, a, b, c, us, vs, image, codes, code):
 
 
 @part
+def _turns_away(corners, a, b, c):
+    """Whether the camera sees the back of a triangle."""
+    ax, ay, az = corners[a, 0], corners[a, 1], corners[a, 2]
+    ux, uy, uz = corners[b, 0] - ax, corners[b, 1] - ay, corners[b, 2] - az
+    vx, vy, vz = corners[c, 0] - ax, corners[c, 1] - ay, corners[c, 2] - az
+    return ax * (uy * vz - uz * vy) + ay * (uz * vx - ux * vz) + az * (ux * vy - uy * vx) > F(0)
+
+
+@part
 def _draw(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, image, codes, first_code):
     """The body of `rearrange.pictures.meshes.draw_meshes`."""
     rows, columns = image.shape
@@ -160,6 +169,8 @@ def _draw(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, ca
         for t in range(groups[n, 3], groups[n, 4]):
             a, b, c = np.uintp(triangles[t, 0] - first), np.uintp(triangles[t, 1] - first), np.uintp(triangles[t, 2] - first)
             code = np.int32(first_code + FACES * t)
+            if groups[n, 5] and _turns_away(corners, a, b, c):
+                b, c = c, b
             if points[a, 2] > F(0) and points[b, 2] > F(0) and points[c, 2] > F(0):
                 _fill(points, a, b, c, columns, rows, image, codes, code)
             else:

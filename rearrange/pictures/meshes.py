@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,23 +19,24 @@ GROUP_TRIANGLES = 128
 @dataclass(frozen=True, eq=False)
 class Mesh:
     """Triangles that move with one frame. row: of that frame in `xpos` and `xmat`. vertices: (n, 3) in the frame (m). triangles:
-    (m, 3), seen from where their corners are counterclockwise. rgb: (m, 3) sRGB of each triangle, or (3,) of all. owner: a number
-    that triangles which belong together have in common.
+    (m, 3), seen from where their corners are counterclockwise, or with `two_sided` from both sides. rgb: gives (m, 3)
+    sRGB of each triangle, or (3,) of all, when colours are asked for. owner: a number that triangles which belong together share.
     """
 
     row: int
     vertices: np.ndarray
     triangles: np.ndarray
-    rgb: np.ndarray
+    rgb: Callable[[], np.ndarray]
     owner: int = 0
+    two_sided: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class MeshTable:
     """Meshes as the kernels take them; never written to, so that all cameras of a process share it.
 
-    groups (G, 5) int32: row of the frame, first and last + 1 vertex, first and last + 1 triangle. balls (G, 4) float32: middle in the
-    frame and radius (m). vertices (V, 3) float32. triangles (T, 3) int32: rows of `vertices`. rows (T,), owners (T,) int32: of each
+    groups (G, 6) int32: row of the frame, first and last + 1 vertex, first and last + 1 triangle, whether seen from both sides.
+    balls (G, 4) float32: middle in the frame and radius (m). vertices (V, 3) float32. triangles (T, 3) int32: rows of `vertices`. rows (T,), owners (T,) int32: of each
     triangle. rgb (T, 3) float32: sRGB.
     """
 
@@ -44,41 +46,53 @@ class MeshTable:
     triangles: np.ndarray
     rows: np.ndarray
     owners: np.ndarray
-    rgb: np.ndarray
+    colours: tuple[tuple[Mesh, np.ndarray], ...]
 
-    @property
-    def bytes(self) -> int:
-        """Memory of all arrays."""
-        return sum(array.nbytes for array in vars(self).values())
+    @cached_property
+    def rgb(self) -> np.ndarray:
+        """(T, 3) float32, sRGB."""
+        read = {id(mesh): mesh.rgb() for mesh, _ in self.colours}
+        return np.concatenate([np.empty((0, 3)), *(
+            np.broadcast_to(read[id(mesh)], (len(mesh.triangles), 3))[chosen] for mesh, chosen in self.colours)]).astype(np.float32)
 
 
 def mesh_table(meshes: Iterable[Mesh]) -> MeshTable:
     """The table of some meshes, each cut into groups of neighbours."""
-    groups, balls, vertices, triangles, rows, owners, rgb = [], [], [], [], [], [], []
+    groups, balls, vertices, triangles, rows, owners, shown = [], [], [], [], [], [], []
     corners = faces = 0
     for mesh in meshes:
-        colours = np.broadcast_to(np.asarray(mesh.rgb, np.float32), (len(mesh.triangles), 3))
+        both = mesh.two_sided and not _is_closed(mesh)  # of a closed one the far side is hidden anyway
         middles = mesh.vertices[mesh.triangles].mean(axis=1)
         for chosen in _neighbours(middles, np.arange(len(mesh.triangles))):
             used, local = np.unique(mesh.triangles[chosen], return_inverse=True)
             points = mesh.vertices[used]
             middle = (points.min(axis=0) + points.max(axis=0)) / 2
-            groups.append((mesh.row, corners, corners + len(used), faces, faces + len(chosen)))
+            groups.append((mesh.row, corners, corners + len(used), faces, faces + len(chosen), both))
             balls.append((*middle, 1.0001 * np.linalg.norm(points - middle, axis=1).max() + 1e-6))
             vertices.append(points)
             triangles.append(local.reshape(-1, 3) + corners)
             rows.append(np.full(len(chosen), mesh.row))
             owners.append(np.full(len(chosen), mesh.owner))
-            rgb.append(colours[chosen])
+            shown.append((mesh, chosen))
             corners, faces = corners + len(used), faces + len(chosen)
 
     def joined(arrays: list, width: int, dtype: type) -> np.ndarray:
         return np.ascontiguousarray(np.concatenate([np.empty((0, width)), *arrays]), dtype)
 
     return MeshTable(
-        np.array(groups, np.int32).reshape(-1, 5), np.array(balls, np.float32).reshape(-1, 4), joined(vertices, 3, np.float32),
+        np.array(groups, np.int32).reshape(-1, 6), np.array(balls, np.float32).reshape(-1, 4), joined(vertices, 3, np.float32),
         joined(triangles, 3, np.int32), np.concatenate([np.empty(0, np.int32), *rows]).astype(np.int32),
-        np.concatenate([np.empty(0, np.int32), *owners]).astype(np.int32), joined(rgb, 3, np.float32))
+        np.concatenate([np.empty(0, np.int32), *owners]).astype(np.int32), tuple(shown))
+
+
+def _is_closed(mesh: Mesh) -> bool:
+    """Each edge between two corners is there once in each direction."""
+    _, corner = np.unique(np.round(mesh.vertices, 5), axis=0, return_inverse=True)
+    a, b, c = corner.reshape(-1)[mesh.triangles].T
+    edges = np.concatenate([np.column_stack(pair) for pair in ((a, b), (b, c), (c, a))]).astype(np.int64)
+    edges = edges[edges[:, 0] != edges[:, 1]] @ (len(mesh.vertices), 1), edges[edges[:, 0] != edges[:, 1]] @ (1, len(mesh.vertices))
+    there, back = map(np.sort, edges)
+    return bool((there == back).all() and (np.diff(there) > 0).all())
 
 
 def _neighbours(middles: np.ndarray, chosen: np.ndarray) -> list[np.ndarray]:

@@ -37,13 +37,38 @@ _KNOWN = ("KHR_texture_transform", "KHR_materials_unlit", "KHR_materials_ior", "
 @dataclass(frozen=True, eq=False)
 class Piece:
     """Triangles of one material. vertices: (n, 3) in the file's frame, y up (m). triangles: (m, 3), seen from where their corners are
-    counterclockwise, or with `two_sided` from both sides. rgb: (m, 3) sRGB, each in [0, 1], or (3,) of all.
+    counterclockwise, or with `two_sided` from both sides. linear: (m, 3) or (3,), colour in linear light without the image. image: the
+    file of an image, and uv: (m, 2), where the middle of each triangle is in it.
     """
 
     vertices: np.ndarray
     triangles: np.ndarray
-    rgb: np.ndarray
+    linear: np.ndarray
     two_sided: bool = False
+    image: bytes | None = None
+    uv: np.ndarray | None = None
+
+    @property
+    def rgb(self) -> np.ndarray:
+        """(m, 3) or (3,), sRGB, each in [0, 1]; reads the image, which takes its time."""
+        linear, image = self.linear, None if self.image is None else _small_image(self.image)
+        if image is not None:
+            rows, columns = (np.clip((self.uv[:, 1 - k] % 1.0) * image.shape[k], 0, image.shape[k] - 1).astype(int) for k in (0, 1))
+            linear = linear * (image[rows, columns] / 255.0) ** _GAMMA
+        return np.clip(linear, 0.0, 1.0) ** (1.0 / _GAMMA)
+
+
+@lru_cache(maxsize=64)
+def _small_image(raw: bytes) -> np.ndarray | None:
+    """(rows, columns, 3) uint8 of the file of an image; None where it cannot be read."""
+    from PIL import Image
+
+    try:
+        image = Image.open(io.BytesIO(raw))
+        image.draft("RGB", (_IMAGE_PX, _IMAGE_PX))
+        return np.array(image.resize((_IMAGE_PX, _IMAGE_PX)).convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
 
 
 class _Damaged(Exception):
@@ -87,7 +112,6 @@ class _Reader:
         if needs:
             raise _Damaged(f"it needs {needs[0]}, which is not read; save it without compression")
         self._count = 0
-        self._images: dict[int, np.ndarray | None] = {}
 
     def pieces(self) -> Iterator[Piece]:
         """Of the default scene, or of all nodes where there is none."""
@@ -127,42 +151,26 @@ class _Reader:
         if np.linalg.det(frame[:3, :3]) < 0.0:
             triangles = triangles[:, ::-1]
         material = self._json["materials"][primitive["material"]] if "material" in primitive else {}
-        return Piece(vertices @ frame[:3, :3].T + frame[:3, 3], np.ascontiguousarray(triangles, np.int32),
-                     self._rgb(material, attributes, triangles), material.get("doubleSided") is True)
-
-    def _rgb(self, material: dict, attributes: dict, triangles: np.ndarray) -> np.ndarray:
-        """(m, 3) or (3,), sRGB."""
         surface = material.get("pbrMetallicRoughness", {})
-        linear = np.array(surface.get("baseColorFactor", (_GREY,) * 3 if not material else (1.0, 1.0, 1.0)), float)[:3]
+        linear = np.array(surface.get("baseColorFactor", (1.0,) * 3 if material else (_GREY,) * 3), float)[:3]
         if "COLOR_0" in attributes:
             linear = linear * self._values(attributes["COLOR_0"])[:, :3].astype(float)[triangles].mean(axis=1)
-        texture = surface.get("baseColorTexture", {})
-        image = self._image(texture)
-        if image is not None and f"TEXCOORD_{texture.get('texCoord', 0)}" in attributes:
-            u, v = self._values(attributes[f"TEXCOORD_{texture.get('texCoord', 0)}"]).astype(float)[triangles].mean(axis=1).T % 1.0
-            rows, columns = image.shape[:2]
-            linear = linear * (image[(v * rows).astype(int) % rows, (u * columns).astype(int) % columns] / 255.0) ** _GAMMA
-        return np.clip(linear, 0.0, 1.0) ** (1.0 / _GAMMA)
+        image = self._image(surface.get("baseColorTexture", {}))
+        places = f"TEXCOORD_{surface.get('baseColorTexture', {}).get('texCoord', 0)}"
+        uv = None
+        if image is not None and places in attributes:
+            uv = self._values(attributes[places]).astype(float)[triangles].mean(axis=1)
+        return Piece(vertices @ frame[:3, :3].T + frame[:3, 3], np.ascontiguousarray(triangles, np.int32), linear,
+                     material.get("doubleSided") is True, None if uv is None else image, uv)
 
-    def _image(self, texture: dict) -> np.ndarray | None:
-        """(rows, columns, 3) uint8, small; None where there is none, or none that can be read."""
-        if "index" not in texture:
-            return None
-        source = self._json["textures"][texture["index"]].get("source")
+    def _image(self, texture: dict) -> bytes | None:
+        """The file of an image inside this file; None where there is none."""
+        source = self._json["textures"][texture["index"]].get("source") if "index" in texture else None
         if source is None or "bufferView" not in self._json["images"][source]:
             return None
-        if source not in self._images:
-            from PIL import Image
-
-            view = self._json["bufferViews"][self._json["images"][source]["bufferView"]]
-            start = view.get("byteOffset", 0)
-            try:
-                image = Image.open(io.BytesIO(self._binary[start:start + view["byteLength"]]))
-                image.draft("RGB", (_IMAGE_PX, _IMAGE_PX))
-                self._images[source] = np.array(image.convert("RGB").resize((_IMAGE_PX, _IMAGE_PX)))
-            except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-                self._images[source] = None
-        return self._images[source]
+        view = self._json["bufferViews"][self._json["images"][source]["bufferView"]]
+        start = view.get("byteOffset", 0)
+        return self._binary[start:start + view["byteLength"]]
 
     def _values(self, index: int) -> np.ndarray:
         """An accessor: (count,) or (count, width)."""

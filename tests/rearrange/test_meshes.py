@@ -12,7 +12,9 @@ from rearrange.pictures.raster_kernels import FACES
 from tests.rearrange.scene_data import box
 from tests.rearrange.test_raster import assert_agrees, cast_rays, numbers
 
-GREY = np.array((0.5, 0.5, 0.5))
+def GREY():
+    return np.array((0.5, 0.5, 0.5))
+
 
 
 def ball(radius, rings=9):
@@ -104,6 +106,9 @@ def test_faces_that_turn_away_are_not_drawn():
     back = drawn(model, data, mesh_table([Mesh(0, vertices, triangles[:, ::-1], GREY)]), 32)
     assert front[16, 16] == pytest.approx(0.3, abs=1e-5)
     assert back[16, 16] == pytest.approx(0.4, abs=1e-5)
+    both = [drawn(model, data, mesh_table([Mesh(0, vertices, faces, GREY, two_sided=True)]), 32)[16, 16]
+            for faces in (triangles, triangles[:, ::-1], triangles[4:, ::-1])]
+    assert both == pytest.approx([0.3, 0.4, 0.3], abs=1e-5)  # the last is open: its faces, which look inwards, are seen from outside
 
 
 def test_codes_name_the_triangle_that_is_seen():
