@@ -276,7 +276,7 @@ class MujocoSimulator(RobotInHome):
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8."""
-        return self._spectator.picture(self.model, self.data, eye, target, marks)
+        return self._spectator.picture(self.home, self.data, eye, target, marks)
 
     # ------------------------------------------------------------------ scenes
 
@@ -288,8 +288,11 @@ class MujocoSimulator(RobotInHome):
 
     def shadow(self) -> MujocoSimulator:
         """A simulator of the same kind, in which poses are tried out that this one must not take; always the same one."""
-        self._shadow = self._shadow or MujocoSimulator(self.config)
+        self._shadow = self._shadow or self._another()
         return self._shadow
+
+    def _another(self) -> MujocoSimulator:
+        return MujocoSimulator(self.config)
 
     @property
     def twin(self) -> MujocoSimulator:

@@ -111,7 +111,8 @@ class DepthCamera:
         self._meshes = meshes
         self._inverse_depth = np.empty((size, size), np.float32)
         self._codes = np.empty((size, size), np.int32)
-        self._geoms = np.append(self._shapes[:, 1], -1)  # of each shape; the last for pixels in which nothing is seen
+        of_meshes = model.body_geomadr[meshes.rows] if meshes is not None else ()
+        self._geoms = np.concatenate([self._shapes[:, 1], of_meshes, [-1]]).astype(np.int32)  # of each code; the last of NO_CODE
 
     def render(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
         """Write the image of the present poses to `out` (size, size), contiguous float32, and return it."""
@@ -124,9 +125,14 @@ class DepthCamera:
         return out
 
     def render_geoms(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
-        """The same image in `out`; returns which geom each pixel shows, (size, size) int32, -1 for none."""
+        """The same image in `out`; returns which geom each pixel shows, (size, size) int32, -1 for none; for a mesh the first geom of
+        its body.
+        """
         poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat)
         view = (self._camera, self._slopes, self._slopes, self._far)
         draw_depth_and_codes(self._shapes, self._halves, *poses, *view, self._inverse_depth, self._codes)
+        if self._meshes is not None:
+            draw_meshes(self._meshes, data.xpos, data.xmat, *poses[2:], *view, self._inverse_depth, self._codes,
+                        FACES * len(self._shapes))
         normalise(self._inverse_depth, self._far, out)
         return self._geoms[self._codes // FACES]  # NO_CODE is rounded down to the last one

@@ -6,6 +6,7 @@ A template is found as Habitat finds it: by the name of its file without the end
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,9 +22,11 @@ from rearrange.scene_files.urdf import Urdf, read_urdf
 from rearrange.scene_files.whole import need_json
 
 ENDING = ".scene_dataset_config.json"
+SCENE_FILE = ".scene_instance.json"
+OUR_SCENE = re.compile(r"(train|val|test|unseen)/(\d+)")  # how episodes call homes of ours; in a data set they are val_0003
 RECEPTACLE = "receptacle_"  # begins the keys of receptacles in `user_defined`
 _ENDINGS = {"stages": (".stage_config.json", ".glb"), "objects": (".object_config.json", ".glb"),
-            "articulated_objects": (".ao_config.json", ".urdf"), "scene_instances": (".scene_instance.json",)}
+            "articulated_objects": (".ao_config.json", ".urdf"), "scene_instances": (SCENE_FILE,)}
 _SINGULAR = {"stages": "stage", "objects": "object", "articulated_objects": "articulated object", "scene_instances": "scene"}
 _MESH = (".glb", ".gltf", ".obj", ".stl", ".ply", ".dae")  # endings; other assets are Habitat's own shapes, as cubeSolid
 
