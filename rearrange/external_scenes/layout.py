@@ -38,6 +38,7 @@ class SceneHome:
     layout: Layout
     origin_m: tuple[float, float, float]  # of our world in the scene's, z up
     links: dict[str, tuple[str, int | str]]  # joint -> articulated object and link, as its simulator counts or calls it
+    shut_off: frozenset[str] = frozenset()  # receptacles that no hand gets to from any side, as behind doors that no skill opens
 
     @property
     def handles(self) -> tuple[str, ...]:
@@ -75,13 +76,15 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
     size = tuple((CELL_M * (np.array(scene.blocked.shape) - 0.5)).tolist())  # rounded up to whole cells it is the grid's again
     bare = Layout(scene.name, -1, size, (), tuple(bodies), (), (), _NOWHERE, fridge, (0.5, 0.5, 0.5), blocked_floor=scene.blocked)
     places = _Places(scene.free_way, bare, named, doors)
-    receptacles = [made for found in scene.receptacles if (made := places.receptacle(found))]
-    layout = replace(bare, receptacles=tuple(_named_apart(receptacles)))
+    receptacles = _named_apart([made for found in scene.receptacles if (made := places.receptacle(found))])
+    shut_off = frozenset(place.name for place in receptacles if not place.sides)
+    layout = replace(bare, receptacles=tuple(place if place.sides else replace(place, sides=_all_sides(place)) for place in receptacles))
     if doors and not any(receptacle.link == FRIDGE_DOOR for receptacle in receptacles):
         # Nothing can be in it, so that it is not a place where plans look.
         layout = replace(layout, bodies=tuple(body for body in bodies if body.name != FRIDGE_DOOR))
         del named[FRIDGE_DOOR]
-    return SceneHome(layout, tuple(scene.origin_m.tolist()), {name: (link.handle, link.link) for name, link in named.items()})
+    return SceneHome(layout, tuple(scene.origin_m.tolist()), {name: (link.handle, link.link) for name, link in named.items()},
+                     shut_off)
 
 
 def _front(root: np.ndarray, door: MovingLink) -> PlanePose:
@@ -102,6 +105,11 @@ def _named_apart(receptacles: list[Receptacle]) -> list[Receptacle]:
             name, number = f"{receptacle.name}_{number}", number + 1
         names.append(name)
     return [replace(receptacle, name=name) for receptacle, name in zip(receptacles, names)]
+
+
+def _all_sides(receptacle: Receptacle) -> tuple[tuple[float, float], ...]:
+    """What a receptacle has that none of its sides is free of: then the search for a start decides."""
+    return tuple(rotate(*side, receptacle.yaw_rad) for side in ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)))
 
 
 class _Places:
@@ -162,12 +170,8 @@ class _Places:
         return math.inf if free >= 1.0 else 0.01 + free * (_HIGH_M - 0.01)
 
     def _sides(self, receptacle: Receptacle) -> tuple[tuple[float, float], ...]:
-        """Before which a robot has room to stand, and nothing is between for the hand, as for our homes; all four when
-        there is no such side: then the search for a start decides.
-        """
-        normals = [rotate(*side, receptacle.yaw_rad) for side in ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0))]
-        kept = tuple(side for side in normals if self._share(receptacle, side) >= MIN_SHARE)
-        return kept or tuple(normals)
+        """Before which a robot has room to stand, and nothing is between for the hand, as for our homes."""
+        return tuple(side for side in _all_sides(receptacle) if self._share(receptacle, side) >= MIN_SHARE)
 
     def _share(self, receptacle: Receptacle, side: tuple[float, float]) -> float:
         """Of the edge before which a robot can stand."""

@@ -16,10 +16,11 @@ from rearrange.errors import UserError
 from rearrange.geometry import matrix_quat
 from rearrange.mujoco_scenes.pieces import STILL, Part, Pieces, is_thin_on_floor, volume_inertia
 from rearrange.mujoco_scenes.solids import Solid
-from rearrange.mujoco_sim.home import home_mjcf
+from rearrange.mujoco_sim.home import FLOOR_TYPE, home_mjcf
 
+_FLOOR_M = 0.01
 UNSEEN_GROUPS = (0, 1, 4)
-_BITS = {"still": (1, 0), "opened": (2, 0), "floor": (16, 0)}  # contype, conaffinity, as in our homes
+_BITS = {"still": (1, 0), "opened": (2, 0), "floor": (FLOOR_TYPE, 0)}  # contype, conaffinity, as in our homes
 _KINDS = {"box": mujoco.mjtGeom.mjGEOM_BOX, "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER, "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
           "sphere": mujoco.mjtGeom.mjGEOM_SPHERE}
 # At least as much as in our homes, so that what is left open stays open; HAB drives its joints with weak motors to that end.
@@ -40,7 +41,8 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
     bare = Layout(scene, -1, size_m, (), (), (), (), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.5, 0.5, 0.5))
     spec = mujoco.MjSpec.from_string(home_mjcf(bare, objects))
     world = spec.worldbody
-    for solid in (*pieces.walls, *pieces.solids):
+    above_floor = [wall for wall in pieces.walls if wall.corners()[:, 2].max() > origin[2] + _FLOOR_M]  # a plane is the floor
+    for solid in (*above_floor, *pieces.solids):
         kind = "floor" if is_thin_on_floor(solid, origin[2]) else "still"
         _add_geom(spec, world, _shifted(solid, -origin), kind, 0)
     bodies: list[mujoco.MjsBody] = []
