@@ -18,6 +18,7 @@ from rearrange.habitat_axes import to_y_up
 
 HANDLE_HALF_M = 0.1
 """A marker is a point, and nothing says how large the handle is that it stands for: so near to it the cup may hold."""
+HANDLE_INSET_M = 0.05  # of a door without a marker, from its edge
 _FRIDGES = ("fridge", "frige", "refrigerator")  # words in the names of articulated objects; the second is ReplicaCAD's
 _LEAST = {"slide": 0.15, "hinge": 0.5}  # m, rad: what moves less is no drawer or door
 _CLOSED = 0.05  # m or rad: a joint whose least opening is farther from 0 is none that HAB's predicates understand
@@ -92,8 +93,8 @@ def door_body(name: str, link: MovingLink, front_yaw: float, markers: Iterable[M
     hinge = _turned(link.origin[None], front_yaw)[0] * (1.0, 1.0, 0.0)
     low, high = local.min(axis=0), local.max(axis=0)
     handle = marked_point(link, markers)
-    if handle is None:  # the edge away from the hinge, half way up
-        far = high[1] if abs(high[1] - hinge[1]) > abs(low[1] - hinge[1]) else low[1]
+    if handle is None:  # near the edge away from the hinge, half way up
+        far = high[1] - HANDLE_INSET_M if abs(high[1] - hinge[1]) > abs(low[1] - hinge[1]) else low[1] + HANDLE_INSET_M
         handle = np.array((high[0], far, (low[2] + high[2]) / 2))
     else:
         handle = _turned(handle[None], front_yaw)[0]

@@ -75,9 +75,11 @@ class Pieces:
         return sorted(found, key=lambda link: link.handle)
 
     def _corners(self, part: Part) -> np.ndarray:
-        """(8, 3) in the world: of the box, along the axes of the link, around what is seen of it, or else around what collides."""
+        """(8, 3) in the world: of the box, along the axes of the link, around what collides of it, which the cup can touch, or else
+        around what is seen.
+        """
         number = self.parts.index(part)
-        points = [mesh.vertices for mesh in self.meshes if mesh.row == number] or [solid.corners() for solid in part.solids]
+        points = [solid.corners() for solid in part.solids] or [mesh.vertices for mesh in self.meshes if mesh.row == number]
         points = np.concatenate(points) if points else np.zeros((1, 3))
         low, high = points.min(axis=0), points.max(axis=0)
         corners = np.array([[(low, high)[i >> axis & 1][axis] for axis in range(3)] for i in range(8)])
