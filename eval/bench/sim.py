@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rearrange.settings.environment import check_depth_size
-from rearrange.episode_making.generator import MAX_OBJECTS, generate_episode
+from rearrange.episode_making.generator import MAX_OBJECTS
 from rearrange.errors import UserError
 from skills import make_env
 
@@ -27,6 +27,7 @@ NOISE_MEMORY = 0.93  # of the action noise per step
 NOISE_STD = 0.5
 WARM_UP_STEPS = 200
 NUM_LAYOUTS = 8
+_MOST_NUMBERS = 20_000
 
 
 def check(settings: dict[str, Any]) -> None:
@@ -39,7 +40,8 @@ def check(settings: dict[str, Any]) -> None:
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """`rearrange bench sim`: print the table and keep the figures in bench.json; returns the headline ones."""
-    result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"])
+    where = {key: settings["sim"][key] for key in ("scene_dataset", "scenes")}
+    result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"], **where)
     for line in table(result):
         run.say(line)
     (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
@@ -47,17 +49,19 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     return {"steps_per_s": result["steps_per_s"], **{f"{name}_ms": ms for name, ms in result["parts_ms"].items()}}
 
 
-def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0, seed: int = 0) -> dict[str, Any]:
+def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0, seed: int = 0, scene_dataset: str | None = None,
+              scenes: str | None = None) -> dict[str, Any]:
     """Step one environment for about `seconds` and return speed, mean milliseconds by part, and the machine; plain
-    values only.
+    values only. In homes of ours, or in `scenes` of a data set.
     """
     if seconds <= 0:
         raise UserError(f"seconds={seconds} must be greater than 0.")
-    env = make_env(skill, depth_size=depth_size, num_layouts=NUM_LAYOUTS)
+    env = make_env(skill, depth_size=depth_size, num_layouts=NUM_LAYOUTS, scene_dataset=scene_dataset, scenes=scenes)
     clock = _Clock()
     env.sim._advance = clock.timed("physics", env.sim._advance)  # noqa: SLF001 the benchmark looks inside
     env.scene.take_image = clock.timed("depth", env.scene.take_image)
-    episodes = _crowded_episodes(env.skill.episode_kind)
+    most = MAX_OBJECTS if scene_dataset is None else MAX_OBJECTS - 5  # other scenes may have no room for more
+    episodes = (number for number in _numbers() if len(env.scene.generated_episode(env.skill.episode_kind, number).objects) >= most)
     rng = np.random.default_rng(seed)
     for _ in range(NUM_LAYOUTS):
         _reset(env, episodes)
@@ -120,13 +124,11 @@ class _Clock:
         self.total_s = dict.fromkeys(self.total_s, 0.0)
 
 
-def _crowded_episodes(kind: str) -> Iterator[int]:
-    """Training episodes in which as many objects as there can be stand around, by number."""
-    index = 0
-    while True:
-        if len(generate_episode(kind, "train", index, NUM_LAYOUTS).objects) == MAX_OBJECTS:
-            yield index
-        index += 1
+def _numbers() -> Iterator[int]:
+    """Of episodes, of which those are taken in which as many objects as there can be stand around."""
+    for number in range(_MOST_NUMBERS):
+        yield number
+    raise UserError(f"none of the last of {_MOST_NUMBERS:,} episodes is crowded: choose other scenes with sim.scenes=.")
 
 
 def _reset(env: Any, episodes: Iterator[int]) -> float:

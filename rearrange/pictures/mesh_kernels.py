@@ -5,7 +5,8 @@
 * A triangle that reaches behind the camera has no image on the screen: its edges are planes through the camera, whose signs say
   which rays meet it. That needs no clipping, and few triangles are so near.
 * Only faces that turn towards the camera are drawn, corners counterclockwise, as glTF has them, unless a group is two-sided.
-* Triangles lie in groups of neighbours with a ball around each, and a group that is out of view costs one test.
+* Triangles lie in groups of neighbours with a ball around each: a group that is out of view costs one test, and one that is hidden
+  by nearer groups, which are drawn before it, the projection of its corners.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 
 import numpy as np
 
-from rearrange.pictures.raster_kernels import FACES, F, _out_of_view, compiled, part
+from rearrange.pictures.raster_kernels import FACES, F, _out_of_view, compiled, inlined, part
 
 _NEAR_M = 0.05  # nearer corners are not projected: their pixels would be too far away to be computed with
 _SMALLEST_PX2 = 1e-6  # twice the area of a triangle that is drawn
@@ -43,13 +44,13 @@ def _project(first, last, vertices, row, xpos, xmat, cam_xpos, cam_xmat, camera,
         points[n, 2] = q if cz > F(_NEAR_M) else F(0)
 
 
-@part
+@inlined
 def _crossing(top_x, top_y, bottom_x, bottom_y, y):
     """Column in which an edge crosses a row."""
     return top_x + (y - top_y) * ((bottom_x - top_x) / (bottom_y - top_y))
 
 
-@part
+@inlined
 def _fill(points, a, b, c, columns, rows, image, codes, code):
     """Draw a triangle of which all corners are before the camera."""
     xa, ya, xb, yb, xc, yc = points[a, 0], points[a, 1], points[b, 0], points[b, 1], points[c, 0], points[c, 1]
@@ -101,7 +102,10 @@ def _fill_near(corners, a, b, c, us, vs, image, codes, code):
     ax, ay, az = np.float64(corners[a, 0]), np.float64(corners[a, 1]), np.float64(corners[a, 2])
     bx, by, bz = np.float64(corners[b, 0]), np.float64(corners[b, 1]), np.float64(corners[b, 2])
     cx, cy, cz = np.float64(corners[c, 0]), np.float64(corners[c, 1]), np.float64(corners[c, 2])
-    if az <= 0.0 and bz <= 0.0 and cz <= 0.0:
+    side, below = -np.float64(us[0]), -np.float64(vs[0])
+    if (az <= 0.0 and bz <= 0.0 and cz <= 0.0
+            or ax > side * az and bx > side * bz and cx > side * cz or -ax > side * az and -bx > side * bz and -cx > side * cz
+            or ay > below * az and by > below * bz and cy > below * cz or -ay > below * az and -by > below * bz and -cy > below * cz):
         return
     # Normals of the planes through the camera and an edge, pointing inwards, and of the triangle.
     edge = np.empty((3, 3), np.float64)
@@ -139,6 +143,29 @@ def _fill_near(corners, a, b, c, us, vs, image, codes, code):
 
 
 @part
+def _is_hidden(points, count, image):
+    """Whether what is drawn in the rectangle around some projected corners is nearer than all of them, or nothing is in it."""
+    rows, columns = image.shape
+    low_x, high_x, low_y, high_y = F(columns), F(-1), F(rows), F(-1)
+    near_q, far_q = F(0), F(1)
+    for n in range(count):
+        low_x, high_x = min(low_x, points[n, 0]), max(high_x, points[n, 0])
+        low_y, high_y = min(low_y, points[n, 1]), max(high_y, points[n, 1])
+        near_q, far_q = max(near_q, points[n, 2]), min(far_q, points[n, 2])
+    if far_q <= F(0):  # a corner is too near to be projected
+        return False
+    x0, x1 = np.uintp(math.ceil(max(low_x, F(0)))), np.uintp(math.floor(max(min(high_x, F(columns - 1)), F(-1))) + 1)
+    y0, y1 = np.uintp(math.ceil(max(low_y, F(0)))), np.uintp(math.floor(max(min(high_y, F(rows - 1)), F(-1))) + 1)
+    for y in range(y0, y1):
+        farthest = near_q
+        for x in range(x0, x1):
+            farthest = min(farthest, image[y, x])
+        if farthest < near_q:
+            return False
+    return True
+
+
+@inlined
 def _turns_away(corners, a, b, c):
     """Whether the camera sees the back of a triangle."""
     ax, ay, az = corners[a, 0], corners[a, 1], corners[a, 2]
@@ -158,14 +185,24 @@ def _draw(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, ca
         most = max(most, groups[n, 2] - groups[n, 1])
     corners, points = np.empty((most, 3), np.float32), np.empty((most, 3), np.float32)
     middle = np.empty((1, 3), np.float64)
+    chosen, distance, count = np.empty(groups.shape[0], np.int64), np.empty(groups.shape[0], np.float32), 0
     for n in range(groups.shape[0]):
-        row, first, last = groups[n, 0], groups[n, 1], groups[n, 2]
+        row = groups[n, 0]
         for i in range(3):
             middle[0, i] = (xpos[row, i] + xmat[row, 3 * i] * balls[n, 0] + xmat[row, 3 * i + 1] * balls[n, 1]
                             + xmat[row, 3 * i + 2] * balls[n, 2])
         if _out_of_view(0, balls[n, 3], middle, cam_xpos, cam_xmat, camera, limit_u, limit_v, far):
             continue
+        away = F(0)
+        for i in range(3):
+            away -= F(cam_xmat[camera, 3 * i + 2] * (middle[0, i] - cam_xpos[camera, i]))
+        chosen[count], distance[count] = n, away - balls[n, 3]
+        count += 1
+    for n in chosen[np.argsort(distance[:count])]:  # the nearest first, which hide others
+        row, first, last = groups[n, 0], groups[n, 1], groups[n, 2]
         _project(first, last, vertices, row, xpos, xmat, cam_xpos, cam_xmat, camera, pitch, u_first, v_first, corners, points)
+        if _is_hidden(points, last - first, image):
+            continue
         for t in range(groups[n, 3], groups[n, 4]):
             a, b, c = np.uintp(triangles[t, 0] - first), np.uintp(triangles[t, 1] - first), np.uintp(triangles[t, 2] - first)
             code = np.int32(first_code + FACES * t)

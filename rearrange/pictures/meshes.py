@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from rearrange.pictures.mesh_kernels import draw_mesh_depth, draw_mesh_depth_and
 
 __all__ = ["Mesh", "MeshTable", "draw_meshes", "mesh_table"]
 
-GROUP_TRIANGLES = 128
+GROUP_TRIANGLES = 64
 """At most so many lie in one group: fewer are tested in vain where only a part of a mesh is seen."""
 
 
@@ -60,10 +60,11 @@ def mesh_table(meshes: Iterable[Mesh]) -> MeshTable:
     """The table of some meshes, each cut into groups of neighbours."""
     groups, balls, vertices, triangles, rows, owners, shown = [], [], [], [], [], [], []
     corners = faces = 0
-    for mesh in meshes:
-        both = mesh.two_sided and not _is_closed(mesh)  # of a closed one the far side is hidden anyway
+    for mesh in map(_welded, meshes):
+        closed = _is_closed(mesh) if mesh.two_sided else np.ones(len(mesh.triangles), bool)  # the far side is hidden anyway
         middles = mesh.vertices[mesh.triangles].mean(axis=1)
-        for chosen in _neighbours(middles, np.arange(len(mesh.triangles))):
+        grouped = [(both, chosen) for both in (False, True) for chosen in _neighbours(middles, np.flatnonzero(closed != both))]
+        for both, chosen in grouped:
             used, local = np.unique(mesh.triangles[chosen], return_inverse=True)
             points = mesh.vertices[used]
             middle = (points.min(axis=0) + points.max(axis=0)) / 2
@@ -85,14 +86,34 @@ def mesh_table(meshes: Iterable[Mesh]) -> MeshTable:
         np.concatenate([np.empty(0, np.int32), *owners]).astype(np.int32), tuple(shown))
 
 
-def _is_closed(mesh: Mesh) -> bool:
-    """Each edge between two corners is there once in each direction."""
-    _, corner = np.unique(np.round(mesh.vertices, 5), axis=0, return_inverse=True)
-    a, b, c = corner.reshape(-1)[mesh.triangles].T
-    edges = np.concatenate([np.column_stack(pair) for pair in ((a, b), (b, c), (c, a))]).astype(np.int64)
-    edges = edges[edges[:, 0] != edges[:, 1]] @ (len(mesh.vertices), 1), edges[edges[:, 0] != edges[:, 1]] @ (1, len(mesh.vertices))
-    there, back = map(np.sort, edges)
-    return bool((there == back).all() and (np.diff(there) > 0).all())
+def _welded(mesh: Mesh) -> Mesh:
+    """With one corner where a file has several, of one place and different colours or lights."""
+    vertices, corner = np.unique(mesh.vertices.astype(np.float32), axis=0, return_inverse=True)
+    return replace(mesh, vertices=vertices, triangles=corner.reshape(-1)[mesh.triangles])
+
+
+def _is_closed(mesh: Mesh) -> np.ndarray:
+    """(m,) bool: of each triangle, whether it is of a closed part of the mesh, of which each edge is there once in each direction."""
+    count = len(mesh.vertices)
+    part = np.arange(count)  # of each corner the lowest corner that it is joined to
+    while True:
+        lowest = part[mesh.triangles].min(axis=1)
+        before = part.copy()
+        for k in range(3):
+            np.minimum.at(part, mesh.triangles[:, k], lowest)
+        part = part[part]
+        if (part == before).all():
+            break
+    a, b, c = mesh.triangles.T.astype(np.int64)
+    flat = (a == b) | (b == c) | (c == a)
+    starts, ends = np.concatenate([a, b, c]), np.concatenate([b, c, a])
+    kept = ~np.tile(flat, 3)
+    there, back = starts[kept] * count + ends[kept], ends[kept] * count + starts[kept]
+    codes, times = np.unique(there, return_counts=True)
+    single = times[np.searchsorted(codes, there)] == 1
+    good = single & np.isin(back, codes)
+    open_parts = np.unique(part[starts[kept][~good]])
+    return ~np.isin(part[a], open_parts)
 
 
 def _neighbours(middles: np.ndarray, chosen: np.ndarray) -> list[np.ndarray]:
