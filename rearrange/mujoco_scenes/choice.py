@@ -88,6 +88,7 @@ def usable(home: SceneHome) -> Layout:
 
     kept = tuple(place for place in home.layout.receptacles if is_usable(place))
     if not kept:
-        raise UserError(f"scene {home.layout.name} has no receptacle that the robot reaches ({len(home.layout.receptacles)} are declared): "
-                        "choose others with sim.scenes=.")
+        count = len(home.layout.receptacles)
+        what = f"declares {count} receptacles, but none that the robot can reach" if count else "declares no receptacle"
+        raise UserError(f"scene {home.layout.name} {what}: choose others with sim.scenes=.")
     return replace(home.layout, receptacles=kept)

@@ -171,8 +171,13 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
         (found.solids if number == STILL else found.parts[number].solids).extend(solid.moved(in_part[name]) for solid in solids)
 
     def link_of(values: dict) -> tuple[str | None, np.ndarray | None]:
+        """Receptacles and markers are given from a link's centre of mass, where Habitat has the link's frame."""
         name = values.get("parent_link")
-        return name, frames.get(name)
+        if name not in urdf.links:
+            return name, None
+        frame = frames[name].copy()
+        frame[:3, 3] += frame[:3, :3] @ (scale * urdf.links[name].inertial[:3, 3])
+        return name, frame
 
     _add_receptacles(found, body.receptacles, body.handle, link_of, scale)
 

@@ -51,7 +51,7 @@ def _unit_box() -> np.ndarray:
 
 def hull(points: np.ndarray) -> Solid | None:
     """The convex hull of points (n, 3), as a box where it is one; None for fewer than three points."""
-    points = np.unique(np.round(points / _SAME_M).astype(np.int64), axis=0) * _SAME_M
+    points = points[np.unique(np.round(points / _SAME_M).astype(np.int64), axis=0, return_index=True)[1]]
     if len(points) < 3:
         return None
     if len(points) > MOST_CORNERS:

@@ -242,7 +242,7 @@ def _template(path: Path) -> Template:
     """A stage or an object from its configuration, or from its mesh alone."""
     name = path.name.partition(".")[0]
     if path.suffix == ".glb":
-        return Template(name, path, read_glb(path, path), (), {}, turn=_upright((0.0, 0.0, 1.0), (0.0, 1.0, 0.0)))
+        return Template(name, path, read_glb(path, path), (), {}, turn=_upright(None, None))
     content = need_json(path)
     seen = _pieces(path, content.get("render_asset"))
     is_boxed = bool(content.get("use_bounding_box_for_collision"))
@@ -253,7 +253,7 @@ def _template(path: Path) -> Template:
     return Template(
         name, path, seen, solid, _receptacles(path, content), is_boxed, content.get("join_collision_meshes", True) is not False,
         content.get("is_collidable", True) is not False, center,
-        _upright((0.0, 0.0, 1.0) if up is None else up, (0.0, 1.0, 0.0) if front is None else front),
+        _upright(up, front),
         None if mass is None or mass[0] <= 0.0 else float(mass[0]))
 
 
@@ -268,10 +268,12 @@ def _numbers(path: Path, content: dict, key: str, count: int) -> np.ndarray | No
     return np.array(values, float)
 
 
-def _upright(up: Any, front: Any) -> np.ndarray:
-    """(3, 3) that turns a stage whose file has these directions so that up is y and front is -z, as Habitat does it."""
-    first = _between((0.0, 1.0, 0.0), up)
-    return (_between(first @ (0.0, 0.0, -1.0), front) @ first).T
+def _upright(up: np.ndarray | None, front: np.ndarray | None) -> np.ndarray:
+    """(3, 3) that turns a stage whose file has these directions so that up is y and front is -z, as Habitat does it; Habitat takes z
+    for up where a file does not say.
+    """
+    first = _between((0.0, 1.0, 0.0), (0.0, 0.0, 1.0) if up is None else up)
+    return first.T if front is None else (_between(first @ (0.0, 0.0, -1.0), front) @ first).T
 
 
 def _between(start: Any, end: Any) -> np.ndarray:
