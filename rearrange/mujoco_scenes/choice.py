@@ -15,7 +15,7 @@ from rearrange.apartments.parts import Receptacle
 from rearrange.episode_making.generator import generate_in_scenes
 from rearrange.errors import UserError
 from rearrange.external_scenes.layout import SceneHome
-from rearrange.mujoco_scenes.scene import data_set, load_scene, name_of
+from rearrange.mujoco_scenes.scene import data_set, load_scene, matching, name_of
 from rearrange.scene_files.data_set import ENDING
 
 # What HAB's authors train, validate and test on: whole macro layouts are held out.
@@ -31,13 +31,7 @@ def scenes_of(dataset: Path, split: str, wanted: str | None) -> list[str]:
     """
     names = data_set(dataset).scenes
     if wanted is not None:
-        patterns = [pattern.strip() for pattern in wanted.split(",") if pattern.strip()]
-        found = [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
-        lacking = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
-        if lacking or not found:
-            raise UserError(f"sim.scenes={wanted}: no scene of {dataset} is called {lacking[0] if lacking else 'so'!r}; there are "
-                            f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''} (rearrange scenes list dataset={dataset}).")
-        return found
+        return matching(dataset, wanted, "sim.scenes")
     found = _of_split(dataset.name.removesuffix(ENDING), names, split)
     if not found:
         raise UserError(f"{dataset} has no scene of split {split}: choose scenes with sim.scenes=, as sim.scenes={names[0] if names else '...'}.")

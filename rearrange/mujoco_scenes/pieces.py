@@ -23,6 +23,7 @@ from rearrange.scene_files.data_set import Placed, PlacedArticulated, Scene
 from rearrange.scene_files.glb import Piece, read_glb
 from rearrange.scene_files.urdf import FIXED, Joint, Link, Shape
 
+STAGE = 0  # the owner of what belongs to the stage
 STILL = -1  # the number of what does not move
 MOST_SOLIDS = 20_000  # of a scene
 THIN_M = 0.05  # what lies on the floor and is not thicker, as a rug, a Fetch drives over
@@ -125,7 +126,7 @@ def _mesh(piece: Piece, frame: np.ndarray, row: int, owner: int) -> Mesh:
 
 def _add_stage(found: Pieces, placed: Placed) -> None:
     frame, template = _upright(placed.frame), placed.template
-    found.meshes += [_mesh(piece, frame, STILL, 0) for piece in template.seen]
+    found.meshes += [_mesh(piece, frame, STILL, STAGE) for piece in template.seen]
     upward = []
     for piece in template.solid or template.seen:
         points, triangles = _moved(piece.vertices, frame), _outside(piece.triangles, frame)

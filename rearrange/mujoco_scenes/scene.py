@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,6 +54,17 @@ def data_set(path: Path) -> DataSet:
 def name_of(path: Path, scene: str) -> str:
     """What a scene of a data set is called in episodes: replicaCAD/apt_0."""
     return f"{path.name.removesuffix(ENDING)}/{scene}"
+
+
+def matching(path: Path, wanted: str, setting: str) -> list[str]:
+    """The scenes of a data set that match one of the patterns `wanted` ("v3_sc1_*,apt_0"), which `setting` gave. Raises UserError."""
+    names = data_set(path).scenes
+    patterns = [pattern.strip() for pattern in wanted.split(",") if pattern.strip()]
+    lacking = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
+    if lacking or not patterns:
+        raise UserError(f"{setting}={wanted}: no scene of {path} is called {lacking[0] if lacking else ''!r}; there are "
+                        f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''} (rearrange scenes list dataset={path}).")
+    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 @lru_cache(maxsize=KEPT_SCENES)
