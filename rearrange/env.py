@@ -12,7 +12,6 @@ import numpy as np
 
 from rearrange.actions import ACTION_SIZES, action_slices
 from rearrange.apartments.episodes import Episode, NoStartPose
-from rearrange.episode_making.generator import generate_episode
 from rearrange.episode_making.scene_check import check_joints
 from rearrange.errors import UserError
 from rearrange.home_scene import HomeScene, HomeSettings
@@ -112,13 +111,15 @@ class RearrangeEnv(gymnasium.Env):
         reason = "its objects do not rest where it puts them"
         listed = asked is not None or self._episodes_share >= 1.0 or self.np_random.random() < self._episodes_share
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
+        generated = not isinstance(asked, Episode) and (self.scene.episodes is None or not listed)
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
             self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped, listed)
             layout = self.sim.layout_of(self.episode)
             check_joints(layout, self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
-            if layout.is_ours and self.sim.settle_distance_m > _MAX_SETTLE_M:  # external ones count as they are
+            # Those of external scenes that somebody else has made count as they are.
+            if (layout.is_ours or generated) and self.sim.settle_distance_m > _MAX_SETTLE_M:
                 continue
             try:
                 if self.episode.handoff is None:
@@ -134,7 +135,7 @@ class RearrangeEnv(gymnasium.Env):
     def _episode(self, index: int, listed: bool) -> Episode:
         if self.scene.episodes is not None and listed:
             return self.scene.listed_episode(index)
-        return generate_episode(self.skill.episode_kind, self.home.split, index, self.home.num_layouts)
+        return self.scene.generated_episode(self.skill.episode_kind, index)
 
     # ------------------------------------------------------------------ step
 

@@ -8,11 +8,13 @@ after. The first image of an episode, or of a skill in a plan, is not delayed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rearrange.apartments.episodes import Episode, read_episodes
+from rearrange.episode_making.generator import generate_episode
 from rearrange.errors import UserError
 from rearrange.mapping.floor_map import FloorMap
 from rearrange.observations import CAMERA_OF, OBSERVATIONS, Observation
@@ -56,6 +58,15 @@ class HomeScene:
     def listed_episode(self, index: int) -> Episode:
         """An episode of the file, from which they are drawn again after the last."""
         return self.sim.in_own_terms(self.episodes[index % len(self.episodes)])
+
+    def generated_episode(self, kind: str, index: int) -> Episode:
+        """Episode `index` of a kind, in our homes, or in scenes of a data set that the embedded simulator was given."""
+        settings = self.settings
+        if settings.sim == "mujoco" and settings.scene_dataset is not None:
+            from rearrange.mujoco_scenes.choice import generated_episode
+
+            return generated_episode(Path(settings.scene_dataset), kind, settings.split, settings.scenes, settings.num_layouts, index)
+        return generate_episode(kind, settings.split, index, settings.num_layouts)
 
     # ------------------------------------------------------------------ time
 

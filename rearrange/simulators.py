@@ -29,9 +29,14 @@ def scene_data(scene_dataset: str | None, robot: str | None, gpu_device: int | N
 
 
 def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None = None) -> Simulator:
-    """A simulator; `data`: what the one called habitat reads. Raises UserError when it cannot be had here."""
+    """A simulator; `data`: the data set whose scenes are read, which the one called habitat needs. Raises UserError when it cannot be had here."""
     if name == "mujoco":
-        return MujocoSimulator(config)
+        if data is None or data.scene_dataset is None:
+            return MujocoSimulator(config)
+        from rearrange.mujoco_scenes.simulator import SceneSimulator
+
+        data.check()
+        return SceneSimulator(config, data.scene_dataset)
     if name != "habitat":
         raise UserError(f"sim={name} is not one of {', '.join(SIMULATORS)}.")
     from rearrange.habitat.installed import need_habitat

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rearrange.settings.environment import check_depth_size
-from rearrange.episode_making.generator import MAX_OBJECTS, generate_episode
+from rearrange.episode_making.generator import MAX_OBJECTS
 from rearrange.errors import UserError
 from skills import make_env
 
@@ -30,6 +30,7 @@ NOISE_STD = 0.5
 WARM_UP_STEPS = 200
 NUM_LAYOUTS = 8
 IMAGES, ROUNDS = ("depth", "rgb", "segmentation", "arm_rgb", "arm_depth"), 3
+_MOST_NUMBERS = 20_000
 
 
 def check(settings: dict[str, Any]) -> None:
@@ -43,10 +44,11 @@ def check(settings: dict[str, Any]) -> None:
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """`rearrange bench sim`: print the table and keep the figures in bench.json; returns the headline ones."""
     sim = settings["sim"]
-    result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"], sim["observations"],
-                       sim["camera_size"])
-    result["images"] = bench_images(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"])
-    for line in [*table(result), *image_table(result["images"], settings["depth_size"])]:
+    what = {key: sim[key] for key in ("scene_dataset", "scenes", "observations", "camera_size")}
+    result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"], **what)
+    if sim["scene_dataset"] is None:
+        result["images"] = bench_images(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"])
+    for line in [*table(result), *image_table(result.get("images", {}), settings["depth_size"])]:
         run.say(line)
     (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     run.say(f"figures: {run.path / 'bench.json'}")
@@ -73,7 +75,7 @@ def bench_images(skill: str, size: int, seconds: float, seed: int) -> dict[str, 
 def image_table(steps_per_s: dict[str, float], size: int) -> list[str]:
     """The result of `bench_images` as lines to print."""
     return [f"{'alone':<14}steps/s   of depth   ({size}x{size})",
-            *(f"  {name:<12}{each:>7,.0f}   {each / steps_per_s['depth']:>7.0%}" for name, each in steps_per_s.items())] if size else []
+            *(f"  {name:<12}{each:>7,.0f}   {each / steps_per_s['depth']:>7.0%}" for name, each in steps_per_s.items())] if steps_per_s else []
 
 
 def _warm(skill: str, seed: int, clock: _Clock, **seen: Any) -> tuple[Any, Iterator[int], np.random.Generator]:
@@ -81,7 +83,8 @@ def _warm(skill: str, seed: int, clock: _Clock, **seen: Any) -> tuple[Any, Itera
     env = make_env(skill, num_layouts=NUM_LAYOUTS, **seen)
     env.sim._advance = clock.timed("physics", env.sim._advance)  # noqa: SLF001 the benchmark looks inside
     env.scene.look = clock.timed("images" if seen.get("observations") else "depth", env.scene.look)
-    episodes = _crowded_episodes(env.skill.episode_kind)
+    most = MAX_OBJECTS if seen.get("scene_dataset") is None else MAX_OBJECTS - 5  # other scenes may have no room for more
+    episodes = (number for number in _numbers() if len(env.scene.generated_episode(env.skill.episode_kind, number).objects) >= most)
     rng = np.random.default_rng(seed)
     for _ in range(NUM_LAYOUTS):
         _reset(env, episodes)
@@ -91,14 +94,16 @@ def _warm(skill: str, seed: int, clock: _Clock, **seen: Any) -> tuple[Any, Itera
 
 
 def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0, seed: int = 0,
-              observations: Sequence[str] | None = None, camera_size: int = 128) -> dict[str, Any]:
+              observations: Sequence[str] | None = None, camera_size: int = 128, scene_dataset: str | None = None,
+              scenes: str | None = None) -> dict[str, Any]:
     """Step one environment for about `seconds` and return speed, mean milliseconds by part, and the machine; plain
-    values only.
+    values only. In homes of ours, or in `scenes` of a data set.
     """
     if seconds <= 0:
         raise UserError(f"seconds={seconds} must be greater than 0.")
     clock = _Clock()
-    env, episodes, rng = _warm(skill, seed, clock, depth_size=depth_size, observations=observations, camera_size=camera_size)
+    env, episodes, rng = _warm(skill, seed, clock, depth_size=depth_size, observations=observations, camera_size=camera_size,
+                               scene_dataset=scene_dataset, scenes=scenes)
     start = time.thread_time()
     steps, resets, objects, step_s, reset_s, in_reset_s = _run(
         env, episodes, rng, lambda _: time.thread_time() - start >= seconds, clock)
@@ -157,13 +162,11 @@ class _Clock:
         self.total_s = dict.fromkeys(self.total_s, 0.0)
 
 
-def _crowded_episodes(kind: str) -> Iterator[int]:
-    """Training episodes in which as many objects as there can be stand around, by number."""
-    index = 0
-    while True:
-        if len(generate_episode(kind, "train", index, NUM_LAYOUTS).objects) == MAX_OBJECTS:
-            yield index
-        index += 1
+def _numbers() -> Iterator[int]:
+    """Of episodes, of which those are taken in which as many objects as there can be stand around."""
+    for number in range(_MOST_NUMBERS):
+        yield number
+    raise UserError(f"none of the last of {_MOST_NUMBERS:,} episodes is crowded: choose other scenes with sim.scenes=.")
 
 
 def _reset(env: Any, episodes: Iterator[int]) -> float:

@@ -306,12 +306,20 @@ def export(config: DictConfig) -> None:
 
 
 def scenes(config: DictConfig) -> None:
-    """`rearrange scenes export | list | check`."""
+    """`rearrange scenes export | list | check | view`."""
     if config.action != "export":
-        from rearrange.scene_files.show import show
         from trainer.logs.progress import Progress
 
-        return show(config.action, config.dataset, lambda count: Progress(count, "reading scenes", unit="scenes", out=sys.stderr))
+        def progress_of(count: int) -> Progress:
+            return Progress(count, "reading scenes", unit="scenes", out=sys.stderr)
+
+        if config.action == "view" and config.dataset is not None:
+            from rearrange.mujoco_scenes.view import view
+
+            return view(config.dataset, config.scenes, config.out, progress_of)
+        from rearrange.scene_files.show import show
+
+        return show(config.action, config.dataset, progress_of)
     from planner.scenarios import load_scenario
     from rearrange import __version__
     from rearrange.habitat.export.data_set import FromAbove, export

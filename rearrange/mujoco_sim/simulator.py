@@ -53,7 +53,7 @@ class MujocoSimulator(RobotInHome):
         """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
         outside.
         """
-        home = load_home(episode.scene, slots_for(episode.objects))
+        home = self._home_of(episode)
         if home is not self.home:
             self._use(home)
         mujoco.mj_copyData(self.data, self.model, home.parked)
@@ -288,7 +288,7 @@ class MujocoSimulator(RobotInHome):
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8."""
-        return self._spectator.picture(self.model, self.data, eye, target, marks)
+        return self._spectator.picture(self.home, self.data, eye, target, marks)
 
     # ------------------------------------------------------------------ scenes
 
@@ -300,8 +300,11 @@ class MujocoSimulator(RobotInHome):
 
     def shadow(self) -> MujocoSimulator:
         """A simulator of the same kind, in which poses are tried out that this one must not take; always the same one."""
-        self._shadow = self._shadow or MujocoSimulator(self.config)
+        self._shadow = self._shadow or self._another()
         return self._shadow
+
+    def _another(self) -> MujocoSimulator:
+        return MujocoSimulator(self.config)
 
     @property
     def twin(self) -> MujocoSimulator:
@@ -313,6 +316,10 @@ class MujocoSimulator(RobotInHome):
         mujoco.mj_copyData(self.data, self.model, other.data)
 
     # ------------------------------------------------------------------ loading
+
+    def _home_of(self, episode: Episode) -> CompiledHome:
+        """The home in which an episode takes place, with room for its objects."""
+        return load_home(episode.scene, slots_for(episode.objects))
 
     def _use(self, home: CompiledHome) -> None:
         """Switch to a home."""

@@ -41,6 +41,8 @@ class HomeSettings:
     episodes: str | None = setting(None, "an episode file (.json, .json.gz) instead of generated episodes", path=True)
     render_mode: str | None = setting(None, "what `render` gives: rgb_array, or nothing", choices=("rgb_array",))
     scene_dataset: str | None = setting(None, "the *.scene_dataset_config.json of the homes; must be given", path=True)
+    scenes: str | None = setting(
+        None, "scenes of scene_dataset in which episodes are generated, names with *, separated by commas; null = those of the split")
     robot: str | None = setting(None, "URDF of the Fetch; null = robots/fetch.urdf beside scene_dataset", path=True)
     gpu_device: int | None = setting(
         None, "number of the GPU that draws; -1 = CPU; null = 0 where there is one, else the CPU", at_least=-1)
@@ -73,8 +75,11 @@ def check_depth_size(pixels: int) -> None:
 
 @dataclass(frozen=True)
 class MujocoSettings:
-    """The embedded home on MuJoCo: procedural apartments, no data set, no GPU."""
+    """The embedded simulator on MuJoCo, without a GPU: procedural apartments, or scenes of a Habitat data set."""
 
+    scene_dataset: str | None = like(
+        HomeSettings, "scene_dataset", None, "a *.scene_dataset_config.json, as ReplicaCAD's; null = procedural apartments")
+    scenes: str | None = like(HomeSettings, "scenes")
     num_layouts: int = like(HomeSettings, "num_layouts")
     episodes: str | None = like(HomeSettings, "episodes")
     episodes_share: float = setting(
