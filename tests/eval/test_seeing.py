@@ -19,7 +19,7 @@ from planner.rules import Rules
 from planner.scenarios import load_scenario
 from rearrange.command_line.cli import main
 from skills import make_env
-from tests.eval.hab_checkpoints import untrained
+from tests.eval.scenario.hab_checkpoints import untrained
 from tests.eval.test_remote import agent, answering
 from trainer.config import PolicyConfig
 from trainer.policy import Policy
