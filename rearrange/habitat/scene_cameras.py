@@ -13,7 +13,7 @@ import numpy as np
 
 from rearrange.apartments import segmentation
 from rearrange.habitat.camera import FAR_M, matrix4
-from rearrange.habitat.robot import ARM_LINKS, CUP_LINK, HEAD_LINKS, TORSO_LINK
+from rearrange.habitat.robot import ARM_LINKS, HEAD_LINKS, TORSO_LINK
 from rearrange.habitat.driving_base import SHIFT
 from rearrange.habitat_axes import to_y_up
 from rearrange.robot.cameras import FOV_DEG
@@ -106,7 +106,9 @@ def number_things(objects: Sequence[Any], robot: Any, furniture: Sequence[Any], 
 def part_of_link(link: int) -> str:
     """Part of the robot, by the number of a link of its URDF on a driving base."""
     own = link - SHIFT
-    return "gripper" if own >= CUP_LINK - 1 else "arm" if own >= ARM_LINKS[0] else "head" if own in HEAD_LINKS else "torso" if own == TORSO_LINK else "base"
+    if own >= ARM_LINKS[0]:
+        return "arm" if own in ARM_LINKS else "gripper"
+    return "head" if own in HEAD_LINKS else "torso" if own == TORSO_LINK else "base"
 
 
 def plain_name(handle: str) -> str:

@@ -57,7 +57,8 @@ def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:
-    """A Gymnasium environment for a navigation task. `settings`: fields of its config, and those of HomeSettings in OF_HOME; they may be what they may be on the command line: UserError else."""
+    """A Gymnasium environment for a navigation task. `settings`: fields of its config, and those of HomeSettings in OF_HOME; they
+    may be what they may be on the command line: UserError else."""
     from rearrange.navigation.env import NavigationEnv
 
     settings = checked_settings(task, settings)
