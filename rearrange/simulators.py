@@ -19,13 +19,13 @@ __all__ = ["make_simulator"]
 
 
 def scene_data(scene_dataset: str | None, robot: str | None, gpu_device: int | None, pictures: bool, split: str,
-               num_layouts: int, listed: Sequence[Episode] | None) -> HabitatData:
-    """What a simulator that reads a scene data set needs to know of it; `pictures`: it will be drawn in colour. It must have
-    the scenes of the episodes: of those that are listed, or else of the homes of the split.
+               num_layouts: int, listed: Sequence[Episode] | None, seen: tuple[str, ...] = (), camera_size: int = 128) -> HabitatData:
+    """What a simulator that reads a scene data set needs to know of it; `pictures`: it will be drawn in colour; `seen`, `camera_size`:
+    what the robot sees beside depth. It must have the scenes of the episodes: of those that are listed, or else of the homes of the split.
     """
     from rearrange.habitat.data import HabitatData, scenes_of
 
-    return HabitatData(scene_dataset, robot, gpu_device, pictures, scenes_of(split, num_layouts, listed))
+    return HabitatData(scene_dataset, robot, gpu_device, pictures, scenes_of(split, num_layouts, listed), seen, camera_size)
 
 
 def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None = None) -> Simulator:

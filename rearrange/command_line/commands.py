@@ -451,8 +451,8 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, net
     from eval.trained_policy import check_fit
     from trainer.checkpoint import load_checkpoint
     from trainer.policy import observation_shapes
-    from trainer.spaces import action_numbers, choices
+    from trainer.spaces import action_numbers, choices, flat_space
 
-    check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space),
+    check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(flat_space(probe.observation_space)),
               action_numbers(probe.action_space), "this environment", network, choices(probe.action_space))
     return probe

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from tests.e2e.front_door import rearrange, steps_logged, succeed
-from tests.eval.browser import browser, missing
+from tests.eval.report.browser import browser, missing
 
 
 @pytest.fixture(scope="module")

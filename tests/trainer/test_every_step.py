@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.trainer.every_step import check, train_watched
-from tests.trainer.test_ranks import run
+from tests.trainer.ranks.test_ranks import run
 
 MODES = {
     "ver": {}, "two inference workers": {"inference_workers": 2, "min_batch": 1}, "overlap": {"overlap": True},

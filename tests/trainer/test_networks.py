@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.trainer.test_divergence import Treacherous
+from tests.trainer.faults.test_divergence import Treacherous
 from tests.trainer.toy_networks import Bent, Straight
 from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
@@ -25,7 +25,7 @@ def config(steps: int, **settings) -> TrainConfig:
 
 
 def test_it_learns():
-    result = train(Pointer, config(20_000, log_every_s=0.2, ppo=PPOConfig(learning_rate=1e-2, discount=0.5, schedule="cosine",
+    result = train(Pointer, config(10_000, log_every_s=0.1, ppo=PPOConfig(learning_rate=1e-2, discount=0.5, schedule="cosine",
                                                                              epochs=3, mini_batches=4)), make_policy=Straight)
     assert isinstance(result.policy, Straight)
     assert result.history[-1]["episode/return"] > max(5, result.history[0]["episode/return"] + 2)

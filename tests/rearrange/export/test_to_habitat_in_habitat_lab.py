@@ -20,11 +20,11 @@ pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
 pytest.importorskip("habitat", reason="habitat-lab is not installed")
 pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
 
-from tests.rearrange.test_to_habitat_in_habitat import (  # noqa: E402, F401
+from tests.rearrange.export.test_to_habitat_in_habitat import (  # noqa: E402, F401
     Habitat, entries, folder, generate_episode, habitat, matrix)
 
 HOMES = 3
-STOCK_TASK = Path(__file__).resolve().parents[1] / "habitat" / "stock_task.py"
+STOCK_TASK = Path(__file__).resolve().parents[2] / "habitat" / "stock_task.py"
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from eval.scenario.evaluate import answers
 from eval.scenario.skill_sources import shared_settings, sources
 from rearrange.errors import UserError
 from skills import pretrained
-from tests.eval.hab_checkpoints import untrained
+from tests.eval.scenario.hab_checkpoints import untrained
 from trainer.checkpoint import load_checkpoint
 
 NEEDED = ("navigate", "pick", "place")

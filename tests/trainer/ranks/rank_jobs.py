@@ -1,4 +1,4 @@
-"""What the ranks of tests/trainer/test_ranks.py run: `python -m tests.trainer.rank_jobs <job> <directory>`."""
+"""What the ranks of tests/trainer/ranks/test_ranks.py run: `python -m tests.trainer.ranks.rank_jobs <job> <directory>`."""
 
 from __future__ import annotations
 

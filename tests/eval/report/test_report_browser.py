@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from eval.report import page as report_page
-from tests.eval.browser import Page, browser, missing
-from tests.eval.report_directories import add_video, scenario_evaluation, skill_evaluation, training
+from tests.eval.report.browser import Page, browser, missing
+from tests.eval.report.report_directories import add_video, scenario_evaluation, skill_evaluation, training
 
 ROWS = "[...document.querySelectorAll('#episode-table tbody tr')]"
 

@@ -12,7 +12,7 @@ from rearrange.habitat.export.home_files import root_pose, write_home
 from rearrange.habitat.export.links import shapes_of
 from rearrange.habitat.export.urdf import roll_pitch_yaw
 from rearrange.habitat_axes import AXES, pose_to_matrix, to_y_up
-from tests.rearrange.urdf_reader import Urdf, origin, turn
+from tests.rearrange.export.urdf_reader import Urdf, origin, turn
 
 pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
 

@@ -15,7 +15,7 @@ from planner.scenarios import load_scenario
 from planner.monolithic import NAME, WholeTask
 from rearrange.command_line.cli import main
 from tests.e2e.front_door import status, succeed
-from tests.eval.hab_checkpoints import untrained
+from tests.eval.scenario.hab_checkpoints import untrained
 
 SMALL = ("experiment=debug", "policy=light", "policy.image_size=16", "trainer.num_workers=1", "torch_threads=1",
          "sim.num_layouts=2")

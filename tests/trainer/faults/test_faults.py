@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.trainer.fault_tools import MODES, Counted, Held, Odd, config, steps_counted, when_saved, workers
+from tests.trainer.faults.fault_tools import MODES, Counted, Held, Odd, config, steps_counted, when_saved, workers
 from tests.trainer.toys import Faulty, Paced, Pointer
 from trainer import load_checkpoint, train
 from trainer.workers.environments import Environments, WorkerError

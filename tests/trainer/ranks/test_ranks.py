@@ -15,11 +15,11 @@ import pytest
 import torch
 
 from tests.e2e.warm import Forked
-from tests.trainer import rank_jobs
+from tests.trainer.ranks import rank_jobs
 from trainer.checkpoint import list_checkpoints, load_checkpoint
 from trainer.ranks.launch import RankInfo, first_host, this_rank
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def start(size: int, job: str, out: Path, *words: str) -> list[subprocess.Popen]:
@@ -30,7 +30,7 @@ def start(size: int, job: str, out: Path, *words: str) -> list[subprocess.Popen]
     base = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")} | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size),
               "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} for r in range(size)]
-    return [Forked([job, str(out), *words], ROOT, base | rank, "tests.trainer.rank_jobs") for rank in ranks]
+    return [Forked([job, str(out), *words], ROOT, base | rank, "tests.trainer.ranks.rank_jobs") for rank in ranks]
 
 
 def finish(processes: list[subprocess.Popen], timeout_s: float = 300.0) -> list[tuple[int, str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.trainer.test_ranks import finish, start
+from tests.trainer.ranks.test_ranks import finish, start
 from trainer.checkpoint import list_checkpoints, load_checkpoint
 
 

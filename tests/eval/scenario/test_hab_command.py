@@ -17,7 +17,7 @@ from rearrange.launchers import job
 from rearrange.apartments.episodes import write_episodes
 from rearrange.episode_making.scenario_episodes import scenario_episodes
 from tests.e2e.front_door import succeed
-from tests.eval.hab_checkpoints import untrained
+from tests.eval.scenario.hab_checkpoints import untrained
 
 SHORT = ("planner.max_steps.navigate=9", "planner.max_steps.pick=7", "sim.num_layouts=4")
 

@@ -16,7 +16,7 @@ from eval.bench.gym.tasks import TASKS, CartPoleSeen, Recall
 from eval.bench_settings import GYM_TASKS
 from rearrange.errors import UserError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_settings_name_the_tasks():

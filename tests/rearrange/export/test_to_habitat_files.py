@@ -30,8 +30,8 @@ from rearrange.habitat.export.home_files import BODIES, root_pose, scene_name
 from rearrange.habitat.export.links import Shape
 from rearrange.habitat.export.meshes import sides, triangles
 from rearrange.habitat_axes import AXES, pose_to_matrix, to_y_up
-from tests.rearrange.exported_world import depth, world
-from tests.rearrange.urdf_reader import Urdf
+from tests.rearrange.export.exported_world import depth, world
+from tests.rearrange.export.urdf_reader import Urdf
 
 trimesh = pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
 

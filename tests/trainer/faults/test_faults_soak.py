@@ -1,7 +1,7 @@
 """A soak: hours of training while workers are killed, stopped and slowed, environments fail and stall, and ranks die.
 
-    pytest -m slow tests/trainer/test_faults_soak.py                         two minutes for each of the three tests
-    FAULT_SOAK_S=4800 FAULT_SOAK_SEED=7 pytest -m slow -s tests/trainer/test_faults_soak.py      four hours, other faults
+    pytest -m slow tests/trainer/faults/test_faults_soak.py                         two minutes for each of the three tests
+    FAULT_SOAK_S=4800 FAULT_SOAK_SEED=7 pytest -m slow -s tests/trainer/faults/test_faults_soak.py      four hours, other faults
 
 Nothing may hang, leak, or lose a step without saying so: environments count their steps in files, and these must be the steps
 that were learned from, those that a warning calls lost, and at most one per environment, which was under way.
@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.trainer.fault_tools import MODES, Counted, Held, Odd, Stalling, config, resident_mib, steps_counted, workers
-from tests.trainer.test_faults_ranks import step, until
-from tests.trainer.test_ranks import finish, start
+from tests.trainer.faults.fault_tools import MODES, Counted, Held, Odd, Stalling, config, resident_mib, steps_counted, workers
+from tests.trainer.ranks.test_faults_ranks import step, until
+from tests.trainer.ranks.test_ranks import finish, start
 from tests.trainer.toys import Counter, Faulty
 from trainer import load_checkpoint, train
 from trainer.workers import environments
