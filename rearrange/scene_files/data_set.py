@@ -37,7 +37,8 @@ class Template:
 
     solid: meshes that collide, each as its convex hull, or all as one where they are `joined`; () where it is the box around what is
     `seen`, its own shape, or, where `is_boxed` is not set, what is seen. center: what an object is placed by unless a scene says
-    otherwise. is_primitive: it collides as a shape of Habitat's own, as cubeSolid. turn: (3, 3) of a stage. mass_kg: None where none is given. receptacles: as the file has them.
+    otherwise. is_primitive: it collides as a shape of Habitat's own, as cubeSolid. turn: (3, 3) of a stage. mass_kg: None where none
+    is given. receptacles: as the file has them.
     """
 
     name: str

@@ -218,8 +218,9 @@ def test_an_object_is_put_into_the_hand_by_its_top(room):
 
 
 def test_a_folder_of_an_episode_has_meshes_for_our_objects(room):
-    assert sorted(with_jug(room, "003_cracker_box", object_paths=("more",)).object_half_extents(0)) == pytest.approx([0.03, 0.06, 0.1], abs=1e-3)
-    assert sorted(with_jug(room, "003_cracker_box", object_paths=("less",)).object_half_extents(0)) == pytest.approx([0.03, 0.079, 0.105])
+    own, primitive = (with_jug(room, "003_cracker_box", object_paths=(folder,)) for folder in ("more", "less"))
+    assert sorted(own.object_half_extents(0)) == pytest.approx([0.03, 0.06, 0.1], abs=1e-3)
+    assert sorted(primitive.object_half_extents(0)) == pytest.approx([0.03, 0.079, 0.105])
     with pytest.raises(UserError, match="there is no object called 'vase': the data set .* has none, nor has less"):
         with_jug(room, "vase", object_paths=("less",))
 
@@ -304,7 +305,8 @@ def test_splits_hold_out_whole_groups(tmp_path):
     with pytest.raises(UserError, match="no scene of split test: choose scenes with sim.scenes="):
         scenes_of(replica, "test", None)
     other = make_names(tmp_path / "b", "others", [f"{flat}_{i}" for flat in "abcd" for i in range(2)])
-    assert [scenes_of(other, split, None) for split in ("train", "val", "test")] == [["a_0", "a_1", "b_0", "b_1"], ["c_0", "c_1"], ["d_0", "d_1"]]
+    parts = [scenes_of(other, split, None) for split in ("train", "val", "test")]
+    assert parts == [["a_0", "a_1", "b_0", "b_1"], ["c_0", "c_1"], ["d_0", "d_1"]]
     assert scenes_of(other, "val", "a_*, d_1") == ["a_0", "a_1", "d_1"]
     with pytest.raises(UserError, match="sim.scenes=a_0,x: no scene of .* is called 'x'"):
         scenes_of(other, "val", "a_0,x")
