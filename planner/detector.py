@@ -51,8 +51,10 @@ def sight(depth_m: np.ndarray, owners: np.ndarray, index: int, name: str, base_p
     ahead /= np.linalg.norm(ahead)
     aside = np.array([-ahead[1], ahead[0]])
     along, across = points[:, :2] @ ahead, points[:, :2] @ aside
-    half = OBJECTS[name].half_size_m
-    thick = (half[0] + half[1]) / 2 if OBJECTS[name].shape == "box" else half[0]
+    thick = (across.max() - across.min()) / 2  # of a kind that is not known: as deep as wide
+    if name in OBJECTS:
+        half = OBJECTS[name].half_size_m
+        thick = (half[0] + half[1]) / 2 if OBJECTS[name].shape == "box" else half[0]
     x, y = (along.min() + thick) * ahead + (across.min() + across.max()) / 2 * aside
     pixel = 2 * math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2)) / math.isqrt(len(depth_m))
     z = (points[:, 2].min() + points[:, 2].max()) / 2

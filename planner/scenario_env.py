@@ -62,6 +62,9 @@ class ScenarioEnv(gymnasium.Env):
     def __init__(self, config: ScenarioConfig, home: HomeSettings = HomeSettings(split="val"),
                  reward_scales: Mapping[str, float] = REWARD_SCALES) -> None:
         self.config, self.home = config, home
+        if home.sim == "mujoco" and home.scene_dataset is not None and home.episodes is None:
+            raise UserError("scenarios in scenes of a data set need sim.episodes=, an episode file of these scenes, as HAB's "
+                            "set_table_10k_1k.json.gz.")
         self.scene = HomeScene(home)
         self.sim = self.scene.sim
         self.episode: Episode | None = None

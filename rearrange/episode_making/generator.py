@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -112,7 +112,7 @@ def generate_in_scenes(kind: str, where: str, scenes: Sequence[str], index: int,
     """
     scene = scenes[index % len(scenes)]
     rng = np.random.default_rng([zlib.crc32(f"{kind}/{where}".encode()), index])
-    return KINDS[kind](f"{kind}/{where}/{index}", scene, layout_of(scene), rng)
+    return replace(KINDS[kind](f"{kind}/{where}/{index}", scene, layout_of(scene), rng), object_paths=())  # primitives
 
 
 # Of an episode: the receptacle that the object is on, the one that it belongs on, and how far joints stand open.

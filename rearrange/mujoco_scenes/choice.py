@@ -34,7 +34,8 @@ def scenes_of(dataset: Path, split: str, wanted: str | None) -> list[str]:
         return matching(dataset, wanted, "sim.scenes")
     found = _of_split(dataset.name.removesuffix(ENDING), names, split)
     if not found:
-        raise UserError(f"{dataset} has no scene of split {split}: choose scenes with sim.scenes=, as sim.scenes={names[0] if names else '...'}.")
+        example = f", as sim.scenes={names[0]}" if names else ""
+        raise UserError(f"{dataset} has no scene of split {split}: choose scenes with sim.scenes={example}.")
     return found
 
 

@@ -14,12 +14,15 @@ import numpy as np
 from rearrange.apartments.layouts import Layout
 from rearrange.errors import UserError
 from rearrange.geometry import matrix_quat
+from rearrange.apartments.objects import STANDARD_SET
+from rearrange.mujoco_scenes.objects import OwnObject
 from rearrange.mujoco_scenes.pieces import STILL, Part, Pieces, is_thin_on_floor, volume_inertia
 from rearrange.mujoco_scenes.solids import Solid
 from rearrange.mujoco_sim.home import FLOOR_TYPE, home_mjcf
 
 _FLOOR_M = 0.01
-UNSEEN_GROUPS = (0, 1, 4)
+OWN_GROUP = 5  # of objects with meshes of their own
+UNSEEN_GROUPS = (0, 1, 4, OWN_GROUP)
 _BITS = {"still": (1, 0), "opened": (2, 0), "floor": (FLOOR_TYPE, 0)}  # contype, conaffinity, as in our homes
 _KINDS = {"box": mujoco.mjtGeom.mjGEOM_BOX, "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER, "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
           "sphere": mujoco.mjtGeom.mjGEOM_SPHERE}
@@ -34,13 +37,16 @@ def part_names(pieces: Pieces, named: Mapping[str, tuple[str, str]]) -> list[str
 
 
 def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origin: np.ndarray, objects: tuple[str, ...],
-                  names: list[str], handles: Mapping[str, np.ndarray]) -> mujoco.MjModel:
+                  names: list[str], handles: Mapping[str, np.ndarray], own: Mapping[int, OwnObject] = {}) -> mujoco.MjModel:
     """The model of a scene, moved by -`origin` (3,) (m). size_m: of its floor. names: of the parts. handles: name of a part -> point (3,)
-    of its handle in the moved world, everything closed.
+    of its handle in the moved world, everything closed. own: slot -> object with a mesh of its own, in place of a primitive.
     """
     bare = Layout(scene, -1, size_m, (), (), (), (), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.5, 0.5, 0.5))
-    spec = mujoco.MjSpec.from_string(home_mjcf(bare, objects))
+    primitives = tuple(STANDARD_SET[0] if slot in own else name for slot, name in enumerate(objects))
+    spec = mujoco.MjSpec.from_string(home_mjcf(bare, primitives))
     world = spec.worldbody
+    for slot, thing in own.items():
+        _become(spec, f"object_{slot}", thing)
     above_floor = [wall for wall in pieces.walls if wall.corners()[:, 2].max() > origin[2] + _FLOOR_M]  # a plane is the floor
     for solid in (*above_floor, *pieces.solids):
         kind = "floor" if is_thin_on_floor(solid, origin[2]) else "still"
@@ -69,6 +75,23 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
         raise UserError(f"MuJoCo cannot simulate scene {scene}: {' '.join(str(error).split())}") from None
 
 
+def _become(spec: mujoco.MjSpec, name: str, thing: OwnObject) -> None:
+    """Give a free body that is a primitive the convex parts and the mass of an object instead. Its contacts stay as they are."""
+    body = spec.body(name)
+    (old,) = body.geoms
+    contact = {key: getattr(old, key) for key in ("contype", "conaffinity", "priority", "condim")}
+    contact |= {key: np.array(getattr(old, key)) for key in ("solref", "solimp", "friction")}
+    spec.delete(old)
+    for number, solid in enumerate(thing.solids):
+        geom = _add_geom(spec, body, solid, "still", OWN_GROUP)
+        geom.name = name if number == 0 else f"{name}_{number}"
+        for key, value in contact.items():
+            setattr(geom, key, value)
+    body.pos[2] = -thing.low[2]
+    body.explicitinertial, body.mass, body.ipos = True, thing.mass_kg, (thing.low + thing.high) / 2
+    body.inertia = volume_inertia(thing.low, thing.high, thing.mass_kg)
+
+
 def _shifted(solid: Solid, shift: np.ndarray) -> Solid:
     frame = np.eye(4)
     frame[:3, 3] = shift
@@ -89,14 +112,13 @@ def _add_joint(body: mujoco.MjsBody, name: str, part: Part) -> None:
     body.inertia = volume_inertia(low, high, part.mass_kg)
 
 
-def _add_geom(spec: mujoco.MjSpec, body: mujoco.MjsBody, solid: Solid, kind: str, group: int) -> None:
+def _add_geom(spec: mujoco.MjSpec, body: mujoco.MjsBody, solid: Solid, kind: str, group: int) -> mujoco.MjsGeom:
     contype, conaffinity = _BITS[kind]
     common = dict(contype=contype, conaffinity=conaffinity, group=group, mass=0.0)
     if solid.kind == "hull":
         middle = solid.points.mean(axis=0)
         mesh = spec.add_mesh(name=f"hull_{len(spec.meshes)}", uservert=(solid.points - middle).ravel(),
                              inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX)
-        body.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=mesh.name, pos=middle, **common)
-    else:
-        size = (*solid.size, 0.0, 0.0)[:3]
-        body.add_geom(type=_KINDS[solid.kind], size=size, pos=solid.frame[:3, 3], quat=matrix_quat(solid.frame[:3, :3]), **common)
+        return body.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=mesh.name, pos=middle, **common)
+    size = (*solid.size, 0.0, 0.0)[:3]
+    return body.add_geom(type=_KINDS[solid.kind], size=size, pos=solid.frame[:3, 3], quat=matrix_quat(solid.frame[:3, :3]), **common)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from rearrange.external_scenes.layout import FRIDGE_DOOR, FoundScene, SceneHome,
 from rearrange.habitat_axes import Point
 from rearrange.mujoco_scenes.floor import blocked_cells, floor_of
 from rearrange.mujoco_scenes.model import UNSEEN_GROUPS, compile_scene, part_names
+from rearrange.mujoco_scenes.objects import OwnObject, own_object
 from rearrange.mujoco_scenes.pieces import STILL, Pieces, collect
 from rearrange.mujoco_sim.compiled_home import CompiledHome, addresses
 from rearrange.mujoco_sim.home import handle_part
@@ -40,9 +41,10 @@ class LoadedScene:
 
 @dataclass(frozen=True, eq=False)
 class CompiledScene(CompiledHome):
-    """As a compiled home of ours, and what is known of the scene that it is."""
+    """As a compiled home of ours, and what is known of the scene that it is, and of objects with meshes of their own, by slot."""
 
     scene: SceneHome = None  # type: ignore[assignment] # behind fields with defaults
+    own: Mapping[int, OwnObject] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=4)
@@ -115,29 +117,38 @@ class _Rays:
 
 
 @lru_cache(maxsize=KEPT_SCENES)
-def mesh_table_of(path: Path, name: str, markers: tuple[Marker, ...], bodies: tuple[int, ...]) -> MeshTable:
-    """What is drawn of a scene whose parts are these bodies of a model; shared by all such models."""
+def mesh_table_of(path: Path, name: str, markers: tuple[Marker, ...], bodies: tuple[int, ...],
+                  own: tuple[tuple[int, Path], ...]) -> MeshTable:
+    """What is drawn of a scene whose parts are these bodies of a model; shared by all such models. own: body and file of each object
+    with a mesh of its own.
+    """
     loaded = load_scene(path, name, markers)
     shift = -np.array(loaded.home.origin_m)
-    return mesh_table(replace(mesh, row=0, vertices=mesh.vertices + shift) if mesh.row == STILL else replace(mesh, row=bodies[mesh.row])
-                      for mesh in loaded.pieces.meshes)
+    scene = [replace(mesh, row=0, vertices=mesh.vertices + shift) if mesh.row == STILL else replace(mesh, row=bodies[mesh.row])
+             for mesh in loaded.pieces.meshes]
+    first = 1 + max((mesh.owner for mesh in scene), default=0)
+    return mesh_table([*scene, *(replace(mesh, row=body, owner=first + k) for k, (body, file) in enumerate(own)
+                                 for mesh in own_object(file).meshes)])
 
 
 @lru_cache(maxsize=KEPT_SCENES)
-def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tuple[Marker, ...] = ()) -> CompiledScene:
-    """A scene with these objects in its slots."""
+def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tuple[Marker, ...] = (),
+                   files: tuple[Path | None, ...] = ()) -> CompiledScene:
+    """A scene with these objects in its slots. files: of those that have a mesh of their own."""
     loaded = load_scene(path, name, markers)
     home, names = loaded.home, loaded.names
     handles = {body.name: np.array(body.position_m) + _turned(handle_part(body).center_m, body.yaw_rad) for body in home.layout.bodies}
-    model = compile_scene(name, loaded.pieces, home.layout.size_m, np.array(home.origin_m), objects, names, handles)
+    own_files = {slot: file for slot, file in enumerate(files) if file is not None}
+    own = {slot: own_object(file) for slot, file in own_files.items()}
+    model = compile_scene(name, loaded.pieces, home.layout.size_m, np.array(home.origin_m), objects, names, handles, own)
     geoms = tuple(tuple(np.flatnonzero(model.geom_bodyid == model.body(handle).id).tolist()) for handle in handles)
     cup = (model.geom("suction_cup").id,)
     bodies = tuple(model.body(part).id for part in names)
     trees = sorted({int(model.body_treeid[body]) for body in bodies})
+    meshes = mesh_table_of(path, name, markers, bodies, tuple((model.body(f"object_{slot}").id, file) for slot, file in own_files.items()))
     return CompiledScene(
-        layout=home.layout, silent_while_held=(cup,) * len(handles), handle_reach_m=1.5 * HANDLE_HALF_M,
-        meshes=mesh_table_of(path, name, markers, bodies), unseen_groups=UNSEEN_GROUPS, scene=home,
-        **addresses(model, objects, tuple(handles), geoms, trees))
+        layout=home.layout, silent_while_held=(cup,) * len(handles), handle_reach_m=1.5 * HANDLE_HALF_M, meshes=meshes,
+        unseen_groups=UNSEEN_GROUPS, scene=home, own=own, **addresses(model, objects, tuple(handles), geoms, trees))
 
 
 def _turned(point: Iterable[float], yaw: float) -> np.ndarray:

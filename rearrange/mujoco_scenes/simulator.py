@@ -15,8 +15,10 @@ from rearrange.apartments.episodes import Episode, Marker
 from rearrange.apartments.layouts import Layout
 from rearrange.errors import UserError
 from rearrange.external_scenes.episodes import in_terms_of
-from rearrange.mujoco_scenes.scene import CompiledScene, compiled_scene, load_scene, name_of
-from rearrange.mujoco_sim.simulator import MujocoSimulator, slots_for
+from rearrange.geometry import matrix_quat, quat_matrix
+from rearrange.mujoco_scenes.objects import files_of
+from rearrange.mujoco_scenes.scene import CompiledScene, compiled_scene, data_set, load_scene, name_of
+from rearrange.mujoco_sim.simulator import HOLD_DEPTH_M, MujocoSimulator, slots_for
 from rearrange.scene_files.data_set import OUR_SCENE, SCENE_FILE
 from rearrange.simulator import SimulatorConfig
 
@@ -45,6 +47,9 @@ class SceneSimulator(MujocoSimulator):
 
     def _home_of(self, episode: Episode) -> CompiledScene:
         name, markers = self._of(episode)
+        files = files_of(data_set(self._dataset), episode.objects, episode.object_paths)
+        if any(files):
+            return compiled_scene(self._dataset, name, episode.objects, markers, files)
         return compiled_scene(self._dataset, name, slots_for(episode.objects), markers)
 
     def _of(self, episode: Episode) -> tuple[str, tuple[Marker, ...]]:
@@ -63,6 +68,24 @@ class SceneSimulator(MujocoSimulator):
         x, y, yaw = body.pose(self.joint_position(name))
         c, s = math.cos(yaw), math.sin(yaw)
         return np.array((x, y, body.position_m[2])), np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
+
+    # ------------------------------------------------------------------ objects with meshes of their own
+
+    def object_half_extents(self, i: int) -> tuple[float, float, float]:
+        """Half size of the box around object i, in its own frame."""
+        thing = self.home.own.get(self._slots[i])
+        return super().object_half_extents(i) if thing is None else tuple(((thing.high - thing.low) / 2).tolist())
+
+    def put_in_hand(self, i: int) -> None:
+        """Hold object i by the middle of its top as it stands where the episode begins, as if it had been picked from above."""
+        thing = self.home.own.get(self._slots[i])
+        if thing is None:
+            return super().put_in_hand(i)
+        stood = quat_matrix(np.array(self.episode.start_poses[i][3:]))
+        center, half = stood @ (thing.low + thing.high) / 2, np.abs(stood) @ (thing.high - thing.low) / 2
+        middle, upright = self.in_hand(half[2], HOLD_DEPTH_M)
+        self._set_object(i, (*(middle - upright @ center).tolist(), *matrix_quat(upright @ stood).tolist()))
+        self._hold_now(i)
 
     # ------------------------------------------------------------------ a second simulator
 

@@ -123,7 +123,7 @@ def _label_geoms(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
         elif name.startswith("arm_") or name in ("gripper_palm", "suction_cup"):
             role[geom] = ARM
         elif name.startswith("object_"):
-            object_of[geom] = int(name.removeprefix("object_"))
+            object_of[geom] = int(name.split("_")[1])  # one of several convex parts is object_3_1
     return role, object_of
 
 

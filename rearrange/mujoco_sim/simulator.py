@@ -31,7 +31,7 @@ from rearrange.mujoco_sim.views import Photographer, Spectator, head_camera
 
 _SUBSTEPS = 4  # of the timestep that a home is compiled with
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
-_HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
+HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 
@@ -252,8 +252,12 @@ class MujocoSimulator(RobotInHome):
 
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top, as if it had been picked from above."""
-        middle, upright = self.in_hand(self.object_half_extents(i)[2], _HOLD_DEPTH_M)
+        middle, upright = self.in_hand(self.object_half_extents(i)[2], HOLD_DEPTH_M)
         self._set_object(i, (*middle, *matrix_quat(upright)))
+        self._hold_now(i)
+
+    def _hold_now(self, i: int) -> None:
+        """Hold object i where it has been put."""
         mujoco.mj_forward(self.model, self.data)
         self.suction.hold_object(self._slots[i])
         self._read_hold()

@@ -37,7 +37,8 @@ class Template:
 
     solid: meshes that collide, each as its convex hull, or all as one where they are `joined`; () where it is the box around what is
     `seen`, its own shape, or, where `is_boxed` is not set, what is seen. center: what an object is placed by unless a scene says
-    otherwise. turn: (3, 3) of a stage. mass_kg: None where none is given. receptacles: as the file has them.
+    otherwise. is_primitive: it collides as a shape of Habitat's own, as cubeSolid. turn: (3, 3) of a stage. mass_kg: None where none
+    is given. receptacles: as the file has them.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Template:
     is_boxed: bool = False
     joined: bool = True
     collides: bool = True
+    is_primitive: bool = False
     center: np.ndarray | None = None
     turn: np.ndarray | None = None
     mass_kg: float | None = None
@@ -146,10 +148,9 @@ class DataSet:
         placed = None if of_stage is None else Placed(of_stage, _frame(stage) @ _turned(of_stage.turn))
         return Scene(name, placed, tuple(objects), tuple(articulated)), problems
 
-    def objects_like(self, name: str) -> Template | None:
-        """The template of an object of this very name; None when the data set has none. Raises UserError if it cannot be used."""
-        path = self._files["objects"].get(name)
-        return None if path is None else _template(path)
+    def object_file(self, name: str) -> Path | None:
+        """The configuration, or the mesh, of an object of this very name; None when the data set has none."""
+        return self._files["objects"].get(name)
 
     def _file(self, kind: str, template: str, scene: str) -> Path:
         """The file of a template."""
@@ -238,6 +239,11 @@ def _box_around(points: np.ndarray) -> np.ndarray:
     return np.array([[(low, high)[i >> axis & 1][axis] for axis in range(3)] for i in range(8)])
 
 
+def read_object(path: Path) -> Template:
+    """An object from its configuration, or from its mesh alone. Raises UserError if it cannot be used."""
+    return _template(path)
+
+
 def _template(path: Path) -> Template:
     """A stage or an object from its configuration, or from its mesh alone."""
     name = path.name.partition(".")[0]
@@ -252,7 +258,7 @@ def _template(path: Path) -> Template:
         center = _box_around(np.concatenate([piece.vertices for piece in seen])).mean(axis=0)
     return Template(
         name, path, seen, solid, _receptacles(path, content), is_boxed, content.get("join_collision_meshes", True) is not False,
-        content.get("is_collidable", True) is not False, center,
+        content.get("is_collidable", True) is not False, _is_primitive(content.get("collision_asset")), center,
         _upright(up, front),
         None if mass is None or mass[0] <= 0.0 else float(mass[0]))
 
@@ -283,6 +289,10 @@ def _between(start: Any, end: Any) -> np.ndarray:
     if half[0] < 1e-9:  # opposite: half a turn about anything square to it
         half = np.array([0.0, *np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])])
     return quat_matrix(half / np.linalg.norm(half))
+
+
+def _is_primitive(asset: Any) -> bool:
+    return isinstance(asset, str) and Path(asset).suffix.lower() not in _MESH
 
 
 def _pieces(path: Path, asset: Any) -> tuple[Piece, ...]:

@@ -65,6 +65,8 @@ class HomeSettings:
     def __post_init__(self) -> None:
         check(self)
         check_depth_size(self.depth_size)
+        if self.scenes is not None and self.scene_dataset is None:
+            raise UserError(f"sim.scenes={self.scenes} chooses among the scenes of a data set, which sim.scene_dataset= should name.")
 
 
 def check_depth_size(pixels: int) -> None:

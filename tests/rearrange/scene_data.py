@@ -114,6 +114,13 @@ def make_furnished_room(folder: Path) -> Path:
     _json(folder / "configs" / "objects" / "board.object_config.json", {
         "render_asset": "../../objects/board.glb", "COM": [0, 0, 0],
         "user_defined": {"receptacle_aabb_high": {"position": [0, 0.08, 0], "scale": [0.4, 0.05, 0.15]}}})
+    # A jug of two convex parts, standing on its origin, whose file has z up.
+    parts = [box((-0.04, -0.03, 0.0), (0.04, 0.03, 0.2)), box((0.04, -0.01, 0.05), (0.08, 0.01, 0.15))]
+    write_glb(folder / "objects" / "jug.glb", parts)
+    for place, name in (("configs/objects", "jug"), ("more", "003_cracker_box")):
+        _json(folder / place / f"{name}.object_config.json", {
+            "render_asset": str(folder / "objects" / "jug.glb"), "collision_asset": str(folder / "objects" / "jug.glb"),
+            "join_collision_meshes": False, "mass": 0.5})
     # The drawer of `counter` has no shape that collides; this one has.
     (folder / "urdf" / "cupboard").mkdir()
     (folder / "urdf" / "cupboard" / "cupboard.urdf").write_text("""<robot name="cupboard"><link name="root"/>

@@ -184,6 +184,61 @@ def test_a_scene_without_what_a_skill_needs_is_one_sentence(room, skill, what):
         env.reset(seed=0)
 
 
+# ---------------------------------------------------------------------- objects with meshes of their own
+
+def with_jug(room, name, **fields) -> SceneSimulator:
+    """On the table, upright, turned as HAB turns what has z up."""
+    sim = SceneSimulator(SimulatorConfig(), room)
+    x0, y0, _ = in_room(room).home.scene.origin_m
+    turn = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)
+    sim.reset(Episode("jug", "small/furnished", (name, "013_apple"), (
+        (-2.0 - x0, 2.0 - y0, 0.551, *turn), (-1.7 - x0, 2.0 - y0, 0.4875, 1.0, 0.0, 0.0, 0.0)), **fields))
+    return sim
+
+
+def test_an_object_of_the_data_set_has_its_own_shape(room):
+    sim = with_jug(room, "jug", object_paths=())
+    assert sim.settle_distance_m < 2e-3 and sim.object_position(0)[2] == pytest.approx(0.55, abs=2e-3)
+    assert sorted(sim.object_half_extents(0)) == pytest.approx([0.03, 0.06, 0.1], abs=1e-3)
+    body = sim.model.body("object_0")
+    assert body.mass[0] == pytest.approx(0.5) and (sim.model.geom_bodyid == body.id).sum() == 2
+    x, y, _ = sim.object_position(0)
+    sim.place_robot(x - 1.2, y, 0.0)
+    owners = sim.owner_image(128)[1]
+    assert (owners == 0).sum() > 40 and (owners == 1).sum() > 5
+
+
+def test_an_object_is_put_into_the_hand_by_its_top(room):
+    sim = with_jug(room, "jug", object_paths=())
+    x, y, _ = sim.object_position(0)
+    sim.place_robot(x - 1.5, y, 0.0)
+    sim.put_in_hand(0)
+    assert sim.held == 0
+    assert math.dist(sim.object_position(0), sim.ee_position) == pytest.approx(math.hypot(0.1, 0.0), abs=2e-3)
+
+
+def test_a_folder_of_an_episode_has_meshes_for_our_objects(room):
+    own, primitive = (with_jug(room, "003_cracker_box", object_paths=(folder,)) for folder in ("more", "less"))
+    assert sorted(own.object_half_extents(0)) == pytest.approx([0.03, 0.06, 0.1], abs=1e-3)
+    assert sorted(primitive.object_half_extents(0)) == pytest.approx([0.03, 0.079, 0.105])
+    with pytest.raises(UserError, match="there is no object called 'vase': the data set .* has none, nor has less"):
+        with_jug(room, "vase", object_paths=("less",))
+
+
+def test_a_fine_mesh_is_drawn_coarser(tmp_path):
+    from rearrange.mujoco_scenes.objects import MOST_TRIANGLES, own_object
+    from tests.rearrange.test_meshes import ball
+
+    vertices, triangles = ball(0.05, 60)
+    write_glb(tmp_path / "ball.glb", [(vertices, triangles)])
+    (tmp_path / "ball.object_config.json").write_text(json.dumps({"render_asset": "ball.glb"}))
+    thing = own_object(tmp_path / "ball.object_config.json")
+    assert len(triangles) > 3 * MOST_TRIANGLES
+    assert 500 < sum(len(mesh.triangles) for mesh in thing.meshes) <= MOST_TRIANGLES
+    radii = np.linalg.norm(thing.meshes[0].vertices, axis=1)
+    assert 0.035 < radii.min() and radii.max() < 0.052
+
+
 # ---------------------------------------------------------------------- solids
 
 
@@ -250,7 +305,8 @@ def test_splits_hold_out_whole_groups(tmp_path):
     with pytest.raises(UserError, match="no scene of split test: choose scenes with sim.scenes="):
         scenes_of(replica, "test", None)
     other = make_names(tmp_path / "b", "others", [f"{flat}_{i}" for flat in "abcd" for i in range(2)])
-    assert [scenes_of(other, split, None) for split in ("train", "val", "test")] == [["a_0", "a_1", "b_0", "b_1"], ["c_0", "c_1"], ["d_0", "d_1"]]
+    parts = [scenes_of(other, split, None) for split in ("train", "val", "test")]
+    assert parts == [["a_0", "a_1", "b_0", "b_1"], ["c_0", "c_1"], ["d_0", "d_1"]]
     assert scenes_of(other, "val", "a_*, d_1") == ["a_0", "a_1", "d_1"]
     with pytest.raises(UserError, match="sim.scenes=a_0,x: no scene of .* is called 'x'"):
         scenes_of(other, "val", "a_0,x")
