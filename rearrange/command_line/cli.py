@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | reproduce | bench | report | export | scenes | serve | list | doctor`.
+"""The front door: `rearrange train | eval | record | reproduce | bench | report | export | scenes | serve | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -34,6 +34,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
   rearrange eval hab=tidy_house             a whole scenario: planned, and carried out by the trained skills that ship
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
+  rearrange record skill=pick out=demos     a thousand episodes of the expert as a data set for imitation learning (LeRobot)
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
   rearrange export checkpoint=... | serve   a trained policy as a file for ONNX or torch.export | acting over a websocket
@@ -201,6 +202,8 @@ def _command(command: str, words: list[str]) -> int:
         _print_config(settings)
         return 0
     if command in RUNLESS:
+        if command == "record" and settings.config.replay is None:
+            front.require(settings)
         from rearrange.command_line import commands
 
         _end_like_ctrl_c()
@@ -208,6 +211,9 @@ def _command(command: str, words: list[str]) -> int:
             screen.is_expendable()
         if command == "reproduce":
             return commands.reproduce(settings.config, launcher_words.split(typed)[1])
+        if command == "record":
+            screen.is_expendable()
+            return commands.record(settings)
         work = getattr(commands, "list_" if command == "list" else command)
         return work(settings.config) or 0
     return _work(command, overrides, settings)
