@@ -22,7 +22,7 @@ from rearrange.errors import UserError
 from rearrange.settings.composed import Settings
 
 FREE = ("out", "episodes", "max_gb", "workers", "replay", "output")  # may differ when a recording goes on
-AT_A_TIME = {64: 4, 1_000_000_000: 16}  # fewer episodes than this: so many attempts are handed to a process at a time
+MOST_AT_A_TIME = 16  # attempts handed to a process; of few episodes fewer, so that all processes have some
 TRIES_EACH = 20  # attempts for every episode, and 100 more, before an agent is given up
 
 
@@ -99,10 +99,12 @@ def _record(folder: Folder, made: Prepared, plain: dict[str, Any]) -> int:
         try:
             with Progress(wanted, f"record {made.name}", start=folder.kept, unit="episodes") as progress:
                 def take(episode: Recorded) -> None:
-                    order.take(episode)
-                    successes = sum(attempt.success for attempt in folder.tried)
-                    progress.note = f"{folder.size / 1e9:.2f} GB"
-                    progress.update(folder.kept, {"episode/success": successes / max(len(folder.tried), 1)})
+                    try:
+                        order.take(episode)
+                    finally:
+                        successes = sum(attempt.success for attempt in folder.tried)
+                        progress.note = spoken_size(folder.size)
+                        progress.update(folder.kept, {"episode/success": successes / max(len(folder.tried), 1)})
 
                 share_out(made.work, made.job, order.chunks(made.listed), plain["workers"], take)
             if folder.kept < wanted:
@@ -126,6 +128,11 @@ def _record(folder: Folder, made: Prepared, plain: dict[str, Any]) -> int:
         print(f"rearrange record: {_sentence(error, folder)}", file=sys.stderr)
     _say(folder, made, wanted, why)
     return status
+
+
+def spoken_size(size: float) -> str:
+    """12 MB, 1.23 GB."""
+    return f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.2f} GB"
 
 
 def _sentence(error: Exception, folder: Folder) -> str:
@@ -156,7 +163,7 @@ class _Order:
         """Attempts that are left, some at a time."""
         most = listed or 100 + TRIES_EACH * self._wanted
         left = (number for number in range(most) if number not in self._done)
-        size = next(size for below, size in AT_A_TIME.items() if self._wanted < below)
+        size = max(1, min(MOST_AT_A_TIME, self._wanted // 8))
         while chunk := list(itertools.islice(left, size)):
             yield chunk
 
@@ -187,7 +194,7 @@ def _say(folder: Folder, made: Prepared, wanted: int, why: str | None) -> None:
     tried = [attempt for attempt in folder.attempts if attempt.steps]
     size = size_of(folder.path)
     print(f"{folder.path}   {folder.kept:,} of {wanted:,} episodes   {folder.frames:,} frames ({folder.frames / made.fps / 3600:.2f} h)   "
-          f"{size / 1e9:.2f} GB" + (f" ({size / folder.frames / 1e3:.1f} kB a frame)" if folder.frames else ""))
+          f"{spoken_size(size)}" + (f" ({size / folder.frames / 1e3:.1f} kB a frame)" if folder.frames else ""))
     if tried:
         wins = sum(attempt.success for attempt in tried)
         low, high = wilson(wins, len(tried))

@@ -91,7 +91,7 @@ def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np
         observation, reward, terminated, truncated, info = env.step(action)
         done = terminated or truncated
         for name, value in (("next.reward", np.float32(reward)), ("next.done", done), ("next.success", bool(info["success"]))):
-            if off := abs(float(columns[name][frame]) - float(value)):
+            if off := abs(float(np.ravel(columns[name][frame])[0]) - float(value)):
                 return Replayed(start["episode_index"], len(actions), frame, name, off)
     return Replayed(start["episode_index"], len(actions))
 

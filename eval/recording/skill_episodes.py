@@ -106,13 +106,13 @@ class _Slot:
         """Begin the next episode that can be begun; yields those that cannot."""
         while (attempt := next(waiting, None)) is not None:
             seed = seed_of(self._job.seed, attempt)
+            episode = self._env.numbered_episode(attempt + SEED_STRIDE * self._job.seed)
             try:
-                self.observation, info = self._env.reset(seed=seed, options={"episode": attempt + SEED_STRIDE * self._job.seed})
-            except UserError:
-                if self._env.listed:  # an episode of the user's own
+                self.observation, info = self._env.reset(seed=seed, options={"episode": episode})
+            except UserError:  # the robot finds no place, or things do not rest
+                if self._env.listed:  # in an episode of the user's own
                     raise
-                info = {"skipped_episodes": 1}
-            if not info["skipped_episodes"]:  # else it is another one, which has a number of its own
+            else:
                 self.attempt, self._task = attempt, task_in_words(self._env, info)
                 self._start = {"seed": seed, "episode": plain(self._env.episode)}
                 self._agent.begin(self.number, seed)
