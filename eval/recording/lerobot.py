@@ -22,6 +22,7 @@ from eval.recording.features import Feature
 from eval.recording.statistics import Stats, of_rows, together
 from eval.recording.tape import Recorded
 from eval.recording.video import pixels_of, write_mp4
+from rearrange.errors import UserError
 from rearrange.runs.run_directory import write_whole
 
 if TYPE_CHECKING:
@@ -126,9 +127,14 @@ class LeRobotFiles:
     @classmethod
     def read(cls, folder: Path, number: int) -> Iterator[dict[str, np.ndarray | list[bytes]]]:
         """The columns of each episode in the files of one number; of videos none."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = pq.read_table(folder / placed(DATA, number))
+        path = folder / placed(DATA, number)
+        try:
+            table = pq.read_table(path)
+        except (OSError, pa.ArrowException) as error:
+            raise UserError(f"{path} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from error
         episode = _numbers(table["episode_index"])[:, 0]
         for index in np.unique(episode):
             rows = table.slice(int(np.argmax(episode == index)), int((episode == index).sum()))

@@ -6,7 +6,6 @@ import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from eval.intervals import wilson
 from eval.processes import ProcessDied, share_out
 from eval.recording.folder import Folder, Full, size_of
-from eval.recording.formats import FORMATS
+from eval.recording.formats import files_of
 from eval.recording.scenario_episodes import ScenarioJob, record_scenario
 from eval.recording.skill_episodes import STEPS_PER_S, SkillJob, features_of_skill, frames_per_s, record_skill
 from eval.recording.tape import Recorded
@@ -34,15 +33,11 @@ def record(settings: Settings, plain: dict[str, Any], prepare: Callable[[dict[st
     """Record what the settings say; the exit status. prepare: makes the job of a skill, which the command line knows how to."""
     if plain["out"] is None:
         raise UserError("where to? For example: rearrange record skill=pick out=pick_demonstrations.")
-    files_of = FORMATS[plain["format"]]
-    missing = [name for name in files_of.packages if find_spec(name) is None]
-    if missing:
-        raise UserError(f"format={plain['format']} needs {', '.join(missing)}: pip install 'rearrange[record]'.")
+    of_format = files_of(plain["format"])
     made = (_scenario if plain.get("hab") else prepare)(plain, settings)
     command = {key: value for key, value in plain.items() if key not in FREE} | {"policy": made.policy}
     out = Path(plain["out"])
-    files = files_of(out, made.features, made.fps)
-    folder = Folder(out, files, command, made.about, plain["max_gb"] * 1e9)
+    folder = Folder(out, of_format(out, made.features, made.fps), command, made.about, plain["max_gb"] * 1e9)
     try:
         return _record(folder, made, plain)
     finally:

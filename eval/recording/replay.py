@@ -13,7 +13,7 @@ import numpy as np
 from eval.processes import share_out
 from eval.recording.features import ACTION, STATE, features_of, from_image_file, names_of_action, rounded_depth, state_of
 from eval.recording.folder import read_starts, read_state, starts, starts_file
-from eval.recording.formats import FORMATS
+from eval.recording.formats import files_of
 from eval.recording.tape import episode_from
 
 
@@ -59,7 +59,7 @@ def replay_file(job: ReplayJob, chunk: tuple[int, int]) -> Iterator[Replayed]:
     folder = Path(job.folder)
     state = read_state(folder)
     env = environment(state["about"])
-    frames = FORMATS[state["command"]["format"]].read(folder, number)
+    frames = files_of(state["command"]["format"]).read(folder, number)
     for start, columns in zip(read_starts(folder / starts_file(number)), frames, strict=True):
         if start["episode_index"] < below:
             yield again(env, start, columns)

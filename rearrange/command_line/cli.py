@@ -34,10 +34,9 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
   rearrange eval hab=tidy_house             a whole scenario: planned, and carried out by the trained skills that ship
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
-  rearrange record skill=pick out=demos     a thousand episodes of the expert as a data set for imitation learning (LeRobot)
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
-  rearrange export checkpoint=... | serve   a trained policy as a file for ONNX or torch.export | acting over a websocket
+  rearrange record | export | serve         demonstrations as a data set (LeRobot) | a policy as a file | acting over a websocket
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
