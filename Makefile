@@ -1,11 +1,11 @@
 # make quickstart   install into .venv, learn to pick (about five minutes), evaluate, write videos
-# make test         install into .venv, run the tests, two at a time (JOBS=8: eight)
+# make test         install into .venv, run the tests, three at a time (JOBS=8: eight)
 # make test-cluster the tests that start a SLURM of their own (needs slurm-wlm and munge)
 # Another Python:   make quickstart PYTHON=python3.12
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= 2
+JOBS ?= 3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 TEST_STAMP := $(VENV)/installed-for-tests

@@ -144,7 +144,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Sim:
-    """Environment steps per second on one core, with the time of physics, depth image and the rest."""
+    """Environment steps per second on one core, with the time of physics, images and the rest; and with each kind of image alone."""
 
     skill: str = setting("pick", "task that is stepped", choices=("pick",))
     depth_size: int = setting(128, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)

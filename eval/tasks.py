@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearrange import navigation
 from rearrange.errors import UserError
-from rearrange.settings.environment import NAVIGATION
+from rearrange.settings.environment import NAVIGATION, RANDOM, SEEING
 from skills import OF_TRAINING
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Task:
 
 
 def held_out(task: Task, split: str) -> Task:
-    """The same in apartments of another split, without the experts and the listed episodes of training."""
-    env = {key: value for key, value in task.env.items() if key not in ("episodes", "episodes_share", "num_layouts")}
+    """The same in apartments of another split, without the experts, the listed episodes and the random looks of training."""
+    env = {key: value for key, value in task.env.items() if key not in ("episodes", "episodes_share", "num_layouts", *RANDOM)}
     return dataclasses.replace(task, env=env | {"split": split}, advised=False)
 
 
@@ -104,13 +104,17 @@ def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
 def navigation_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
     """The navigation task of the plain settings of `rearrange train` or `rearrange eval`."""
     name = plain["nav"]["name"]
-    env = {k: v for k, v in plain["nav"].items() if k != "name"} | {"split": split, "depth_size": image_size}
+    seen = {k: v for k, v in plain["sim"].items() if k in SEEING and v is not None}
+    env = {k: v for k, v in plain["nav"].items() if k != "name"} | seen | {"split": split, "depth_size": image_size}
     return Task(name, env, image_size, word=f"nav={name}")
 
 
 def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
     """What the plain settings of `rearrange train` train; `typed`: its words."""
     image_size, advised = plain["policy"]["image_size"], bool(plain["ppo"].get("imitation_coef"))
+    if "instruction" in (plain["sim"]["observations"] or ()):
+        raise UserError(f"sim.observations=[{','.join(plain['sim']['observations'])}] has a text, and the networks that are trained here "
+                        "read none: leave out instruction. It is in info at every reset.")
     if plain.get("nav"):
         return navigation_task(plain, plain["split"], image_size)
     if not plain.get("hab"):

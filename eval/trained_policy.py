@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from eval.own_networks import of_checkpoint
 from rearrange.settings import presets
 from rearrange.errors import UserError
-from rearrange.settings.environment import NAVIGATION
+from rearrange.settings.environment import NAVIGATION, RANDOM
 
 __all__ = ["load_pretrained"]
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from trainer.networks import MakePolicy
     from trainer.player import Player
 
-WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "robot", "gpu_device",
-         "substeps")
+WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "robot", "gpu_device",
+         "substeps", *RANDOM)
 """Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 
 

@@ -23,7 +23,7 @@ from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
 from rearrange.actions import action_slices
-from rearrange.observations import OF_MAP, Observation, shown, takes_images
+from rearrange.observations import OF_MAP, Observation, shown, takes_images, wording
 from rearrange.apartments.episodes import Episode, Handoff
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
@@ -90,14 +90,19 @@ class Executor:
 
     skills: the skills that the plan may use, each with the configuration that it was trained with. experts: name of a
     skill -> class of the scripted expert that runs it instead of a policy. depth_sizes: pixels of the image that each
-    policy sees.
+    policy sees. seen: what each sees beside the observations of its skill (`rearrange.settings.environment.SEEN`), and the pixels of
+    these images.
     """
 
+    instruction = ""
+    """What the step that is carried out, or was last, is to do, in words."""
+
     def __init__(self, env: ScenarioEnv, skills: Mapping[str, Skill], experts: Mapping[str, type] | None = None,
-                 rules: Rules = Rules(), depth_sizes: Mapping[str, int] | None = None, records_handoffs: bool = False) -> None:
+                 rules: Rules = Rules(), depth_sizes: Mapping[str, int] | None = None, records_handoffs: bool = False,
+                 seen: Mapping[str, tuple[tuple[str, ...], int]] | None = None) -> None:
         self.env, self.sim, self.rules = env, env.sim, rules
         self.skills, self.experts = dict(skills), dict(experts or {})
-        self._depth_sizes = dict(depth_sizes or {})
+        self._depth_sizes, self._seen = dict(depth_sizes or {}), dict(seen or {})
         self.records_handoffs = records_handoffs
         self.report: Report | None = None
         self.request: Request | None = None
@@ -108,6 +113,7 @@ class Executor:
     def reset(self, episode: int | Episode, seed: int = 0) -> Report:
         """Load an episode and plan. Raises UserError when there is no plan, or no skill for a step of it."""
         rules = self.rules
+        self.env.scene.seen = ()  # until a policy begins
         self.env.reset(seed=seed, options={"episode": episode})
         self.episode = self.env.episode
         self.belief = None
@@ -168,6 +174,8 @@ class Executor:
         size = self._depth_sizes.get(step.skill, scene.depth_size)
         scene.depth_size = size if self._expert is None and takes_images(keys) else 0
         scene.maps_floor = any(key in OF_MAP for key in keys)
+        scene.seen, scene.camera_size = ((), 0) if self._expert is not None else self._seen.get(step.skill, ((), 0))
+        self.instruction = scene.instruction = self._in_words()
         scene.start_here()
         self._ask(first=True)
 
@@ -320,10 +328,9 @@ class Executor:
             self._finish(next(failed, "success"))
         return self.done
 
-    @property
-    def instruction(self) -> str:
-        """What the skill that runs is to do, in words."""
-        return self._skill.instructions(self.sim)[0]
+    def _in_words(self) -> str:
+        """What the step that begins is to do; in the same wording whenever the episode is run."""
+        return wording(self._skill.instructions(self.sim), f"{self.episode.id}/{len(self.report.records)}")
 
     # ------------------------------------------------------------------ between steps
 

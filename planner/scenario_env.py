@@ -22,6 +22,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from planner.instructions import instructions
 from planner.pddl import Atom
 from planner.predicates import at, holds
 from planner.rules import AT_M
@@ -36,7 +37,8 @@ from rearrange.episode_making.scenario_episodes import scenario_episode
 from rearrange.episode_making.scene_check import check_episode, random_start
 from rearrange.errors import UserError
 from rearrange.home_scene import HomeScene, HomeSettings
-from rearrange.observations import FAR_M, OBSERVATIONS, Observation, space_of, vector, within
+from rearrange.observations import FAR_M, OBSERVATIONS, Observation, seen_space, space_of, vector, within, wording
+from rearrange.pictures.looks import LookRngs
 
 __all__ = ["OBSERVATION_KEYS", "ScenarioEnv"]
 
@@ -70,6 +72,7 @@ class ScenarioEnv(gymnasium.Env):
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (sum(ACTION_SIZES.values()),), np.float32)
         self.observation_space = gymnasium.spaces.Dict(self._boxes(len(config.scenario.objects)))
         self._keys = [key for key in self.observation_space if key == "depth" or key in OBSERVATIONS]
+        self._looks = LookRngs()
 
     @property
     def listed(self) -> int:
@@ -85,7 +88,8 @@ class ScenarioEnv(gymnasium.Env):
         many = vector(3 * count, -FAR_M, FAR_M)
         boxes: dict[str, gymnasium.Space] = {"all_obj_start": many, "all_obj_goal": many}
         boxes |= space_of([key for key in OBSERVATION_KEYS if key not in boxes], self.home.depth_size)
-        return {key: boxes[key] for key in OBSERVATION_KEYS if key in boxes}
+        own = {key: boxes[key] for key in OBSERVATION_KEYS if key in boxes}
+        return own | seen_space(self.home.observations, self.home.camera_size)
 
     # ------------------------------------------------------------------ reset
 
@@ -117,8 +121,10 @@ class ScenarioEnv(gymnasium.Env):
         self._placed: set[int] = set()
         self._sums = dict.fromkeys(self._scales, 0.0)
         self._distance_m = self._distance()
-        self.scene.begin_episode()
-        return self.observe(), {"episode_id": self.episode.id, "scene": self.episode.scene}
+        self.instruction = self.scene.instruction = wording(instructions(sim, self.symbols, self._goal), self.episode.id)
+        fixed = asked is not None and seed is None
+        self.scene.begin_episode(self._looks.next(self.episode.id, self.np_random_seed, seed is not None, fixed))
+        return self.observe(), self.scene.told() | {"episode_id": self.episode.id, "scene": self.episode.scene}
 
     def _episode(self, asked: int | Episode | None) -> Episode:
         """The episode asked for, with a start for the robot; one that is given is checked, generated ones have been."""

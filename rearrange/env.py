@@ -12,11 +12,11 @@ import numpy as np
 
 from rearrange.actions import ACTION_SIZES, action_slices
 from rearrange.apartments.episodes import Episode, NoStartPose
-from rearrange.episode_making.generator import generate_episode
 from rearrange.episode_making.scene_check import check_joints
 from rearrange.errors import UserError
 from rearrange.home_scene import HomeScene, HomeSettings
-from rearrange.observations import FAR_M, OBSERVATIONS, OF_MAP, Observation, check_observations, shown, space_of, takes_images, within
+from rearrange.observations import FAR_M, OBSERVATIONS, OF_MAP, Observation, check_observations, seen_space, shown, space_of, takes_images, within, wording
+from rearrange.pictures.looks import LookRngs
 from rearrange.simulator import Simulator
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ class RearrangeEnv(gymnasium.Env):
         width = sum(ACTION_SIZES[name] for name in self._slices)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
         self._keys = shown(skill.observation_keys, self.scene.depth_size > 0)
-        boxes = space_of(self._keys, self.scene.depth_size)
+        boxes = space_of(self._keys, self.scene.depth_size) | seen_space(home.observations, home.camera_size)
+        self._looks = LookRngs()
         self._adviser: Adviser | None = None
         self._make_adviser = adviser
         if adviser is not None:
@@ -92,16 +93,16 @@ class RearrangeEnv(gymnasium.Env):
         """
         super().reset(seed=seed)
         asked = asked_episode(options)
-        skipped = self._start_episode(asked, fixed_rng=asked is not None and seed is None)
-        self.scene.begin_episode()
+        fixed = asked is not None and seed is None
+        skipped = self._start_episode(asked, fixed_rng=fixed)
+        self.instruction = self.scene.instruction = wording(self.skill.instructions(self.sim), self.episode.id)
+        self.scene.begin_episode(self._looks.next(self.episode.id, self.np_random_seed, seed is not None, fixed))
         self.steps = 0
         self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
         self._skipped = skipped
         self._adviser = self._make_adviser and self._make_adviser(self.sim, self.skill)
-        wordings = self.skill.instructions(self.sim)
-        self.instruction = wordings[zlib.crc32(self.episode.id.encode()) % len(wordings)]
-        info = {"instruction": self.instruction, "episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
-        return self._observe(), info
+        info = {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
+        return self._observe(), self.scene.told() | info
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
         """Load the asked or a random episode, or the next ones where the robot finds no place; return how many were
@@ -110,13 +111,15 @@ class RearrangeEnv(gymnasium.Env):
         reason = "its objects do not rest where it puts them"
         listed = asked is not None or self._episodes_share >= 1.0 or self.np_random.random() < self._episodes_share
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
+        generated = not isinstance(asked, Episode) and (self.scene.episodes is None or not listed)
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
             self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped, listed)
             layout = self.sim.layout_of(self.episode)
             check_joints(layout, self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
-            if layout.is_ours and self.sim.settle_distance_m > _MAX_SETTLE_M:  # external ones count as they are
+            # Those of external scenes that somebody else has made count as they are.
+            if (layout.is_ours or generated) and self.sim.settle_distance_m > _MAX_SETTLE_M:
                 continue
             try:
                 if self.episode.handoff is None:
@@ -136,7 +139,7 @@ class RearrangeEnv(gymnasium.Env):
     def _episode(self, index: int, listed: bool) -> Episode:
         if self.scene.episodes is not None and listed:
             return self.scene.listed_episode(index)
-        return generate_episode(self.skill.episode_kind, self.home.split, index, self.home.num_layouts)
+        return self.scene.generated_episode(self.skill.episode_kind, index)
 
     # ------------------------------------------------------------------ step
 
@@ -149,7 +152,7 @@ class RearrangeEnv(gymnasium.Env):
             total += reward
             if terminated or truncated:
                 if left:
-                    self.scene.image = self.scene.take_image()
+                    self.scene.look()
                 break
             if left and self.during_action:
                 self.during_action()

@@ -8,14 +8,19 @@ after. The first image of an episode, or of a skill in a plan, is not delayed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rearrange.apartments.episodes import Episode, read_episodes
+from rearrange.episode_making.generator import generate_episode
 from rearrange.errors import UserError
 from rearrange.mapping.floor_map import FloorMap
-from rearrange.observations import OBSERVATIONS, Observation
+from rearrange.observations import CAMERA_OF, OBSERVATIONS, Observation
+from rearrange.pictures.depth_noise import noisy_depth, punch_holes
+from rearrange.pictures.looks import PLAIN, draw_looks
+from rearrange.robot.cameras import RANGE_M
 from rearrange.simulator import Point, SimulatorConfig
 from rearrange.settings.environment import HomeSettings
 from rearrange.simulators import make_simulator, scene_data
@@ -25,8 +30,9 @@ if TYPE_CHECKING:
 
 
 class HomeScene:
-    """depth_size: pixels of the images that are taken. maps_floor: whether they are entered in `floor_map`. image: the last one that
-    an observation has. Whoever runs a skill sets the first two.
+    """depth_size: pixels of the depth images that are taken. maps_floor: whether they are entered in `floor_map`. seen, camera_size: what
+    is seen beside the observations of the skill, and its pixels. instruction: the task in words. Whoever runs a skill sets these.
+    images: the last ones that an observation has, by name.
     """
 
     start_base_pose: Point  # x, y (m), yaw (rad), world frame: what `gps`, `compass` and the map of the floor are relative to
@@ -38,58 +44,119 @@ class HomeScene:
         if self.episodes == []:
             raise UserError(f"the episode file {path} has no episodes.")
         data = scene_data(settings.scene_dataset, settings.robot, settings.gpu_device, settings.render_mode is not None,
-                          settings.split, settings.num_layouts, self.episodes)
+                          settings.split, settings.num_layouts, self.episodes, tuple(settings.observations or ()), settings.camera_size)
         limits = SimulatorConfig(base_speed_m_s=settings.base_speed_m_s, base_turn_rad_s=settings.base_turn_rad_s,
                                  suction_max_angle_rad=settings.suction_max_angle_rad, substeps=settings.substeps)
         self.sim = make_simulator(settings.sim, limits, data)
         self.depth_size, self.maps_floor = settings.depth_size, False
-        self.image: np.ndarray | None = None
+        self.seen, self.camera_size = tuple(settings.observations or ()), settings.camera_size
+        self.instruction = ""
+        self.images: dict[str, np.ndarray] = {}
+        self._looks, self._look_rng = PLAIN, np.random.default_rng(0)
         self._view: tuple[np.ndarray, np.ndarray] | None = None
 
     def listed_episode(self, index: int) -> Episode:
         """An episode of the file, from which they are drawn again after the last."""
         return self.sim.in_own_terms(self.episodes[index % len(self.episodes)])
 
+    def generated_episode(self, kind: str, index: int) -> Episode:
+        """Episode `index` of a kind, in our homes, or in scenes of a data set that the embedded simulator was given."""
+        settings = self.settings
+        if settings.sim == "mujoco" and settings.scene_dataset is not None:
+            from rearrange.mujoco_scenes.choice import generated_episode
+
+            return generated_episode(Path(settings.scene_dataset), kind, settings.split, settings.scenes, settings.num_layouts, index)
+        return generate_episode(kind, settings.split, index, settings.num_layouts)
+
     # ------------------------------------------------------------------ time
 
-    def begin_episode(self) -> None:
-        """The robot stands where an episode begins."""
-        self._view = None
+    def begin_episode(self, rng: np.random.Generator) -> None:
+        """The robot stands where an episode begins. rng: of how it looks, where that is drawn at random."""
+        self._view, of = None, self.settings
+        if of.random_colors or of.random_light or of.random_camera_m or of.random_camera_deg:
+            self._looks = draw_looks(rng, of.random_colors, of.random_light, of.random_camera_m, of.random_camera_deg)
+        self._look_rng = rng
         self.start_here()
 
     def start_here(self) -> None:
-        """What is relative to the start begins here; what was seen before is forgotten, and a first image is taken."""
+        """What is relative to the start begins here; what was seen before is forgotten, and first images are taken."""
         self.start_base_pose, self.floor_map = self.sim.base_pose, None
-        self.image = self.take_image()
+        self.look()
 
     def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None,
              look: bool = True) -> None:
-        """1/30 s of physics; `look`: with a new image."""
+        """1/30 s of physics; `look`: with new images."""
         if look and self.settings.image_lag:
-            self.image = self.take_image()
+            self.look()
         self.sim.step(arm, grip, base)
         if look and not self.settings.image_lag:
-            self.image = self.take_image()
+            self.look()
 
     # ------------------------------------------------------------------ seeing
+
+    @property
+    def image(self) -> np.ndarray | None:
+        """The last depth image that an observation has."""
+        return self.images.get("depth")
+
+    def look(self) -> None:
+        """Take the images that an observation has."""
+        self.images = self.take_images()
+
+    def take_images(self) -> dict[str, np.ndarray]:
+        """Now, by name. Those that one camera shows in one size are of one drawing."""
+        if not self.seen:
+            return {"depth": self.take_image()} if self.depth_size else {}
+        together = self.depth_size == self.camera_size and any(CAMERA_OF.get(name) == "head" for name in self.seen)
+        images = {} if together or not self.depth_size else {"depth": self.take_image()}
+        for camera in ("head", "arm"):
+            prefix = "" if camera == "head" else "arm_"
+            kinds = [name.removeprefix(prefix) for name in self.seen if CAMERA_OF.get(name) == camera]
+            if together and camera == "head":
+                kinds.append("depth")
+            if kinds:
+                found = self.sim.photograph(camera, self.camera_size, kinds, self._looks)
+                images |= {prefix + kind: self._measured(image) if kind == "depth" else image for kind, image in found.items()}
+        if together:
+            self._map(images["depth"])
+        return images
 
     def take_image(self, size: int | None = None) -> np.ndarray | None:
         """Depth now, (size, size, 1), 0..1 over 10 m; None for size 0. Default: `depth_size`."""
         size = self.depth_size if size is None else size
         if not size:
             return None
-        image = self.sim.depth_image(size)
-        if self.maps_floor:
-            self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
-            self.floor_map.add(image, self.sim.base_pose, self.sim.ee_in_base)
+        image = self._measured(self.sim.photograph("head", size, ("depth",), self._looks)["depth"] if self._looks.moves
+                               else self.sim.depth_image(size))
+        self._map(image)
         return image
 
+    def _measured(self, depth: np.ndarray) -> np.ndarray:
+        """A depth image with the noise and the holes that there shall be."""
+        if self.settings.random_depth_noise:
+            noisy_depth(depth, RANGE_M, self.settings.random_depth_noise, self._look_rng)
+        if self.settings.random_depth_holes:
+            punch_holes(depth, self.settings.random_depth_holes, self._look_rng)
+        return depth
+
+    def _map(self, depth: np.ndarray) -> None:
+        if self.maps_floor:
+            self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
+            self.floor_map.add(depth, self.sim.base_pose, self.sim.ee_in_base)
+
+    def told(self) -> dict[str, Any]:
+        """What `info` says at a reset: the task in words, and the names of what a segmentation shows."""
+        info: dict[str, Any] = {"instruction": self.instruction}
+        return info | ({"segmentation_names": self.sim.segmentation_names()} if "segmentation" in self.seen else {})
+
     def observe(self, keys: Iterable[str], skill: Skill | None) -> Observation:
-        """These observations as they are now, with the last image among them; `skill`: what it was told."""
-        observation = {"depth": self.image} if "depth" in keys else {}
+        """These observations as they are now, with the last images among them; `skill`: what it was told."""
+        observation: Observation = {"depth": self.image} if "depth" in keys else {}
         for key in keys:
             if key != "depth":
                 observation[key] = np.array(OBSERVATIONS[key][1](self, skill), np.float32)
+        for name in self.seen:
+            observation[name] = self.instruction if name == "instruction" else self.images[name]
         return observation
 
     def follow(self) -> None:

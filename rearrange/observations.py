@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import string
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 
+from rearrange.apartments.segmentation import MOST
 from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
 from rearrange.mapping.floor_map import MAP_SIZE, SHOWN_CELL_M
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
     from rearrange.home_scene import HomeScene
     from skills.skill import Skill
 
-Observation = dict[str, np.ndarray]
+Observation = dict[str, Any]
+"""Name -> array; `instruction` is a text."""
 
 
 def vector(size: int, low: float | Sequence[float], high: float | Sequence[float]) -> gymnasium.spaces.Box:
@@ -127,6 +131,27 @@ _OF = {**dict.fromkeys(("obj_start", "obj_goal", "obj_start_gps_compass", "obj_g
                        "object"), **dict.fromkeys(("marker_rel_pos", "marker_state"), "handle")}
 
 
+LONGEST_INSTRUCTION = 1000  # characters
+_CHARACTERS = string.ascii_letters + string.digits + string.punctuation + " "
+CAMERA_OF = {"rgb": "head", "segmentation": "head", "arm_rgb": "arm", "arm_depth": "arm"}
+"""Which camera shows what of `rearrange.settings.environment.SEEN`; the image without the camera's name is one of a photograph."""
+
+
+def seen_space(names: Sequence[str] | None, size: int) -> dict[str, gymnasium.Space]:
+    """The spaces of what is seen beside the observations of a task, some of SEEN; `size`: pixels of the images."""
+    spaces = gymnasium.spaces
+    there = {"rgb": spaces.Box(0, 255, (size, size, 3), np.uint8), "arm_rgb": spaces.Box(0, 255, (size, size, 3), np.uint8),
+             "arm_depth": spaces.Box(0.0, 1.0, (size, size, 1), np.float32),
+             "segmentation": spaces.Box(0, MOST, (size, size, 1), np.uint16),
+             "instruction": spaces.Text(LONGEST_INSTRUCTION, charset=_CHARACTERS)}
+    return {name: there[name] for name in names or ()}
+
+
+def wording(wordings: Sequence[str], episode_id: str) -> str:
+    """One of several wordings of a task, always the same for an episode."""
+    return wordings[zlib.crc32(episode_id.encode()) % len(wordings)]
+
+
 def takes_images(observation_keys: Sequence[str]) -> bool:
     """Whether a skill with these observations needs the depth image."""
     return any(key in OF_IMAGES for key in observation_keys)
@@ -134,7 +159,8 @@ def takes_images(observation_keys: Sequence[str]) -> bool:
 
 def within(space: Mapping[str, Any], observation: Observation) -> Observation:
     """The observation limited to its space: physics that has broken down may be anywhere."""
-    return {key: np.clip(value, space[key].low, space[key].high) for key, value in observation.items()}
+    return {key: np.clip(value, box.low, box.high) if isinstance(box := space[key], gymnasium.spaces.Box) else value
+            for key, value in observation.items()}
 
 
 def shown(observation_keys: Sequence[str], images: bool) -> list[str]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rearrange.apartments.episodes import Episode
+from rearrange.robot.cameras import in_world
 from rearrange.simulator import Point, SimulatorConfig
+
+if TYPE_CHECKING:
+    from rearrange.pictures.looks import Looks
 
 _MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
 
@@ -110,6 +115,13 @@ class RobotInHome(ABC):
         m, e = self._ee_matrix, self.ee_position
         dx, dy, dz = point[0] - e[0], point[1] - e[1], point[2] - e[2]
         return (m[0] * dx + m[3] * dy + m[6] * dz, m[1] * dx + m[4] * dy + m[7] * dz, m[2] * dx + m[5] * dy + m[8] * dz)
+
+    def camera_pose(self, camera: str, looks: Looks) -> np.ndarray:
+        """Right, down and forward of a camera of the robot, and its place, (4, 3), world frame."""
+        if camera == "head":
+            (x, y, _), cos, sin = self.base_pose, self._cos, self._sin
+            return in_world(looks.mounted(camera), np.array([(cos, -sin, 0.0), (sin, cos, 0.0), (0.0, 0.0, 1.0)]), np.array([x, y, 0.0]))
+        return in_world(looks.mounted(camera), np.array(self._ee_matrix).reshape(3, 3), np.array(self.ee_position))
 
     def in_hand(self, half_height_m: float, depth_m: float) -> tuple[np.ndarray, np.ndarray]:
         """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by the middle of its top, `depth_m` in

@@ -9,7 +9,7 @@ joint; joints of drawers are in metres, those of doors in radians.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode, Pose
     from rearrange.apartments.layouts import Layout
     from rearrange.mujoco_sim.simulator import MujocoSimulator
+    from rearrange.pictures.looks import Looks
 
 __all__ = ["Home", "Simulator", "SimulatorConfig"]
 
@@ -205,6 +206,15 @@ class Simulator(Protocol):
         """What the head camera sees now: depth (size, size) float32, metres along its axis, inf beyond 10 m; and whose each
         pixel is, (size, size) int32: the index of an object, FIRST_JOINT - k for the k-th drawer or door, else NOTHING.
         """
+
+    def photograph(self, camera: str, size: int, wanted: Collection[str], looks: Looks) -> dict[str, np.ndarray]:
+        """What a camera of the robot, "head" or "arm", sees now. Of these images those that are wanted: `depth` (size, size, 1)
+        float32, 0..1 over 10 m along its axis; `rgb` (size, size, 3) uint8; `segmentation` (size, size, 1) uint16, see
+        `segmentation_names`.
+        """
+
+    def segmentation_names(self) -> dict[int, str]:
+        """What each number in a segmentation stands for in this episode; see `rearrange.apartments.segmentation`."""
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target` (world frame), with marks: (512, 512, 3) uint8."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rearrange.apartments.objects import OBJECTS
 
 if TYPE_CHECKING:
+    from rearrange.apartments.parts import Receptacle
     from rearrange.pictures.picture import Ghost, Sphere, WireBox
     from rearrange.simulator import Simulator
 
@@ -69,10 +70,23 @@ def place_name(sim: Simulator, point: tuple[float, ...]) -> str:
     from rearrange.episode_making.scene_check import receptacle_under  # not for `--help`
 
     receptacle = receptacle_under(sim, point)
-    if receptacle is None:
-        return ""
+    return "" if receptacle is None else spoken_place(receptacle)
+
+
+def spoken_place(receptacle: Receptacle) -> str:
+    """What lies there is `on the sofa`, or `in the fridge`."""
     name = " ".join(word for word in receptacle.name.split("_") if not word.isdigit() and word not in ("left", "right"))
     return f"{'on' if receptacle.link is None else 'in'} the {name}"
+
+
+def away_from(place: str) -> str:
+    """What is taken from `on the sofa` is taken `from the sofa`; `in the fridge`: `out of the fridge`."""
+    return place.replace("on", "from", 1) if place.startswith("on") else place.replace("in", "out of", 1)
+
+
+def onto(place: str) -> str:
+    """What comes to lie `on the sofa` is moved `onto the sofa`; `in the fridge`: `into the fridge`."""
+    return place.replace("on", "onto", 1) if place.startswith("on") else place.replace("in", "into", 1)
 
 
 def held_name(sim: Simulator, target: int | None) -> str:

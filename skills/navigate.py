@@ -294,10 +294,13 @@ class Navigate(Skill):
                 f"to goal pose {self._distance_m:.2f} m, {self._angle_rad:.2f} rad"]
 
     def instructions(self, sim: Simulator) -> tuple[str, ...]:
-        thing = spoken_name(sim, self.target)
         if self.target_handle is not None:
             thing = "fridge" if self.target_handle.startswith("fridge") else "drawer"
-        elif self.arguments.placed is not None:
+        elif self.target is None:
+            thing = "place where the work is"
+        else:
+            thing = spoken_name(sim, self.target)
+        if self.target_handle is None and self.arguments.placed is not None:
             thing = f"place for the {thing} {place_name(sim, self.arguments.goal[:3])}".strip()
         return f"go to the {thing}", f"drive to the {thing}", f"move to the {thing}"
 

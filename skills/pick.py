@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from rearrange.settings.rules import block, setting
 from skills.arguments import SkillArguments, about_object
-from skills.marks import held_name, object_box, place_name, rest_ball, spoken_name
+from skills.marks import away_from, held_name, object_box, place_name, rest_ball, spoken_name
 from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_std, observation_keys
 from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, receptacle_of, start_near
 
@@ -142,9 +142,8 @@ class Pick(Skill):
 
     def instructions(self, sim: Simulator) -> tuple[str, ...]:
         thing, place = spoken_name(sim, self.target), place_name(sim, self.arguments.position)
-        source = place.replace("on", "from", 1) if place.startswith("on") else place.replace("in", "out of", 1)
         return tuple(" ".join(words.split()) for words in (
-            f"take the {thing} {source}", f"pick up the {thing} that is {place}" if place else f"pick up the {thing}",
+            f"take the {thing} {away_from(place)}", f"pick up the {thing} that is {place}" if place else f"pick up the {thing}",
             f"grasp the {thing} {place} and lift it"))
 
     def _distance(self, sim: Simulator) -> float:

@@ -3,6 +3,8 @@
 Random smooth actions (noise that forgets over half a second) in crowded episodes, a new one whenever one ends, on
 layouts that have been used before, as in training. Times are CPU times of the process, so that other work on the
 machine distorts them little.
+
+Then each kind of image alone, as large as the depth image, in turn: a share of the time for one, then for the next, three times over.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rearrange.settings.environment import check_depth_size
-from rearrange.episode_making.generator import MAX_OBJECTS, generate_episode
+from rearrange.episode_making.generator import MAX_OBJECTS
 from rearrange.errors import UserError
 from skills import make_env
 
@@ -27,6 +29,8 @@ NOISE_MEMORY = 0.93  # of the action noise per step
 NOISE_STD = 0.5
 WARM_UP_STEPS = 200
 NUM_LAYOUTS = 8
+IMAGES, ROUNDS = ("depth", "rgb", "segmentation", "arm_rgb", "arm_depth"), 3
+_MOST_NUMBERS = 20_000
 
 
 def check(settings: dict[str, Any]) -> None:
@@ -39,30 +43,67 @@ def check(settings: dict[str, Any]) -> None:
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """`rearrange bench sim`: print the table and keep the figures in bench.json; returns the headline ones."""
-    result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"])
-    for line in table(result):
+    sim = settings["sim"]
+    what = {key: sim[key] for key in ("scene_dataset", "scenes", "observations", "camera_size")}
+    result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"], **what)
+    if sim["scene_dataset"] is None:
+        result["images"] = bench_images(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"])
+    for line in [*table(result), *image_table(result.get("images", {}), settings["depth_size"])]:
         run.say(line)
     (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     run.say(f"figures: {run.path / 'bench.json'}")
     return {"steps_per_s": result["steps_per_s"], **{f"{name}_ms": ms for name, ms in result["parts_ms"].items()}}
 
 
-def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0, seed: int = 0) -> dict[str, Any]:
-    """Step one environment for about `seconds` and return speed, mean milliseconds by part, and the machine; plain
-    values only.
-    """
-    if seconds <= 0:
-        raise UserError(f"seconds={seconds} must be greater than 0.")
-    env = make_env(skill, depth_size=depth_size, num_layouts=NUM_LAYOUTS)
-    clock = _Clock()
+def bench_images(skill: str, size: int, seconds: float, seed: int) -> dict[str, float]:
+    """Steps per second with no image but one, by its name; nothing for size 0."""
+    if not size:
+        return {}
+    parts, stepped = {}, {name: [0, 0.0] for name in IMAGES}
+    for name in IMAGES:
+        seen = {"depth_size": size} if name == "depth" else {"depth_size": 0, "observations": [name], "camera_size": size}
+        parts[name] = _warm(skill, seed, _Clock(), **seen)
+    for _ in range(ROUNDS):
+        for name, part in parts.items():
+            start = time.thread_time()
+            steps, _, _, step_s, _, _ = _run(*part, lambda _, start=start: time.thread_time() - start >= seconds / (ROUNDS * len(parts)))
+            stepped[name][0] += steps
+            stepped[name][1] += sum(step_s)
+    return {name: steps / total_s for name, (steps, total_s) in stepped.items()}
+
+
+def image_table(steps_per_s: dict[str, float], size: int) -> list[str]:
+    """The result of `bench_images` as lines to print."""
+    return [f"{'alone':<14}steps/s   of depth   ({size}x{size})",
+            *(f"  {name:<12}{each:>7,.0f}   {each / steps_per_s['depth']:>7.0%}" for name, each in steps_per_s.items())] if steps_per_s else []
+
+
+def _warm(skill: str, seed: int, clock: _Clock, **seen: Any) -> tuple[Any, Iterator[int], np.random.Generator]:
+    """An environment that has been stepped for a while, its episodes and what draws the actions; `clock` times its parts."""
+    env = make_env(skill, num_layouts=NUM_LAYOUTS, **seen)
     env.sim._advance = clock.timed("physics", env.sim._advance)  # noqa: SLF001 the benchmark looks inside
-    env.scene.take_image = clock.timed("depth", env.scene.take_image)
-    episodes = _crowded_episodes(env.skill.episode_kind)
+    env.scene.look = clock.timed("images" if seen.get("observations") else "depth", env.scene.look)
+    most = MAX_OBJECTS if seen.get("scene_dataset") is None else MAX_OBJECTS - 5  # other scenes may have no room for more
+    episodes = (number for number in _numbers() if len(env.scene.generated_episode(env.skill.episode_kind, number).objects) >= most)
     rng = np.random.default_rng(seed)
     for _ in range(NUM_LAYOUTS):
         _reset(env, episodes)
     _run(env, episodes, rng, lambda steps: steps >= WARM_UP_STEPS)
     clock.clear()
+    return env, episodes, rng
+
+
+def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0, seed: int = 0,
+              observations: Sequence[str] | None = None, camera_size: int = 128, scene_dataset: str | None = None,
+              scenes: str | None = None) -> dict[str, Any]:
+    """Step one environment for about `seconds` and return speed, mean milliseconds by part, and the machine; plain
+    values only. In homes of ours, or in `scenes` of a data set.
+    """
+    if seconds <= 0:
+        raise UserError(f"seconds={seconds} must be greater than 0.")
+    clock = _Clock()
+    env, episodes, rng = _warm(skill, seed, clock, depth_size=depth_size, observations=observations, camera_size=camera_size,
+                               scene_dataset=scene_dataset, scenes=scenes)
     start = time.thread_time()
     steps, resets, objects, step_s, reset_s, in_reset_s = _run(
         env, episodes, rng, lambda _: time.thread_time() - start >= seconds, clock)
@@ -70,7 +111,7 @@ def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0,
     step_ms = 1e3 * np.array(step_s)
     reset_ms = 1e3 * np.array(reset_s)
     return {
-        "skill": skill, "depth_size": depth_size, "objects": objects, "steps": steps, "resets": resets,
+        "skill": skill, "depth_size": depth_size, "observations": list(observations or ()), "objects": objects, "steps": steps, "resets": resets,
         "steps_per_s": steps / sum(step_s),
         "steps_per_s_with_resets": steps / (sum(step_s) + sum(reset_s)),
         "step_ms": {"mean": float(step_ms.mean()), **{f"p{q}": float(np.percentile(step_ms, q)) for q in (50, 95, 99)}},
@@ -84,7 +125,8 @@ def table(result: dict[str, Any]) -> list[str]:
     """The result as lines to print."""
     step = result["step_ms"]
     size = result["depth_size"]
-    image = f"{size}x{size} depth" if size else "no image"
+    image = f"{size}x{size} depth" if size else "no depth" if result["observations"] else "no image"
+    image = ", ".join([image, *result["observations"]])
     lines = [
         f"{result['steps_per_s']:,.0f} steps/s on one core "
         f"({result['steps_per_s_with_resets']:,.0f} with resets): Fetch, {result['objects']:.0f} objects, {image}, "
@@ -120,13 +162,11 @@ class _Clock:
         self.total_s = dict.fromkeys(self.total_s, 0.0)
 
 
-def _crowded_episodes(kind: str) -> Iterator[int]:
-    """Training episodes in which as many objects as there can be stand around, by number."""
-    index = 0
-    while True:
-        if len(generate_episode(kind, "train", index, NUM_LAYOUTS).objects) == MAX_OBJECTS:
-            yield index
-        index += 1
+def _numbers() -> Iterator[int]:
+    """Of episodes, of which those are taken in which as many objects as there can be stand around."""
+    for number in range(_MOST_NUMBERS):
+        yield number
+    raise UserError(f"none of the last of {_MOST_NUMBERS:,} episodes is crowded: choose other scenes with sim.scenes=.")
 
 
 def _reset(env: Any, episodes: Iterator[int]) -> float:

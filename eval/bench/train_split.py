@@ -45,7 +45,7 @@ def clocked(make: Callable[[], Any], folder: str) -> Any:
     """An environment with clocks around its parts, which are written to a file of `folder` when it is closed. What a reset does is
     its own part, physics and images included."""
     env, clock = make(), Clock()
-    for owner, name, part in ((env.sim, "step", "physics"), (env.scene, "take_image", "image"), (env, "_observe", "observation"),
+    for owner, name, part in ((env.sim, "step", "physics"), (env.scene, "look", "image"), (env, "_observe", "observation"),
                               (env, "_judge", "reward")):
         setattr(owner, name, clock.timed(part, getattr(owner, name)))
     inner = Clock()

@@ -63,7 +63,7 @@ def _scenario(plain: dict[str, Any], settings: Settings) -> Prepared:
                        "remote": {}, "video_speed": 1, "handoffs": False}
     hab = command.make_job(of_eval, SimpleNamespace(settings=settings, videos=None))
     size = plain["image_size"]
-    job = ScenarioJob(hab, 128 if size is None else size)
+    job = ScenarioJob(hab, 128 if size is None else size, tuple(plain["sim"].get("observations") or ()), plain["sim"].get("camera_size") or 128)
     env = job.make()
     about = {"scenario": plain["hab"], "env": dict(hab.env)}
     from eval.policy_choice import table

@@ -75,7 +75,7 @@ def environment(about: Mapping[str, Any]) -> gymnasium.Env:
     from planner.scenarios import make_scenario
     from rearrange.home_scene import HomeSettings
 
-    return ScenarioEnv(make_scenario(about["scenario"], "hab"), HomeSettings(depth_size=0, **about["env"]))
+    return ScenarioEnv(make_scenario(about["scenario"], "hab"), HomeSettings(depth_size=0, **{**about["env"], "observations": None}))
 
 
 def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np.ndarray | list[bytes]]) -> Replayed:

@@ -16,15 +16,19 @@ from eval.scenario.evaluate import SLOTS, Job, Slot, make_agents, make_executor,
 from planner.rules import kept_grip
 from planner.scenario_env import ScenarioEnv
 from rearrange.home_scene import HomeSettings
-from rearrange.observations import Observation
+from rearrange.observations import Observation, seen_space
+from rearrange.settings.environment import SEEN
 
 
 @dataclass(frozen=True)
 class ScenarioJob:
-    """What is recorded. image_size: pixels of the depth image in it; 0 = none. raw: images stay arrays."""
+    """What is recorded. image_size: pixels of the depth image in it; 0 = none. seen, camera_size: other images, some of
+    `rearrange.settings.environment.SEEN`, and their pixels. raw: images stay arrays."""
 
     eval: Job
     image_size: int
+    seen: tuple[str, ...] = ()
+    camera_size: int = 128
     raw: bool = False
 
     def make(self) -> RecordingEnv:
@@ -36,21 +40,22 @@ class RecordingEnv(ScenarioEnv):
     """A scenario whose steps go on a tape.
 
     The skills of a plan look with images of their own, and begin to measure where they begin; a frame has what one policy for the
-    whole task sees: an image of one size, and the way from the start of the episode. Every command is a whole action in float32, so
-    that `step` with the recorded actions does the same.
+    whole task sees: its own images, and the way from the start of the episode. Every command is a whole action in float32, so that
+    `step` with the recorded actions does the same.
     """
 
     def __init__(self, job: ScenarioJob, *args: Any) -> None:
         super().__init__(*args)
-        self._job, self._own_image = job, bool(job.image_size) and "depth" not in self.observation_space.spaces
+        self._job = job
         self.tape: Tape | None = None
 
     @property
     def recorded_space(self) -> gymnasium.spaces.Dict:
         """The observations of a frame."""
         size = self._job.image_size
-        depth = {"depth": gymnasium.spaces.Box(0.0, 1.0, (size, size, 1), np.float32)} if self._own_image else {}
-        return gymnasium.spaces.Dict({**depth, **self.observation_space.spaces})
+        depth = {"depth": gymnasium.spaces.Box(0.0, 1.0, (size, size, 1), np.float32)} if size else {}
+        vectors = {key: space for key, space in self.observation_space.spaces.items() if key != "depth" and key not in SEEN}
+        return gymnasium.spaces.Dict({**depth, **vectors, **seen_space(self._job.seen, self._job.camera_size)})
 
     def features(self) -> dict[str, Feature]:
         """The columns of a data set."""
@@ -60,7 +65,7 @@ class RecordingEnv(ScenarioEnv):
         self.close_tape()
         observation, info = super().reset(seed=seed, options=options)
         self._start, self.start_seed, self.task = self.scene.start_base_pose, seed, task_in_words(self, info)
-        self._seen = self._look(self._depth())
+        self._seen = self._look(self._images())
         self.tape = Tape(self.features(), STEPS_PER_S, self._job.raw)
         return observation, info
 
@@ -69,32 +74,30 @@ class RecordingEnv(ScenarioEnv):
         grip = kept_grip(self.sim.is_holding) if grip is None else grip
         action = np.clip(np.array([*(arm or [0.0] * 7), grip, *(base or [0.0, 0.0]), 1.0 if stop else -1.0], np.float32), -1.0, 1.0)
         values = action.tolist()
-        lagged = self._depth() if self.home.image_lag else None
+        lagged = self._images() if self.home.image_lag else {}
         reward, terminated, truncated, info = super().advance(values[:7], values[7], values[8:10], stop)
         self.tape.frame(self._seen, action, reward, terminated or truncated, bool(info["success"]))
         if not (terminated or truncated):
-            self._seen = self._look(lagged if self.home.image_lag else self._depth())
+            self._seen = self._look(lagged if self.home.image_lag else self._images())
         return reward, terminated, truncated, info
 
-    def _look(self, depth: np.ndarray | None) -> Observation:
+    def _look(self, images: Observation) -> Observation:
         scene = self.scene
         begun, scene.start_base_pose = scene.start_base_pose, self._start
         try:
-            observation = self.observe()
+            return self.observe() | images
         finally:
             scene.start_base_pose = begun
-        return observation | ({"depth": depth} if self._own_image else {})
 
-    def _depth(self) -> np.ndarray | None:
-        """The depth image of a frame, of which the map of the floor that a skill keeps knows nothing."""
-        if not self._own_image:
-            return None
-        scene = self.scene
-        maps, scene.maps_floor = scene.maps_floor, False
+    def _images(self) -> Observation:
+        """The images of a frame, of which the map of the floor that a skill keeps knows nothing."""
+        scene, job = self.scene, self._job
+        theirs = scene.maps_floor, scene.depth_size, scene.seen, scene.camera_size
+        scene.maps_floor, scene.depth_size, scene.seen, scene.camera_size = False, job.image_size, job.seen, job.camera_size
         try:
-            return scene.take_image(self._job.image_size)
+            return scene.take_images()
         finally:
-            scene.maps_floor = maps
+            scene.maps_floor, scene.depth_size, scene.seen, scene.camera_size = theirs
 
     def close_tape(self) -> None:
         """Give up what is on the tape."""

@@ -54,8 +54,10 @@ def write_mp4(path: Path, streams: Sequence[bytes], fps: float) -> None:
     with tempfile.TemporaryFile() as whole:
         whole.writelines(streams)
         whole.seek(0)
+        when = f"setts=ts=N/({fps:g}*TB):duration=1/({fps:g}*TB)"  # to the last digit: LeRobot allows 0.1 ms
         done = subprocess.run(
-            [_ffmpeg(), "-loglevel", "error", "-y", "-f", "h264", "-framerate", f"{fps:g}", "-i", "-", "-c", "copy", "-f", "mp4", str(path)],
+            [_ffmpeg(), "-loglevel", "error", "-y", "-f", "h264", "-framerate", f"{fps:g}", "-i", "-", "-c", "copy", "-bsf:v", when,
+             "-video_track_timescale", f"{fps * 512:g}", "-f", "mp4", str(path)],
             stdin=whole, capture_output=True, start_new_session=True)
     if done.returncode:
         raise OSError(f"{path} cannot be written: {done.stderr.decode(errors='replace').strip()}")

@@ -62,7 +62,8 @@ class RemoteAgent:
         return np.clip(action, self._space.low, self._space.high)
 
     def _message(self, slot: int, observation: Mapping[str, np.ndarray]) -> bytes:
-        message: dict[str, Any] = {f"observation/{name}": np.asarray(value) for name, value in observation.items()}
+        message: dict[str, Any] = {f"observation/{name}": value if isinstance(value, str) else np.asarray(value)
+                                   for name, value in observation.items()}
         message["prompt"] = self._prompt(slot)
         if (seed := self._seeds[slot]) is not None:
             message |= {"reset": True, "seed": seed}

@@ -112,7 +112,7 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     else:
         needed = needed_skills(scenario, rules, plain)
         found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name, plain["network"],
-                        RemoteSettings(**plain["remote"]))
+                        RemoteSettings(**plain["remote"]), plain["sim"]["observations"], plain["sim"]["camera_size"])
     sim = plain["sim"]
     env = _homes(sim) | {"split": plain["split"]}
     env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})

@@ -251,7 +251,9 @@ def make_agents(job: Job, executors: Sequence[Executor]) -> dict[str, Agent]:
 def make_executor(job: Job, make_env: Callable[..., ScenarioEnv] = ScenarioEnv) -> Executor | WholeTask:
     """An environment of the scenario, and what carries plans out in it, or asks one policy for every action."""
     if NAME in job.skills:
-        return WholeTask(make_env(job.scenario, HomeSettings(depth_size=job.skills[NAME].image_size, **job.env)))
+        source = job.skills[NAME]
+        seen = {"observations": source.seen or None, "camera_size": source.camera_size}
+        return WholeTask(make_env(job.scenario, HomeSettings(depth_size=source.image_size, **{**job.env, **seen})))
     from skills.experts import expert_class
 
     skills = {name: source.make(name) for name, source in job.skills.items()}
@@ -259,7 +261,8 @@ def make_executor(job: Job, make_env: Callable[..., ScenarioEnv] = ScenarioEnv) 
     experts |= {name: made for name, made in controllers().items() if name in job.skills and job.skills[name].kind == "spa"}
     sizes = {name: source.image_size for name, source in job.skills.items()}
     env = make_env(job.scenario, HomeSettings(depth_size=0, **job.env))
-    return Executor(env, skills, experts, job.rules, sizes, job.handoffs)
+    seen = {name: (source.seen, source.camera_size) for name, source in job.skills.items()}
+    return Executor(env, skills, experts, job.rules, sizes, job.handoffs, seen)
 
 
 _KEPT: dict[str, list[Executor]] = {}  # executors are kept between the chunks of a process

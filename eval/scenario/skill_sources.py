@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from eval.tasks import trained_settings
 from eval.trained_policy import check_fit, of_what, training_of
 from planner.spa.controllers import CONTROLLERS
 from rearrange.errors import UserError
+from rearrange.settings.environment import SEEN
 from rearrange.settings.rules import TEXTS
 from skills import SKILLS, config_class, make_skill
 from skills.experts import expert_class
@@ -41,6 +42,8 @@ class Source:
     config: dict[str, Any] = field(default_factory=dict)  # fields of the skill's config, as it was trained
     shared: dict[str, Any] = field(default_factory=dict)  # those of SHARED that it was trained with
     network: str | None = None  # of the checkpoint, where the user typed it
+    seen: tuple[str, ...] = ()  # beside the observations of the skill, see rearrange.settings.environment.SEEN
+    camera_size: int = 128  # of those images
     remote: Remote | None = None  # of kind remote
     word: str | None = None  # of kind own: package.module:Name
     choice: Choice | None = field(default=None, repr=False, compare=False)  # why this one, for people
@@ -55,11 +58,12 @@ class Source:
         import numpy as np
 
         from rearrange.actions import ACTION_SIZES
-        from rearrange.observations import space_of
+        from rearrange.observations import seen_space, space_of
 
         made = self.make(skill)
         width = sum(ACTION_SIZES[part] for part in made.action_parts)
-        return gymnasium.spaces.Dict(space_of(made.observation_keys, self.image_size)), gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
+        boxes = space_of(made.observation_keys, self.image_size) | seen_space(self.seen, self.camera_size)
+        return gymnasium.spaces.Dict(boxes), gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
 
     def own_agent(self, skill: str, slots: int) -> OwnAgent:
         """The agent of the user's own, of kind own."""
@@ -67,12 +71,14 @@ class Source:
 
 
 def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str], output: Path,
-            scenario: str, network: str | None = None, asked: RemoteSettings = RemoteSettings()) -> dict[str, Source]:
+            scenario: str, network: str | None = None, asked: RemoteSettings = RemoteSettings(),
+            seen: Sequence[str] | None = None, camera_size: int = 128) -> dict[str, Source]:
     """Skill -> what runs it, for all skills of the plan, and others for which an expert, say, or a path was chosen.
 
     agent: one of AGENTS, or "pretrained". chosen: skill -> expert, random, pretrained, newest, the path of a checkpoint, or
     None: as the agent has it; also ws://host:port of a policy server, which is asked as `asked` says, or package.module:Name. needed:
-    skills of the plan. network: the word of the network of those checkpoints that have one of the user's own. Raises UserError where a needed skill has nothing to run it.
+    skills of the plan. network: the word of the network of those checkpoints that have one of the user's own. seen, camera_size: what
+    policies from outside see beside the observations of the skill. Raises UserError where a needed skill has nothing to run it.
     """
     found: dict[str, Source] = {}
     needed = set(needed)
@@ -84,9 +90,11 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
         if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
             found[skill] = Source(which, choice=Choice(skill, which, ASKED))
         elif which and TEXTS["url"][0].fullmatch(which):
-            found[skill] = Source("remote", image_size=asked.image_size, remote=remote_at(which, asked), choice=Choice(skill, which, ASKED))
+            found[skill] = Source("remote", image_size=asked.image_size, seen=tuple(seen or ()), camera_size=camera_size,
+                                  remote=remote_at(which, asked), choice=Choice(skill, which, ASKED))
         elif which and TEXTS["importable"][0].fullmatch(which):
-            found[skill] = Source("own", image_size=asked.image_size, word=which, choice=Choice(skill, which, ASKED))
+            found[skill] = Source("own", image_size=asked.image_size, seen=tuple(seen or ()), camera_size=camera_size, word=which,
+                                  choice=Choice(skill, which, ASKED))
             found[skill].own_agent(skill, 1)  # which says what is wrong with it
         elif which == "spa" and skill in needed:
             raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the scripted "
@@ -108,12 +116,25 @@ def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path, ne
     if meta.get("scenario") != name:
         raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of scenario {name}: give another checkpoint=.")
     size = meta.get("image_size", 0)
-    shapes = {key: box.shape for key, box in env.observation_space.items() if key != "depth"}
+    shapes = {key: box.shape for key, box in env.observation_space.items() if key != "depth" and key not in SEEN}
+    seen = _seen(meta.get("env", {}))
+    shapes |= _shapes(**seen)
     check_fit(choice.checkpoint, content, shapes | ({"depth": (size, size, 1)} if size else {}), env.action_space.shape[0],
               f"scenario {name}", network)
     shared = {k: v for k, v in meta.get("env", {}).items() if k in SHARED}  # their rules are those of any skill
     shared = trained_settings(choice.checkpoint, {"env": shared}, "navigate")
-    return Source("policy", str(choice.checkpoint), size, shared=shared, network=network, choice=choice)
+    return Source("policy", str(choice.checkpoint), size, shared=shared, **seen, network=network, choice=choice)
+
+
+def _seen(env: Mapping[str, Any]) -> dict[str, Any]:
+    """What a policy saw beside the observations of its task, by the settings of its environment, as a Source has it."""
+    return {"seen": tuple(env.get("observations") or ()), "camera_size": env.get("camera_size", 128)}
+
+
+def _shapes(seen: Sequence[str], camera_size: int) -> dict[str, tuple[int, ...]]:
+    from rearrange.observations import seen_space
+
+    return {name: space.shape for name, space in seen_space([name for name in seen if name != "instruction"], camera_size).items()}
 
 
 def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -139,12 +160,14 @@ def _read(choice: Choice, network: str | None) -> Source:
     env = trained_settings(path, meta, skill)
     fields = {each.name for each in dataclasses.fields(config_class(skill))}
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
-                    {k: v for k, v in env.items() if k in SHARED}, network if "network" in content else None, choice=choice)
+                    {k: v for k, v in env.items() if k in SHARED}, network if "network" in content else None, **_seen(env),
+                    choice=choice)
     made, size = source.make(skill), source.image_size
     there = shown(made.observation_keys, bool(size))
     shapes = {key: OBSERVATIONS[key][0].shape for key in there if key != "depth"}
     if size and "depth" in made.observation_keys:
         shapes["depth"] = (size, size, 1)
+    shapes |= _shapes(source.seen, source.camera_size)
     check_fit(path, content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts), f"skill {skill}",
               source.network)
     return source

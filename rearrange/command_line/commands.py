@@ -352,12 +352,20 @@ def export(config: DictConfig) -> None:
 
 
 def scenes(config: DictConfig) -> None:
-    """`rearrange scenes export | list | check`."""
+    """`rearrange scenes export | list | check | view`."""
     if config.action != "export":
-        from rearrange.scene_files.show import show
         from trainer.logs.progress import Progress
 
-        return show(config.action, config.dataset, lambda count: Progress(count, "reading scenes", unit="scenes", out=sys.stderr))
+        def progress_of(count: int) -> Progress:
+            return Progress(count, "reading scenes", unit="scenes", out=sys.stderr)
+
+        if config.action == "view" and config.dataset is not None:
+            from rearrange.mujoco_scenes.view import view
+
+            return view(config.dataset, config.scenes, config.out, progress_of)
+        from rearrange.scene_files.show import show
+
+        return show(config.action, config.dataset, progress_of)
     from planner.scenarios import load_scenario
     from rearrange import __version__
     from rearrange.habitat.export.data_set import FromAbove, export
@@ -489,8 +497,8 @@ def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, net
     from eval.trained_policy import check_fit
     from trainer.checkpoint import load_checkpoint
     from trainer.policy import observation_shapes
-    from trainer.spaces import action_numbers, choices
+    from trainer.spaces import action_numbers, choices, flat_space
 
-    check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(probe.observation_space),
+    check_fit(checkpoint, load_checkpoint(checkpoint), observation_shapes(flat_space(probe.observation_space)),
               action_numbers(probe.action_space), "this environment", network, choices(probe.action_space))
     return probe

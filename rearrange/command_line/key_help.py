@@ -47,6 +47,7 @@ EXAMPLES = {
         "rearrange scenes export format=habitat split=val count=10 out=homes",
         "rearrange scenes export split=train count=96 out=homes_train episodes=1000 episodes_of=[pick,tidy_house]",
         "rearrange scenes check dataset=replica_cad/replicaCAD.scene_dataset_config.json",
+        "rearrange scenes view dataset=replica_cad/replicaCAD.scene_dataset_config.json scenes=v3_sc0_* out=scenes.png",
     ),
     "list": ("rearrange list", "rearrange list output=outputs"),
 }
@@ -56,7 +57,7 @@ def help_text(settings: Settings, summary: str) -> str:
     """The help of a command, for the choices that `settings` made."""
     width = min(shutil.get_terminal_size((120, 24)).columns, 140)
     command, chosen = settings.command, settings.choices
-    words = {"bench": "<what> ", "report": "[directory ...] ", "scenes": "export | list | check "}.get(command, "")
+    words = {"bench": "<what> ", "report": "[directory ...] ", "scenes": "export | list | check | view "}.get(command, "")
     lines = [f"usage: rearrange {command} {words}[key=value ...]", "", summary[0].upper() + summary[1:] + ".", ""]
     lines += [f"  {example}" for example in EXAMPLES[command]] + [""]
     lines += [

@@ -28,7 +28,7 @@ from rearrange.composition import options
 from rearrange.composition.words import RUNLESS
 from rearrange.errors import UserError
 from rearrange.settings import presets
-from rearrange.settings.environment import NAVIGATION_AGENTS
+from rearrange.settings.environment import NAVIGATION_AGENTS, SEEING
 from rearrange.settings.composed import Settings, leaves
 from rearrange.settings.rules import Key, NotAllowed, Rule, defaults_of, keys_of, not_allowed
 from skills import without_entry
@@ -187,7 +187,8 @@ def _is_navigation(settings: Settings) -> bool:
     """Whether `eval` or `train` is about a navigation task; refuses settings that have no meaning there."""
     task = settings.choices.get("nav")
     for word in settings.overrides if task else ():
-        if (key := word.split("=")[0]) == "sim" or key.startswith("sim."):
+        key = word.split("=")[0]
+        if key == "sim" or key.startswith("sim.") and key.removeprefix("sim.") not in SEEING:
             raise UserError(f"{word} is for skill= and hab=: nav={task} has homes and an agent of its own, without a simulator. Its "
                             f"settings are nav.size, nav.num_homes and others: 'rearrange {settings.command} nav={task} --help'.")
     return bool(task)

@@ -194,14 +194,15 @@ class ExportOptions:
 
 @dataclass(frozen=True)
 class ScenesOptions:
-    """Write homes, objects, robot and episodes as a data set for another simulator; list or check the scenes of a data set."""
+    """Write homes, objects, robot and episodes as a data set for another simulator; list, check or view the scenes of a data set."""
 
-    action: str = setting("export", "what is done; can be written without action=", choices=("export", "list", "check"))
-    dataset: str | None = setting(None, "list, check: the *.scene_dataset_config.json of a Habitat scene data set", path=True)
+    action: str = setting("export", "what is done; can be written without action=", choices=("export", "list", "check", "view"))
+    dataset: str | None = setting(None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data set", path=True)
+    scenes: str | None = setting(None, "view: which, names with *, separated by commas; null = all")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
     split: str = setting("val", "apartments", choices=SPLITS)
     count: int = setting(10, "of them, the first of the split", at_least=1, at_most=9999)
-    out: str | None = setting(None, "folder to write, new or empty", path=True)
+    out: str | None = setting(None, "export: folder to write, new or empty; view: the PNG file, null = scenes.png", path=True)
     episodes_of: tuple[str, ...] = setting(
         ("pick", "place", "navigate", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge", "tidy_house",
          "prepare_groceries", "set_table"), "skills and scenarios whose episodes are written; [] = none")

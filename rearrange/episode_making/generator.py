@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -106,6 +106,15 @@ def generate_episode(kind: str, split: str, index: int, num_layouts: int = 96) -
     return KINDS[kind](f"{kind}/{split}/{index}", scene, scene_layout(scene), rng)
 
 
+def generate_in_scenes(kind: str, where: str, scenes: Sequence[str], index: int, layout_of: Callable[[str], Layout]) -> Episode:
+    """Episode `index` of a kind in scenes that are not our homes, in turn; `where`: what they are called together. Raises UserError
+    when a scene has nothing that such an episode is about.
+    """
+    scene = scenes[index % len(scenes)]
+    rng = np.random.default_rng([zlib.crc32(f"{kind}/{where}".encode()), index])
+    return KINDS[kind](f"{kind}/{where}/{index}", scene, layout_of(scene), rng)
+
+
 # Of an episode: the receptacle that the object is on, the one that it belongs on, and how far joints stand open.
 _Task = tuple[Receptacle, Receptacle, dict[str, float]]
 
@@ -124,7 +133,8 @@ def _one_object(draw_task: Callable[[Layout, np.random.Generator], _Task], episo
         if at_start and at_goal and math.dist(at_start[:3], at_goal[:3]) >= MIN_MOVE_M:
             break
     else:
-        raise RuntimeError(f"found no object to move in scene {scene}")
+        what = f"scene {scene} has no room for an object that is to be moved, in {_TRIES} draws"
+        raise RuntimeError(what) if layout.is_ours else UserError(f"{what}: choose other scenes.")
     objects = [(name, at_start), *_clutter(list(surfaces.values()), count - 1, name, rng)]
     return Episode(
         id=episode_id, scene=scene, objects=tuple(n for n, _ in objects), start_poses=tuple(pose for _, pose in objects),
@@ -143,6 +153,8 @@ def _out_of(kind: str, opened: bool, layout: Layout, rng: np.random.Generator) -
     """Out of a drawer or the fridge (`kind`), which is closed, or open somewhere within `CLOSE_FROM_M_OR_RAD`."""
     compartments = _compartments(layout, kind)
     goals = [receptacle for receptacle in layout.receptacles if not receptacle.closed]
+    if not goals:
+        raise UserError(f"scene {layout.name} has no receptacle outside drawers and fridges: choose other scenes.")
     start, goal = compartments[rng.integers(len(compartments))], goals[rng.integers(len(goals))]
     return start, goal, {start.link: float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind])) if opened else 0.0}
 
@@ -154,10 +166,11 @@ def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
     shut: dict[bool, list[Receptacle]] = {True: [], False: []}
     for receptacle in layout.receptacles:
         shut[receptacle.closed].append(receptacle)
-    kind = ("open", "drawer", "fridge")[rng.integers(3)]
-    starts = shut[False] if kind == "open" else [r for r in shut[True] if r.kind == kind]
+    kinds = [("open", shut[False]), *((kind, [r for r in shut[True] if r.kind == kind]) for kind in ("drawer", "fridge"))]
+    kinds = [(kind, starts) for kind, starts in kinds if starts]  # in homes of ours all three
+    kind, starts = kinds[rng.integers(len(kinds))]
     start = starts[rng.integers(len(starts))]
-    goals = [r for r in shut[rng.random() < 1 / 3] if r.link is None or r.link != start.link]
+    goals = [r for r in shut[rng.random() < 1 / 3] or shut[False] if r.link is None or r.link != start.link] or [start]
     goal = goals[rng.integers(len(goals))]
     openings = {} if goal.link is None else {goal.link: OPEN_M_OR_RAD[goal.kind]}
     if start.link is not None:
@@ -168,6 +181,8 @@ def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
 def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
     """The drawers of the top row, or the boards of the fridge."""
     of_kind = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
+    if not of_kind:
+        raise UserError(f"scene {layout.name} has no {kind} with a receptacle in it that the robot reaches: choose other scenes.")
     floor_m = {body.name: body.position_m[2] for body in layout.bodies}
     top_m = max(floor_m[receptacle.link] for receptacle in of_kind)
     return [receptacle for receptacle in of_kind if floor_m[receptacle.link] > top_m - 0.01]
@@ -175,7 +190,8 @@ def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
 
 def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:
     """A kind uniformly among those of the home, then one of that kind that the arm reaches in time."""
-    bottom_row = {r.name for r in layout.receptacles if r.kind == "drawer"} - {r.name for r in _compartments(layout, "drawer")}
+    drawers = {r.name for r in layout.receptacles if r.kind == "drawer"}
+    bottom_row = drawers and drawers - {r.name for r in _compartments(layout, "drawer")}
     receptacles = [r for r in layout.receptacles if r.name not in bottom_row and not _is_low_board(r)]
     kinds = sorted({receptacle.kind for receptacle in receptacles})
     kind = kinds[rng.integers(len(kinds))]

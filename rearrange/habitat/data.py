@@ -25,7 +25,8 @@ def scenes_of(split: str, num_layouts: int, listed: Sequence[Episode] | None = N
 @dataclass(frozen=True)
 class HabitatData:
     """Where the data is. scene_dataset: a *.scene_dataset_config.json. robot: URDF of the Fetch; None: the data set's own.
-    gpu_device: number of the GPU, -1 for the CPU, None for what there is. pictures: whether spectators will look on.
+    gpu_device: number of the GPU, -1 for the CPU, None for what there is. pictures: whether spectators will look on. seen, camera_size:
+    images that the robot's cameras will take beside depth, and their pixels.
     scenes: those that episodes take place in, which the data set must have; read once.
     """
 
@@ -34,6 +35,8 @@ class HabitatData:
     gpu_device: int | None = None
     pictures: bool = False
     scenes: Iterable[str] = ()
+    seen: tuple[str, ...] = ()
+    camera_size: int = 128
 
     def robot_file(self) -> Path:
         """The robot's URDF. Raises UserError when it is not there."""

@@ -10,7 +10,8 @@ from typing import Any
 from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home
 from rearrange.apartments.episodes import Episode, Marker
 from rearrange.errors import UserError
-from rearrange.habitat.external_scenes.layout import SceneHome, find_home
+from rearrange.external_scenes.layout import SceneHome
+from rearrange.habitat.external_scenes.layout import find_home
 from rearrange.mujoco_sim.simulator import slots_for
 from rearrange.habitat.export.home_files import scene_name
 

@@ -52,3 +52,4 @@ def show(twin: MujocoSimulator, base_pose: Point, torso_m: float, arm_rad: Seque
         data.qpos[address:address + 7] = pose
     data.qvel[:] = 0.0
     mujoco.mj_forward(model, data)
+    twin._read_pose()  # noqa: SLF001 its cameras are where the robot is now

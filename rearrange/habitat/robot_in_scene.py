@@ -9,8 +9,8 @@ from rearrange.habitat.suction import Hold
 from rearrange.habitat.homes import Found, Homes, is_ours
 from rearrange.habitat.joints import Joints
 from rearrange.habitat.robot import Fetch
-from rearrange.habitat.external_scenes.episodes import in_terms_of
-from rearrange.habitat.external_scenes.layout import SceneHome
+from rearrange.external_scenes.episodes import in_terms_of
+from rearrange.external_scenes.layout import SceneHome
 from rearrange.habitat.world import World
 from rearrange.apartments.layouts import Layout
 from rearrange.robot_in_home import RobotInHome

@@ -7,6 +7,7 @@ a step. Forces and contacts are those of the last substep.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from rearrange.mujoco_sim.contacts import cos_limit
 from rearrange.apartments.episodes import Episode, Pose
+from rearrange.apartments.segmentation import names_of, robot_and_objects
 from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.geometry import matrix_quat, quat_matrix
 from rearrange.habitat.contacts import Touch, collides, forces, within_angle
@@ -26,9 +28,11 @@ from rearrange.habitat.homes import Found
 from rearrange.habitat.mujoco_twin import Twin
 from rearrange.habitat.pixel_owners import Box, owners_in, part_box
 from rearrange.habitat.robot_in_scene import InScene
+from rearrange.habitat.scene_cameras import number_things
 from rearrange.habitat.world import SUBSTEPS
 from rearrange.mujoco_sim.home import handle_part
 from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.pictures.looks import PLAIN, Looks
 from rearrange.robot.motors import move_targets
 from rearrange.simulator import FIRST_JOINT, Point, Simulator, SimulatorConfig
 from rearrange.habitat_axes import pose_to_matrix, to_y_up, to_z_up
@@ -55,6 +59,7 @@ class HabitatSimulator(InScene):
         self._twin = Twin(config)
         self._shadows: dict[bool, Simulator] = {}
         self._target_rad, self._ctrl = np.zeros(7), np.zeros(7)
+        self._numbered: Episode | None = None  # of which what is in the scene has its numbers
         self._least_cosine = cos_limit(config.suction_max_angle_rad)
 
     # ------------------------------------------------------------------ episodes
@@ -65,7 +70,7 @@ class HabitatSimulator(InScene):
         """
         loaded = self._enter(episode)
         world = self.world
-        self.episode = episode
+        self.episode, self._numbered = episode, None
         self.held = None
         self.robot.place(*_AWAY_M, 0.0, ARM_START_RAD)
         if loaded:
@@ -298,6 +303,34 @@ class HabitatSimulator(InScene):
             for part in self._body(name).parts:
                 shapes.append((FIRST_JOINT - k, part_box(part, origin, turned)))
         return owners_in(self.depth_image(size)[:, :, 0], self.base_pose, shapes)
+
+    def photograph(self, camera: str, size: int, wanted: Collection[str], looks: Looks) -> dict[str, np.ndarray]:
+        """What a camera of the robot sees now: those images that are wanted (see Simulator). Of our homes drawn from the state by the
+        embedded home's rasteriser, of external scenes by Habitat. Raises UserError for other colours or light of these.
+        """
+        if self._is_ours:
+            return self.twin.photograph(camera, size, wanted, looks)
+        if looks.color_share or looks.light is not PLAIN.light:
+            raise UserError(f"scene {self.home.layout.name} is none of ours, and keeps its colours and its light: leave out "
+                            "sim.random_colors= and sim.random_light=.")
+        pose = self.camera_pose(camera, looks)
+        pose[3] += self._origin
+        self._number_things()
+        return self.world.scene_cameras.photograph(self.world.simulator, pose, wanted, size)
+
+    def segmentation_names(self) -> dict[int, str]:
+        """What each number in a segmentation stands for."""
+        if self._is_ours:
+            return names_of(self.home.layout, self.episode.objects)
+        self._number_things()
+        return robot_and_objects(self.episode.objects) | self._furniture
+
+    def _number_things(self) -> None:
+        """Number what is in the external scene, once in an episode."""
+        if self._numbered is not self.episode:
+            bodies = {handle: body for handle, body in self.world.bodies.items() if body.object_id != self.robot.id}
+            self._furniture = number_things(self._objects, self.robot.body, self.world.furniture(), bodies, self.home.links)
+            self._numbered = self.episode
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Of our homes drawn from

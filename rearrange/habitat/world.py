@@ -14,6 +14,7 @@ from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import with_driving_base
 from rearrange.habitat.installed import device, need_habitat
 from rearrange.habitat.temporary_folder import own_folder
+from rearrange.habitat.scene_cameras import SceneCameras
 from rearrange.habitat.spectator import specification
 from rearrange.mujoco_sim.home import TIMESTEP_S
 from rearrange.scene_files.whole import files_called, need_json, need_template, need_urdf, templates_of
@@ -51,7 +52,7 @@ class World:
         self._robot = folder / "driving_fetch.ao_config.json"
         # Whole, because Habitat would first look for a relative path where the user stands.
         self._robot.write_text(json.dumps({"urdf_filepath": str(urdf)} | _ROBOT), encoding="utf-8")
-        self.camera = HeadCamera(self.habitat)
+        self.camera, self.scene_cameras = HeadCamera(self.habitat), SceneCameras(self.habitat)
         self.simulator: Any = None
         self._first_metadata: Any = None
         self.scene: str | None = None
@@ -79,6 +80,9 @@ class World:
             self._check_files(scene, Path(handle))
         backend.scene_id = handle or scene
         others = [] if ours or not self._data.pictures else [specification(self.habitat)]
+        if not ours:
+            kinds = dict.fromkeys(name.removeprefix("arm_") for name in self._data.seen if name != "instruction")
+            others += [self.scene_cameras.specification(kind, self._data.camera_size) for kind in kinds]
         configuration = self.habitat.Configuration(backend, [self.camera.agent(*others)])
         try:
             if self.simulator is None:

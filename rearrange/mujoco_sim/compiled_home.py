@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -17,6 +19,9 @@ from rearrange.apartments.layouts import Layout
 from rearrange.mujoco_sim.nearness import Nearness, measure
 from rearrange.apartments.objects import STANDARD_SET
 from rearrange.simulator import FIRST_JOINT, NOTHING
+
+if TYPE_CHECKING:
+    from rearrange.pictures.meshes import MeshTable
 
 CACHED_HOMES = 128
 
@@ -54,7 +59,11 @@ class CompiledHome:
     object_of_geom: np.ndarray  # (ngeom,) slot or -1
     handle_of_geom: np.ndarray  # (ngeom,) index into handles or -1
     moving_of_geom: np.ndarray  # (ngeom,) FIRST_JOINT - k where it is part of the k-th drawer or door, else NOTHING
+    silent_while_held: tuple[tuple[int, ...], ...]  # of each handle the geoms that touch nothing while the cup holds it
     nearness: Nearness
+    handle_reach_m: float = math.inf  # how near to the middle of a handle the tip of the cup must be to hold it
+    meshes: MeshTable | None = None  # what is drawn beside the geoms
+    unseen_groups: tuple[int, ...] = ()  # of geoms that are not drawn
     spare: list = field(default_factory=list)  # of rearrange.mujoco_sim.home_copy: waiting for a simulator
 
 
@@ -67,9 +76,23 @@ def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHo
     model = compile_home(layout, objects)
     joint_names = [model.joint(i).name for i in range(model.njnt)]
     handles = tuple(name for name in joint_names if name.startswith("drawer_") or name == "fridge_door")
-    role, object_of, handle_of = _label_geoms(model, handles)
+    handle_geoms = tuple((model.geom(f"{name}_handle").id,) for name in handles)
     return CompiledHome(
-        layout=layout, objects=objects, model=model, parked=_park(model, handles),
+        layout=layout, silent_while_held=handle_geoms,
+        **addresses(model, objects, handles, handle_geoms, [int(model.body_treeid[model.body(name).id]) for name in handles]))
+
+
+def addresses(model: mujoco.MjModel, objects: tuple[str, ...], handles: tuple[str, ...], handle_geoms: tuple[tuple[int, ...], ...],
+              trees: list[int]) -> dict[str, Any]:
+    """Fields of `CompiledHome` that follow from its model. handle_geoms: of each handle, what the cup touches when it touches it.
+    trees: kinematic trees of everything that can be opened.
+    """
+    role, object_of = _label_geoms(model)
+    handle_of = np.full(model.ngeom, NO_OWNER, np.int32)
+    for k, geoms in enumerate(handle_geoms):
+        handle_of[list(geoms)] = k
+    return dict(
+        objects=objects, model=model, parked=_park(model, trees),
         base_qpos=_joint_slice(model.jnt_qposadr, model, BASE_JOINT_NAMES),
         arm_qpos=_joint_slice(model.jnt_qposadr, model, JOINT_NAMES),
         arm_dofs=_joint_slice(model.jnt_dofadr, model, JOINT_NAMES),
@@ -89,11 +112,10 @@ def _contiguous(ids: list[int]) -> slice:
     return slice(ids[0], ids[0] + len(ids))
 
 
-def _label_geoms(model: mujoco.MjModel, handles: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Role, object slot and handle of every geom, from their names."""
+def _label_geoms(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+    """Role and object slot of every geom, from their names."""
     role = np.full(model.ngeom, SCENE, np.int8)
     object_of = np.full(model.ngeom, NO_OWNER, np.int32)
-    handle_of = np.full(model.ngeom, NO_OWNER, np.int32)
     for geom in range(model.ngeom):
         name = model.geom(geom).name
         if name.startswith("base_"):
@@ -102,9 +124,7 @@ def _label_geoms(model: mujoco.MjModel, handles: tuple[str, ...]) -> tuple[np.nd
             role[geom] = ARM
         elif name.startswith("object_"):
             object_of[geom] = int(name.removeprefix("object_"))
-        elif name.endswith("_handle"):
-            handle_of[geom] = handles.index(name.removesuffix("_handle"))
-    return role, object_of, handle_of
+    return role, object_of
 
 
 def _moving(model: mujoco.MjModel, handles: tuple[str, ...]) -> np.ndarray:
@@ -129,8 +149,8 @@ def put_to_rest(model: mujoco.MjModel, data: mujoco.MjData, trees: list[int], mo
             return
 
 
-def _park(model: mujoco.MjModel, handles: tuple[str, ...]) -> mujoco.MjData:
-    """A state with every object asleep where the model parks it, far outside, drawers and doors asleep, and the robot
+def _park(model: mujoco.MjModel, trees: list[int]) -> mujoco.MjData:
+    """A state with every object asleep where the model parks it, far outside, drawers and doors (`trees`) asleep, and the robot
     elsewhere, in its start posture.
     """
     data = mujoco.MjData(model)
@@ -138,6 +158,6 @@ def _park(model: mujoco.MjModel, handles: tuple[str, ...]) -> mujoco.MjData:
     for name, value in zip((*JOINT_NAMES, TORSO_JOINT_NAME), (*ARM_START_RAD, TORSO_START_M)):
         data.qpos[model.joint(name).qposadr[0]] = value
         data.ctrl[model.actuator(name).id] = value
-    put_to_rest(model, data, [int(model.body_treeid[model.body(name).id]) for name in handles], most_substeps=30)
+    put_to_rest(model, data, trees, most_substeps=30)
     data.time = 0.0
     return data

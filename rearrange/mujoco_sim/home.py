@@ -25,9 +25,10 @@ TIMESTEP_S = 1.0 / 120.0
 PARKING_M = (-20.0, -20.0)
 """Where object 0 waits outside the home; object i waits 0.5 m * i further along x."""
 
+FLOOR_TYPE = 16  # contype of what the base does not touch: the floor, and in other scenes what lies flat on it
 STATIC, ARTICULATED, FLOOR, BASE, ARM, OBJECT, DECORATION = (
     f'contype="{contype}" conaffinity="{conaffinity}"'
-    for contype, conaffinity in ((1, 0), (2, 0), (16, 0), (4, 3), (4, 19), (8, 31), (0, 0))
+    for contype, conaffinity in ((1, 0), (2, 0), (FLOOR_TYPE, 0), (4, 3), (4, 19), (8, 31), (0, 0))
 )
 
 # Contacts soften with 1/mass: at MuJoCo's defaults the arm presses a 70 g apple centimetres into a table. These are

@@ -25,7 +25,7 @@ class HomeCopy:
         self.home = home
         self.model = model = copy.copy(home.model)
         self.data = data = mujoco.MjData(model)
-        self.suction = Suction(model, data, home.handles, home.object_of_geom, home.handle_of_geom)
+        self.suction = Suction(model, data, home)
         self.elliptic = model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
         self.body_of_slot = [model.body(f"object_{slot}").id for slot in range(len(home.objects))]
         self.qpos_of_slot = [int(model.joint(f"object_{slot}").qposadr[0]) for slot in range(len(home.objects))]

@@ -7,6 +7,7 @@ It offers `rearrange.simulator.Simulator`, which says what each method is for, i
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from itertools import pairwise
 
 import mujoco
@@ -15,6 +16,7 @@ import numpy as np
 from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home, put_to_rest, scene_layout
 from rearrange.mujoco_sim.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.apartments.episodes import Episode, Pose
+from rearrange.apartments.segmentation import names_of
 from rearrange.errors import UserError
 from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMERA_RANGE_M
 from rearrange.geometry import matrix_quat
@@ -22,9 +24,10 @@ from rearrange.mujoco_sim.home_copy import give_back, take
 from rearrange.apartments.layouts import Layout
 from rearrange.robot.motors import move_targets
 from rearrange.apartments.objects import OBJECTS, STANDARD_SET
+from rearrange.pictures.looks import Looks
 from rearrange.robot_in_home import RobotInHome
 from rearrange.simulator import MAX_SPEED, NOTHING, STEP_S, Simulator, SimulatorConfig
-from rearrange.mujoco_sim.views import Spectator, head_camera
+from rearrange.mujoco_sim.views import Photographer, Spectator, head_camera
 
 _SUBSTEPS = 4  # of the timestep that a home is compiled with
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
@@ -41,7 +44,7 @@ class MujocoSimulator(RobotInHome):
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
         super().__init__(config)
         self.home: CompiledHome | None = None
-        self._spectator = Spectator()
+        self._spectator, self._photographer = Spectator(), Photographer()
         self._shadow: MujocoSimulator | None = None
 
     # ------------------------------------------------------------------ episodes
@@ -50,7 +53,7 @@ class MujocoSimulator(RobotInHome):
         """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
         outside.
         """
-        home = load_home(episode.scene, slots_for(episode.objects))
+        home = self._home_of(episode)
         if home is not self.home:
             self._use(home)
         mujoco.mj_copyData(self.data, self.model, home.parked)
@@ -274,9 +277,18 @@ class MujocoSimulator(RobotInHome):
         owners = np.where(objects >= 0, indices[objects], of_geom)
         return np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(HEAD_CAMERA_RANGE_M)), owners[geoms].astype(np.int32)
 
+    def photograph(self, camera: str, size: int, wanted: Collection[str], looks: Looks) -> dict[str, np.ndarray]:
+        """What a camera of the robot sees now: those images that are wanted (see Simulator)."""
+        pose = self.camera_pose(camera, looks)
+        return self._photographer.photograph(self.home, self.data, self._index_of_slot, looks, pose, size, wanted)
+
+    def segmentation_names(self) -> dict[int, str]:
+        """What each number in a segmentation stands for."""
+        return names_of(self.home.layout, self.episode.objects)
+
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8."""
-        return self._spectator.picture(self.model, self.data, eye, target, marks)
+        return self._spectator.picture(self.home, self.data, eye, target, marks)
 
     # ------------------------------------------------------------------ scenes
 
@@ -288,8 +300,11 @@ class MujocoSimulator(RobotInHome):
 
     def shadow(self) -> MujocoSimulator:
         """A simulator of the same kind, in which poses are tried out that this one must not take; always the same one."""
-        self._shadow = self._shadow or MujocoSimulator(self.config)
+        self._shadow = self._shadow or self._another()
         return self._shadow
+
+    def _another(self) -> MujocoSimulator:
+        return MujocoSimulator(self.config)
 
     @property
     def twin(self) -> MujocoSimulator:
@@ -301,6 +316,10 @@ class MujocoSimulator(RobotInHome):
         mujoco.mj_copyData(self.data, self.model, other.data)
 
     # ------------------------------------------------------------------ loading
+
+    def _home_of(self, episode: Episode) -> CompiledHome:
+        """The home in which an episode takes place, with room for its objects."""
+        return load_home(episode.scene, slots_for(episode.objects))
 
     def _use(self, home: CompiledHome) -> None:
         """Switch to a home."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 
 from rearrange.mujoco_sim.contacts import cos_limit, cup_touches, touched_buffer
+
+if TYPE_CHECKING:
+    from rearrange.mujoco_sim.compiled_home import CompiledHome
 
 
 class Suction:
@@ -15,17 +19,17 @@ class Suction:
     joint.
     """
 
-    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, handles: tuple[str, ...], object_of_geom: np.ndarray,
-                 handle_of_geom: np.ndarray) -> None:
-        """`object_of_geom`, `handle_of_geom`: (ngeom,) slot, or index into `handles`, of each geom; -1 for none."""
+    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, home: CompiledHome) -> None:
         self._model, self._data = model, data
-        self._handles = handles
-        self._object_of_geom, self._handle_of_geom = object_of_geom, handle_of_geom
-        slots = int(object_of_geom.max()) + 1
+        self._handles = handles = home.handles
+        self._object_of_geom, self._handle_of_geom = home.object_of_geom, home.handle_of_geom
+        slots = int(self._object_of_geom.max()) + 1
         self._object_bodies = [model.body(f"object_{slot}").id for slot in range(slots)]
         self._handle_bodies = [model.body(name).id for name in handles]
-        self._handle_geoms = [model.geom(f"{name}_handle").id for name in handles]
-        self._handle_contype = model.geom_contype[self._handle_geoms].copy()
+        self._handle_sites = [model.site(f"{name}_handle").id for name in handles]
+        self._handle_reach_m = home.handle_reach_m
+        self._silent = [list(geoms) for geoms in home.silent_while_held]
+        self._bits = [(model.geom_contype[geoms].copy(), model.geom_conaffinity[geoms].copy()) for geoms in self._silent]
         self._welds = [model.equality(f"hold_object_{slot}").id for slot in range(slots)]
         self._joints = [model.equality(f"hold_{name}").id for name in handles]
         self._gripper = model.body("gripper").id
@@ -55,7 +59,7 @@ class Suction:
         """Hold what the cup touches: the wanted thing if it is among that, else the first."""
         first = None
         for geom in self.touches():
-            slot, handle = int(self._object_of_geom[geom]), int(self._handle_of_geom[geom])
+            slot, handle = int(self._object_of_geom[geom]), self._handle_at(geom)
             if slot >= 0 and slot == wanted_slot:
                 return self.hold_object(slot)
             if handle >= 0 and self._handles[handle] == wanted_handle:
@@ -67,6 +71,15 @@ class Suction:
                 self.hold_object(first[0])
             else:
                 self.hold_handle(self._handles[first[1]])
+
+    def _handle_at(self, geom: int) -> int:
+        """The handle of which a geom that is touched is a part; -1 where it is none, or the cup is not near enough to its middle."""
+        handle = int(self._handle_of_geom[geom])
+        if handle >= 0 and self._handle_reach_m < math.inf:
+            where = self._data.site_xpos
+            if math.dist(where[self._site].tolist(), where[self._handle_sites[handle]].tolist()) > self._handle_reach_m:
+                return -1
+        return handle
 
     def hold_object(self, slot: int) -> None:
         """Weld an object to the gripper where it is now."""
@@ -88,8 +101,8 @@ class Suction:
     def hold_handle(self, name: str) -> None:
         """Join the tip of the cup to the point of the handle's body that it touches, free to turn.
 
-        The handle itself touches nothing then: the rim of a stiff cup, which turns about its middle, would press
-        against the bar with more than a kilonewton.
+        The handle, or the cup where the handle is a part of a larger front, touches nothing then: the rim of a stiff cup,
+        which turns about its middle, would press against the bar with more than a kilonewton.
         """
         k = self._handles.index(name)
         body, joint, data = self._handle_bodies[k], self._joints[k], self._data
@@ -99,7 +112,7 @@ class Suction:
         self._model.eq_data[joint, 0:3] = self._hand_point
         self._model.eq_data[joint, 3:6] = self._held_point
         self._start(joint)
-        self._model.geom_contype[self._handle_geoms[k]] = 0
+        self._model.geom_contype[self._silent[k]] = self._model.geom_conaffinity[self._silent[k]] = 0
         self.handle = name
 
     def release(self) -> None:
@@ -108,7 +121,7 @@ class Suction:
             self._data.eq_active[self._constraint] = 0
         if self.handle is not None:
             k = self._handles.index(self.handle)
-            self._model.geom_contype[self._handle_geoms[k]] = self._handle_contype[k]
+            self._model.geom_contype[self._silent[k]], self._model.geom_conaffinity[self._silent[k]] = self._bits[k]
         self._constraint, self.slot, self.handle = -1, None, None
 
     def stretch_m(self) -> float:

@@ -1,35 +1,90 @@
-"""What a MuJoCo home looks like: to the robot's head camera, and to a spectator."""
+"""What a MuJoCo home looks like: to the robot's cameras, and to a spectator."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from rearrange.apartments import segmentation
 from rearrange.mujoco_sim.compiled_home import CACHED_HOMES, CompiledHome
-from rearrange.pictures.raster import DepthCamera
+from rearrange.pictures.looks import Looks, linear_colors
+from rearrange.pictures.photograph import photograph
+from rearrange.pictures.raster import DepthCamera, shape_table
 
 if TYPE_CHECKING:
     import mujoco
-    import numpy as np
+
+
+CEILING_GROUP = 4
 
 
 @lru_cache(maxsize=CACHED_HOMES)
 def head_camera(home: CompiledHome, size: int) -> DepthCamera:
     """The head camera in a home, shared by the environments of a process (which step one after another)."""
-    return DepthCamera(home.model, size)
+    return DepthCamera(home.model, size, hide_groups=home.unseen_groups, meshes=home.meshes)
+
+
+@lru_cache(maxsize=CACHED_HOMES)
+def _shapes(home: CompiledHome) -> tuple[np.ndarray, np.ndarray]:
+    return shape_table(home.model)
+
+
+class Photographer:
+    """Takes pictures with the robot's cameras; remembers what it prepared for the home, its looks and its objects."""
+
+    def __init__(self) -> None:
+        self._home: CompiledHome | None = None
+        self._index_of_slot: Mapping[int, int] | None = None
+        self._looks: Looks | None = None
+
+    def photograph(self, home: CompiledHome, data: mujoco.MjData, index_of_slot: Mapping[int, int], looks: Looks, pose: np.ndarray,
+                   size: int, wanted: Collection[str]) -> dict[str, np.ndarray]:
+        """What a camera at `pose` sees, see `photograph`. index_of_slot: which object of the episode each slot holds."""
+        shapes, halves = _shapes(home)
+        if home is not self._home or index_of_slot is not self._index_of_slot:
+            things = things_of_geoms(home, index_of_slot)[shapes[:, 1]]
+            self._ids = np.append(things, segmentation.NOTHING).astype(np.uint16)
+            self._home, self._index_of_slot, self._looks = home, index_of_slot, None
+        if looks is not self._looks:
+            self._looks, self._colors = looks, linear_colors(home.model.geom_rgba[shapes[:, 1], :3], self._ids[:-1], looks)
+        return photograph(wanted, (shapes, halves, data.geom_xpos, data.geom_xmat), pose, size, self._colors, looks.light, self._ids)
+
+
+def things_of_geoms(home: CompiledHome, index_of_slot: Mapping[int, int]) -> np.ndarray:
+    """(ngeom,) numbers of `rearrange.apartments.segmentation`; objects that wait outside are nothing."""
+    model, count = home.model, len(index_of_slot)
+    parts, bodies = segmentation.numbers_of(home.layout, count)
+    still = [segmentation.BUILDING["floor"], segmentation.BUILDING["ceiling"], *parts]  # the order of `home_mjcf`
+    of_body = dict(zip((body.name for body in home.layout.bodies), bodies))
+    things = np.full(model.ngeom, segmentation.NOTHING, np.int32)
+    things[:len(still)] = still
+    for geom in range(len(still), model.ngeom):
+        slot, body, name = int(home.object_of_geom[geom]), model.body(model.geom_bodyid[geom]).name, model.geom(geom).name
+        if slot >= 0:
+            things[geom] = segmentation.OBJECT + index_of_slot[slot] if slot in index_of_slot else segmentation.NOTHING
+        elif body in of_body:
+            things[geom] = of_body[body]
+        else:
+            part = "head" if name in ("base_neck", "base_head", "base_visor") else body if body in ("base", "torso", "gripper") else "arm"
+            things[geom] = segmentation.ROBOT[part]
+    return things
 
 
 class Spectator:
-    """Makes pictures from outside; remembers what it prepared for the model that it painted last."""
+    """Makes pictures from outside; remembers what it prepared for the home that it painted last."""
 
     def __init__(self) -> None:
         self._last: tuple[Any, Any] | None = None
 
-    def picture(self, model: mujoco.MjModel, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray,
+    def picture(self, home: CompiledHome, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray,
                 marks: list[Any]) -> np.ndarray:
         """From `eye` towards `target` (world, m), with marks: (512, 512, 3) uint8."""
         from rearrange.pictures.picture import Painter  # compiles for seconds; only videos need it
 
-        if self._last is None or self._last[0] is not model:
-            self._last = (model, Painter(model))
+        if self._last is None or self._last[0] is not home:
+            groups = home.unseen_groups or (CEILING_GROUP,)
+            self._last = (home, Painter(home.model, hide_groups=groups, meshes=home.meshes))
         return self._last[1].render(data, eye, target, marks)

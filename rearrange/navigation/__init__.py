@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearrange.errors import UserError
 from rearrange.navigation.settings import CONFIGS, NavigationConfig
-from rearrange.settings.environment import NAVIGATION, HomeSettings, suggestion
+from rearrange.settings.environment import NAVIGATION, SEEING, HomeSettings, suggestion
 from rearrange.settings.rules import checked, keys_of
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONFIGS", "OF_HOME", "checked_settings", "config_class", "make_env", "title"]
 
-OF_HOME = ("split", "depth_size", "render_mode")
+OF_HOME = ("split", "depth_size", "render_mode", *SEEING)
 """Settings of every environment that navigation tasks have too."""
 
 
@@ -57,8 +57,7 @@ def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:
-    """A Gymnasium environment for a navigation task. `settings`: fields of its config, and of HomeSettings split, depth_size and
-    render_mode; they may be what they may be on the command line: UserError else."""
+    """A Gymnasium environment for a navigation task. `settings`: fields of its config, and those of HomeSettings in OF_HOME; they may be what they may be on the command line: UserError else."""
     from rearrange.navigation.env import NavigationEnv
 
     settings = checked_settings(task, settings)

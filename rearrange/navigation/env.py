@@ -15,20 +15,26 @@ import gymnasium
 import numpy as np
 
 from rearrange.apartments.floor_grid import CELL_M
+from rearrange.apartments.segmentation import names_of
 from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
 from rearrange.navigation.episodes import NavEpisode
 from rearrange.navigation.homes import home_name
 from rearrange.navigation.homes_in_use import load_home
 from rearrange.navigation.motion import drive
-from rearrange.navigation.noise import motion_noise, noisy_depth
+from rearrange.navigation.noise import motion_noise
 from rearrange.navigation.explore import Explore
 from rearrange.navigation.flee import Flee
 from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig
 from rearrange.navigation.shapes import look, look_for
-from rearrange.settings.environment import SPLITS, HomeSettings
+from rearrange.observations import CAMERA_OF, seen_space, wording
+from rearrange.pictures.depth_noise import noisy_depth, punch_holes
+from rearrange.pictures.looks import PLAIN, LookRngs, draw_looks, linear_colors
+from rearrange.pictures.photograph import photograph
+from rearrange.robot.cameras import in_world
+from rearrange.settings.environment import SEEN, SPLITS, HomeSettings
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
 TASKS = {"pointnav": PointNav, "objectnav": ObjectNav, "flee": Flee, "explore": Explore}
@@ -37,7 +43,7 @@ _EPISODES = 1 << 31
 OF_A_GOAL = {"train": 4}
 """So many episodes in a row share their home and goal, because distances are what a reset costs; elsewhere each has its own."""
 
-Observation = dict[str, np.ndarray]
+Observation = dict[str, Any]
 
 
 class NavigationEnv(gymnasium.Env):
@@ -67,9 +73,23 @@ class NavigationEnv(gymnasium.Env):
             pitch = 2.0 * math.tan(math.radians(config.fov_deg) / 2.0) / self._size
             self._slopes = ((np.arange(self._size) - (self._size - 1) / 2) * pitch).astype(np.float32)
             self._inverse = np.empty((self._size, self._size), np.float32)
-        self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces)
+        self._seen, self._home_settings = tuple(home.observations or ()), home
+        self._check_seen()
+        self._images = [name for name in self._seen if name in CAMERA_OF]
+        self._looks, self._look_rngs = PLAIN, LookRngs()
+        self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces | seen_space(self._seen, home.camera_size))
         self.episode: NavEpisode | None = None
         self._drawn = -1  # the last episode that was drawn at random
+
+    def _check_seen(self) -> None:
+        """UserError for what cannot be seen here."""
+        wrong = next((name for name in self._seen if name.startswith("arm_")), None)
+        if wrong:
+            raise UserError(f"navigation task {self.name} has no observation {wrong!r}, for want of an arm; sim.observations= may have "
+                            f"{', '.join(name for name in SEEN if not name.startswith('arm_'))}.")
+        if self._masks and self._size and "segmentation" in self._seen:
+            raise UserError("the observation `segmentation` of objectnav is the mask of what is looked for: write "
+                            "nav.segmentation=false to see the numbers of all things instead.")
 
     # ------------------------------------------------------------------ reset
 
@@ -79,8 +99,17 @@ class NavigationEnv(gymnasium.Env):
         asked = _asked(options)
         if seed is not None:
             self._drawn = -1
-        self._start(self._random() if asked is None else asked, fixed=asked is not None and seed is None)
-        return self._observe(), {"episode_id": self.episode.id, "scene": self.episode.scene}
+        fixed = asked is not None and seed is None
+        self._start(self._random() if asked is None else asked, fixed)
+        self._look_rng = self._look_rngs.next(self.episode.id, self.np_random_seed, seed is not None, fixed)
+        of = self._home_settings
+        self._looks = draw_looks(self._look_rng, of.random_colors, of.random_light, of.random_camera_m, of.random_camera_deg)
+        self._colors: np.ndarray | None = None  # of all shapes; made when they are wanted
+        self.instruction = wording(self.task.instructions(self), self.episode.id)
+        info = {"instruction": self.instruction, "episode_id": self.episode.id, "scene": self.episode.scene}
+        if "segmentation" in self._seen:
+            info["segmentation_names"] = names_of(self.home.building)
+        return self._observe(), info
 
     def _random(self) -> int:
         """The next of the episodes that share a goal, or the first of others."""
@@ -179,7 +208,10 @@ class NavigationEnv(gymnasium.Env):
 
     def _observe(self) -> Observation:
         observation = self.task.observe(self)
-        return self._look() | observation if self._size else observation
+        observation = self._look() | observation if self._size else observation
+        if self._images:
+            observation |= self._photograph(self._images, self._home_settings.camera_size)
+        return observation | ({"instruction": self.instruction} if "instruction" in self._seen else {})
 
     def _look(self) -> Observation:
         """The depth image, (size, size, 1), and the mask of what is looked for."""
@@ -192,11 +224,30 @@ class NavigationEnv(gymnasium.Env):
         if self._masks:
             images["segmentation"] = mask = np.empty_like(image)
             look_for(*view, self._codes, self.task.wanted, mask)
+        elif self._looks.moves:
+            image[:] = np.maximum(self._photograph(["depth"], self._size)["depth"], config.near_m / config.far_m)
         else:
             look(*view)
         if config.depth_noise:
             noisy_depth(image, config.far_m, config.depth_noise, self._noise)
+        if self._home_settings.random_depth_noise:
+            noisy_depth(image, config.far_m, self._home_settings.random_depth_noise, self._look_rng)
+        if self._home_settings.random_depth_holes:
+            punch_holes(image, self._home_settings.random_depth_holes, self._look_rng)
         return images
+
+    def _photograph(self, wanted: list[str], size: int) -> Observation:
+        """Images of `rearrange.pictures.photograph` by the camera."""
+        (x, y, yaw), s, config = self.pose, self.home.shapes, self.config
+        level = np.array([(0.0, -1.0, 0.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.0, 0.0, config.camera_height_m)])
+        c, sin = math.cos(yaw), math.sin(yaw)
+        turned = np.array([(c, -sin, 0.0), (sin, c, 0.0), (0.0, 0.0, 1.0)])
+        pose = in_world(self._looks.mounted("head", level), turned, np.array([x, y, 0.0]))
+        if self._colors is None:
+            self._colors = linear_colors(s.rgb, s.things, self._looks)
+        ids = np.append(s.things, np.uint16(0))
+        return photograph(wanted, (s.shapes, s.halves, s.centers, s.rotations), pose, size, self._colors, self._looks.light, ids,
+                          config.fov_deg, config.far_m)
 
     # ------------------------------------------------------------------ picture
 
@@ -207,11 +258,6 @@ class NavigationEnv(gymnasium.Env):
         from rearrange.navigation.from_above import picture
 
         return picture(self)
-
-    @property
-    def instruction(self) -> str:
-        """What is to be done, in words."""
-        return str(type(self.config).__doc__).splitlines()[0]
 
     def status_lines(self) -> list[str]:
         """What a spectator wants to read beside the picture."""

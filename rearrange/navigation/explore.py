@@ -64,5 +64,8 @@ class Explore:
     def observe(self, env: NavigationEnv) -> dict[str, np.ndarray]:
         return {"gps_compass": gps_compass(env.episode.start, env.believed_pose)}
 
+    def instructions(self, env: NavigationEnv) -> tuple[str, ...]:
+        return ("see as much of the home as you can", "go through all rooms", "explore the home")
+
     def status_lines(self) -> list[str]:
         return [f"explored {self.share:.0%} of {len(self._squares)} m²"]

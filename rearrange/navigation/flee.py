@@ -48,5 +48,8 @@ class Flee:
     def observe(self, env: NavigationEnv) -> dict[str, np.ndarray]:
         return {"gps_compass": gps_compass(env.episode.start, env.believed_pose)}
 
+    def instructions(self, env: NavigationEnv) -> tuple[str, ...]:
+        return ("get as far away from here as you can", "go to the place that is farthest from here", "leave, and go as far as the home allows")
+
     def status_lines(self) -> list[str]:
         return [f"{self.share:.0%} of the farthest way"]

@@ -74,6 +74,11 @@ class ObjectNav(GoalTask):
     def observe(self, env: NavigationEnv) -> dict[str, np.ndarray]:
         return {"objectgoal": self._one_hot.copy(), "gps_compass": gps_compass(env.episode.start, env.believed_pose)}
 
+    def instructions(self, env: NavigationEnv) -> tuple[str, ...]:
+        thing = env.episode.category.replace("_", " ")
+        article = "an" if thing[0] in "aeiou" else "a"
+        return f"find {article} {thing}", f"go to {article} {thing}", f"look for {article} {thing} and stop before it"
+
     def status_lines(self) -> list[str]:
         return [f"look for: {list(CATEGORIES)[int(self._one_hot.argmax())].replace('_', ' ')}", *super().status_lines()]
 

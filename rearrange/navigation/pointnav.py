@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 
 from rearrange.apartments.floor_grid import CELL_M
+from rearrange.geometry import wrap_angle
 from rearrange.navigation.episodes import NavEpisode, point_episode
 from rearrange.navigation.goals import GoalTask
 from rearrange.navigation.homes_in_use import Home, field_to
@@ -35,6 +36,13 @@ class PointNav(GoalTask):
         self.goal = env.episode.goal
         self.field = field_to(env.home, int(self.goal[0] // CELL_M), int(self.goal[1] // CELL_M))
         super().begin(env)
+
+    def instructions(self, env: NavigationEnv) -> tuple[str, ...]:
+        x, y, yaw = env.episode.start
+        dx, dy = self.goal[0] - x, self.goal[1] - y
+        away_m, turn_deg = math.hypot(dx, dy), math.degrees(wrap_angle(math.atan2(dy, dx) - yaw))
+        place = f"{away_m:.1f} m away, {abs(turn_deg):.0f} degrees to the {'left' if turn_deg >= 0 else 'right'}"
+        return f"go to the point {place}", f"drive to a point that is {place}", f"stop at the point {place}"
 
     def observe(self, env: NavigationEnv) -> dict[str, np.ndarray]:
         """Where the goal is from where the agent thinks it stands: distance (in 5 m, and in m up to 1), cosine and sine of the

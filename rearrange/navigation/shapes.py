@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rearrange.apartments import segmentation
 from rearrange.apartments.floor_plan import WALL_HEIGHT_M
 from rearrange.apartments.parts import Part
 from rearrange.compiled import njit
@@ -19,7 +20,7 @@ ENDLESS_M = 1e3
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """Arguments of `rearrange.pictures.raster.draw`, and of each shape its piece of furniture (-1: none) and its colour."""
+    """Arguments of `rearrange.pictures.raster.draw`, and of each shape its piece of furniture (-1: none), its colour and what it is."""
 
     shapes: np.ndarray  # (n, 2) int32
     halves: np.ndarray  # (n, 4) float32
@@ -27,6 +28,7 @@ class Shapes:
     rotations: np.ndarray  # (n, 9) float64
     piece: np.ndarray  # (n,) int32
     rgb: np.ndarray  # (n, 3) float32
+    things: np.ndarray  # (n,) uint16, numbers of `rearrange.apartments.segmentation`
 
 
 def shapes_of(building: Building) -> Shapes:
@@ -51,7 +53,11 @@ def shapes_of(building: Building) -> Shapes:
     shapes = np.column_stack([kinds, np.arange(count)]).astype(np.int32)
     piece = np.array([-1, -1] + [k for _, k in found], np.int32)
     rgb = np.array([(0.6, 0.5, 0.4), (1.0, 1.0, 1.0)] + [part.rgb for part, _ in found], np.float32)
-    return Shapes(shapes, halves, centers, rotations, piece, rgb)
+    still, moving = segmentation.numbers_of(building)
+    things = [segmentation.BUILDING["floor"], segmentation.BUILDING["ceiling"]]
+    things += [still[k] for k, part in enumerate(building.parts) if part is not NOTHING]
+    things += [number for body, number in zip(building.bodies, moving) for _ in body.parts]
+    return Shapes(shapes, halves, centers, rotations, piece, rgb, np.array(things, np.uint16))
 
 
 def _half_extents(part: Part) -> tuple[float, float, float]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from rearrange.pictures.meshes import MeshTable
+from rearrange.pictures.painted_meshes import PaintedMeshes
 from rearrange.pictures.raster import SHAPE_NAMES, box_half_extents, draw, pixel_slopes, shape_table
 from rearrange.pictures.raster_kernels import BOX, FACES, F
 from rearrange.pictures.shading import blend_line, blend_shapes, blur, occlusion, occlusion_pattern, paint, tone_table
@@ -154,7 +156,8 @@ class Painter:
     """Third-person pictures of one model, for videos.
 
     fov_deg: vertical field of view; hide_groups: geom groups left out (the ceiling). Walls and furniture
-    higher than `cut_above_m` that stand between the eye and the target are cut down to `stub_m`.
+    higher than `cut_above_m` that stand between the eye and the target are cut down to `stub_m`. meshes: drawn beside the geoms; those
+    of a thing that stands in between are left out, of the thing with number 0 the triangles that do.
     """
 
     def __init__(
@@ -167,6 +170,7 @@ class Painter:
         hide_groups: tuple[int, ...] = (4,),
         cut_above_m: float = 1.25,
         stub_m: float = 0.12,
+        meshes: MeshTable | None = None,
     ):
         if min(width, height, supersample) < 1 or not 0.0 < fov_deg < 180.0:
             raise ValueError(
@@ -193,6 +197,7 @@ class Painter:
         self._coarse_z, self._open, self._blurred = (np.empty(coarse, np.float32) for _ in range(3))
         self._image = np.empty((height, width, 3), np.uint8)
         self._pattern = occlusion_pattern()
+        self._meshes = None if meshes is None else PaintedMeshes(meshes, cut_above_m)
 
     def render(
         self, data: mujoco.MjData, eye_m: Vector, target_m: Vector, marks: Sequence[WireBox | Sphere | Ghost] = ()
@@ -201,14 +206,20 @@ class Painter:
         axes = camera_axes(eye_m, target_m)
         kept, halves, centers = self._cut_away(data, axes[3], np.asarray(target_m, float))
         scene = (self._shapes[kept], halves, centers, data.geom_xmat)
-        draw(*scene, *_mujoco_camera(axes), self._us, self._vs, F(FAR_M), self._depth, self._codes)
-        sun = self._draw_shadows(scene, np.asarray(target_m, float))
-        surfaces = _surfaces(*scene, axes[3])
+        camera = _mujoco_camera(axes)
+        draw(*scene, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes)
+        meshes = self._meshes and self._meshes.between(data, axes[3], np.asarray(target_m, float))
+        if meshes:
+            meshes.draw(data, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes, FACES * len(kept))
+        sun = self._draw_shadows(data, scene, meshes, np.asarray(target_m, float))
+        surfaces, colors = _surfaces(*scene, axes[3]), self._colors[kept]
+        if meshes:
+            surfaces, colors = meshes.surfaces(data, surfaces), np.concatenate([colors[:, :3], meshes.linear])
         view = (self._us, self._vs, axes.astype(np.float32))
         occlusion(self._depth, self._codes, *view, *surfaces, self._pattern, self._coarse_z, self._open)
         blur(self._coarse_z, self._open, self._blurred)
         light = (sun, self._shadow, self._coarse_z, self._blurred)
-        paint(self._depth, self._codes, *view, *surfaces, self._colors[kept], *light, tone_table(), self._image)
+        paint(self._depth, self._codes, *view, *surfaces, colors, *light, tone_table(), self._image)
         self._draw_translucent(axes, [mark for mark in marks if not isinstance(mark, WireBox)])
         for mark in marks:
             if isinstance(mark, WireBox):
@@ -244,14 +255,18 @@ class Painter:
         kept &= ~np.isin(self._bodies, self._bodies[~kept & self._articulated])  # a door goes with its handle
         return np.flatnonzero(kept), halves[kept], centers
 
-    def _draw_shadows(self, scene: tuple[np.ndarray, ...], target: np.ndarray) -> np.ndarray:
+    def _draw_shadows(self, data: mujoco.MjData, scene: tuple[np.ndarray, ...], meshes: PaintedMeshes | None,
+                      target: np.ndarray) -> np.ndarray:
         """Rasterise what the sun sees around the target; returns the sun's camera as `paint` takes it."""
         texel = 2 * SHADOW_RADIUS_M / SHADOW_SIZE
         axes = camera_axes(SUN_DIRECTION * SUN_DISTANCE_M, (0.0, 0.0, 0.0))
         along = np.round(axes[:2] @ target / texel) * texel  # steady shadows in a video
         axes[3] += along @ axes[:2]
         slopes = self._sun_slopes
-        draw(*scene, *_mujoco_camera(axes), slopes, slopes, F(2 * SUN_DISTANCE_M), self._shadow)
+        view = (*_mujoco_camera(axes), slopes, slopes, F(2 * SUN_DISTANCE_M), self._shadow)
+        draw(*scene, *view)
+        if meshes:
+            meshes.draw(data, *view)
         return np.vstack([axes, (slopes[0], slopes[1] - slopes[0], 0.0)]).astype(np.float32)
 
     def _draw_translucent(self, axes: np.ndarray, marks: Sequence[Sphere | Ghost]) -> None:

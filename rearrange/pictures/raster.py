@@ -11,6 +11,7 @@ import math
 import mujoco
 import numpy as np
 
+from rearrange.pictures.meshes import MeshTable, draw_meshes
 from rearrange.pictures.raster_kernels import (
     BOX, CAPSULE, CYLINDER, FACES, NO_CODE, PLANE, SPHERE, F, compiled, draw_depth, draw_depth_and_codes, normalise,
 )
@@ -84,7 +85,9 @@ def pixel_slopes(count: int, pitch: float) -> np.ndarray:
 
 
 class DepthCamera:
-    """A square depth camera of a model: z-depth over `far_m`, 1 where nothing is nearer."""
+    """A square depth camera of a model: z-depth over `far_m`, 1 where nothing is nearer. It draws the geoms of the groups that are
+    not hidden, and `meshes`, whose rows are bodies of the model.
+    """
 
     def __init__(
         self,
@@ -94,6 +97,7 @@ class DepthCamera:
         far_m: float = 10.0,
         camera: str = "head",
         hide_groups: tuple[int, ...] = (),
+        meshes: MeshTable | None = None,
     ):
         if size < 2 or not 0.0 < fov_deg < 180.0 or far_m <= 0.0:
             raise ValueError(
@@ -104,22 +108,31 @@ class DepthCamera:
         self._far = F(far_m)
         self._slopes = pixel_slopes(size, 2.0 * math.tan(math.radians(fov_deg) / 2.0) / size)
         self._shapes, self._halves = shape_table(model, hide_groups)
+        self._meshes = meshes
         self._inverse_depth = np.empty((size, size), np.float32)
         self._codes = np.empty((size, size), np.int32)
-        self._geoms = np.append(self._shapes[:, 1], -1)  # of each shape; the last for pixels in which nothing is seen
+        of_meshes = model.body_geomadr[meshes.rows] if meshes is not None else ()
+        self._geoms = np.concatenate([self._shapes[:, 1], of_meshes, [-1]]).astype(np.int32)  # of each code; the last of NO_CODE
 
     def render(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
         """Write the image of the present poses to `out` (size, size), contiguous float32, and return it."""
         poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat)
         view = (self._camera, self._slopes, self._slopes, self._far)
         draw_depth(self._shapes, self._halves, *poses, *view, self._inverse_depth)
+        if self._meshes is not None:
+            draw_meshes(self._meshes, data.xpos, data.xmat, *poses[2:], *view, self._inverse_depth)
         normalise(self._inverse_depth, self._far, out)
         return out
 
     def render_geoms(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
-        """The same image in `out`; returns which geom each pixel shows, (size, size) int32, -1 for none."""
+        """The same image in `out`; returns which geom each pixel shows, (size, size) int32, -1 for none; for a mesh the first geom of
+        its body.
+        """
         poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat)
         view = (self._camera, self._slopes, self._slopes, self._far)
         draw_depth_and_codes(self._shapes, self._halves, *poses, *view, self._inverse_depth, self._codes)
+        if self._meshes is not None:
+            draw_meshes(self._meshes, data.xpos, data.xmat, *poses[2:], *view, self._inverse_depth, self._codes,
+                        FACES * len(self._shapes))
         normalise(self._inverse_depth, self._far, out)
         return self._geoms[self._codes // FACES]  # NO_CODE is rounded down to the last one

@@ -6,43 +6,93 @@ A template is found as Habitat finds it: by the name of its file without the end
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rearrange.errors import UserError
+from rearrange.geometry import quat_matrix
 from rearrange.scene_files.glb import Piece, read_glb
 from rearrange.scene_files.urdf import Urdf, read_urdf
 from rearrange.scene_files.whole import need_json
 
 ENDING = ".scene_dataset_config.json"
+SCENE_FILE = ".scene_instance.json"
+OUR_SCENE = re.compile(r"(train|val|test|unseen)/(\d+)")  # how episodes call homes of ours; in a data set they are val_0003
 RECEPTACLE = "receptacle_"  # begins the keys of receptacles in `user_defined`
 _ENDINGS = {"stages": (".stage_config.json", ".glb"), "objects": (".object_config.json", ".glb"),
-            "articulated_objects": (".ao_config.json", ".urdf"), "scene_instances": (".scene_instance.json",)}
+            "articulated_objects": (".ao_config.json", ".urdf"), "scene_instances": (SCENE_FILE,)}
 _SINGULAR = {"stages": "stage", "objects": "object", "articulated_objects": "articulated object", "scene_instances": "scene"}
 _MESH = (".glb", ".gltf", ".obj", ".stl", ".ply", ".dae")  # endings; other assets are Habitat's own shapes, as cubeSolid
 
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """A stage or an object. solid: meshes that collide; () where its box does, or its own shape."""
+    """A stage or an object, in its file's frame, y up (m).
+
+    solid: meshes that collide, each as its convex hull, or all as one where they are `joined`; () where it is the box around what is
+    `seen`, its own shape, or, where `is_boxed` is not set, what is seen. center: what an object is placed by unless a scene says
+    otherwise. turn: (3, 3) of a stage. mass_kg: None where none is given. receptacles: as the file has them.
+    """
 
     name: str
     path: Path
     seen: tuple[Piece, ...]
     solid: tuple[Piece, ...]
-    receptacles: tuple[str, ...]
+    receptacles: dict[str, dict]
+    is_boxed: bool = False
+    joined: bool = True
+    collides: bool = True
+    center: np.ndarray | None = None
+    turn: np.ndarray | None = None
+    mass_kg: float | None = None
+
+    def hulls(self) -> list[np.ndarray]:
+        """Corners (n, 3) of each convex part that collides."""
+        pieces = self.solid or self.seen
+        if not self.collides or not pieces:
+            return []
+        points = [piece.vertices[np.unique(piece.triangles)] for piece in pieces]
+        if self.is_boxed:
+            return [_box_around(np.concatenate(points))]
+        return [np.concatenate(points)] if self.joined else points
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A stage or an object in a scene. frame: (4, 4) from the template's frame to the scene's, y up, with its scale."""
+
+    template: Template
+    frame: np.ndarray
+    moves: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedArticulated:
+    """An articulated object in a scene. handle: its name there, as Habitat counts: fridge_:0000. frame: (4, 4) of its root, without
+    the scale, which is that of every length in its document.
+    """
+
+    handle: str
+    urdf: Urdf
+    receptacles: dict[str, dict]
+    frame: np.ndarray
+    scale: float
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """stage: None where the scene has none. objects: with whether each can be moved. articulated: with their receptacles."""
+    """stage: None where the scene has none."""
 
     name: str
-    stage: Template | None
-    objects: tuple[tuple[Template, bool], ...]
-    articulated: tuple[tuple[Urdf, tuple[str, ...]], ...]
+    stage: Placed | None
+    objects: tuple[Placed, ...]
+    articulated: tuple[PlacedArticulated, ...]
 
 
 class DataSet:
@@ -79,16 +129,27 @@ class DataSet:
                     problems.append(str(error))
                 return None
 
-        stage, objects, articulated = content.get("stage_instance"), [], []
+        stage, objects, articulated, seen = content.get("stage_instance"), [], [], Counter[str]()
+        origin = content.get("translation_origin")
         for entry in _entries(path, content, "object_instances"):
             if (made := read("objects", entry, _template)) is not None:
-                objects.append((made, str(entry.get("motion_type", "DYNAMIC")).upper() == "DYNAMIC"))
+                moves = str(entry.get("motion_type", "DYNAMIC")).upper() == "DYNAMIC"
+                objects.append(Placed(made, _frame(entry, made.center, origin) @ _scaled(entry), moves))
         for entry in _entries(path, content, "articulated_object_instances"):
             if (made := read("articulated_objects", entry, _articulated)) is not None:
-                articulated.append(made)
+                stem = made[0].path.stem
+                handle = f"{stem}_:{seen[stem]:04d}"
+                seen[stem] += 1
+                articulated.append(PlacedArticulated(handle, *made, _frame(entry), float(entry.get("uniform_scale") or 1.0)))
         bare = not isinstance(stage, dict) or stage.get("template_name") in (None, "", "NONE")
         of_stage = None if bare else read("stages", stage, _template)
-        return Scene(name, of_stage, tuple(objects), tuple(articulated)), problems
+        placed = None if of_stage is None else Placed(of_stage, _frame(stage) @ _turned(of_stage.turn))
+        return Scene(name, placed, tuple(objects), tuple(articulated)), problems
+
+    def objects_like(self, name: str) -> Template | None:
+        """The template of an object of this very name; None when the data set has none. Raises UserError if it cannot be used."""
+        path = self._files["objects"].get(name)
+        return None if path is None else _template(path)
 
     def _file(self, kind: str, template: str, scene: str) -> Path:
         """The file of a template."""
@@ -146,15 +207,82 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def _frame(entry: dict, center: np.ndarray | None = None, origin: Any = None) -> np.ndarray:
+    """(4, 4) of an entry of a scene, without its scale. `center`: of an object, which stands where the entry says if its origin, or
+    that of the scene, is "COM".
+    """
+    frame = np.eye(4)
+    quat = np.array(entry.get("rotation") or (1.0, 0.0, 0.0, 0.0), float)
+    frame[:3, :3] = quat_matrix(quat / (np.linalg.norm(quat) or 1.0))
+    frame[:3, 3] = entry.get("translation") or (0.0, 0.0, 0.0)
+    if center is not None and str(entry.get("translation_origin") or origin).upper() == "COM":
+        frame[:3, 3] -= frame[:3, :3] @ (_scaled(entry)[:3, :3] @ center)
+    return frame
+
+
+def _scaled(entry: dict) -> np.ndarray:
+    """(4, 4) of the scale of an entry."""
+    size = float(entry.get("uniform_scale") or 1.0) * np.array(entry.get("non_uniform_scale") or (1.0, 1.0, 1.0), float)
+    return np.diag([*size, 1.0])
+
+
+def _turned(turn: np.ndarray | None) -> np.ndarray:
+    frame = np.eye(4)
+    frame[:3, :3] = np.eye(3) if turn is None else turn
+    return frame
+
+
+def _box_around(points: np.ndarray) -> np.ndarray:
+    """Corners (8, 3)."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    return np.array([[(low, high)[i >> axis & 1][axis] for axis in range(3)] for i in range(8)])
+
+
 def _template(path: Path) -> Template:
     """A stage or an object from its configuration, or from its mesh alone."""
     name = path.name.partition(".")[0]
     if path.suffix == ".glb":
-        return Template(name, path, read_glb(path, path), (), ())
+        return Template(name, path, read_glb(path, path), (), {}, turn=_upright(None, None))
     content = need_json(path)
     seen = _pieces(path, content.get("render_asset"))
-    solid = () if content.get("use_bounding_box_for_collision") else _pieces(path, content.get("collision_asset"))
-    return Template(name, path, seen, solid, _receptacles(content))
+    is_boxed = bool(content.get("use_bounding_box_for_collision"))
+    solid = () if is_boxed else _pieces(path, content.get("collision_asset"))
+    up, front, mass = (_numbers(path, content, key, count) for key, count in (("up", 3), ("front", 3), ("mass", 1)))
+    if (center := _numbers(path, content, "COM", 3)) is None and seen:
+        center = _box_around(np.concatenate([piece.vertices for piece in seen])).mean(axis=0)
+    return Template(
+        name, path, seen, solid, _receptacles(path, content), is_boxed, content.get("join_collision_meshes", True) is not False,
+        content.get("is_collidable", True) is not False, center,
+        _upright(up, front),
+        None if mass is None or mass[0] <= 0.0 else float(mass[0]))
+
+
+def _numbers(path: Path, content: dict, key: str, count: int) -> np.ndarray | None:
+    """Numbers of a configuration; None where there are none."""
+    value = content.get(key)
+    if value is None:
+        return None
+    values = value if isinstance(value, list) else [value]
+    if len(values) != count or not all(map(_is_number, values)):
+        raise UserError(f"{path}: {key} should be {count} finite number{'s' if count > 1 else ''}, not {value}.")
+    return np.array(values, float)
+
+
+def _upright(up: np.ndarray | None, front: np.ndarray | None) -> np.ndarray:
+    """(3, 3) that turns a stage whose file has these directions so that up is y and front is -z, as Habitat does it; Habitat takes z
+    for up where a file does not say.
+    """
+    first = _between((0.0, 1.0, 0.0), (0.0, 0.0, 1.0) if up is None else up)
+    return first.T if front is None else (_between(first @ (0.0, 0.0, -1.0), front) @ first).T
+
+
+def _between(start: Any, end: Any) -> np.ndarray:
+    """(3, 3), the shortest turn from one direction to another."""
+    a, b = (np.asarray(v, float) / (np.linalg.norm(v) or 1.0) for v in (start, end))
+    half = np.array([1.0 + a @ b, *np.cross(a, b)])
+    if half[0] < 1e-9:  # opposite: half a turn about anything square to it
+        half = np.array([0.0, *np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])])
+    return quat_matrix(half / np.linalg.norm(half))
 
 
 def _pieces(path: Path, asset: Any) -> tuple[Piece, ...]:
@@ -164,9 +292,11 @@ def _pieces(path: Path, asset: Any) -> tuple[Piece, ...]:
     return read_glb((path.parent / asset).resolve(), path)
 
 
-def _articulated(path: Path) -> tuple[Urdf, tuple[str, ...]]:
-    """The URDF and its receptacles, from the URDF or its configuration; its meshes are read, too."""
+def _articulated(path: Path) -> tuple[Urdf, dict[str, dict]]:
+    """The URDF and its receptacles, from the URDF or its configuration, which may stand beside it; its meshes are read, too."""
     config, urdf = {}, path
+    if path.suffix != ".json" and (beside := path.with_name(path.stem + ".ao_config.json")).is_file():
+        config = need_json(beside)
     if path.suffix == ".json":
         config = need_json(path)
         named = config.get("urdf_filepath")
@@ -176,13 +306,20 @@ def _articulated(path: Path) -> tuple[Urdf, tuple[str, ...]]:
         for shape in (*link.visuals, *link.collisions):
             if shape.file is not None:
                 read_glb(shape.file, urdf)
-    return robot, _receptacles(config)
+    return robot, _receptacles(path, config)
 
 
 def _beside(path: Path) -> Path:
     return path.with_name(path.name.replace(".ao_config.json", ".urdf"))
 
 
-def _receptacles(content: dict) -> tuple[str, ...]:
+def _receptacles(path: Path, content: dict) -> dict[str, dict]:
+    """What the file declares, by its keys. Raises UserError for a box (receptacle_aabb_...) that is none."""
     given = content.get("user_defined")
-    return tuple(key for key in given if key.startswith(RECEPTACLE)) if isinstance(given, dict) else ()
+    found = {key: value for key, value in given.items() if key.startswith(RECEPTACLE)} if isinstance(given, dict) else {}
+    for key, value in found.items():
+        if not isinstance(value, dict):
+            raise UserError(f"{path}: {key} should be an object with position and scale.")
+        for name in ("position", "scale", "rotation"):
+            _numbers(path, value, name, 4 if name == "rotation" else 3)
+    return found

@@ -1,11 +1,13 @@
 """Meshes of GLB files (glTF 2.0): triangles where the file's nodes put them.
 
-Only what scene data sets use is read: triangles and node transforms; not colours. Whatever else a file needs to be understood, as
-compressed geometry, is an error that names it.
+Only what scene data sets use is read: triangles, node transforms, and one colour for each triangle, of its material, its corners and
+the middle of its image. Whatever else a file needs to be understood, as compressed geometry, is an error that names it; an image that
+cannot be read is not.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import struct
 from collections.abc import Iterator
@@ -25,6 +27,8 @@ MOST_TRIANGLES = 500_000  # of a file
 _MOST_DEPTH = 200  # of nodes in nodes
 _TYPES = {5120: np.int8, 5121: np.uint8, 5122: np.int16, 5123: np.uint16, 5125: np.uint32, 5126: np.float32}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
+_GREY, _GAMMA = 0.5, 2.2  # of what has no material; between linear light and sRGB
+_IMAGE_PX = 128  # on a side, of an image that colours are taken from
 _TRIANGLES = 4  # the mode of a primitive
 _KNOWN = ("KHR_texture_transform", "KHR_materials_unlit", "KHR_materials_ior", "KHR_materials_specular", "KHR_texture_basisu",
           "KHR_materials_pbrSpecularGlossiness", "KHR_mesh_quantization", "KHR_lights_punctual", "EXT_texture_webp")
@@ -32,10 +36,39 @@ _KNOWN = ("KHR_texture_transform", "KHR_materials_unlit", "KHR_materials_ior", "
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Triangles of one material. vertices: (n, 3) in the file's frame, y up (m). triangles: (m, 3)."""
+    """Triangles of one material. vertices: (n, 3) in the file's frame, y up (m). triangles: (m, 3), seen from where their corners are
+    counterclockwise, or with `two_sided` from both sides. linear: (m, 3) or (3,), colour in linear light without the image. image: the
+    file of an image, and uv: (m, 2), where the middle of each triangle is in it.
+    """
 
     vertices: np.ndarray
     triangles: np.ndarray
+    linear: np.ndarray
+    two_sided: bool = False
+    image: bytes | None = None
+    uv: np.ndarray | None = None
+
+    @property
+    def rgb(self) -> np.ndarray:
+        """(m, 3) or (3,), sRGB, each in [0, 1]; reads the image, which takes its time."""
+        linear, image = self.linear, None if self.image is None else _small_image(self.image)
+        if image is not None:
+            rows, columns = (np.clip((self.uv[:, 1 - k] % 1.0) * image.shape[k], 0, image.shape[k] - 1).astype(int) for k in (0, 1))
+            linear = linear * (image[rows, columns] / 255.0) ** _GAMMA
+        return np.clip(linear, 0.0, 1.0) ** (1.0 / _GAMMA)
+
+
+@lru_cache(maxsize=64)
+def _small_image(raw: bytes) -> np.ndarray | None:
+    """(rows, columns, 3) uint8 of the file of an image; None where it cannot be read."""
+    from PIL import Image
+
+    try:
+        image = Image.open(io.BytesIO(raw))
+        image.draft("RGB", (_IMAGE_PX, _IMAGE_PX))
+        return np.array(image.resize((_IMAGE_PX, _IMAGE_PX)).convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
 
 
 class _Damaged(Exception):
@@ -117,7 +150,27 @@ class _Reader:
             raise _Damaged("it has a corner that is no number")
         if np.linalg.det(frame[:3, :3]) < 0.0:
             triangles = triangles[:, ::-1]
-        return Piece(vertices @ frame[:3, :3].T + frame[:3, 3], np.ascontiguousarray(triangles, np.int32))
+        material = self._json["materials"][primitive["material"]] if "material" in primitive else {}
+        surface = material.get("pbrMetallicRoughness", {})
+        linear = np.array(surface.get("baseColorFactor", (1.0,) * 3 if material else (_GREY,) * 3), float)[:3]
+        if "COLOR_0" in attributes:
+            linear = linear * self._values(attributes["COLOR_0"])[:, :3].astype(float)[triangles].mean(axis=1)
+        image = self._image(surface.get("baseColorTexture", {}))
+        places = f"TEXCOORD_{surface.get('baseColorTexture', {}).get('texCoord', 0)}"
+        uv = None
+        if image is not None and places in attributes:
+            uv = self._values(attributes[places]).astype(float)[triangles].mean(axis=1)
+        return Piece(vertices @ frame[:3, :3].T + frame[:3, 3], np.ascontiguousarray(triangles, np.int32), linear,
+                     material.get("doubleSided") is True, None if uv is None else image, uv)
+
+    def _image(self, texture: dict) -> bytes | None:
+        """The file of an image inside this file; None where there is none."""
+        source = self._json["textures"][texture["index"]].get("source") if "index" in texture else None
+        if source is None or "bufferView" not in self._json["images"][source]:
+            return None
+        view = self._json["bufferViews"][self._json["images"][source]["bufferView"]]
+        start = view.get("byteOffset", 0)
+        return self._binary[start:start + view["byteLength"]]
 
     def _values(self, index: int) -> np.ndarray:
         """An accessor: (count,) or (count, width)."""

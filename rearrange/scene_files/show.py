@@ -9,7 +9,7 @@ from typing import Any
 
 from rearrange.errors import UserError
 from rearrange.runs.text_table import columns
-from rearrange.scene_files.data_set import DataSet, Scene
+from rearrange.scene_files.data_set import DataSet, Scene, Template
 from rearrange.scene_files.urdf import HINGE, SLIDE
 
 _MOST_SHOWN = 20  # problems that `check` prints
@@ -57,15 +57,18 @@ def show(action: str, path: str | None, progress_of: Callable[[int], AbstractCon
 
 def _places(scene: Scene) -> int:
     """Receptacles of a scene."""
-    templates = [template for template, _ in scene.objects] + ([scene.stage] if scene.stage else [])
-    return sum(len(template.receptacles) for template in templates) + sum(len(places) for _, places in scene.articulated)
+    return sum(map(len, [template.receptacles for template in _templates(scene)] + [body.receptacles for body in scene.articulated]))
+
+
+def _templates(scene: Scene) -> list[Template]:
+    return [placed.template for placed in (*scene.objects, *([scene.stage] if scene.stage else []))]
 
 
 def _row(scene: Scene) -> tuple[str, ...]:
     """Figures of a scene, as in `_HEAD`."""
-    templates = [template for template, _ in scene.objects] + ([scene.stage] if scene.stage else [])
-    kinds = Counter(joint.kind for robot, _ in scene.articulated for joint in robot.joints)
+    templates = _templates(scene)
+    kinds = Counter(joint.kind for body in scene.articulated for joint in body.urdf.joints)
     triangles = sum(len(piece.triangles) for template in templates for piece in template.seen)
     return (scene.name, *map(str, (
-        len(scene.objects), sum(moves for _, moves in scene.objects), len(scene.articulated), kinds[SLIDE], kinds[HINGE],
+        len(scene.objects), sum(placed.moves for placed in scene.objects), len(scene.articulated), kinds[SLIDE], kinds[HINGE],
         _places(scene), triangles, sum(len(template.solid) for template in templates))))

@@ -17,6 +17,11 @@ NAVIGATION = {"pointnav": "PointNav", "objectnav": "ObjectNav", "flee": "Flee", 
 NAVIGATION_AGENTS = ("forward", "goal_follower", "map", "oracle")  # scripted, for these tasks alone
 
 
+SEEN = ("rgb", "arm_rgb", "arm_depth", "segmentation", "instruction")
+"""What can be seen beside the observations of a task: colours of the head's camera; colours and depth of one at the wrist; what each
+pixel of the head's camera shows; the task in words."""
+
+
 @dataclass(frozen=True)
 class HomeSettings:
     """Where an environment takes place, how its robot drives and sees. Raises UserError for what cannot be."""
@@ -36,9 +41,26 @@ class HomeSettings:
     episodes: str | None = setting(None, "an episode file (.json, .json.gz) instead of generated episodes", path=True)
     render_mode: str | None = setting(None, "what `render` gives: rgb_array, or nothing", choices=("rgb_array",))
     scene_dataset: str | None = setting(None, "the *.scene_dataset_config.json of the homes; must be given", path=True)
+    scenes: str | None = setting(
+        None, "scenes of scene_dataset in which episodes are generated, names with *, separated by commas; null = those of the split")
     robot: str | None = setting(None, "URDF of the Fetch; null = robots/fetch.urdf beside scene_dataset", path=True)
     gpu_device: int | None = setting(
         None, "number of the GPU that draws; -1 = CPU; null = 0 where there is one, else the CPU", at_least=-1)
+    observations: tuple[str, ...] | None = setting(
+        None, "seen beside the observations of the task: colours and depth of head and wrist, what each pixel shows, the task in words",
+        choices=SEEN)
+    camera_size: int = setting(128, "pixels on a side of rgb, arm_rgb, arm_depth and segmentation", at_least=2, at_most=1024)
+    random_colors: float = setting(
+        0.0, "domain randomisation: in every episode other colours of everything, from 0, its own, to 1, any", at_least=0, at_most=1)
+    random_light: float = setting(
+        0.0, "the same of the light: direction, strength and tint, from 0, always the same, to 1", at_least=0, at_most=1)
+    random_camera_m: float = setting(
+        0.0, "the same of the cameras: the farthest that each is shifted along its axes", at_least=0, at_most=0.5)
+    random_camera_deg: float = setting(0.0, "the farthest that each camera is turned about its axes", at_least=0, at_most=45)
+    random_depth_noise: float = setting(
+        0.0, "multiplier of the Redwood noise on depth (shifted pixels, coarser with distance); 1.0 is a real camera's", at_least=0,
+        at_most=10)
+    random_depth_holes: float = setting(0.0, "share of depth pixels that read 0: patches, most of them along edges", at_least=0, at_most=0.9)
 
     def __post_init__(self) -> None:
         check(self)
@@ -53,8 +75,11 @@ def check_depth_size(pixels: int) -> None:
 
 @dataclass(frozen=True)
 class MujocoSettings:
-    """The embedded home on MuJoCo: procedural apartments, no data set, no GPU."""
+    """The embedded simulator on MuJoCo, without a GPU: procedural apartments, or scenes of a Habitat data set."""
 
+    scene_dataset: str | None = like(
+        HomeSettings, "scene_dataset", None, "a *.scene_dataset_config.json, as ReplicaCAD's; null = procedural apartments")
+    scenes: str | None = like(HomeSettings, "scenes")
     num_layouts: int = like(HomeSettings, "num_layouts")
     episodes: str | None = like(HomeSettings, "episodes")
     episodes_share: float = setting(
@@ -64,6 +89,14 @@ class MujocoSettings:
     suction_max_angle_rad: float | None = like(HomeSettings, "suction_max_angle_rad")
     image_lag: bool = like(HomeSettings, "image_lag")
     substeps: int = like(HomeSettings, "substeps")
+    observations: tuple[str, ...] | None = like(HomeSettings, "observations")
+    camera_size: int = like(HomeSettings, "camera_size")
+    random_colors: float = like(HomeSettings, "random_colors")
+    random_light: float = like(HomeSettings, "random_light")
+    random_camera_m: float = like(HomeSettings, "random_camera_m")
+    random_camera_deg: float = like(HomeSettings, "random_camera_deg")
+    random_depth_noise: float = like(HomeSettings, "random_depth_noise")
+    random_depth_holes: float = like(HomeSettings, "random_depth_holes")
 
 
 @dataclass(frozen=True)
@@ -80,6 +113,20 @@ class HabitatSettings:
     base_turn_rad_s: float = like(HomeSettings, "base_turn_rad_s")
     suction_max_angle_rad: float | None = like(HomeSettings, "suction_max_angle_rad")
     image_lag: bool = like(HomeSettings, "image_lag")
+    observations: tuple[str, ...] | None = like(HomeSettings, "observations")
+    camera_size: int = like(HomeSettings, "camera_size")
+    random_colors: float = like(HomeSettings, "random_colors")
+    random_light: float = like(HomeSettings, "random_light")
+    random_camera_m: float = like(HomeSettings, "random_camera_m")
+    random_camera_deg: float = like(HomeSettings, "random_camera_deg")
+    random_depth_noise: float = like(HomeSettings, "random_depth_noise")
+    random_depth_holes: float = like(HomeSettings, "random_depth_holes")
+
+
+RANDOM = ("random_colors", "random_light", "random_camera_m", "random_camera_deg", "random_depth_noise", "random_depth_holes")
+"""Settings of domain randomisation: for training, not for what is measured afterwards."""
+SEEING = ("observations", "camera_size", *RANDOM)
+"""Settings of what is seen, which navigation tasks have too."""
 
 
 def checked_settings(what: str, known: Iterable[str], task: type, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rearrange.compiled import boolean, float64, int8, int32, int64, njit
 from rearrange.mujoco_sim.contacts import BASE, NO_OWNER, SCENE
+from rearrange.mujoco_sim.home import FLOOR_TYPE
 
 if TYPE_CHECKING:
     from rearrange.mujoco_sim.compiled_home import CompiledHome
@@ -82,7 +83,7 @@ def _scratch(home: CompiledHome) -> tuple[mujoco.MjModel, mujoco.MjData]:
     solid = (home.model.geom_contype != 0) | (home.model.geom_conaffinity != 0)
     model.geom_contype[:] = np.where(role == SCENE, 0, np.where(role == BASE, _BASE_BIT, _ARM_BIT))
     model.geom_conaffinity[:] = np.where((role == SCENE) & solid, _BASE_BIT | _ARM_BIT, 0)
-    model.geom_conaffinity[model.geom("floor").id] = _ARM_BIT  # the base stands on it
+    model.geom_conaffinity[home.model.geom_contype == FLOOR_TYPE] = _ARM_BIT  # the base stands on it
     _share(model)
     model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)  # what sleeps would not be looked at
     return model, mujoco.MjData(model)

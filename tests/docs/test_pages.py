@@ -58,10 +58,10 @@ def test_every_python_example_runs(name, number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = blocks(HOME / name, "python")[number]
     small = "num_envs=2, num_workers=1, rollout_steps=128)"
-    code = code.replace("steps=100_000)", f"steps=512, torch_threads=1, collect=CollectConfig({small})")
-    code = code.replace("steps=100_000,", "steps=512, torch_threads=1,").replace("num_envs=8, num_workers=2)", small)
+    code = code.replace("steps=100_000)", f"steps=512, torch_threads=1, ppo=PPOConfig(epochs=1), collect=CollectConfig({small})")
+    code = code.replace("steps=100_000,", "steps=512, torch_threads=1, ppo=PPOConfig(epochs=1),").replace("num_envs=8, num_workers=2)", small)
     assert "100_000" not in code, "this example would run for minutes"
-    exec(compile("from trainer import CollectConfig\n" + code, f"{name}[{number}]", "exec"), {"__name__": "example"})
+    exec(compile("from trainer import CollectConfig\nfrom trainer.config import PPOConfig\n" + code, f"{name}[{number}]", "exec"), {"__name__": "example"})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -19,6 +19,8 @@ from rearrange.apartments.episodes import read_episodes
 from rearrange.errors import UserError
 from rearrange.mujoco_sim.home import handle_part
 from rearrange.apartments.floor_grid import floor_grid
+from rearrange.apartments.segmentation import OBJECT, ROBOT
+from rearrange.pictures.looks import PLAIN
 from skills import make_env
 from tests.habitat.others import as_of_others
 
@@ -143,6 +145,22 @@ def test_robot_and_camera_stand_where_they_stand_in_our_home(found, settings_of_
 def settings_of_ours(data):
     return {"sim": "habitat", "scene_dataset": str(data[0] / "rearrange.scene_dataset_config.json"), "split": "val",
             "num_layouts": 2}
+
+
+def test_its_own_cameras_show_colours_and_the_numbers_of_things(data):
+    env = make_env("pick", depth_size=64, observations=["rgb", "arm_rgb", "arm_depth", "segmentation"], camera_size=64,
+                   **settings(data, "pick"))
+    observation, info = env.reset(options={"episode": 0})
+    assert env.observation_space.contains(observation) and len(np.unique(observation["rgb"])) > 8
+    names, numbers = info["segmentation_names"], observation["segmentation"][:, :, 0]
+    assert set(np.unique(numbers)) <= set(names) and ROBOT["arm"] in numbers
+    alone = env.sim.photograph("head", 64, ("depth",), PLAIN)["depth"]
+    assert np.abs(alone - env.sim.depth_image(64)).mean() * 10 < 0.01, "from where the depth image is taken"
+    _, owners = env.sim.owner_image(64)
+    objects = owners >= 0
+    assert (numbers[objects] == OBJECT + owners[objects]).mean() > 0.9
+    with pytest.raises(UserError, match="sim.random_colors="):
+        make_env("pick", depth_size=0, observations=["rgb"], random_colors=1.0, **settings(data, "pick")).reset(seed=0)
 
 
 @pytest.mark.parametrize("skill", ["place", "navigate", "open_cabinet", "close_fridge"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rearrange.episode_making.generator import generate_episode
+from rearrange.pictures.looks import PLAIN
 from rearrange.robot.fetch import ARM_START_RAD
 from skills import SKILLS, make_env
 from tests.habitat.conftest import HOMES
@@ -27,6 +28,16 @@ def sim(env):
     """In an episode of Pick, at its start."""
     env.reset(options={"episode": 3})
     return env.sim
+
+
+def test_colours_and_numbers_of_our_homes_are_those_of_the_embedded_simulator(settings):
+    env = make_env("pick", depth_size=32, observations=["rgb", "arm_rgb", "arm_depth", "segmentation", "instruction"], camera_size=32,
+                   **settings)
+    observation, info = env.reset(options={"episode": 1})
+    assert env.observation_space.contains(observation) and info["segmentation_names"] == env.sim.twin.segmentation_names()
+    for camera in ("head", "arm"):
+        ours, theirs = (sim.photograph(camera, 32, ("rgb", "segmentation"), PLAIN) for sim in (env.sim.twin, env.sim))
+        assert all((ours[name] == theirs[name]).mean() > OF_PIXELS for name in ours)
 
 
 def test_both_simulators_show_the_same_depth_image_of_the_same_state(env):

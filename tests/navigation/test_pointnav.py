@@ -11,8 +11,9 @@ import rearrange  # noqa: F401 registers the ids
 from rearrange.errors import UserError
 from rearrange.navigation import make_env
 from rearrange.navigation.episodes import LONGEST_M, SHORTEST_M, kept_share
-from rearrange.navigation.noise import motion_noise, noisy_depth
+from rearrange.navigation.noise import motion_noise
 from rearrange.navigation.scripted import SCRIPTED
+from rearrange.pictures.depth_noise import noisy_depth
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
 

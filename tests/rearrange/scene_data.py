@@ -103,3 +103,35 @@ def make_data_set(folder: Path) -> Path:
         "stages": {"paths": {".json": ["configs/stages"]}}, "objects": {"paths": {".json": ["configs/objects"]}},
         "articulated_objects": {"paths": {".urdf": ["urdf/*/"]}}, "scene_instances": {"paths": {".json": ["configs/scenes"]}}})
     return folder / CONFIG
+
+
+def make_furnished_room(folder: Path) -> Path:
+    """The same data set, with three scenes more in which things stand apart: `furnished`, `bare_table` and `nothing`. Returns its
+    configuration.
+    """
+    config = make_data_set(folder)
+    write_glb(folder / "objects" / "board.glb", [box((-0.4, 0, -0.15), (0.4, 0.03, 0.15))])
+    _json(folder / "configs" / "objects" / "board.object_config.json", {
+        "render_asset": "../../objects/board.glb", "COM": [0, 0, 0],
+        "user_defined": {"receptacle_aabb_high": {"position": [0, 0.08, 0], "scale": [0.4, 0.05, 0.15]}}})
+    # The drawer of `counter` has no shape that collides; this one has.
+    (folder / "urdf" / "cupboard").mkdir()
+    (folder / "urdf" / "cupboard" / "cupboard.urdf").write_text("""<robot name="cupboard"><link name="root"/>
+<link name="body"><collision><origin xyz="-0.3 0.35 0"/><geometry><box size="0.6 0.2 0.8"/></geometry></collision></link>
+<link name="drawer1"><inertial><mass value="4"/></inertial>
+<collision><origin xyz="0.01 0.12 0"/><geometry><box size="0.02 0.24 0.8"/></geometry></collision>
+<collision><origin xyz="-0.25 0.01 0"/><geometry><box size="0.5 0.02 0.7"/></geometry></collision></link>
+<joint name="fix" type="fixed"><parent link="root"/><child link="body"/></joint>
+<joint name="slide" type="prismatic"><origin xyz="0 0.5 0"/><parent link="body"/><child link="drawer1"/><axis xyz="1 0 0"/>
+<limit lower="0" upper="0.5" effort="1" velocity="1"/></joint></robot>""")
+
+    def at(name: str, x: float, y: float, z: float) -> dict:
+        return {"template_name": name, "translation": [x, y, z], "rotation": [1.0, 0.0, 0.0, 0.0], "motion_type": "STATIC"}
+
+    stage, rug, table = at("room", 0, 0, 0), at("rug", 2, 0, 2), at("table", -2, 0, -2)
+    for name, objects, bodies in (
+            ("furnished", [rug, table, at("board", -3, 1.8, 3)], [at("cupboard", 2, 0, -2)]),
+            ("bare_table", [table], []), ("nothing", [], [])):
+        _json(folder / "configs" / "scenes" / f"{name}.scene_instance.json", {
+            "stage_instance": stage, "object_instances": objects, "articulated_object_instances": bodies})
+    return config

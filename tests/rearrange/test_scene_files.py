@@ -37,12 +37,13 @@ def test_a_scene_is_read(whole):
     assert data.scenes == ["flat"]
     scene, problems = data.read("flat")
     assert problems == []
-    assert [(template.name, moves) for template, moves in scene.objects] == [("rug", False), ("table", True)]
-    rug, table = (template for template, _ in scene.objects)
-    assert rug.solid == () and len(table.solid) == 2 and table.receptacles == ("receptacle_aabb_top",)
-    assert sum(len(piece.triangles) for piece in scene.stage.seen) == 5 * 12
-    (counter, places), (fridge, none) = scene.articulated
-    assert places == ("receptacle_aabb_drawer",) and none == ()
+    assert [(placed.template.name, placed.moves) for placed in scene.objects] == [("rug", False), ("table", True)]
+    rug, table = (placed.template for placed in scene.objects)
+    assert rug.solid == () and len(table.solid) == 2 and list(table.receptacles) == ["receptacle_aabb_top"]
+    assert sum(len(piece.triangles) for piece in scene.stage.template.seen) == 5 * 12
+    assert [body.handle for body in scene.articulated] == ["counter_:0000", "fridge_:0000"]
+    assert [list(body.receptacles) for body in scene.articulated] == [["receptacle_aabb_drawer"], []]
+    counter, fridge = (body.urdf for body in scene.articulated)
     assert [joint.kind for joint in counter.joints] == ["fixed", SLIDE]
     assert [joint.kind for joint in fridge.joints] == [HINGE, HINGE]
 

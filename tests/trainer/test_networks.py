@@ -25,7 +25,7 @@ def config(steps: int, **settings) -> TrainConfig:
 
 
 def test_it_learns():
-    result = train(Pointer, config(20_000, log_every_s=0.2, ppo=PPOConfig(learning_rate=1e-2, discount=0.5, schedule="cosine",
+    result = train(Pointer, config(10_000, log_every_s=0.1, ppo=PPOConfig(learning_rate=1e-2, discount=0.5, schedule="cosine",
                                                                              epochs=3, mini_batches=4)), make_policy=Straight)
     assert isinstance(result.policy, Straight)
     assert result.history[-1]["episode/return"] > max(5, result.history[0]["episode/return"] + 2)

@@ -1,4 +1,4 @@
-"""Drawers and fridge doors of an external scene: where they move, found by moving them.
+"""Moving links of an external scene in Habitat, found by moving them.
 
 No file is read: each link is looked at closed and a little open, which gives the axis whatever frames its URDF has. Points
 are world points with z up, unless said otherwise.
@@ -7,44 +7,12 @@ are world points with z up, unless said otherwise.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rearrange.apartments.episodes import Marker
-from rearrange.apartments.parts import Body, Part
-from rearrange.habitat_axes import AXES, to_y_up
-
-HANDLE_HALF_M = 0.1
-"""A marker is a point, and nothing says how large the handle is that it stands for: so near to it the cup may hold."""
-_FRIDGES = ("fridge", "frige", "refrigerator")  # words in the names of articulated objects; the second is ReplicaCAD's
-_LEAST = {"slide": 0.15, "hinge": 0.5}  # m, rad: what moves less is no drawer or door
-_CLOSED = 0.05  # m or rad: a joint whose least opening is farther from 0 is none that HAB's predicates understand
-_UPRIGHT = 0.95  # cosine
-_RGB = (0.7, 0.7, 0.7)
-
-
-@dataclass(frozen=True, eq=False)
-class MovingLink:
-    """A link with one joint, closed. kind: slide (along `axis`) or hinge (about `axis` through `origin`)."""
-
-    handle: str  # of the articulated object
-    link: int
-    name: str
-    kind: str
-    axis: np.ndarray  # (3,) unit, so that the opening is positive
-    origin: np.ndarray  # (3,)
-    range_m_or_rad: tuple[float, float]
-    corners: np.ndarray  # (8, 3) of the box around it
-    frame: np.ndarray  # (4, 4) of the link, its own axes as Habitat has them
-
-
-def is_fridge(handle: str) -> bool:
-    """Whether an articulated object is a fridge, by its name."""
-    return any(word in handle.lower() for word in _FRIDGES)
+from rearrange.external_scenes.joints import MovingLink, is_opening
+from rearrange.habitat_axes import AXES
 
 
 def moving_links(bodies: dict[str, Any], origin: np.ndarray) -> list[MovingLink]:
@@ -68,7 +36,7 @@ def moving_links(bodies: dict[str, Any], origin: np.ndarray) -> list[MovingLink]
             body.joint_positions = opened
             motion = _motion(closed[link], link_frame(body, link, origin), probe)
             body.joint_positions = [0.0] * len(before)
-            if motion is not None and _is_opening(motion[0], span):
+            if motion is not None and is_opening(motion[0], span):
                 found.append(MovingLink(handle, link, body.get_link_name(link), *motion, span, corners[link], closed[link]))
         body.joint_positions = before
     return found
@@ -101,82 +69,3 @@ def _motion(closed: np.ndarray, opened: np.ndarray, probe: float) -> tuple[str, 
         return None if length < 1e-4 else ("slide", way / length * math.copysign(1.0, probe), closed[:3, 3])
     axis = spin / np.linalg.norm(spin) * math.copysign(1.0, probe)
     return "hinge", axis, np.linalg.lstsq(np.eye(3) - turn, way, rcond=None)[0]
-
-
-def _is_opening(kind: str, span: tuple[float, float]) -> bool:
-    return abs(span[0]) < _CLOSED and _LEAST[kind] < span[1] < 10.0
-
-
-def drawers_of(links: Iterable[MovingLink]) -> list[MovingLink]:
-    """The links that slide out level."""
-    return [link for link in links if link.kind == "slide" and abs(link.axis[2]) < 1.0 - _UPRIGHT]
-
-
-def fridge_doors(links: Iterable[MovingLink]) -> list[MovingLink]:
-    """The doors of a fridge; the first is the one that HAB's tasks are about, the upper."""
-    doors = [link for link in links if link.kind == "hinge" and is_fridge(link.handle) and abs(link.axis[2]) > _UPRIGHT]
-    return sorted(doors, key=lambda link: -link.corners[:, 2].mean())
-
-
-def names_for(drawers: list[MovingLink]) -> list[str]:
-    """Names as ours, which begin with drawer_: drawer3 is drawer_3, drawer1_top is drawer_1_top."""
-    names: list[str] = []
-    for link in drawers:
-        name = stem = "drawer_" + re.sub(r"^drawer_?", "", link.name)
-        number = 2
-        while name in names:
-            name, number = f"{stem}_{number}", number + 1
-        names.append(name)
-    return names
-
-
-def drawer_body(name: str, link: MovingLink, markers: Iterable[Marker]) -> Body:
-    """A drawer with its frame in the middle of its front, at its floor, x outwards."""
-    yaw = math.atan2(link.axis[1], link.axis[0])
-    local = _turned(link.corners, yaw)
-    low, high = local.min(axis=0), local.max(axis=0)
-    front = np.array((high[0], (low[1] + high[1]) / 2, low[2]))
-    handle = marked_point(link, markers)
-    handle = np.array((high[0], front[1], (low[2] + high[2]) / 2)) if handle is None else _turned(handle[None], yaw)[0]
-    position = _turned(front[None], -yaw)[0]
-    parts = (_box(low - front, high - front), _handle(name, handle - front))
-    return Body(name, "slide", 1.0, link.range_m_or_rad, tuple(position.tolist()), yaw, parts)
-
-
-def door_body(name: str, link: MovingLink, front_yaw: float, markers: Iterable[Marker]) -> Body:
-    """A door with its frame at its hinge, on the floor, x out of the closed front."""
-    local = _turned(link.corners, front_yaw)
-    hinge = _turned(link.origin[None], front_yaw)[0] * (1.0, 1.0, 0.0)
-    low, high = local.min(axis=0), local.max(axis=0)
-    handle = marked_point(link, markers)
-    if handle is None:  # the edge away from the hinge, half way up
-        far = high[1] if abs(high[1] - hinge[1]) > abs(low[1] - hinge[1]) else low[1]
-        handle = np.array((high[0], far, (low[2] + high[2]) / 2))
-    else:
-        handle = _turned(handle[None], front_yaw)[0]
-    position = _turned(hinge[None], -front_yaw)[0]
-    parts = (_box(low - hinge, high - hinge), _handle(name, handle - hinge))
-    sign = math.copysign(1.0, link.axis[2])
-    return Body(name, "hinge", sign, link.range_m_or_rad, (position[0], position[1], 0.0), front_yaw, parts)
-
-
-def marked_point(link: MovingLink, markers: Iterable[Marker]) -> np.ndarray | None:
-    """Where the first marker on a link is, (3,), the link closed; None when it has none."""
-    for marker in markers:
-        if marker.object == link.handle and marker.link == link.name:
-            return (link.frame @ (*to_y_up(marker.offset), 1.0))[:3]  # the reader turned it as if it were a world vector
-    return None
-
-
-def _turned(points: np.ndarray, yaw: float) -> np.ndarray:
-    """Points (n, 3) in axes of which x points along yaw."""
-    c, s = math.cos(yaw), math.sin(yaw)
-    return points @ np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
-
-
-def _box(low: np.ndarray, high: np.ndarray) -> Part:
-    return Part("box", tuple(((low + high) / 2).tolist()), tuple(((high - low) / 2).tolist()), _RGB)
-
-
-def _handle(name: str, center: np.ndarray) -> Part:
-    return Part("box", tuple(center.tolist()), (HANDLE_HALF_M,) * 3, _RGB, name=f"{name}_handle")

@@ -1,34 +1,19 @@
-"""Receptacles of an external scene, from where Habitat-Lab keeps them: `receptacle_aabb_...` in `user_defined`.
+"""Receptacles of an external scene in Habitat, from where Habitat-Lab keeps them: `receptacle_aabb_...` in `user_defined`.
 
-As `habitat.datasets.rearrange.samplers.receptacle.find_receptacles` reads them, which is not needed here. A receptacle is a
-box above a surface. Those given by a mesh (`receptacle_mesh_...`) are not read.
+As `habitat.datasets.rearrange.samplers.receptacle.find_receptacles` reads them, which is not needed here.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rearrange.external_scenes.receptacles import PREFIX, FoundReceptacle, found_receptacle
 from rearrange.habitat.external_scenes.joints import link_frame
 from rearrange.habitat_axes import AXES
 
-PREFIX = "receptacle_aabb_"
 _UP, _FRONT = np.array((0.0, 1.0, 0.0)), np.array((0.0, 0.0, -1.0))  # Habitat's
-
-
-@dataclass(frozen=True, eq=False)
-class FoundReceptacle:
-    """In our world, everything closed."""
-
-    name: str  # without the prefix
-    handle: str | None  # of the object that it belongs to; None for the stage
-    link: int | None  # of an articulated object
-    middle_m: tuple[float, float, float]  # of its box
-    half_m: tuple[float, float, float]
-    yaw_rad: float
 
 
 def find_receptacles(world: Any, origin: np.ndarray) -> list[FoundReceptacle]:
@@ -57,13 +42,8 @@ def _entries(config: Any) -> list[tuple[str, Any]]:
 
 def _receptacle(key: str, values: Any, handle: str | None, link: int | None, frame: np.ndarray,
                 scale: float = 1.0) -> FoundReceptacle:
-    middle, half = scale * np.array(values.get("position")), scale * np.abs(np.array(values.get("scale")))
-    up = int(np.argmax(np.abs(frame[2, :3])))  # the axis of the box that is upright in the world
-    across, along = (axis for axis in range(3) if axis != up)
     name = values.get("name") if values.has_value("name") else key
-    return FoundReceptacle(
-        name.removeprefix(PREFIX), handle, link, tuple((frame @ (*middle, 1.0))[:3].tolist()),
-        (float(half[across]), float(half[along]), float(half[up])), math.atan2(frame[1, across], frame[0, across]))
+    return found_receptacle(name, handle, link, np.array(values.get("position")), np.array(values.get("scale")), frame, scale)
 
 
 def _world(matrix: np.ndarray, origin: np.ndarray) -> np.ndarray:

@@ -11,10 +11,12 @@ import pytest
 
 pq = pytest.importorskip("pyarrow.parquet")
 import imageio.v3 as iio
+from imageio_ffmpeg import get_ffmpeg_exe
 
 from eval.recording.features import features_of, from_image_file, rounded_depth
 from eval.recording.folder import Folder
 from eval.recording.statistics import of_rows, together
+from eval.recording.video import Stream, write_mp4
 from rearrange.errors import UserError
 from tests.eval.recording.fake import FEATURES, FPS, files, recorded, seen
 
@@ -73,6 +75,21 @@ def test_images_are_what_was_seen(folder):
     video = iio.imread(folder / "videos/observation.images.rgb/chunk-000/file-000.mp4", plugin="FFMPEG").astype(int)
     wanted = np.stack([seen(episode, frame)["rgb"] for episode in (0, 1) for frame in range(LENGTHS[episode])]).astype(int)
     assert video.shape == wanted.shape and np.abs(video - wanted).max() <= 8  # colours are at half the resolution, and of 8 bits
+
+
+@pytest.mark.parametrize("fps", [30, 7.5])
+def test_frames_of_long_videos_are_in_time(tmp_path, fps):
+    """Each at its number / fps, though many streams follow one another; ffmpeg tells the times of packets."""
+    stream = Stream((16, 16, 3), fps)
+    for frame in range(60):
+        stream.add(np.full((16, 16, 3), frame, np.uint8))
+    content = stream.content()
+    write_mp4(tmp_path / "a.mp4", [content] * 40, fps)
+    told = subprocess.run([get_ffmpeg_exe(), "-i", str(tmp_path / "a.mp4"), "-c", "copy", "-copyts", "-f", "framehash", "-"], capture_output=True,
+                          text=True, check=True).stdout
+    base = eval(next(line for line in told.splitlines() if line.startswith("#tb")).split()[-1])
+    times = [int(line.split(",")[2]) * base for line in told.splitlines() if not line.startswith("#")]
+    assert len(times) == 2400 and max(abs(time - i / fps) for i, time in enumerate(times)) < 2e-5
 
 
 def test_statistics_are_of_all_frames(folder):

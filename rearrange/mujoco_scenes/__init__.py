@@ -1,0 +1,1 @@
+"""Scenes of a Habitat data set in the embedded simulator, without Habitat."""

@@ -1,0 +1,88 @@
+"""Which scenes of a data set episodes are drawn in, and what of a scene they use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rearrange.apartments.containers import OPEN_M_OR_RAD, kind_of
+from rearrange.apartments.episodes import Episode
+from rearrange.apartments.layouts import Layout
+from rearrange.apartments.parts import Receptacle
+from rearrange.episode_making.generator import generate_in_scenes
+from rearrange.errors import UserError
+from rearrange.external_scenes.layout import SceneHome
+from rearrange.mujoco_scenes.scene import data_set, load_scene, matching, name_of
+from rearrange.scene_files.data_set import ENDING
+
+# What HAB's authors train, validate and test on: whole macro layouts are held out.
+_OF_REPLICA_CAD = {"train": "v3_sc[0-2]_staging_*", "val": "v3_sc3_staging_*", "test": "v3_sc4_staging_*"}
+_SPLITS = ("train", "val", "test")
+_REACHED_M = (0.1, 1.3)  # heights of surfaces from which the arm picks
+_LEAST_OPEN = 0.9  # share of what episodes open that a drawer or door must have
+
+
+def scenes_of(dataset: Path, split: str, wanted: str | None) -> list[str]:
+    """Names in the data set: those that match one of the patterns `wanted` ("v3_sc1_*,apt_0"), else those of the split. Raises
+    UserError when there are none.
+    """
+    names = data_set(dataset).scenes
+    if wanted is not None:
+        return matching(dataset, wanted, "sim.scenes")
+    found = _of_split(dataset.name.removesuffix(ENDING), names, split)
+    if not found:
+        raise UserError(f"{dataset} has no scene of split {split}: choose scenes with sim.scenes=, as sim.scenes={names[0] if names else '...'}.")
+    return found
+
+
+def _of_split(dataset: str, names: Sequence[str], split: str) -> list[str]:
+    """ReplicaCAD's as HAB's authors split them; those that are called so (val_0003); else of the groups that differ only in the number
+    at their end, or of single scenes where there are fewer than three groups, the last is for tests, the one before it for validation.
+    """
+    if dataset.lower() == "replicacad":
+        return [name for name in names if split in _OF_REPLICA_CAD and fnmatchcase(name, _OF_REPLICA_CAD[split])]
+    if any(re.fullmatch(r"(train|val|test|unseen)_\d+", name) for name in names):
+        return [name for name in names if re.fullmatch(rf"{split}_\d+", name)]
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(re.sub(r"_?\d+$", "", name), []).append(name)
+    listed = list(groups.values()) if len(groups) >= len(_SPLITS) else [[name] for name in names]
+    if len(listed) < len(_SPLITS):  # too few to hold any back
+        return list(names)
+    parts = {"train": listed[:-2], "val": listed[-2:-1], "test": listed[-1:]}
+    return [name for group in parts.get(split, []) for name in group]
+
+
+def generated_episode(dataset: Path, kind: str, split: str, wanted: str | None, most: int, index: int) -> Episode:
+    """Episode `index` of a kind in the scenes of `scenes_of`, of which the first `most` are used, in turn."""
+    names = scenes_of(dataset, split, wanted)[:most]
+
+    def layout_of(scene: str) -> Layout:
+        return usable(load_scene(dataset, scene.rpartition("/")[2]).home)
+
+    where = f"{dataset.name.removesuffix(ENDING)}/{split if wanted is None else wanted}"
+    return generate_in_scenes(kind, where, [name_of(dataset, name) for name in names], index, layout_of)
+
+
+def usable(home: SceneHome) -> Layout:
+    """A layout without receptacles that the arm cannot reach, and without drawers and doors that do not open as far as skills open
+    them. Raises UserError when nothing is left.
+    """
+    openings = {body.name: body.range_m_or_rad[1] for body in home.layout.bodies}
+
+    def is_usable(place: Receptacle) -> bool:
+        if place.name in home.shut_off:
+            return False
+        if place.link is not None and openings[place.link] < _LEAST_OPEN * OPEN_M_OR_RAD[kind_of(place.link)]:
+            return False
+        return place.parent is not None or _REACHED_M[0] <= place.center_m[2] <= _REACHED_M[1]
+
+    kept = tuple(place for place in home.layout.receptacles if is_usable(place))
+    if not kept:
+        count = len(home.layout.receptacles)
+        what = f"declares {count} receptacles, but none that the robot can reach" if count else "declares no receptacle"
+        raise UserError(f"scene {home.layout.name} {what}: choose others with sim.scenes=.")
+    return replace(home.layout, receptacles=kept)

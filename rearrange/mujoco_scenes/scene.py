@@ -1,0 +1,146 @@
+"""A scene of a data set, loaded once per process: read, found out about, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from rearrange.apartments.episodes import Marker
+from rearrange.errors import UserError
+from rearrange.external_scenes.joints import HANDLE_HALF_M, drawers_of, fridge_doors, names_for
+from rearrange.external_scenes.layout import FRIDGE_DOOR, FoundScene, SceneHome, home_of
+from rearrange.habitat_axes import Point
+from rearrange.mujoco_scenes.floor import blocked_cells, floor_of
+from rearrange.mujoco_scenes.model import UNSEEN_GROUPS, compile_scene, part_names
+from rearrange.mujoco_scenes.pieces import STILL, Pieces, collect
+from rearrange.mujoco_sim.compiled_home import CompiledHome, addresses
+from rearrange.mujoco_sim.home import handle_part
+from rearrange.pictures.meshes import MeshTable, mesh_table
+from rearrange.scene_files.data_set import ENDING, DataSet
+
+KEPT_SCENES = 32
+
+_RAY_GROUPS = np.array([1, 1, 0, 0, 0, 0], np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedScene:
+    """What does not depend on the objects of an episode."""
+
+    pieces: Pieces
+    home: SceneHome
+    names: list[str]  # of its parts
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledScene(CompiledHome):
+    """As a compiled home of ours, and what is known of the scene that it is."""
+
+    scene: SceneHome = None  # type: ignore[assignment] # behind fields with defaults
+
+
+@lru_cache(maxsize=4)
+def data_set(path: Path) -> DataSet:
+    """The data set of a configuration, read once."""
+    return DataSet(path)
+
+
+def name_of(path: Path, scene: str) -> str:
+    """What a scene of a data set is called in episodes: replicaCAD/apt_0."""
+    return f"{path.name.removesuffix(ENDING)}/{scene}"
+
+
+def matching(path: Path, wanted: str, setting: str) -> list[str]:
+    """The scenes of a data set that match one of the patterns `wanted` ("v3_sc1_*,apt_0"), which `setting` gave. Raises UserError."""
+    names = data_set(path).scenes
+    patterns = [pattern.strip() for pattern in wanted.split(",") if pattern.strip()]
+    lacking = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
+    if lacking or not patterns:
+        raise UserError(f"{setting}={wanted}: no scene of {path} is called {lacking[0] if lacking else ''!r}; there are "
+                        f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''} (rearrange scenes list dataset={path}).")
+    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+@lru_cache(maxsize=KEPT_SCENES)
+def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> LoadedScene:
+    """A scene by its name in the data set. `markers`: of its episodes. Raises UserError for one that is missing, or a file of it."""
+    scene, problems = data_set(path).read(name)
+    if problems:
+        more = f" (and {len(problems) - 1} more: rearrange scenes check dataset={path})" if len(problems) > 1 else ""
+        raise UserError(f"{problems[0].rstrip('.')}{more}.")
+    pieces = collect(scene)
+    height, low, high = floor_of(pieces, name)
+    origin = np.array((*low, height))
+    moving = [replace(link, origin=link.origin - origin, corners=link.corners - origin, frame=_shifted(link.frame, -origin))
+              for link in pieces.moving_links()]
+    drawers, doors = drawers_of(moving), fridge_doors(moving)
+    named = {name: (link.handle, link.link) for name, link in zip(names_for(drawers), drawers)}
+    if doors:
+        named[FRIDGE_DOOR] = doors[0].handle, doors[0].link
+    names = part_names(pieces, named)
+    found = FoundScene(
+        name_of(path, name), origin, blocked_cells(pieces, height, low, high), moving,
+        [replace(place, middle_m=tuple((np.array(place.middle_m) - origin).tolist())) for place in pieces.receptacles],
+        {handle: _shifted(root, -origin) for handle, root in pieces.roots.items()}, _Rays(name, pieces, origin, names, high - low))
+    return LoadedScene(pieces, home_of(found, markers), names)
+
+
+def _shifted(frame: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    moved = frame.copy()
+    moved[:3, 3] += shift
+    return moved
+
+
+class _Rays:
+    """Asks the scene, without objects and with everything closed, which share of a straight way is free."""
+
+    def __init__(self, scene: str, pieces: Pieces, origin: np.ndarray, names: list[str], size: np.ndarray) -> None:
+        self._given = scene, pieces, tuple(size.tolist()), origin, (), names
+        self._model: mujoco.MjModel | None = None
+
+    def __call__(self, start: Point, end: Point) -> float:
+        if self._model is None:
+            self._model = compile_scene(*self._given, {})
+            self._data = mujoco.MjData(self._model)
+            mujoco.mj_forward(self._model, self._data)
+        way = np.subtract(end, start)
+        hit = mujoco.mj_ray(self._model, self._data, np.array(start, float), way, _RAY_GROUPS, 1, -1, np.zeros(1, np.int32))
+        return hit if 0.0 <= hit < 1.0 else 1.0
+
+
+@lru_cache(maxsize=KEPT_SCENES)
+def mesh_table_of(path: Path, name: str, markers: tuple[Marker, ...], bodies: tuple[int, ...]) -> MeshTable:
+    """What is drawn of a scene whose parts are these bodies of a model; shared by all such models."""
+    loaded = load_scene(path, name, markers)
+    shift = -np.array(loaded.home.origin_m)
+    return mesh_table(replace(mesh, row=0, vertices=mesh.vertices + shift) if mesh.row == STILL else replace(mesh, row=bodies[mesh.row])
+                      for mesh in loaded.pieces.meshes)
+
+
+@lru_cache(maxsize=KEPT_SCENES)
+def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tuple[Marker, ...] = ()) -> CompiledScene:
+    """A scene with these objects in its slots."""
+    loaded = load_scene(path, name, markers)
+    home, names = loaded.home, loaded.names
+    handles = {body.name: np.array(body.position_m) + _turned(handle_part(body).center_m, body.yaw_rad) for body in home.layout.bodies}
+    model = compile_scene(name, loaded.pieces, home.layout.size_m, np.array(home.origin_m), objects, names, handles)
+    geoms = tuple(tuple(np.flatnonzero(model.geom_bodyid == model.body(handle).id).tolist()) for handle in handles)
+    cup = (model.geom("suction_cup").id,)
+    bodies = tuple(model.body(part).id for part in names)
+    trees = sorted({int(model.body_treeid[body]) for body in bodies})
+    return CompiledScene(
+        layout=home.layout, silent_while_held=(cup,) * len(handles), handle_reach_m=1.5 * HANDLE_HALF_M,
+        meshes=mesh_table_of(path, name, markers, bodies), unseen_groups=UNSEEN_GROUPS, scene=home,
+        **addresses(model, objects, tuple(handles), geoms, trees))
+
+
+def _turned(point: Iterable[float], yaw: float) -> np.ndarray:
+    x, y, z = point
+    c, s = np.cos(yaw), np.sin(yaw)
+    return np.array((c * x - s * y, s * x + c * y, z))

@@ -1,0 +1,70 @@
+"""The embedded simulator in scenes of a Habitat data set: one Fetch in one scene, without Habitat.
+
+It offers `rearrange.simulator.Simulator` as in our homes; what differs is where a home comes from, and that drawers and doors have no
+handles of their own: the cup holds one by its front, near the middle of where its handle should be.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from rearrange.apartments.episodes import Episode, Marker
+from rearrange.apartments.layouts import Layout
+from rearrange.errors import UserError
+from rearrange.external_scenes.episodes import in_terms_of
+from rearrange.mujoco_scenes.scene import CompiledScene, compiled_scene, load_scene, name_of
+from rearrange.mujoco_sim.simulator import MujocoSimulator, slots_for
+from rearrange.scene_files.data_set import OUR_SCENE, SCENE_FILE
+from rearrange.simulator import SimulatorConfig
+
+
+class SceneSimulator(MujocoSimulator):
+    """One robot in one scene of the data set with this configuration."""
+
+    home: CompiledScene | None
+
+    def __init__(self, config: SimulatorConfig, dataset: str | Path) -> None:
+        super().__init__(config)
+        self._dataset = Path(dataset)
+
+    # ------------------------------------------------------------------ scenes
+
+    def in_own_terms(self, episode: Episode) -> Episode:
+        """An episode of a file, as HAB's, in the frame of its scene's floor, and with names of joints as ours."""
+        name, markers = self._of(episode)
+        if episode.scene == name_of(self._dataset, name):
+            return episode
+        return in_terms_of(load_scene(self._dataset, name, markers).home, episode)
+
+    def layout_of(self, episode: Episode) -> Layout:
+        """The layout of an episode's scene, which is loaded for it."""
+        return load_scene(self._dataset, *self._of(episode)).home.layout
+
+    def _home_of(self, episode: Episode) -> CompiledScene:
+        name, markers = self._of(episode)
+        return compiled_scene(self._dataset, name, slots_for(episode.objects), markers)
+
+    def _of(self, episode: Episode) -> tuple[str, tuple[Marker, ...]]:
+        """What the data set calls the scene of an episode, and the points on drawers and doors that the episode names."""
+        ours = OUR_SCENE.fullmatch(episode.scene)
+        name = f"{ours[1]}_{int(ours[2]):04d}" if ours else Path(episode.scene).name.removesuffix(SCENE_FILE)
+        return name, episode.markers
+
+    # ------------------------------------------------------------------ drawers and doors
+
+    def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame: that of its layout, not of its document."""
+        body = next((body for body in self.home.layout.bodies if body.name == name), None)
+        if body is None:
+            raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {', '.join(self.home.handles)}.")
+        x, y, yaw = body.pose(self.joint_position(name))
+        c, s = math.cos(yaw), math.sin(yaw)
+        return np.array((x, y, body.position_m[2])), np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
+
+    # ------------------------------------------------------------------ a second simulator
+
+    def _another(self) -> SceneSimulator:
+        return SceneSimulator(self.config, self._dataset)

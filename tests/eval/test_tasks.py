@@ -1,0 +1,22 @@
+"""What a training evaluates its policy in while it goes on."""
+
+import dataclasses
+
+import pytest
+from omegaconf import OmegaConf
+
+from eval.tasks import held_out, skill_task, training_task
+from rearrange.composition.compose import compose
+
+
+@pytest.mark.parametrize("split", ["val", "unseen"])
+def test_a_training_is_evaluated_in_homes_that_it_does_not_see(split):
+    """The homes of eval_split, drawn as the skill draws them: not those of training's file, and without its expert's advice."""
+    words = ["skill=pick", "policy=blind", "sim.num_layouts=2", f"eval_split={split}"]
+    plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
+    task = training_task(plain, words)
+    task = dataclasses.replace(task, advised=True, env=task.env | {"episodes": "listed.json", "episodes_share": 0.5})
+    env = held_out(task, plain["eval_split"]).make()
+    _, info = env.reset(seed=0)
+    assert info["scene"].startswith(f"{split}/") and "expert_action" not in env.observation_space.spaces
+    assert env.unwrapped.scene.depth_size == task.image_size == 0

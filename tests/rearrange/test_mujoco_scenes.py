@@ -1,0 +1,307 @@
+"""Scenes of a data set in the embedded simulator. A home of ours, exported and read again as a scene of which nothing is known, is the
+home that it was: its pictures, receptacles, drawers and floor. What our homes do not have is made here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import mujoco
+import numpy as np
+import pytest
+
+from rearrange.apartments.episodes import Episode, read_episodes
+from rearrange.apartments.floor_grid import floor_grid
+from rearrange.command_line.cli import main
+from rearrange.errors import UserError
+from rearrange.mujoco_scenes.choice import generated_episode, scenes_of, usable
+from rearrange.mujoco_scenes.simulator import SceneSimulator
+from rearrange.mujoco_scenes.solids import MOST_CORNERS, hull
+from rearrange.mujoco_scenes.walls import flat_pieces
+from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.simulator import FIRST_JOINT, SimulatorConfig
+from skills import make_env
+from tests.rearrange.scene_data import box, make_data_set, make_furnished_room, write_glb
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The configuration of val/0 as a data set, and its episode of Pick."""
+    folder = tmp_path_factory.mktemp("exported") / "homes"
+    assert main(["scenes", "export", f"out={folder}", "count=1", "episodes_of=[pick]"]) == 0
+    return folder / "rearrange.scene_dataset_config.json", read_episodes(folder / "episodes" / "val" / "pick.json.gz")[0]
+
+
+@pytest.fixture(scope="module")
+def both(exported):
+    """The same home with the same episode: as a scene, as ours, and where the scene's corner is in ours."""
+    config, episode = exported
+    scene, ours = SceneSimulator(SimulatorConfig(), config), MujocoSimulator()
+    scene.reset(scene.in_own_terms(episode))
+    ours.reset(episode)
+    return scene, ours, np.array(scene.home.scene.origin_m)
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory):
+    return make_furnished_room(tmp_path_factory.mktemp("room"))
+
+
+def in_room(room, *objects, scene="furnished", **articulated) -> SceneSimulator:
+    """A simulator with objects (name, point in our world)."""
+    sim = SceneSimulator(SimulatorConfig(), room)
+    sim.reset(Episode("made", f"small/{scene}", tuple(name for name, _ in objects), tuple((*at, 1.0, 0.0, 0.0, 0.0) for _, at in objects),
+                      articulated=articulated))
+    return sim
+
+
+def stands(sims, shift, x, y, yaw) -> None:
+    sims[0].place_robot(x - shift[0], y - shift[1], yaw)
+    sims[1].place_robot(x, y, yaw)
+
+
+def test_pictures_of_a_scene_are_those_of_the_home_that_it_was(both):
+    scene, ours, shift = both
+    points, rng = floor_grid(ours.home.layout).points_m, np.random.default_rng(1)
+    off_m = []
+    for _ in range(12):
+        stands(both[:2], shift, *points[rng.integers(len(points))], rng.uniform(-math.pi, math.pi))
+        off_m.append(10.0 * np.abs(scene.depth_image(64) - ours.depth_image(64)))
+    assert np.median(off_m) < 1e-4 and np.mean(np.array(off_m) < 0.01) > 0.998
+
+
+def test_receptacles_are_where_those_of_the_home_are(both):
+    scene, ours, shift = both
+    for theirs in ours.home.layout.receptacles:
+        found = scene.home.layout.receptacle(theirs.name)
+        assert (found.kind, found.link, found.closed) == (theirs.kind, theirs.link, theirs.closed)
+        assert found.name not in scene.home.scene.shut_off
+        if found.parent is None:
+            assert np.allclose(np.add(found.center_m, shift), theirs.center_m, atol=2e-3)
+            assert all(max(np.dot(side, other) for other in found.sides) > 0.999 for side in theirs.sides)
+
+
+def test_a_drawer_moves_as_that_of_the_home(both):
+    scene, ours, shift = both
+    for sim in (scene, ours):
+        sim.set_joint("drawer_1", 0.3)
+        sim.place_robot(-20.0, -20.0, 0.0)  # brings positions up to date
+    assert np.allclose(scene.handle_position("drawer_1") + shift, ours.handle_position("drawer_1"), atol=0.08)  # ours is the bar
+    for name in scene.home.handles:
+        assert scene.model.joint(name).range == pytest.approx(ours.model.joint(name).range)
+    scene.set_joint("drawer_1", 0.0), ours.set_joint("drawer_1", 0.0)
+
+
+def test_the_floor_is_that_of_the_home(both):
+    scene, ours, shift = both
+    theirs, grid = floor_grid(ours.home.layout), floor_grid(scene.home.layout)
+    same = [grid.is_reachable(x - shift[0], y - shift[1]) for x, y in theirs.points_m[::7]]
+    assert np.mean(same) > 0.97
+
+
+def test_whose_a_pixel_is(both):
+    scene, ours, shift = both
+    drawer = ours.home.layout.bodies[0]
+    frame = drawer.pose()
+    x, y = frame[0] + 1.2 * math.cos(frame[2]), frame[1] + 1.2 * math.sin(frame[2])
+    stands(both[:2], shift, x, y, frame[2] + math.pi)
+    seen = {sim: sim.owner_image(64)[1] for sim in (scene, ours)}
+    wanted = FIRST_JOINT - list(scene.home.handles).index(drawer.name)
+    assert (seen[ours] == FIRST_JOINT - list(ours.home.handles).index(drawer.name)).sum() > 50
+    assert np.mean((seen[scene] == wanted) == (seen[ours] == FIRST_JOINT - list(ours.home.handles).index(drawer.name))) > 0.99
+
+
+def test_an_episode_of_a_file_is_solved_by_its_expert(exported, tmp_path):
+    """The same file that the home of ours runs; experts plan on what collides in the scene."""
+    config, _ = exported
+    assert main(["eval", "skill=pick", "agent=expert", "episodes=1", f"sim.scene_dataset={config}",
+                 f"sim.episodes={config.parent / 'episodes' / 'val' / 'pick.json.gz'}", f"output={tmp_path}"]) == 0
+    metrics = json.loads(next(tmp_path.rglob("metrics.json")).read_text())
+    assert metrics["success"] == 1.0
+
+
+# ---------------------------------------------------------------------- what is made here
+
+
+def test_what_lies_flat_on_the_floor_is_driven_over_and_what_stands_is_not(room):
+    sim = in_room(room)
+    layout, (x0, y0, _) = sim.home.layout, sim.home.scene.origin_m
+    grid = floor_grid(layout)
+    assert grid.is_reachable(2.0 - x0, -2.0 - y0)  # the rug, at (2, 0, 2) in the file
+    assert not grid.is_reachable(-2.0 - x0, 2.0 - y0)  # the table
+    sim.place_robot(2.0 - x0, -3.2 - y0, math.pi / 2)
+    for _ in range(60):
+        sim.step(base=[0.6, 0.0])
+    assert sim.base_pose[1] > -2.2 - y0 and sim.base_force_n == 0.0
+
+
+def test_objects_rest_on_convex_parts(room):
+    x0, y0, _ = in_room(room).home.scene.origin_m
+    sim = in_room(room, ("003_cracker_box", (-2.0 - x0, 2.0 - y0, 0.45 + 0.105)))
+    assert sim.settle_distance_m < 2e-3
+    place = sim.home.layout.receptacle("top")
+    assert place.center_m == pytest.approx((-2.0 - x0, 2.0 - y0, 0.45), abs=1e-3) and place.kind == "table" and len(place.sides) == 4
+
+
+def test_a_drawer_is_held_by_its_front_and_pulled_open(room):
+    sim = in_room(room)
+    front = sim.handle_position("drawer_1")
+    out = sim.body_frame("drawer_1")[1][:, 0]
+    sim.place_robot(front[0] + 0.9 * out[0], front[1] + 0.9 * out[1], math.atan2(-out[1], -out[0]))
+    sim.suction.hold_handle("drawer_1")
+    cup = sim.model.geom("suction_cup").id
+    assert sim.model.geom_contype[cup] == sim.model.geom_conaffinity[cup] == 0  # it would press against the front
+    sim.suction.release()
+    assert sim.model.geom_contype[cup] != 0
+    sim.data.qvel[sim._copy.handle_dof["drawer_1"]] = 1.5
+    for _ in range(90):
+        sim.step()
+    assert 0.05 < sim.joint_position("drawer_1") < 0.5  # its damping has stopped it
+    sim.data.qvel[sim._copy.handle_dof["drawer_1"]] = 8.0
+    farthest = max((sim.step(), sim.joint_position("drawer_1"))[1] for _ in range(30))
+    assert farthest == pytest.approx(0.5, abs=0.03)  # and its limit
+
+
+def test_two_environments_share_what_is_drawn(room):
+    one, other = in_room(room), in_room(room)
+    assert one.home.meshes is other.home.meshes and one.model is not other.model
+
+
+def test_a_skill_is_played_in_a_scene(room):
+    env = make_env("pick", depth_size=32, scene_dataset=str(room), scenes="furnished")
+    observation, info = env.reset(seed=0)
+    assert info["scene"] == "small/furnished" and 0.0 < observation["depth"].min() < 1.0
+    first = [env.reset(options={"episode": 3})[0]["obj_start"].tolist() for _ in range(2)]
+    assert first[0] == first[1]
+    assert math.isfinite(env.step(env.action_space.sample() * 0)[1])
+
+
+@pytest.mark.parametrize("skill, what", [("open_fridge", "no fridge"), ("open_cabinet", "no drawer")])
+def test_a_scene_without_what_a_skill_needs_is_one_sentence(room, skill, what):
+    env = make_env(skill, depth_size=0, scene_dataset=str(room), scenes="bare_table")
+    with pytest.raises(UserError, match=what):
+        env.reset(seed=0)
+
+
+# ---------------------------------------------------------------------- solids
+
+
+def test_eight_corners_of_a_box_are_a_box_however_it_is_turned():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        half = rng.uniform(0.02, 1.0, 3)
+        turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        points = box(-half, half)[0] @ turn.T + rng.normal(size=3)
+        found = hull(points)
+        assert found.kind == "box" and sorted(found.size) == pytest.approx(sorted(half), abs=2e-4)
+        assert np.linalg.det(found.frame[:3, :3]) == pytest.approx(1.0)
+        assert np.allclose(np.sort(found.corners(), axis=0), np.sort(points, axis=0), atol=1e-3)
+    sheared = box((-1, -1, -1), (1, 1, 1))[0] @ np.array([(1, 0.2, 0), (0, 1, 0), (0, 0, 1)])
+    assert hull(sheared).kind == "hull"
+
+
+def test_a_flat_hull_has_some_thickness_and_a_large_one_few_corners():
+    square = np.array([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0.0)])
+    assert np.ptp(hull(square).corners()[:, 2]) > 1e-3
+    points = np.random.default_rng(0).normal(size=(5000, 3))
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    few = hull(points).points
+    assert len(few) <= MOST_CORNERS and np.abs(few).max(axis=0).min() > 0.97
+
+
+def test_walls_are_cut_into_few_convex_pieces_that_keep_their_surface():
+    """An L of eight triangles in one plane, as the wall around a doorway."""
+    corners = np.array([(x, y, 0.0) for y in range(4) for x in range(4)])
+    cells = [(0, 0), (1, 0), (2, 0), (0, 1), (0, 2)]
+    squares = [(4 * y + x, 4 * y + x + 1, 4 * y + x + 5, 4 * y + x + 4) for x, y in cells]
+    triangles = np.array([t for a, b, c, d in squares for t in ((a, b, c), (a, c, d))])
+    pieces = flat_pieces(corners, triangles)
+    assert len(pieces) == 2
+    areas = []
+    for piece in pieces:
+        assert piece[:, 2].max() == 0.0 and piece[:, 2].min() < -0.01  # thickness behind the surface alone
+        top = piece[piece[:, 2] == 0.0][:, :2]
+        areas.append(np.prod(np.ptp(top, axis=0)))
+    assert sum(areas) == pytest.approx(5.0)
+
+
+def test_a_box_room_is_boxes():
+    vertices, triangles = box((0, 0, 0), (4, 3, 0.1))
+    assert [hull(piece).kind for piece in flat_pieces(vertices, triangles)] == ["box"] * 6
+
+
+# ---------------------------------------------------------------------- which scenes
+
+
+def make_names(folder, name, scenes):
+    (folder / "scenes").mkdir(parents=True)
+    for scene in scenes:
+        (folder / "scenes" / f"{scene}.scene_instance.json").write_text("{}")
+    config = folder / f"{name}.scene_dataset_config.json"
+    config.write_text(json.dumps({"scene_instances": {"paths": {".json": ["scenes"]}}}))
+    return config
+
+
+def test_splits_hold_out_whole_groups(tmp_path):
+    hab = [f"v3_sc{k}_staging_{i:02d}" for k in range(4) for i in range(2)]
+    replica = make_names(tmp_path / "a", "replicaCAD", ["apt_0", "empty_stage", *hab])
+    assert [scenes_of(replica, split, None) for split in ("train", "val")] == [hab[:6], hab[6:]]
+    with pytest.raises(UserError, match="no scene of split test: choose scenes with sim.scenes="):
+        scenes_of(replica, "test", None)
+    other = make_names(tmp_path / "b", "others", [f"{flat}_{i}" for flat in "abcd" for i in range(2)])
+    assert [scenes_of(other, split, None) for split in ("train", "val", "test")] == [["a_0", "a_1", "b_0", "b_1"], ["c_0", "c_1"], ["d_0", "d_1"]]
+    assert scenes_of(other, "val", "a_*, d_1") == ["a_0", "a_1", "d_1"]
+    with pytest.raises(UserError, match="sim.scenes=a_0,x: no scene of .* is called 'x'"):
+        scenes_of(other, "val", "a_0,x")
+
+
+def test_generated_episodes_are_the_same_each_time_and_in_turn(room):
+    one, again, other = (generated_episode(room, "pick", "train", "furnished,bare_table", 96, index) for index in (0, 0, 1))
+    assert one == again and one.scene == "small/bare_table" and other.scene == "small/furnished"
+
+
+def test_what_the_arm_cannot_reach_is_not_used(room):
+    home = in_room(room).home.scene
+    assert {"top", "high"} <= {place.name for place in home.layout.receptacles}
+    assert {place.name for place in usable(home).receptacles} >= {"top"} and "high" not in {p.name for p in usable(home).receptacles}
+
+
+# ---------------------------------------------------------------------- bad data
+
+
+@pytest.mark.parametrize("words, sentence", [
+    ("sim.scene_dataset=nowhere.scene_dataset_config.json", "is not a file"),
+    ("sim.scenes=palace", "no scene of"),
+    ("sim.scenes=nothing", "scene small/nothing declares no receptacle: choose"),
+])
+def test_what_cannot_be_is_one_sentence(room, words, sentence, capsys, tmp_path):
+    given = words.replace("nowhere", str(tmp_path / "nowhere")).split()
+    data = [] if "scene_dataset" in words else [f"sim.scene_dataset={room}"]
+    assert main(["eval", "skill=pick", "agent=random", "episodes=1", f"output={tmp_path / 'out'}", *data, *given]) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert sentence in said and not (tmp_path / "out").exists()
+
+
+def test_a_missing_part_names_its_file(tmp_path):
+    config = make_data_set(tmp_path)
+    (tmp_path / "objects" / "convex" / "table.glb").unlink()
+    with pytest.raises(UserError, match="convex/table.glb, which .*table.object_config.json names, cannot be read"):
+        SceneSimulator(SimulatorConfig(), config).reset(Episode("made", "small/flat", (), ()))
+
+
+def test_a_stage_of_too_many_pieces_is_refused(room, monkeypatch, tmp_path):
+    monkeypatch.setattr("rearrange.mujoco_scenes.pieces.MOST_SOLIDS", 10)
+    config = make_furnished_room(tmp_path)
+    with pytest.raises(UserError, match="scene furnished has .* pieces that collide, more than 10"):
+        SceneSimulator(SimulatorConfig(), config).reset(Episode("made", "small/furnished", (), ()))
+
+
+def test_the_model_is_what_mujoco_says_it_is(room):
+    """Nothing of what stands still can move, and what can be opened touches neither the carcass nor other doors."""
+    model = in_room(room).model
+    still = model.geom_bodyid == 0
+    assert set(model.geom_contype[still & (model.geom_group == 0)].tolist()) <= {1, 16}
+    moving = model.geom_bodyid == model.body("drawer_1").id
+    assert moving.any() and set(model.geom_contype[moving].tolist()) == {2} and not model.geom_conaffinity[moving].any()
+    assert model.jnt_type[model.joint("drawer_1").id] == mujoco.mjtJoint.mjJNT_SLIDE
