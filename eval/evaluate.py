@@ -114,7 +114,7 @@ def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
     from trainer.checkpoint import load_checkpoint
 
     torch.set_num_threads(1)
-    envs = _environments(job.skill, (job.video_env or job.env) if indices[0] < job.videos else job.env, make_env)
+    envs = kept_environments(job.skill, (job.video_env or job.env) if indices[0] < job.videos else job.env, make_env)
     checkpoint = load_checkpoint(job.checkpoint) if job.checkpoint else None
     agent = make_agent(job.agent, checkpoint, envs, job.deterministic, job.network, job.remote)
     waiting = iter(indices)
@@ -132,7 +132,8 @@ def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
 _KEPT: dict[str, list] = {}  # environments are kept between the chunks of a process
 
 
-def _environments(skill: str, settings: dict[str, Any], make_env: Callable) -> list:
+def kept_environments(skill: str, settings: dict[str, Any], make_env: Callable) -> list:
+    """SLOTS environments with these settings, those of before if they had the same."""
     key = json.dumps([skill, settings], sort_keys=True, default=str)
     if key not in _KEPT:
         _KEPT.clear()

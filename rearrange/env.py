@@ -132,6 +132,10 @@ class RearrangeEnv(gymnasium.Env):
             return skipped
         raise UserError(f"episode {self.episode.id!r} cannot be started: {reason}.")
 
+    def numbered_episode(self, number: int) -> Episode:
+        """The episode that `reset` starts where it is asked for this number and the robot finds a place."""
+        return self._episode(number, listed=True)
+
     def _episode(self, index: int, listed: bool) -> Episode:
         if self.scene.episodes is not None and listed:
             return self.scene.listed_episode(index)

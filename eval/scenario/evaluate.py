@@ -248,19 +248,19 @@ def make_agents(job: Job, executors: Sequence[Executor]) -> dict[str, Agent]:
     return agents
 
 
-def make_executor(job: Job) -> Executor | WholeTask:
+def make_executor(job: Job, make_env: Callable[..., ScenarioEnv] = ScenarioEnv) -> Executor | WholeTask:
     """An environment of the scenario, and what carries plans out in it, or asks one policy for every action."""
     if NAME in job.skills:
         source = job.skills[NAME]
         seen = {"observations": source.seen or None, "camera_size": source.camera_size}
-        return WholeTask(ScenarioEnv(job.scenario, HomeSettings(depth_size=source.image_size, **{**job.env, **seen})))
+        return WholeTask(make_env(job.scenario, HomeSettings(depth_size=source.image_size, **{**job.env, **seen})))
     from skills.experts import expert_class
 
     skills = {name: source.make(name) for name, source in job.skills.items()}
     experts = {name: expert_class(name) for name, source in job.skills.items() if source.kind == "expert"}
     experts |= {name: made for name, made in controllers().items() if name in job.skills and job.skills[name].kind == "spa"}
     sizes = {name: source.image_size for name, source in job.skills.items()}
-    env = ScenarioEnv(job.scenario, HomeSettings(depth_size=0, **job.env))
+    env = make_env(job.scenario, HomeSettings(depth_size=0, **job.env))
     seen = {name: (source.seen, source.camera_size) for name, source in job.skills.items()}
     return Executor(env, skills, experts, job.rules, sizes, job.handoffs, seen)
 

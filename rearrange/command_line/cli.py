@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | reproduce | bench | report | export | scenes | serve | list | doctor`.
+"""The front door: `rearrange train | eval | record | reproduce | bench | report | export | scenes | serve | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -36,7 +36,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
-  rearrange export checkpoint=... | serve   a trained policy as a file for ONNX or torch.export | acting over a websocket
+  rearrange record | export | serve         demonstrations as a data set (LeRobot) | a policy as a file | acting over a websocket
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
@@ -201,6 +201,8 @@ def _command(command: str, words: list[str]) -> int:
         _print_config(settings)
         return 0
     if command in RUNLESS:
+        if command == "record" and settings.config.replay is None:
+            front.require(settings)
         from rearrange.command_line import commands
 
         _end_like_ctrl_c()
@@ -208,6 +210,9 @@ def _command(command: str, words: list[str]) -> int:
             screen.is_expendable()
         if command == "reproduce":
             return commands.reproduce(settings.config, launcher_words.split(typed)[1])
+        if command == "record":
+            screen.is_expendable()
+            return commands.record(settings)
         work = getattr(commands, "list_" if command == "list" else command)
         return work(settings.config) or 0
     return _work(command, overrides, settings)

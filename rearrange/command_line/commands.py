@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from eval.evaluate import EpisodeResult
     from eval.policy_choice import Choice
+    from eval.recording.record import Prepared
     from rearrange.runs.run_directory import Run
+    from rearrange.settings.composed import Settings
     from trainer.loop import TrainResult
 
 register_envs()  # a policy may be of any environment that `gymnasium.make` knows
@@ -233,6 +235,50 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
         run.log(f"warning: {lost} videos are missing: {problem}")
         print(f"warning: {lost} of {min(plain['video'], plain['episodes'])} videos are missing: {problem}", file=sys.stderr)
     return evaluation.headline(figures)
+
+
+def record(settings: Settings) -> int:
+    """`rearrange record`: episodes as a data set, or the check that a recording replays; the exit status."""
+    from eval.recording.record import record as record_all
+
+    plain = OmegaConf.to_container(settings.config, resolve=True)
+    if plain["replay"] is None:
+        return record_all(settings, plain, _recorded_skill)
+    from eval.recording.replay import replay, said
+
+    folder = Path(plain["replay"])
+    results = replay(folder, plain["episodes"], plain["workers"])
+    print("\n".join(said(results, folder)))
+    return int(not results or any(result.frame is not None for result in results))
+
+
+def _recorded_skill(plain: dict[str, Any], settings: Settings) -> Prepared:
+    """Who acts in which environment, of `rearrange record skill=`. UserError for what cannot work."""
+    from eval.evaluate import SEED_STRIDE
+    from eval.policy_choice import table
+    from eval.recording.record import prepared_skill
+    from eval.recording.skill_episodes import SkillJob
+
+    agent, asked = plain["agent"], plain["image_size"]
+    learned = agent not in ("expert", "random", "zero") and ":" not in agent
+    task = skill_task(plain, plain["split"], 128 if asked is None else asked)
+    if agent == "expert":
+        from skills.experts import expert_class
+
+        expert_class(task.name)  # there may be none
+    of_eval = plain | {"agent": "policy" if learned else agent, "checkpoint": agent if learned else None,
+                       "remote": {"image_size": task.env["depth_size"]}}
+    choice, env = _evaluated_policy(of_eval, task.name, task.env, settings.overrides)
+    seen = env["depth_size"] if learned else 0
+    if seen and asked not in (None, seen):
+        raise UserError(f"image_size={asked}: the policy of {choice.checkpoint} sees {seen} pixels; leave it out.")
+    env |= {"depth_size": seen or task.env["depth_size"]}
+    probe = _fit_to_policy(task.name, env, choice.checkpoint, None, plain["episodes"], SEED_STRIDE * plain["seed"], False)
+    if ":" in agent:
+        OwnAgent(agent, "agent", 1, probe.observation_space, probe.action_space)  # which says what is wrong with it
+    job = SkillJob(task.name, env, "policy" if learned else agent, choice.checkpoint and str(choice.checkpoint),
+                   deterministic=plain["deterministic"], seed=plain["seed"])
+    return prepared_skill(job, probe, table([choice]))
 
 
 def serve(config: DictConfig) -> None:

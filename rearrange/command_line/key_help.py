@@ -26,6 +26,12 @@ EXAMPLES = {
         "rearrange eval hab=set_table skills=newest skills.open_fridge=expert",
         "rearrange eval hab=all agent=expert name=expert",
     ),
+    "record": (
+        "rearrange record skill=pick out=pick_expert",
+        "rearrange record skill=open_fridge agent=pretrained episodes=200 successes_only=false out=fridge",
+        "rearrange record hab=tidy_house agent=pretrained episodes=100 max_gb=5 out=tidy_house",
+        "rearrange record replay=pick_expert episodes=20",
+    ),
     "reproduce": (
         "rearrange reproduce preset=smoke",
         "rearrange reproduce",

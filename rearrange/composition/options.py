@@ -30,6 +30,7 @@ from trainer.config import TrainConfig
 MANY = 1_000_000
 AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", "remote",
           *NAVIGATION_AGENTS)
+RECORD_FORMATS = ("lerobot",)
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
 
 
@@ -106,6 +107,33 @@ class EvalOptions:
     planner: Rules = field(default_factory=Rules)
     name: str | None = setting(None, "directory of the evaluation; null = date and time")
     output: str = setting("outputs", "where results are kept: <output>/eval/<skill or scenario>/<name>/", path=True)
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """Record episodes as demonstrations, a data set that imitation learning reads."""
+
+    agent: str = setting(
+        "expert", "who shows it: a scripted expert that sees everything; the policies that come with the package; the newest trained ones; "
+        "random actions or none; a checkpoint or run; an agent of your own (docs/remote.md)",
+        choices=("expert", "pretrained", "newest", "random", "zero"), path=True, also=("importable",))
+    out: str | None = setting(None, "folder to write, a new one, or one in which the same command goes on", path=True)
+    episodes: int = setting(1000, "how many are kept; of a recording that goes on also more than before", above=0, at_most=MANY)
+    format: str = setting("lerobot", "LeRobotDataset v3.0 (Parquet, MP4)", choices=RECORD_FORMATS)
+    successes_only: bool = setting(True, "false keeps failed episodes too, marked by next.success")
+    max_gb: float = setting(10.0, "gigabytes of the folder at most", at_least=0.01, at_most=100_000)
+    image_size: int | None = setting(
+        None, "pixels on a side of the depth image; 0 = none; null = 128, or as many as the policy sees", at_least=0, at_most=1024)
+    split: str = like(HomeSettings, "split", text="apartments; layout families never overlap between splits")
+    seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
+    deterministic: bool = like(EvalOptions, "deterministic")
+    workers: int | None = like(EvalOptions, "workers")
+    skills: Mapping[str, str | None] = like(EvalOptions, "skills")
+    planner: Rules = field(default_factory=Rules)
+    replay: str | None = setting(
+        None, "folder of a recording: carry out the actions of its first episodes= again, and compare the states; records nothing",
+        path=True)
+    output: str = setting("outputs", "where runs are looked for", path=True)
 
 
 @dataclass(frozen=True)
@@ -213,6 +241,7 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
         "skill": None, "nav": None, "hab": None, "sim": "mujoco", "policy": _by_device("light", "resnet18"), "trainer": "ver",
         "ppo": _by_device("fast", "paper"), "logger": "tensorboard", "experiment": None}),
     "eval": (EvalOptions, {"skill": None, "nav": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
+    "record": (RecordOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "reproduce": (ReproduceOptions, {"preset": "laptop"}),
     "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
     "report": (ReportOptions, {}),

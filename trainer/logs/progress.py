@@ -43,6 +43,7 @@ class Progress:
         unit: str = "steps",
     ) -> None:
         self.total, self.title, self.every_s, self.unit = total, title, every_s, unit
+        self.note = ""  # stands before the time that is left
         self.out = screen.safe(out or sys.stdout)  # what is counted matters more than what is shown
         self.live = live and is_terminal(self.out)
         self._log = log or (lambda line: None)
@@ -112,6 +113,7 @@ class Progress:
             parts.append(f"success {self._shown['success']:.0%}")
         if "return" in self._shown:
             parts.append(f"return {self._shown['return']:.1f}")
+        parts += [self.note] if self.note else []
         parts.append(f"left {spoken_time(max(self.total - step, 0) / rate) if rate > 0 else '?'}")
         return "  ".join(parts)
 

@@ -1,0 +1,1 @@
+"""`rearrange record`: demonstrations as a data set that imitation learning reads."""

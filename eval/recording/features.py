@@ -1,0 +1,115 @@
+"""What is recorded of an environment, by its spaces: which observation becomes which column of a data set.
+
+    vector    float vectors, one after another in `observation.state`; the action
+    video     uint8 (H, W, 3): colours, H.264
+    depth     float32 (H, W, 1) from 0 to 1: a TIFF of 32-bit floats that are multiples of 2**-16 (16 bits; 0.15 mm of 10 m)
+    image     uint8 or uint16 (H, W, 1): numbers of things, say: PNG, without loss
+    array     other arrays of floats, as they are
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from rearrange.actions import ACTION_NAMES
+from rearrange.errors import UserError
+
+DEPTH_STEPS = 1 << 16
+"""A recorded depth is a multiple of 1 / DEPTH_STEPS; it is off by half of that at most."""
+STATE, ACTION = "observation.state", "action"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column. of: the observations that it is made of, in order; none for the action and what comes after it."""
+
+    kind: str
+    dtype: str  # of the numbers, as NumPy has it
+    shape: tuple[int, ...]
+    names: tuple[str, ...] | None = None
+    of: tuple[str, ...] = ()
+
+
+AFTER = {"next.reward": Feature("vector", "float32", (1,)), "next.done": Feature("vector", "bool", (1,)),
+         "next.success": Feature("vector", "bool", (1,))}
+"""What the action of a frame led to. done: the episode ended with it."""
+
+
+def features_of(observations: gymnasium.spaces.Dict, action_names: tuple[str, ...]) -> dict[str, Feature]:
+    """The columns for these observations, whose texts are left out (the task of an episode is kept in words), and an action of such
+    parts. UserError for a space that nothing is known to do with."""
+    vectors: dict[str, int] = {}
+    found: dict[str, Feature] = {}
+    for key, space in observations.spaces.items():
+        if isinstance(space, gymnasium.spaces.Text):
+            continue
+        if not isinstance(space, gymnasium.spaces.Box):
+            raise UserError(f"the observation {key} cannot be recorded: its space is {type(space).__name__}, and only Box and Text can be.")
+        kind = _kind(space)
+        if kind == "vector":
+            vectors[key] = space.shape[0]
+        elif kind == "array":
+            found[f"observation.{key}"] = Feature(kind, "float32", space.shape, None, (key,))
+        else:
+            found[f"observation.images.{key}"] = Feature(kind, str(space.dtype), space.shape, ("height", "width", "channels"), (key,))
+    state = tuple(name for key, size in vectors.items() for name in ([key] if size == 1 else [f"{key}.{i}" for i in range(size)]))
+    vector = {STATE: Feature("vector", "float32", (len(state),), state, tuple(vectors))} if state else {}
+    return {**vector, **found, ACTION: Feature("vector", "float32", (len(action_names),), action_names), **AFTER}
+
+
+def names_of_action(parts: list[tuple[str, slice]]) -> tuple[str, ...]:
+    """What each number of an action commands. parts: as `action_parts` of an environment has them."""
+    return tuple(name for part, _ in parts for name in ACTION_NAMES[part])
+
+
+def _kind(space: gymnasium.spaces.Box) -> str:
+    shape, dtype = space.shape, space.dtype
+    if len(shape) == 1:
+        return "vector"
+    one = len(shape) == 3 and shape[2] == 1
+    if dtype == np.uint8 and len(shape) == 3 and shape[2] == 3:
+        return "video"
+    if one and dtype in (np.uint8, np.uint16):
+        return "image"
+    if one and dtype == np.float32 and space.low.min() >= 0.0 and space.high.max() <= 1.0:
+        return "depth"
+    return "array"
+
+
+def as_image_file(feature: Feature, image: np.ndarray) -> bytes:
+    """An image of kind depth or image as the content of a TIFF or PNG file. Not a PNG for depth: LeRobot reads its 16 bits as
+    whole numbers with a sign, and a TIFF's floats as they are."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    if feature.kind == "depth":
+        Image.fromarray(rounded_depth(image[..., 0])).save(file, "tiff", compression="tiff_adobe_deflate", tiffinfo={_PREDICTOR: 3})
+    else:
+        Image.fromarray(image[..., 0]).save(file, "png", compress_level=3)
+    return file.getvalue()
+
+
+_PREDICTOR = 317  # the TIFF tag; 3: differences of the bytes of floats, a third of the size
+
+
+def rounded_depth(depth: np.ndarray) -> np.ndarray:
+    """Depth (0..1) as it is recorded."""
+    return (np.rint(depth * DEPTH_STEPS) / DEPTH_STEPS).astype(np.float32)
+
+
+def from_image_file(content: bytes) -> np.ndarray:
+    """The image (H, W, 1) that `as_image_file` made the content of."""
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(content)))[..., None]
+
+
+def state_of(feature: Feature, observation: Mapping[str, Any]) -> np.ndarray:
+    """The vectors of an observation, one after another."""
+    return np.concatenate([np.asarray(observation[key], np.float32) for key in feature.of])

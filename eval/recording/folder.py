@@ -1,0 +1,229 @@
+"""The folder of a recording: what it was made with, which episodes were tried, and files that are complete or absent.
+
+    meta/rearrange/recording.json                  the command, every attempt and how it went, how many files are complete
+    meta/rearrange/chunk-000/file-000.json.gz      of the episodes in the files of that number: how each begins again
+
+Episodes wait in memory until there are enough for the next files. recording.json is written after those, and what it does not know
+of is removed when the same command goes on.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from eval.recording.features import Feature
+from eval.recording.tape import Recorded
+from rearrange import __version__
+from rearrange.errors import UserError
+from rearrange.files import parse_json, read_bytes, read_json, unzipped
+from rearrange.runs.run_directory import write_whole
+from trainer.checkpoints import owner
+
+STATE = Path("meta", "rearrange", "recording.json")
+STARTS = "meta/rearrange/chunk-{:03d}/file-{:03d}.json.gz"
+IN_FILE, FRAMES_IN_FILE, BYTES_IN_FILE = 16, 20_000, 100 << 20
+"""Of one file, whichever is reached first; of more frames, LeRobot's 32-bit times would not be exact enough."""
+MOST_STATE = 1 << 28  # bytes of recording.json
+EACH, OF_ALL = 1 << 16, 1 << 20  # bytes that the lists of episodes take: of each, and of all at least
+
+
+class Files(Protocol):
+    """What writes the files of a format."""
+
+    packages: tuple[str, ...]  # that it needs
+    raw: bool  # images stay arrays
+
+    def remove_from(self, number: int) -> None:
+        """Remove what an interrupted command may have written of the files from this number on."""
+
+    def add(self, number: int, episodes: list[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> None:
+        """Write the files of one number. OSError."""
+
+    def finish(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> None:
+        """Write what is of all episodes: the data set can be loaded then. OSError."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How one attempt went. kept: it is in the data set."""
+
+    number: int
+    kept: bool
+    success: bool
+    failure: str | None
+    steps: int
+    reward: float
+    episode_id: str
+
+
+class Full(Exception):
+    """The next episode would make the data set larger than it may be."""
+
+
+class Folder:
+    """An open recording, which this process works in. command: settings, which must be the same again. about: what replaying needs."""
+
+    def __init__(self, path: Path, files: Files, command: Mapping[str, Any], about: Mapping[str, Any], most_bytes: float) -> None:
+        self.path, self._files, self._most = path, files, most_bytes
+        self._command, self._about = json.loads(json.dumps(command)), dict(about)
+        self.attempts: list[Attempt] = []
+        self.tasks: dict[str, int] = {}
+        self.number = self.frames = 0  # of complete files; of frames in them
+        self._waiting: list[Recorded] = []
+        self._tried: list[Attempt] = []  # since the last files were written
+        self._hold = _made(path)
+        try:
+            self._open()
+        except BaseException:
+            self._hold.release()
+            raise
+
+    def _open(self) -> None:
+        if (self.path / STATE).exists():
+            state = read_state(self.path)
+            _refuse_another(self.path, state["command"], self._command)
+            self.attempts = [Attempt(*row) for row in state["attempts"]]
+            self.tasks = {task: number for number, task in enumerate(state["tasks"])}
+            self.number, self.frames = state["files"], state["frames"]
+        elif strangers := [entry.name for entry in self.path.iterdir() if entry.name not in (owner.FILE, "meta")]:
+            raise UserError(f"out={self.path} is not empty and no recording (it has {strangers[0]}): choose a new folder.")
+        self._files.remove_from(self.number)
+        (self.path / STATE).parent.mkdir(parents=True, exist_ok=True)
+        self._save()
+        self._bytes = size_of(self.path)
+        if self.number:
+            self._finish()
+
+    @property
+    def kept(self) -> int:
+        """Episodes in the data set, those that wait among them."""
+        return sum(attempt.kept for attempt in (*self.attempts, *self._tried))
+
+    @property
+    def tried(self) -> list[Attempt]:
+        """All attempts."""
+        return self.attempts + self._tried
+
+    @property
+    def size(self) -> int:
+        """Bytes of it, at most."""
+        return self._bytes + sum(episode.size + EACH for episode in self._waiting)
+
+    def add(self, episode: Recorded, keep: bool) -> None:
+        """Take an attempt; keep: into the data set, else only how it went. Full; OSError."""
+        if keep and self.size + episode.size + EACH + OF_ALL > self._most:
+            raise Full
+        start = episode.start.get("episode", {})
+        self._tried.append(Attempt(episode.attempt, keep, episode.success, episode.failure, episode.steps, round(episode.reward, 4),
+                                   start.get("id", "")))
+        if not keep:
+            return
+        self._waiting.append(episode)
+        if len(self._waiting) >= IN_FILE or sum(each.steps for each in self._waiting) >= FRAMES_IN_FILE or (
+                sum(each.size for each in self._waiting) >= BYTES_IN_FILE):
+            self.write()
+
+    def write(self) -> None:
+        """Write what waits: the folder is a complete data set then. OSError, after which it is as it was before."""
+        episodes = self._waiting
+        if episodes:
+            tasks = dict(self.tasks)
+            for episode in episodes:
+                tasks.setdefault(episode.task, len(tasks))
+            first = sum(attempt.kept for attempt in self.attempts)
+            try:
+                self._files.add(self.number, episodes, first, self.frames, tasks)
+                self._write_starts(episodes, first)
+            except BaseException:
+                self._files.remove_from(self.number)
+                raise
+            self.tasks, self._waiting = tasks, []
+            self.number += 1
+            self.frames += sum(episode.steps for episode in episodes)
+        self.attempts, self._tried = self.attempts + self._tried, []
+        self._save()
+        if episodes:
+            self._finish()
+            self._bytes = size_of(self.path)
+
+    def _finish(self) -> None:
+        self._files.finish(self.number, sum(attempt.kept for attempt in self.attempts), self.frames, self.tasks)
+
+    def _write_starts(self, episodes: list[Recorded], first: int) -> None:
+        rows = [{"episode_index": first + i, "attempt": episode.attempt, "task": episode.task, "success": episode.success,
+                 "failure": episode.failure, "steps": episode.steps, "reward": episode.reward, **episode.start}
+                for i, episode in enumerate(episodes)]
+        path = self.path / starts_file(self.number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(json.dumps(rows, default=float).encode(), mtime=0))
+
+    def _save(self) -> None:
+        attempts = [[a.number, a.kept, a.success, a.failure, a.steps, a.reward, a.episode_id] for a in self.attempts]
+        state = {"version": __version__, "command": self._command, "about": self._about, "files": self.number, "frames": self.frames,
+                 "tasks": list(self.tasks), "attempts": attempts}
+        write_whole(self.path / STATE, json.dumps(state))
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._hold.release()
+
+
+def _made(path: Path) -> owner.Hold:
+    """The folder, this process's own. UserError where it cannot be had."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return owner.hold(path)
+    except owner.InUse as error:
+        raise UserError(f"{error}. Wait for it, stop it, or choose another out=.") from error
+    except OSError as error:
+        raise UserError(f"out={path} cannot be written: {error.strerror or error}.") from error
+
+
+def _refuse_another(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    different = [f"{key}={before.get(key)}, now {now.get(key)}" for key in {**before, **now} if before.get(key) != now.get(key)]
+    if different:
+        raise UserError(f"out={path} was recorded by another command ({'; '.join(different)}): repeat that one to go on, or choose "
+                        "another out=.")
+
+
+def starts_file(number: int) -> str:
+    """Where it is kept how the episodes of the files of a number begin."""
+    return STARTS.format(*divmod(number, 1000))
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """What recording.json holds. UserError for a folder that is no recording."""
+    try:
+        state = read_json(path / STATE, MOST_STATE)
+        if not isinstance(state, dict) or not {"command", "about", "files", "frames", "tasks", "attempts"} <= set(state):
+            raise ValueError("it lacks some of what a recording has")
+        return state
+    except FileNotFoundError:
+        raise UserError(f"{path} is no recording of rearrange: it has no {STATE}.") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path / STATE} is damaged: {error}.") from error
+
+
+def starts(path: Path) -> Iterator[dict[str, Any]]:
+    """How each episode of a recording begins, and how it went, in order."""
+    for number in range(read_state(path)["files"]):
+        yield from read_starts(path / starts_file(number))
+
+
+def read_starts(file: Path) -> list[dict[str, Any]]:
+    """The same of the episodes in the files of one number. UserError for a damaged file."""
+    try:
+        return parse_json(unzipped(read_bytes(file, MOST_STATE), MOST_STATE, file))
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise UserError(f"{file} is damaged: {error}.") from error
+
+
+def size_of(path: Path) -> int:
+    """Bytes of the files in a folder."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

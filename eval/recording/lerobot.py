@@ -1,0 +1,227 @@
+"""A folder as a LeRobotDataset v3.0 (github.com/huggingface/lerobot).
+
+    data/chunk-000/file-000.parquet             frames of some episodes
+    videos/<camera>/chunk-000/file-000.mp4      their colours, one episode after another
+    meta/episodes/chunk-000/file-000.parquet    where each of these episodes is, and its statistics
+    meta/tasks.parquet, stats.json, info.json   of all
+    meta/rearrange/...                          ours: how each episode begins again (eval/recording/folder.py)
+
+The files of one number are written together and never changed after. Before the last three are written again, they are complete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eval.recording.features import Feature
+from eval.recording.statistics import Stats, of_rows, together
+from eval.recording.tape import Recorded
+from eval.recording.video import pixels_of, write_mp4
+from rearrange.errors import UserError
+from rearrange.runs.run_directory import write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VERSION = "v3.0"
+FILES_IN_CHUNK = 1000
+FILE = "chunk-{chunk_index:03d}/file-{file_index:03d}"
+DATA, VIDEO, EPISODES = f"data/{FILE}.parquet", f"videos/{{video_key}}/{FILE}.mp4", f"meta/episodes/{FILE}.parquet"
+DATA_MB, VIDEO_MB = 100, 200  # LeRobot's usual sizes of files, which it goes by where it adds episodes
+INDICES = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int64", "index": "int64", "task_index": "int64"}
+
+
+def placed(pattern: str, number: int, **names: str) -> str:
+    """The path of the file of a number."""
+    return pattern.format(chunk_index=number // FILES_IN_CHUNK, file_index=number % FILES_IN_CHUNK, **names)
+
+
+class LeRobotFiles:
+    """Writes the files of a data set. fps: frames per second; of an action that holds for several steps the fewer."""
+
+    packages = ("pyarrow",)
+    raw = False
+
+    def __init__(self, folder: Path, features: Mapping[str, Feature], fps: float) -> None:
+        self.folder, self.features, self.fps = folder, dict(features), fps
+        self._videos = [name for name, feature in features.items() if feature.kind == "video"]
+        self._images = [name for name, feature in features.items() if feature.kind in ("video", "depth", "image")]
+
+    def remove_from(self, number: int) -> None:
+        """Remove what an interrupted command may have written of the files from this number on."""
+        patterns = [self.folder / "data", self.folder / "meta" / "episodes", *(self.folder / "videos" / name for name in self._videos)]
+        for base in patterns:
+            for path in base.glob("chunk-*/file-*"):
+                chunk, file = int(path.parent.name.removeprefix("chunk-")), int(path.name.removeprefix("file-").partition(".")[0])
+                if chunk * FILES_IN_CHUNK + file >= number:
+                    path.unlink()
+
+    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> None:
+        """Write the files of one number. tasks: the task in words -> its number, of all episodes so far. OSError."""
+        lengths = [episode.steps for episode in episodes]
+        rows = self._rows(episodes, lengths, first_episode, first_frame, tasks)
+        self._write_table(DATA, number, self._frames(rows, episodes))
+        for name in self._videos:
+            path = self.folder / placed(VIDEO, number, video_key=name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_mp4(path, [episode.streams[name] for episode in episodes], self.fps)
+        self._write_table(EPISODES, number, self._episodes(number, rows, episodes, lengths, first_episode, first_frame))
+
+    def _rows(self, episodes: Sequence[Recorded], lengths: Sequence[int], first_episode: int, first_frame: int,
+              tasks: Mapping[str, int]) -> dict[str, np.ndarray]:
+        """The numbers of all frames, by column."""
+        frame = np.concatenate([np.arange(length) for length in lengths])
+        each = {"timestamp": (frame / self.fps).astype(np.float32), "frame_index": frame,
+                "episode_index": np.repeat(np.arange(first_episode, first_episode + len(lengths)), lengths),
+                "index": np.arange(first_frame, first_frame + len(frame)),
+                "task_index": np.repeat([tasks[episode.task] for episode in episodes], lengths)}
+        numbers = {name: np.concatenate([episode.columns[name] for episode in episodes])
+                   for name, feature in self.features.items() if feature.kind in ("vector", "array")}
+        return numbers | each
+
+    def _frames(self, rows: Mapping[str, np.ndarray], episodes: Sequence[Recorded]) -> pa.Table:
+        import pyarrow as pa
+
+        columns = {name: _column(values) for name, values in rows.items()}
+        for name in self._images:
+            if name not in self._videos:
+                files = [content for episode in episodes for content in episode.columns[name]]
+                columns[name] = pa.array([{"bytes": content, "path": None} for content in files],
+                                         pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+        return pa.table(columns)
+
+    def _episodes(self, number: int, rows: Mapping[str, np.ndarray], episodes: Sequence[Recorded], lengths: Sequence[int],
+                  first_episode: int, first_frame: int) -> pa.Table:
+        """One row an episode: where it is, and the statistics of its columns."""
+        import pyarrow as pa
+
+        chunk, file = divmod(number, FILES_IN_CHUNK)
+        ends = np.cumsum(lengths)
+        table = []
+        for i, (episode, length, end) in enumerate(zip(episodes, lengths, ends.tolist(), strict=True)):
+            start = end - length
+            row: dict[str, Any] = {
+                "episode_index": first_episode + i, "tasks": [episode.task], "length": length,
+                "data/chunk_index": chunk, "data/file_index": file, "dataset_from_index": first_frame + start,
+                "dataset_to_index": first_frame + end}
+            for name in self._videos:
+                row |= {f"videos/{name}/chunk_index": chunk, f"videos/{name}/file_index": file,
+                        f"videos/{name}/from_timestamp": start / self.fps, f"videos/{name}/to_timestamp": end / self.fps}
+            stats = {name: of_rows(values[start:end]) for name, values in rows.items()} | episode.pixels
+            row |= {f"stats/{name}/{which}": value.tolist() for name, of in stats.items() for which, value in of.items()}
+            table.append(row | {"success": episode.success, "meta/episodes/chunk_index": chunk, "meta/episodes/file_index": file})
+        return pa.Table.from_pylist(table)
+
+    def _write_table(self, pattern: str, number: int, table: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
+        path = self.folder / placed(pattern, number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path, compression="zstd")
+
+    @classmethod
+    def read(cls, folder: Path, number: int) -> Iterator[dict[str, np.ndarray | list[bytes]]]:
+        """The columns of each episode in the files of one number; of videos none."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = folder / placed(DATA, number)
+        try:
+            table = pq.read_table(path)
+        except (OSError, pa.ArrowException) as error:
+            raise UserError(f"{path} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from error
+        episode = _numbers(table["episode_index"])[:, 0]
+        for index in np.unique(episode):
+            rows = table.slice(int(np.argmax(episode == index)), int((episode == index).sum()))
+            yield {name: _read(rows[name]) for name in rows.column_names}
+
+    # ------------------------------------------------------------------ of all
+
+    def finish(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> None:
+        """Write what is of all episodes: the data set can be loaded then. OSError."""
+        import pyarrow.parquet as pq
+
+        _write_tasks(self.folder / "meta" / "tasks.parquet", tasks, pq)
+        write_whole(self.folder / "meta" / "stats.json", json.dumps(self._stats(files, pq), indent=4))
+        info = {
+            "codebase_version": VERSION, "robot_type": "fetch", "total_episodes": episodes, "total_frames": frames,
+            "total_tasks": len(tasks), "chunks_size": FILES_IN_CHUNK, "data_files_size_in_mb": DATA_MB, "video_files_size_in_mb": VIDEO_MB,
+            "fps": int(self.fps) if self.fps == int(self.fps) else self.fps, "splits": {"train": f"0:{episodes}"}, "data_path": DATA,
+            "video_path": VIDEO if self._videos else None,
+            "features": {name: self._described(feature) for name, feature in self.features.items()}
+            | {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in INDICES.items()}}
+        write_whole(self.folder / "meta" / "info.json", json.dumps(info, indent=4))
+
+    def _stats(self, files: int, pq: Any) -> dict[str, dict[str, Any]]:
+        """Of numbers from all frames, of images and arrays from those of the episodes."""
+        by_episode = {name: [] for name, feature in self.features.items() if feature.kind != "vector"}
+        wanted = [name for name, feature in self.features.items() if feature.kind == "vector"] + list(INDICES)
+        tables = [pq.read_table(self.folder / placed(DATA, number), columns=wanted) for number in range(files)]
+        found = {name: of_rows(np.concatenate([_numbers(table[name]) for table in tables])) for name in wanted}
+        columns = [f"stats/{name}/{which}" for name in by_episode for which in found["index"]]
+        for number in range(files):
+            for row in pq.read_table(self.folder / placed(EPISODES, number), columns=columns).to_pylist() if columns else []:
+                for name, rows in by_episode.items():
+                    rows.append({which: np.array(row[f"stats/{name}/{which}"]) for which in found["index"]})
+        found |= {name: together(rows) for name, rows in by_episode.items()}
+        return {name: {which: value.tolist() for which, value in of.items()} for name, of in found.items()}
+
+    def _described(self, feature: Feature) -> dict[str, Any]:
+        image = {"video": "video", "depth": "image", "image": "image"}.get(feature.kind)
+        said: dict[str, Any] = {"dtype": image or feature.dtype, "shape": list(feature.shape), "names": feature.names and list(feature.names)}
+        if feature.kind == "video":
+            height, width, channels = feature.shape
+            said["info"] = {"video.height": height, "video.width": width, "video.channels": channels, "video.codec": "h264",
+                            "video.pix_fmt": pixels_of(feature.shape), "video.is_depth_map": False, "video.fps": self.fps,
+                            "has_audio": False}
+        return said
+
+
+def _column(values: np.ndarray) -> pa.Array:
+    """(N,) or (N, 1) as numbers, (N, n) as lists of one length, more as lists of lists."""
+    import pyarrow as pa
+
+    if values.ndim == 1 or values.shape[1:] == (1,):
+        return pa.array(values.reshape(len(values)))
+    if values.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
+    inner = pa.array(values.reshape(-1))
+    for size in reversed(values.shape[1:]):
+        inner = pa.ListArray.from_arrays(pa.array(np.arange(0, len(inner) + 1, size), pa.int32()), inner)
+    return inner
+
+
+def _read(column: Any) -> np.ndarray | list[bytes]:
+    """What a column holds: contents of image files, or arrays."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(column.type):
+        return [row["bytes"] for row in column.to_pylist()]
+    return np.array(column.to_pylist()) if pa.types.is_list(column.type) else _numbers(column)
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """A column of numbers, or of lists of one length, as an array of rows."""
+    whole = column.combine_chunks()
+    flat = whole.flatten() if hasattr(whole, "flatten") and hasattr(whole.type, "value_type") else whole
+    return flat.to_numpy(zero_copy_only=False).reshape(len(whole), -1)
+
+
+def _write_tasks(path: Path, tasks: Mapping[str, int], pq: Any) -> None:
+    """The table of tasks as pandas writes it: the words are its index."""
+    import pyarrow as pa
+
+    table = pa.table({"task_index": pa.array(list(tasks.values()), pa.int64()), "task": pa.array(list(tasks), pa.string())})
+    columns = [{"name": name, "field_name": name, "pandas_type": kind, "numpy_type": numpy, "metadata": None}
+               for name, kind, numpy in (("task_index", "int64", "int64"), ("task", "unicode", "object"))]
+    about = {"index_columns": ["task"], "columns": columns, "pandas_version": "2.2.0",
+             "column_indexes": [{"name": None, "field_name": None, "pandas_type": "unicode", "numpy_type": "object",
+                                 "metadata": {"encoding": "UTF-8"}}]}
+    part = path.with_suffix(".part")
+    pq.write_table(table.replace_schema_metadata({b"pandas": json.dumps(about).encode()}), part)
+    part.replace(path)

@@ -1,0 +1,201 @@
+"""`rearrange record`: from settings to a data set of episodes."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from eval.intervals import wilson
+from eval.processes import ProcessDied, share_out
+from eval.recording.folder import Folder, Full, size_of
+from eval.recording.formats import files_of
+from eval.recording.scenario_episodes import ScenarioJob, record_scenario
+from eval.recording.skill_episodes import STEPS_PER_S, SkillJob, features_of_skill, frames_per_s, record_skill
+from eval.recording.tape import Recorded
+from rearrange.errors import UserError
+from rearrange.settings.composed import Settings
+
+FREE = ("out", "episodes", "max_gb", "workers", "replay", "output")  # may differ when a recording goes on
+MOST_AT_A_TIME = 16  # attempts handed to a process; of few episodes fewer, so that all processes have some
+TRIES_EACH = 20  # attempts for every episode, and 100 more, before an agent is given up
+
+
+class Enough(Exception):
+    """All episodes are there."""
+
+
+def record(settings: Settings, plain: dict[str, Any], prepare: Callable[[dict[str, Any], Settings], Prepared]) -> int:
+    """Record what the settings say; the exit status. prepare: makes the job of a skill, which the command line knows how to."""
+    if plain["out"] is None:
+        raise UserError("where to? For example: rearrange record skill=pick out=pick_demonstrations.")
+    of_format = files_of(plain["format"])
+    made = (_scenario if plain.get("hab") else prepare)(plain, settings)
+    command = {key: value for key, value in plain.items() if key not in FREE} | {"policy": made.policy}
+    out = Path(plain["out"])
+    folder = Folder(out, of_format(out, made.features, made.fps), command, made.about, plain["max_gb"] * 1e9)
+    try:
+        return _record(folder, made, plain)
+    finally:
+        folder.close()
+
+
+class Prepared(SimpleNamespace):
+    """What is recorded: name, job, work (of job and attempts), features, fps, about, lines (for people), listed
+    (episodes of a file), policy (its file, if there is one)."""
+
+
+def _scenario(plain: dict[str, Any], settings: Settings) -> Prepared:
+    """The job of a scenario. UserError for what cannot work."""
+    from eval.scenario import command
+
+    agent, checkpoint = plain["agent"], None
+    if agent in ("zero",) or ":" in agent:
+        raise UserError(f"agent={agent} is for skill=; a scenario is recorded with agent=expert, pretrained, newest, random, or the path of a "
+                        "policy for all of it.")
+    if agent not in ("expert", "pretrained", "random", "newest"):
+        agent, checkpoint = "monolithic", agent
+    of_eval = plain | {"agent": {"newest": "tp_srl"}.get(agent, agent), "checkpoint": checkpoint, "substitute": False, "network": None,
+                       "remote": {}, "video_speed": 1, "handoffs": False}
+    hab = command.make_job(of_eval, SimpleNamespace(settings=settings, videos=None))
+    size = plain["image_size"]
+    job = ScenarioJob(hab, 128 if size is None else size, tuple(plain["sim"].get("observations") or ()), plain["sim"].get("camera_size") or 128)
+    env = job.make()
+    about = {"scenario": plain["hab"], "env": dict(hab.env)}
+    from eval.policy_choice import table
+
+    lines = table(source.choice for source in hab.skills.values() if source.choice)
+    return Prepared(name=hab.scenario.name, job=job, work=record_scenario, features=env.features(), fps=STEPS_PER_S, about=about, lines=lines,
+                    listed=env.listed, policy={skill: source.checkpoint for skill, source in hab.skills.items() if source.checkpoint})
+
+
+def prepared_skill(job: SkillJob, env: Any, lines: list[str]) -> Prepared:
+    """The job of a skill. env: one of its environments."""
+    return Prepared(name=job.skill, job=job, work=record_skill, features=features_of_skill(env), fps=frames_per_s(env),
+                    about={"skill": job.skill, "env": job.env}, lines=lines, listed=env.listed, policy=job.checkpoint)
+
+
+def _record(folder: Folder, made: Prepared, plain: dict[str, Any]) -> int:
+    from trainer.logs.progress import Progress
+
+    wanted, only = plain["episodes"], plain["successes_only"]
+    order = _Order(folder, wanted, only)
+    if folder.kept:
+        print(f"{folder.path} has {folder.kept:,} of {wanted:,} episodes" + ("; goes on" if folder.kept < wanted else ": nothing is left to do"))
+    print(f"record {folder.path}   {made.name}   agent {plain['agent']}   format {plain['format']}")
+    for line in made.lines:
+        print(line)
+    status, why = 0, None
+    if folder.kept < wanted:
+        try:
+            with Progress(wanted, f"record {made.name}", start=folder.kept, unit="episodes") as progress:
+                def take(episode: Recorded) -> None:
+                    try:
+                        order.take(episode)
+                    finally:
+                        successes = sum(attempt.success for attempt in folder.tried)
+                        progress.note = spoken_size(folder.size)
+                        progress.update(folder.kept, {"episode/success": successes / max(len(folder.tried), 1)})
+
+                share_out(made.work, made.job, order.chunks(made.listed), plain["workers"], take)
+            if folder.kept < wanted:
+                why = (f"the file has {made.listed:,} episodes, each of which was tried once" if made.listed else
+                       f"of {len(folder.tried):,} attempts no more succeeded")
+        except Enough:
+            pass
+        except Full:
+            why = f"max_gb={plain['max_gb']:g} is reached; the same command with a larger one goes on"
+        except KeyboardInterrupt:
+            _keep(order, folder)
+            _say(folder, made, wanted, "interrupted; the same command goes on")
+            raise
+        except (ProcessDied, OSError) as error:
+            status, why = 1, "the same command goes on"
+            print(f"rearrange record: {_sentence(error, folder)}", file=sys.stderr)
+    try:
+        _keep(order, folder)
+    except OSError as error:
+        status, why = 1, "the same command goes on"
+        print(f"rearrange record: {_sentence(error, folder)}", file=sys.stderr)
+    _say(folder, made, wanted, why)
+    return status
+
+
+def spoken_size(size: float) -> str:
+    """12 MB, 1.23 GB."""
+    return f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.2f} GB"
+
+
+def _sentence(error: Exception, folder: Folder) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or folder.path} cannot be written: {error.strerror or error}. Make room, and repeat the command."
+    return str(error)
+
+
+def _keep(order: _Order, folder: Folder) -> None:
+    """Write all that is finished."""
+    try:
+        order.rest()
+    except (Full, Enough):
+        pass
+    folder.write()
+
+
+class _Order:
+    """Attempts in the order of their numbers, however they come; the rest in any order where it is not to be had."""
+
+    def __init__(self, folder: Folder, wanted: int, only_successes: bool) -> None:
+        self._folder, self._wanted, self._only = folder, wanted, only_successes
+        self._done = {attempt.number for attempt in folder.attempts}
+        self._next = next(number for number in itertools.count() if number not in self._done)
+        self._early: dict[int, Recorded] = {}
+
+    def chunks(self, listed: int) -> Iterator[list[int]]:
+        """Attempts that are left, some at a time."""
+        most = listed or 100 + TRIES_EACH * self._wanted
+        left = (number for number in range(most) if number not in self._done)
+        size = max(1, min(MOST_AT_A_TIME, self._wanted // 8))
+        while chunk := list(itertools.islice(left, size)):
+            yield chunk
+
+    def take(self, episode: Recorded) -> None:
+        """An attempt that has ended. Enough, Full, OSError."""
+        self._early[episode.attempt] = episode
+        while (first := self._early.pop(self._next, None)) is not None:
+            self._done.add(self._next)
+            while self._next in self._done:
+                self._next += 1
+            self._add(first)
+
+    def rest(self) -> None:
+        """Those before which one is missing."""
+        for number in sorted(self._early):
+            self._add(self._early.pop(number))
+
+    def _add(self, episode: Recorded) -> None:
+        if self._folder.kept >= self._wanted:
+            raise Enough
+        self._folder.add(episode, keep=bool(episode.steps) and (episode.success or not self._only))
+        if self._folder.kept >= self._wanted:
+            raise Enough
+
+
+def _say(folder: Folder, made: Prepared, wanted: int, why: str | None) -> None:
+    """The figures at the end."""
+    tried = [attempt for attempt in folder.attempts if attempt.steps]
+    size = size_of(folder.path)
+    print(f"{folder.path}   {folder.kept:,} of {wanted:,} episodes   {folder.frames:,} frames ({folder.frames / made.fps / 3600:.2f} h)   "
+          f"{spoken_size(size)}" + (f" ({size / folder.frames / 1e3:.1f} kB a frame)" if folder.frames else ""))
+    if tried:
+        wins = sum(attempt.success for attempt in tried)
+        low, high = wilson(wins, len(tried))
+        failures = Counter(attempt.failure for attempt in tried if not attempt.success)
+        words = ", ".join(f"{reason} {count}" for reason, count in failures.most_common(4))
+        print(f"success {wins / len(tried):.0%} of {len(tried):,} attempts (95% interval {low:.0%} to {high:.0%}), "
+              f"{len(folder.tasks):,} tasks in words" + (f"; failures: {words}" if words else ""))
+    if why:
+        print(f"not all: {why}." if folder.kept < wanted else f"{why}.")

@@ -1,0 +1,117 @@
+"""Whether recorded actions do again what they did: an episode is begun as it was, and its actions are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from eval.processes import share_out
+from eval.recording.features import ACTION, STATE, features_of, from_image_file, names_of_action, rounded_depth, state_of
+from eval.recording.folder import read_starts, read_state, starts, starts_file
+from eval.recording.formats import files_of
+from eval.recording.tape import episode_from
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """How one episode went again. frame: the first that was not as recorded, and `column` of it; None where all were."""
+
+    episode: int
+    frames: int
+    frame: int | None = None
+    column: str | None = None
+    difference: float = 0.0  # the largest in that frame
+
+
+@dataclass(frozen=True)
+class ReplayJob:
+    """Of which recording."""
+
+    folder: str
+
+
+def replay(folder: Path, episodes: int, workers: int | None) -> list[Replayed]:
+    """Replay the first so many episodes of a recording, in order. UserError for a folder that is none."""
+    from trainer.logs.progress import Progress
+
+    known = [start["episode_index"] for start in starts(folder)][:episodes]
+    found: list[Replayed] = []
+    if not known:
+        return found
+    with Progress(len(known), f"replay {folder}", unit="episodes") as progress:
+        def take(result: Replayed) -> None:
+            found.append(result)
+            progress.update(len(found), {"episode/success": sum(each.frame is None for each in found) / len(found)})
+
+        files = [number for number in range(read_state(folder)["files"])]
+        share_out(replay_file, ReplayJob(str(folder)), [(number, len(known)) for number in files], workers, take)
+    return sorted(found, key=lambda result: result.episode)
+
+
+def replay_file(job: ReplayJob, chunk: tuple[int, int]) -> Iterator[Replayed]:
+    """The episodes in the files of one number, below an episode's number."""
+    number, below = chunk
+    folder = Path(job.folder)
+    state = read_state(folder)
+    env = environment(state["about"])
+    frames = files_of(state["command"]["format"]).read(folder, number)
+    for start, columns in zip(read_starts(folder / starts_file(number)), frames, strict=True):
+        if start["episode_index"] < below:
+            yield again(env, start, columns)
+
+
+def environment(about: Mapping[str, Any]) -> gymnasium.Env:
+    """The environment in which something was recorded."""
+    if "skill" in about:
+        from eval.tasks import make_env
+
+        return make_env(about["skill"], **about["env"])
+    from planner.scenario_env import ScenarioEnv
+    from planner.scenarios import make_scenario
+    from rearrange.home_scene import HomeSettings
+
+    return ScenarioEnv(make_scenario(about["scenario"], "hab"), HomeSettings(depth_size=0, **{**about["env"], "observations": None}))
+
+
+def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np.ndarray | list[bytes]]) -> Replayed:
+    """One episode. start: as `starts` has it. columns: its recorded frames."""
+    features = {name: feature for name, feature in features_of(env.observation_space, names_of_action(env.action_parts)).items()
+                if feature.kind != "video" and name in columns}
+    observation, _ = env.reset(seed=start["seed"], options={"episode": episode_from(start["episode"])})
+    actions = np.asarray(columns[ACTION], np.float32)
+    for frame, action in enumerate(actions):
+        for name, feature in features.items():
+            if feature.of and (off := _difference(feature, name, observation, columns[name][frame])):
+                return Replayed(start["episode_index"], len(actions), frame, name, off)
+        observation, reward, terminated, truncated, info = env.step(action)
+        done = terminated or truncated
+        for name, value in (("next.reward", np.float32(reward)), ("next.done", done), ("next.success", bool(info["success"]))):
+            if off := abs(float(np.ravel(columns[name][frame])[0]) - float(value)):
+                return Replayed(start["episode_index"], len(actions), frame, name, off)
+    return Replayed(start["episode_index"], len(actions))
+
+
+def _difference(feature: Any, name: str, observation: Mapping[str, Any], recorded: Any) -> float:
+    """The largest difference between what is seen and what was recorded."""
+    if isinstance(recorded, bytes):
+        recorded = from_image_file(recorded)
+    seen = state_of(feature, observation) if name == STATE else observation[feature.of[0]]
+    if feature.kind == "depth":
+        seen, recorded = rounded_depth(seen), rounded_depth(recorded)
+    return float(np.abs(np.asarray(seen, np.float64) - np.asarray(recorded, np.float64)).max(initial=0.0))
+
+
+def said(results: list[Replayed], folder: Path) -> list[str]:
+    """Lines for people."""
+    off = [result for result in results if result.frame is not None]
+    frames = sum(result.frames for result in results)
+    if not results:
+        return [f"{folder} has no episode yet."]
+    lines = [f"{folder}: {len(results) - len(off):,} of {len(results):,} episodes went again as recorded, state by state ({frames:,} frames)"]
+    return lines + [f"episode {result.episode}: {result.column} is off by {result.difference:.3g} from frame {result.frame} on"
+                    for result in off[:5]]

@@ -1,0 +1,142 @@
+"""Episodes of one skill, recorded: many at once, as an evaluation runs them (eval/evaluate.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from eval.agents import make_agent
+from eval.evaluate import SEED_STRIDE, kept_environments
+from eval.recording.features import Feature, features_of, names_of_action
+from eval.recording.tape import Recorded, Tape, plain
+from rearrange.errors import UserError
+
+STEPS_PER_S = 30
+NOT_STARTED = "not started"
+
+
+@dataclass(frozen=True)
+class SkillJob:
+    """What is recorded. env: settings of its make_env. agent, checkpoint, network: as eval.evaluate.Job has them. raw: images stay
+    arrays."""
+
+    skill: str
+    env: dict[str, Any]
+    agent: str
+    checkpoint: str | None = None
+    network: str | None = None
+    deterministic: bool = False
+    seed: int = 0
+    raw: bool = False
+
+    def make(self) -> gymnasium.Env:
+        """One environment."""
+        from eval.tasks import make_env
+
+        return make_env(self.skill, **self.env)
+
+
+def features_of_skill(env: gymnasium.Env) -> dict[str, Feature]:
+    """The columns of a data set of this environment."""
+    return features_of(env.observation_space, names_of_action(env.action_parts))
+
+
+def frames_per_s(env: gymnasium.Env) -> float:
+    """Actions a second: fewer than steps of physics where one holds for several."""
+    return STEPS_PER_S / env.skill.action_repeat
+
+
+def task_in_words(env: gymnasium.Env, info: dict[str, Any]) -> str:
+    """What the episode that has just begun asks for: in the environment's words where it has some, else its name and things."""
+    said = info.get("instruction")
+    if said:
+        return str(said)
+    from skills.marks import spoken_name
+
+    things = [f"the {spoken_name(env.sim, index)}" for index in env.episode.targets]
+    several = ", ".join(things[:-1]) + " and " + things[-1] if len(things) > 1 else "".join(things)
+    return f"{env.config.name.replace('_', ' ')}: bring {several} where {'they belong' if len(things) > 1 else 'it belongs'}"
+
+
+def seed_of(job_seed: int, attempt: int) -> int:
+    """The seed of an episode, as an evaluation has it."""
+    return int(np.random.SeedSequence([job_seed, attempt]).generate_state(1)[0])
+
+
+def record_skill(job: SkillJob, attempts: Sequence[int]) -> Iterator[Recorded]:
+    """These attempts, in this process, as they end. A slot whose episode is over takes the next one."""
+    import torch
+
+    from eval.tasks import make_env
+    from trainer.checkpoint import load_checkpoint
+
+    torch.set_num_threads(1)
+    envs = kept_environments(job.skill, job.env, make_env)
+    agent = make_agent(job.agent, load_checkpoint(job.checkpoint) if job.checkpoint else None, envs, job.deterministic, job.network)
+    waiting = iter(attempts)
+    slots = [_Slot(number, env, agent, job) for number, env in enumerate(envs[:len(attempts)])]
+    try:
+        for slot in slots:
+            yield from slot.next(waiting)
+        while any(slot.attempt is not None for slot in slots):
+            actions = agent.act({slot.number: slot.observation for slot in slots if slot.attempt is not None})
+            for slot in slots:
+                if slot.attempt is not None and (result := slot.step(actions[slot.number])):
+                    yield result
+                    yield from slot.next(waiting)
+    finally:
+        for slot in slots:
+            slot.close()
+
+
+class _Slot:
+    """One environment and the episode that runs in it."""
+
+    def __init__(self, number: int, env: Any, agent: Any, job: SkillJob) -> None:
+        self.number, self.attempt, self.observation = number, None, None
+        self._env, self._agent, self._job = env, agent, job
+        self._features, self._fps = features_of_skill(env), frames_per_s(env)
+        self._tape: Tape | None = None
+
+    def next(self, waiting: Iterator[int]) -> Iterator[Recorded]:
+        """Begin the next episode that can be begun; yields those that cannot."""
+        while (attempt := next(waiting, None)) is not None:
+            seed = seed_of(self._job.seed, attempt)
+            episode = self._env.numbered_episode(attempt + SEED_STRIDE * self._job.seed)
+            try:
+                self.observation, info = self._env.reset(seed=seed, options={"episode": episode})
+            except UserError:  # the robot finds no place, or things do not rest
+                if self._env.listed:  # in an episode of the user's own
+                    raise
+            else:
+                self.attempt, self._task = attempt, task_in_words(self._env, info)
+                self._start = {"seed": seed, "episode": plain(self._env.episode)}
+                self._agent.begin(self.number, seed)
+                self._tape = Tape(self._features, self._fps, self._job.raw)
+                return
+            yield Recorded(attempt, {}, "", False, NOT_STARTED, 0, 0.0)
+        self.attempt = None
+        self._agent.end(self.number)
+
+    def step(self, action: np.ndarray) -> Recorded | None:
+        """One action; the episode if it is over."""
+        action = np.clip(np.asarray(action, np.float32), -1.0, 1.0)
+        before = self.observation
+        self.observation, reward, terminated, truncated, info = self._env.step(action)
+        over = terminated or truncated
+        self._tape.frame(before, action, reward, over, bool(info["success"]))
+        if not over:
+            return None
+        metrics = info["metrics"]
+        failure = next((name.removeprefix("failure/") for name, value in metrics.items() if name.startswith("failure/") and value), None)
+        tape, self._tape = self._tape, None
+        return tape.recorded(self.attempt, self._start, self._task, bool(metrics["success"]), failure)
+
+    def close(self) -> None:
+        """Give up what runs."""
+        if self._tape:
+            self._tape.close()
