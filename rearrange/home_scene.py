@@ -50,6 +50,10 @@ class HomeScene:
         self.sim = make_simulator(settings.sim, limits, data)
         self.depth_size, self.maps_floor = settings.depth_size, False
         self.seen, self.camera_size = tuple(settings.observations or ()), settings.camera_size
+        colors = [name for name in self.seen if name in CAMERA_OF and settings.sim == "mujoco" and settings.scene_dataset]
+        if colors:
+            raise UserError(f"sim.observations=[{','.join(self.seen)}] is not allowed with sim=mujoco and sim.scene_dataset=: of scenes of "
+                            f"a data set the embedded simulator draws depth alone; leave out {', '.join(colors)}.")
         self.instruction = ""
         self.images: dict[str, np.ndarray] = {}
         self._looks, self._look_rng = PLAIN, np.random.default_rng(0)

@@ -361,3 +361,8 @@ def test_the_model_is_what_mujoco_says_it_is(room):
     moving = model.geom_bodyid == model.body("drawer_1").id
     assert moving.any() and set(model.geom_contype[moving].tolist()) == {2} and not model.geom_conaffinity[moving].any()
     assert model.jnt_type[model.joint("drawer_1").id] == mujoco.mjtJoint.mjJNT_SLIDE
+
+
+def test_colours_of_a_scene_are_refused(exported):
+    with pytest.raises(UserError, match="the embedded simulator draws depth alone; leave out rgb, arm_depth"):
+        make_env("pick", depth_size=0, scene_dataset=str(exported[0]), observations=["rgb", "arm_depth"])
