@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from eval.intervals import wilson
 from eval.processes import ProcessDied, share_out
+from eval.recording.features import Feature
 from eval.recording.folder import Folder, Full, size_of
 from eval.recording.formats import files_of
 from eval.recording.scenario_episodes import ScenarioJob, record_scenario
@@ -44,9 +46,21 @@ def record(settings: Settings, plain: dict[str, Any], prepare: Callable[[dict[st
         folder.close()
 
 
-class Prepared(SimpleNamespace):
-    """What is recorded: name, job, work (of job and attempts), features, fps, about, lines (for people), listed
-    (episodes of a file), policy (its file, if there is one)."""
+@dataclass(frozen=True)
+class Prepared:
+    """What is recorded. work: the generator function that does `job` for some attempts, in another process. about: what replaying needs.
+    lines: for people, before it begins. listed: episodes of a file, 0 without one. policy: the files of policies, by which a
+    recording that goes on knows them."""
+
+    name: str
+    job: Any
+    work: Callable[[Any, Sequence[int]], Iterator[Recorded]]
+    features: dict[str, Feature]
+    fps: float
+    about: dict[str, Any]
+    lines: list[str]
+    listed: int
+    policy: Any
 
 
 def _scenario(plain: dict[str, Any], settings: Settings) -> Prepared:
@@ -54,7 +68,7 @@ def _scenario(plain: dict[str, Any], settings: Settings) -> Prepared:
     from eval.scenario import command
 
     agent, checkpoint = plain["agent"], None
-    if agent in ("zero",) or ":" in agent:
+    if agent == "zero" or ":" in agent:
         raise UserError(f"agent={agent} is for skill=; a scenario is recorded with agent=expert, pretrained, newest, random, or the path of a "
                         "policy for all of it.")
     if agent not in ("expert", "pretrained", "random", "newest"):

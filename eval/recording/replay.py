@@ -48,7 +48,7 @@ def replay(folder: Path, episodes: int, workers: int | None) -> list[Replayed]:
             found.append(result)
             progress.update(len(found), {"episode/success": sum(each.frame is None for each in found) / len(found)})
 
-        files = [number for number in range(read_state(folder)["files"])]
+        files = range(read_state(folder)["files"])
         share_out(replay_file, ReplayJob(str(folder)), [(number, len(known)) for number in files], workers, take)
     return sorted(found, key=lambda result: result.episode)
 

@@ -12,7 +12,7 @@ import numpy as np
 from eval.recording.features import Feature, features_of, names_of_action
 from eval.recording.skill_episodes import STEPS_PER_S, task_in_words
 from eval.recording.tape import Recorded, Tape, plain
-from eval.scenario.evaluate import SLOTS, Job, Slot, make_agents, make_executor, step_all
+from eval.scenario.evaluate import SLOTS, Job, Slot, finished, make_executor
 from planner.rules import kept_grip
 from planner.scenario_env import ScenarioEnv
 from rearrange.home_scene import HomeSettings
@@ -109,18 +109,9 @@ class RecordingEnv(ScenarioEnv):
 def record_scenario(job: ScenarioJob, attempts: Sequence[int]) -> Iterator[Recorded]:
     """These attempts, in this process, as they end."""
     executors = _executors(job)
-    agents = make_agents(job.eval, executors)
-    waiting = iter(attempts)
-    slots = [Slot(number, executor, agents, job.eval) for number, executor in enumerate(executors[:len(attempts)])]
     try:
-        for slot in slots:
-            slot.next(waiting)
-        while any(slot.index is not None for slot in slots):
-            step_all(slots, agents)
-            for slot in slots:
-                if slot.index is not None and slot.executor.done:
-                    yield _recorded(slot)
-                    slot.next(waiting)
+        for slot in finished(job.eval, executors, attempts):
+            yield _recorded(slot)
     finally:
         for executor in executors:
             executor.env.close_tape()

@@ -102,7 +102,12 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int]
 
 def run_chunk(job: Job, indices: Sequence[int]) -> Iterator[EpisodeResult]:
     """Some episodes, SLOTS at a time, in this process, as they end. A slot whose episode is over takes the next one."""
-    executors = _executors(job)
+    for slot in finished(job, _executors(job), indices):
+        yield slot.result()
+
+
+def finished(job: Job, executors: Sequence[Executor], indices: Sequence[int]) -> Iterator[Slot]:
+    """The slots in which these episodes run, each time that one of them is over."""
     agents = make_agents(job, executors)
     waiting: Iterator[int] = iter(indices)
     slots = [Slot(number, executor, agents, job) for number, executor in enumerate(executors[:len(indices)])]
@@ -112,7 +117,7 @@ def run_chunk(job: Job, indices: Sequence[int]) -> Iterator[EpisodeResult]:
         step_all(slots, agents)
         for slot in slots:
             if slot.index is not None and slot.executor.done:
-                yield slot.result()
+                yield slot
                 slot.next(waiting)
 
 

@@ -363,6 +363,9 @@ def test_the_model_is_what_mujoco_says_it_is(room):
     assert model.jnt_type[model.joint("drawer_1").id] == mujoco.mjtJoint.mjJNT_SLIDE
 
 
-def test_colours_of_a_scene_are_refused(exported):
-    with pytest.raises(UserError, match="the embedded simulator draws depth alone; leave out rgb, arm_depth"):
-        make_env("pick", depth_size=0, scene_dataset=str(exported[0]), observations=["rgb", "arm_depth"])
+def test_what_is_not_drawn_of_a_scene_is_refused(exported):
+    settings = dict(depth_size=16, scene_dataset=str(exported[0]))
+    with pytest.raises(UserError, match="depth is all that is drawn: leave out rgb, arm_depth"):
+        make_env("pick", **settings, observations=["rgb", "arm_depth"])
+    with pytest.raises(UserError, match="random_camera_deg=3 is not allowed with .*: it must be 0"):
+        make_env("pick", **settings, random_camera_deg=3.0)
