@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ import torch
 
 from trainer.collect import CollectStats, Collector
 from trainer.policy import Policy
+from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
 
 
@@ -27,6 +28,10 @@ class Experience(Protocol):
 
     def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
         """The next batch. `policy` is the learner's newest, of `version` updates; the run ends in `steps_left` steps."""
+        ...
+
+    def prepare(self, everyone: Sequence[RankReport]) -> None:
+        """All ranks have learned: plan where to end the next rollout early."""
         ...
 
     def content(self) -> dict[str, Any]:
@@ -46,6 +51,9 @@ class Alternating:
 
     def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
         return self.collector.collect(policy, self.rollout, version)
+
+    def prepare(self, everyone: Sequence[RankReport]) -> None:
+        self.collector.prepare(everyone)
 
     def content(self) -> dict[str, Any]:
         return {"collector": self.collector.content(), "rollout": self.rollout.content(), "pending": None}
@@ -97,6 +105,9 @@ class Overlapping:
         if self._stream is not None:
             self._stream.synchronize()
         return stats
+
+    def prepare(self, everyone: Sequence[RankReport]) -> None:
+        self.collector.prepare(everyone)
 
     def content(self) -> dict[str, Any]:
         done = self._pending.result() if self._pending else None  # the collector must be between two rollouts

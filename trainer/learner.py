@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from trainer import checkpoint, ppo
+from trainer import checkpoint, cloning, ppo
 from trainer.collect import CollectStats
 from trainer.config import TrainConfig
 from trainer.faults.finite import check_finite
@@ -26,17 +26,17 @@ from trainer.rollout import Rollout
 
 
 class Learner:
-    """Policy, optimiser and counters, and how they change by one update."""
+    """Policy, optimiser and counters, and how they change by one update. clones: it learns from demonstrations."""
 
     def __init__(self, config: TrainConfig, observation_space: spaces.Space, action_space: spaces.Space, device: torch.device,
-                 ranks: Ranks | None = None, make_policy: MakePolicy = Policy):
-        self.config, self.device, self.make_policy = config, device, make_policy
+                 ranks: Ranks | None = None, make_policy: MakePolicy = Policy, clones: bool = False):
+        self.config, self.device, self.make_policy, self.clones = config, device, make_policy, clones
         self.ranks = ranks or Ranks(RankInfo())
         self.spaces = (observation_space, action_space)
         torch.manual_seed(config.seed)
         self.policy = make(make_policy, *self.spaces, config.policy).to(device)
         self.evaluate = self.ranks.evaluator(self.policy)
-        if config.ppo.imitation_coef:
+        if config.ppo.imitation_coef and not clones:
             check_advice(self.policy, *self.spaces)
         self.entropy_coef = ppo.EntropyCoefficient(config.ppo, device)
         self.optimizer = ppo.make_optimizer(self.policy, self.entropy_coef, config.ppo)
@@ -63,9 +63,13 @@ class Learner:
         rate = self.optimizer.param_groups[0]["lr"]
         normalizes = hasattr(self.policy, "take_observations")
         try:
-            stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng, collected.rows,
-                               self.ranks, self.evaluate, late=self.late,
-                               learns=not normalizes or self.policy.knows_observations())
+            learns = not normalizes or self.policy.knows_observations()
+            if self.clones:
+                stats = cloning.update(self.policy, self.optimizer, rollout, self.config.ppo, self.rng, collected.rows, self.ranks,
+                                       self.evaluate, learns)
+            else:
+                stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng, collected.rows,
+                                   self.ranks, self.evaluate, late=self.late, learns=learns)
             if normalizes:
                 self.policy.take_observations(rollout.observations(collected.rows[: collected.steps]), self.ranks.sum_)
             check_finite(self.policy)

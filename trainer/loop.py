@@ -10,6 +10,7 @@ from typing import Any
 
 from trainer import callbacks as moments
 from trainer.config import TrainConfig
+from trainer.demonstrations import Demonstrations
 from trainer.faults.endings import orderly_end
 from trainer.networks import MakePolicy
 from trainer.policy import Policy
@@ -38,7 +39,7 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
           resume_from: str | os.PathLike | None = None, observers: Sequence[Callable[[int, Mapping[str, float]], Any]] = (),
           meta: dict[str, Any] | None = None, start_from: str | os.PathLike | None = None, progress: bool = True,
           callbacks: Sequence[Any] = (), make_policy: MakePolicy = Policy,
-          eval_env: Callable[[], Any] | None = None) -> TrainResult:
+          eval_env: Callable[[], Any] | None = None, demonstrations: Demonstrations | None = None) -> TrainResult:
     """Train a policy with VER and PPO on any Gymnasium environment.
 
     make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
@@ -50,6 +51,8 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     callbacks: objects that watch the run and may end it (`trainer.callbacks.Callback`); a MetricsLogger among them takes the place
     of the run's own metrics and progress. observers: functions of (step, metrics), short for callbacks that have only `at_log`.
     eval_env: like make_env, for the evaluations of `config.eval_every` (trainer/evaluation.py); by default make_env.
+    demonstrations: clone these instead of stepping environments; steps are those of the episodes that were learned from. PPO
+    goes on from a checkpoint of it with `resume_from`, which counts on, or with `start_from`.
     make_policy: (observation_space, action_space, config.policy) -> the network to train (`trainer.networks.PolicyNetwork`).
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks/ranks.py).
@@ -65,7 +68,7 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     folder = None if run_dir is None else Path(run_dir)
     with (join(config.device) as ranks,
           prepare(make_env, config, folder, resume_from, callbacks, meta or {}, start_from, progress, make_policy, ranks,
-                  eval_env) as run):
+                  eval_env, demonstrations) as run):
         with orderly_end(run):
             learn(run)
         learner, saver = run.learner, run.saver
@@ -84,7 +87,7 @@ def learn(run: Run) -> None:
             learned = learner.update(run.rollout, collected)
         everyone = run.ranks.gather(RankReport.of(collected, learner.learn_s, run.stop.asked, run.saver.is_due()))
         learner.count(everyone)
-        run.collector.prepare(everyone)
+        run.experience.prepare(everyone)
         callbacks.after_update(collected, learned)
         run.evaluations.after_update()
         run.log.after_update(everyone, learned)

@@ -216,6 +216,21 @@ def normalized(advantage: Tensor, ranks: Ranks) -> Tensor:
     return ((x - mean) / (std + 1e-8)).to(advantage.dtype)
 
 
+def gradient_step(policy: Policy, optimizer: torch.optim.Optimizer, loss: Tensor, config: PPOConfig,
+                  before: Callable[[], Any] = lambda: None) -> float:
+    """Down the gradient of a loss, scaled down to `max_grad_norm`; gives its norm. `before` the step, gradients may be looked at.
+    NonFiniteLoss, and no step."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # averages the policy's gradients over ranks
+    before()
+    norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm or math.inf)
+    if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
+        optimizer.zero_grad(set_to_none=True)
+        raise NonFiniteLoss(f"the loss became {loss.item()} (gradient norm {norm.item()})")
+    optimizer.step()
+    return norm.item()
+
+
 def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer: torch.optim.Optimizer,
            entropy_coef: EntropyCoefficient, batch: Batch, sequences: Sequences, old_log_prob: Tensor, advantage: Tensor,
            target: Tensor, weight: Tensor, policy_weight: Tensor, unit: float, config: PPOConfig, stats: UpdateStats) -> float:
@@ -231,19 +246,12 @@ def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer
         imitation = imitation_loss(policy, mean, batch.obs[EXPERT_ACTION])
         loss = loss + imitation_weight(config, optimizer) * imitation
         imitated["imitation_loss"] = imitation.item()
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # averages the policy's gradients over ranks
-    ranks.average_(entropy_coef.log_alpha.grad)
-    norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm or math.inf)
-    if not (math.isfinite(loss.item()) and math.isfinite(norm.item())):
-        optimizer.zero_grad(set_to_none=True)
-        raise NonFiniteLoss(f"the loss became {loss.item()} (gradient norm {norm.item()})")
-    optimizer.step()
+    norm = gradient_step(policy, optimizer, loss, config, lambda: ranks.average_(entropy_coef.log_alpha.grad))
     entropy_coef.clamp()
     with torch.no_grad():
         log_ratio = log_prob - old_log_prob
         kl = (torch.exp(log_ratio) - 1 - log_ratio).mean().item()
         stats.add(policy_loss=surrogate.item(), value_loss=value_error.item(), entropy=entropy.mean().item(), kl=kl,
-                  clip_fraction=((ratio - 1).abs() > config.clip).float().mean().item(), grad_norm=norm.item(),
+                  clip_fraction=((ratio - 1).abs() > config.clip).float().mean().item(), grad_norm=norm,
                   entropy_coef=float(entropy_coef.value()), **imitated)
     return kl

@@ -13,13 +13,17 @@ learned from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from trainer.demonstrations import Demonstration
+    from trainer.networks import PolicyNetwork
 
 NO_ROW = -1
 
@@ -136,6 +140,26 @@ class Rollout:
         self.version[rows] = version
         self.env_steps[envs] += 1
         self.open_row[envs] = rows
+
+    def take(self, episodes: Sequence[Demonstration], policy: PolicyNetwork, version: int) -> np.ndarray:
+        """Whole episodes that were not collected here, of at most S steps together, in the place of all that there is. Their
+        rows."""
+        lengths = [len(episode.reward) for episode in episodes]
+        total = sum(lengths)
+        first = np.cumsum(lengths) - lengths
+        for k, tensor in self.obs.items():
+            tensor[:total] = torch.from_numpy(np.concatenate([episode.obs[k] for episode in episodes]))
+        self.action[:total] = torch.from_numpy(np.concatenate([episode.action for episode in episodes]))
+        self.previous[1:total] = policy.action_features(self.action[: total - 1])
+        self.previous[torch.from_numpy(first)] = 0
+        self.reward[:total] = np.concatenate([episode.reward for episode in episodes])
+        self.env[:total] = np.repeat(np.arange(len(lengths)), lengths)
+        self.step[:total] = np.arange(total)
+        self.starts_episode[:total] = False
+        self.starts_episode[first] = True
+        self.version[:total] = version
+        self.total += total
+        return np.arange(total)
 
     def gather(self, rows: np.ndarray, first: np.ndarray) -> Batch:
         """Copy steps `rows` (M,) and the recurrent states of rows `first` (K,) into one batch."""

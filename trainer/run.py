@@ -21,6 +21,7 @@ from trainer.evaluation import Evaluator
 from trainer.callbacks import Callbacks
 from trainer.collect import Collector
 from trainer.config import TrainConfig
+from trainer.demonstrations import Demonstrated, Demonstrations
 from trainer.experience import Alternating, Experience, Overlapping
 from trainer.workers.fixed_order import fixed_order
 from trainer.learner import Learner
@@ -50,7 +51,6 @@ class Run:
     run_dir: Path | None
     ranks: Ranks
     threads: LearnThreads
-    collector: Collector
     learner: Learner
     rollout: Rollout
     experience: Experience
@@ -64,7 +64,8 @@ class Run:
 @contextmanager
 def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | None, resume_from: str | os.PathLike | None,
             callbacks: Sequence[Any], meta: dict[str, Any], start_from: str | os.PathLike | None, progress: bool,
-            make_policy: MakePolicy, ranks: Ranks, eval_env: Callable[[], Any] | None = None) -> Iterator[Run]:
+            make_policy: MakePolicy, ranks: Ranks, eval_env: Callable[[], Any] | None = None,
+            demonstrations: Demonstrations | None = None) -> Iterator[Run]:
     """A run at its beginning; arguments as of `trainer.train`."""
     config, device = config.for_ranks(ranks.local_size), _device(config.device, ranks.local_rank)
     meta = plain(meta)
@@ -78,13 +79,15 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         start = ranks.from_first(checkpoint.load_checkpoint(start_from) if first and start_from is not None else None)
         began_with = checkpoint.newest(Path(resume_from)) if content and first else None
         done = content["counters"]["steps"] if content else 0
-        saved = _saved_by(ranks, content, n) if config.deterministic else None
+        saved = _saved_by(ranks, content, n) if config.deterministic and demonstrations is None else None
         # A resumed run sees new episodes, unless it is to be the same as one without a break.
         seed = int(np.random.SeedSequence([config.seed, 0 if config.deterministic else done]).generate_state(1)[0])
         threads = stack.enter_context(LearnThreads(config.torch_threads))
         order = fixed_order(config.collect) if config.deterministic else None
         replay = order.restore(saved["collector"]) if order and saved else ()
-        if config.collect.num_workers == 0:
+        if demonstrations is not None:
+            environments = demonstrations  # which show the same spaces, and are not stepped
+        elif config.collect.num_workers == 0:
             environments = stack.enter_context(BatchedEnvironments(make_env, config.collect, seed, ranks.rank * n))
             n = environments.num_envs
             config = replace(config, collect=replace(config.collect, num_envs=n))
@@ -96,14 +99,15 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         cancelled = threading.Event()
         stop = stack.enter_context(stop_on_signal(cancelled.set, config.stop_within_s))
         ranks.on_death(cancelled.set)
-        learner = _learner(config, environments, device, ranks, make_policy)
+        learner = _learner(config, environments, device, ranks, make_policy, clones=demonstrations is not None)
         with checkpoint.using(resume_from or start_from or ""):
             if content:
                 learner.restore(content)
             elif start:
                 learner.begin_with(start)
-            collector = stack.enter_context(Collector(environments, learner.policy, seed + ranks.rank, device, order,
-                                                      saved and saved["collector"], ranks.preemption(config), cancelled))
+            collector = None if learner.clones else stack.enter_context(
+                Collector(environments, learner.policy, seed + ranks.rank, device, order, saved and saved["collector"],
+                          ranks.preemption(config), cancelled))
         rollout = Rollout(n, config.steps_per_rollout, observation_shapes(environments.observation_space),
                           learner.policy.action_size, len(learner.policy.choices), learner.policy.state_size, device,
                           batches=2 if config.collect.overlap else 1,
@@ -111,8 +115,9 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         if saved:
             with checkpoint.using(resume_from or ""):
                 rollout.restore(saved["rollout"])
-        experience = (Overlapping(collector, rollout, learner.policy, saved, ranks.total) if config.collect.overlap
-                      else Alternating(collector, rollout))
+        experience: Experience = (Demonstrated(demonstrations, rollout, config.seed, ranks.rank) if demonstrations is not None else
+                                  Overlapping(collector, rollout, learner.policy, saved, ranks.total) if config.collect.overlap else
+                                  Alternating(collector, rollout))
         stack.callback(experience.close)
         run_dir = ranks.from_first(run_dir)
         nodes.compare(ranks, run_dir)
@@ -120,23 +125,23 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
             callbacks = [*stack.enter_context(recording(run_dir, config, done, shown=progress)), *callbacks]
         told = Callbacks(callbacks if first else (), learner, stop)
         log = TrainingLog(config, learner, told, content.get("window", ()) if content else ())
-        made_from = {"gymnasium": environments.made_from} if environments.made_from else {}
+        made_from = {"gymnasium": made} if (made := getattr(environments, "made_from", None)) else {}
         saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, made_from | meta, began_with)
         evaluator = None
         if first and config.eval_every:
             evaluator = Evaluator(eval_env or make_env, make_policy, config.eval_episodes, config.seed)
             stack.callback(evaluator.close)
         evaluations = Evaluations(config, evaluator, learner, log, stop, run_dir if first else None, made_from | meta)
-        yield Run(config, run_dir, ranks, threads, collector, learner, rollout, experience, told, log, saver, evaluations, stop)
+        yield Run(config, run_dir, ranks, threads, learner, rollout, experience, told, log, saver, evaluations, stop)
 
 
-def _learner(config: TrainConfig, environments: Environments, device: torch.device, ranks: Ranks,
-             make_policy: MakePolicy) -> Learner:
+def _learner(config: TrainConfig, environments: Environments | BatchedEnvironments | Demonstrations, device: torch.device, ranks: Ranks,
+             make_policy: MakePolicy, clones: bool) -> Learner:
     """The learner, unless the run does not fit into memory; how large the engine's own network would be is known before."""
     observations, actions = environments.observation_space, action_numbers(environments.action_space)
     if make_policy is Policy:
         check_memory(config, observations, actions)
-    learner = Learner(config, environments.observation_space, environments.action_space, device, ranks, make_policy)
+    learner = Learner(config, environments.observation_space, environments.action_space, device, ranks, make_policy, clones)
     if make_policy is not Policy:
         check_memory(config, observations, actions, learner.policy.state_size)
     return learner

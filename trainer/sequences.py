@@ -46,6 +46,15 @@ def mini_batches(starts: np.ndarray, total: int, count: int, rng: np.random.Gene
     return batches
 
 
+def whole_sequences(starts: np.ndarray, total: int, count: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+    """As `mini_batches`, but none is split: at most `count` mini-batches, of sizes as equal as the sequences allow."""
+    lengths = np.diff(np.append(starts, total))
+    shuffled = rng.permutation(len(starts))
+    middle = np.cumsum(lengths[shuffled]) - lengths[shuffled] / 2
+    batches = [shuffled[middle * count // total == number] for number in range(count)]
+    return [(np.concatenate([np.arange(starts[k], starts[k] + lengths[k]) for k in batch]), lengths[batch]) for batch in batches if len(batch)]
+
+
 @dataclass(frozen=True)
 class Sequences:
     """K sequences laid end to end: M = sum(lengths) steps."""
