@@ -39,6 +39,13 @@ class Demonstrations(Protocol):
         """One of them."""
 
 
+def check(demonstrations: Demonstrations, steps_per_rollout: int) -> None:
+    """ValueError for an episode that is longer than a rollout."""
+    if (longest := max(demonstrations.lengths)) > steps_per_rollout:
+        raise ValueError(f"an episode of the demonstrations has {longest:,} steps, and a rollout {steps_per_rollout:,} "
+                         "(collect.num_envs x collect.rollout_steps): choose more.")
+
+
 class Demonstrated:
     """Batches of whole episodes, drawn at random without repetition; an `Experience` (trainer/experience.py). What a batch holds
     follows from the seed and the number of updates, so that a run goes on where it stopped."""
@@ -46,9 +53,7 @@ class Demonstrated:
     def __init__(self, demonstrations: Demonstrations, rollout: Rollout, seed: int, rank: int):
         """ValueError for an episode that is longer than a rollout."""
         self.demonstrations, self.rollout, self._seed = demonstrations, rollout, [seed, 2, rank]
-        if (longest := max(demonstrations.lengths)) > rollout.steps:
-            raise ValueError(f"an episode of the demonstrations has {longest:,} steps, and a rollout {rollout.steps:,} "
-                             "(collect.num_envs x collect.rollout_steps): choose more.")
+        check(demonstrations, rollout.steps)
 
     def next(self, policy: PolicyNetwork, version: int, steps_left: int) -> CollectStats:
         """As many as fit into a rollout."""

@@ -23,6 +23,7 @@ from eval.recording.statistics import Stats, of_rows, together
 from eval.recording.tape import Recorded
 from eval.recording.video import pixels_of, write_mp4
 from rearrange.errors import UserError
+from rearrange.files import read_json
 from rearrange.runs.run_directory import write_whole
 
 if TYPE_CHECKING:
@@ -125,15 +126,27 @@ class LeRobotFiles:
         pq.write_table(table, path, compression="zstd")
 
     @classmethod
-    def read(cls, folder: Path, number: int) -> Iterator[dict[str, np.ndarray | list[bytes]]]:
-        """The columns of each episode in the files of one number; of videos none."""
+    def described(cls, folder: Path) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
+        """Shape of each column, and what its numbers are called. UserError for a damaged folder."""
+        path = folder / "meta" / "info.json"
+        try:
+            return {name: (tuple(of["shape"]), tuple(of["names"] or ())) for name, of in read_json(path)["features"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path} is damaged or missing: repeat the command that recorded {folder}.") from error
+
+    @classmethod
+    def read(cls, folder: Path, number: int, columns: Sequence[str] | None = None) -> Iterator[dict[str, np.ndarray | list[bytes]]]:
+        """The columns of each episode in the files of one number, all or these; of videos none. UserError for a damaged file."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = folder / placed(DATA, number)
         try:
-            table = pq.read_table(path)
-        except (OSError, pa.ArrowException) as error:
+            table = pq.read_table(path, columns=None if columns is None else [*columns, "episode_index"])
+            missing = set(columns or ()) - set(table.column_names)
+            if missing:
+                raise ValueError(f"it has no column {min(missing)}")
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise UserError(f"{path} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from error
         episode = _numbers(table["episode_index"])[:, 0]
         for index in np.unique(episode):

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +31,11 @@ if TYPE_CHECKING:
 
     from eval.evaluate import EpisodeResult
     from eval.policy_choice import Choice
+    from eval.recording.demonstrations import Recording
     from eval.recording.record import Prepared
     from rearrange.runs.run_directory import Run
     from rearrange.settings.composed import Settings
+    from trainer.config import TrainConfig
     from trainer.loop import TrainResult
 
 register_envs()  # a policy may be of any environment that `gymnasium.make` knows
@@ -63,23 +67,33 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     start_from = None if resume_from else _first_policy(begun_with, task)
     meta = task.meta() | ({"started_from": begun_with} if begun_with else {}) | ({"network": network} if network else {})
     _check_network(engine, probe, make_policy, resume_from or start_from, to_continue=bool(resume_from))
+    phases = _phases(engine, plain, task, probe, _step_of(resume_from), run)
     run.create()
     if run.resumed and _newest_checkpoint(run) != resume_from:  # before the directory was this process's own
         raise UserError(f"another process has just worked in {run.path}; repeat the command.")
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
             f"policy {network or plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
+    for phase in phases:
+        for line in phase.lines:
+            run.say(line)
     where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
     name = "" if run.silent and plain["name"] is None else f" name={shlex.quote(run.path.name)}"
     again = f"rearrange train {task.word}{name}{where}{own_networks.as_typed('policy', network)} resume=true"
     try:
         if run.silent:  # of several ranks, the first writes and prints
-            result = run_engine(task.make, engine, make_policy=make_policy)
+            for phase in phases:
+                result = run_engine(task.make, phase.engine, make_policy=make_policy, demonstrations=phase.demonstrations)
             run.stopped_by = result.reason
             return {} if result.reason == "complete" else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
-            result = run_engine(task.make, engine, run.path, resume_from, meta=meta, start_from=start_from,
-                                callbacks=(logger, progress), make_policy=make_policy, eval_env=held_out(task, plain["eval_split"]).make)
+            for phase in phases:
+                result = run_engine(task.make, phase.engine, run.path, resume_from, meta=meta, start_from=start_from,
+                                    callbacks=(logger, progress), make_policy=make_policy, demonstrations=phase.demonstrations,
+                                    eval_env=held_out(task, plain["eval_split"]).make)
+                if result.reason != "complete" or result.unsaved_steps:
+                    break
+                resume_from, start_from = result.checkpoint, None
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
@@ -112,6 +126,45 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))}{own_networks.as_typed('network', network)} "
             "video=3")
     return final
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """A part of a training, until `engine.steps`. lines: what there is to say of it."""
+
+    engine: TrainConfig
+    demonstrations: Recording | None = None
+    lines: tuple[str, ...] = ()
+
+
+def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasium.Env, done: int, run: Run) -> list[_Phase]:
+    """What is left of a training of which so many steps are done: from demonstrations, in homes, or first one and then the other."""
+    folder, steps = plain.get("demos"), plain.get("demos_steps")
+    if folder is None:
+        if unused := next((key for key in ("demos_steps", "demos_episodes") if plain.get(key) is not None), None):
+            raise UserError(f"{unused}={plain[unused]} needs demos=, the folder of a recording.")
+        return [_Phase(engine)]
+    until = engine.steps if steps is None else steps
+    if until > engine.steps:
+        raise UserError(f"demos_steps={until:,} exceeds steps={engine.steps:,}, all of which there are: raise steps=, or choose fewer.")
+    then = [_Phase(engine)] if until < engine.steps else []
+    if then and engine.deterministic:
+        raise UserError("deterministic=true goes with demonstrations or with homes alone: leave demos_steps= out.")
+    if then and done >= until:
+        return then
+    from eval.recording.demonstrations import Recording
+    from trainer.demonstrations import check
+
+    shown = Recording(Path(folder), task.name, env, plain.get("demos_episodes"), run.silent)
+    try:
+        check(shown, engine.steps_per_rollout)
+    except ValueError as error:
+        raise UserError(in_keys(error)) from error
+    lines = (f"clones {len(shown.lengths):,} episodes of {folder} ({sum(shown.lengths):,} frames)"
+             + (f", without {shown.left_out:,} that did not succeed" if shown.left_out else "")
+             + (f"; from step {until:,} on, PPO in homes" if then else ""),
+             *(f"note: {difference}" for difference in shown.differences(task.env)))
+    return [_Phase(dataclasses.replace(engine, steps=until), shown, lines), *then]
 
 
 def _first_policy(checkpoint: str | None, task: Task) -> Path | None:

@@ -25,7 +25,7 @@ from rearrange.settings.rules import Key, Rule, block, defaults_of, keys_of, lik
 from skills import SKILLS, config_class
 from skills import title as skill_title
 from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
-from trainer.config import TrainConfig
+from trainer.config import MAX_STEPS, TrainConfig
 
 MANY = 1_000_000
 AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", "remote",
@@ -38,11 +38,16 @@ SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Train a skill, a navigation task, or one policy for a whole scenario, with reinforcement learning."""
+    """Train a skill, a navigation task, or one policy for a whole scenario, with reinforcement learning or from demonstrations."""
 
     steps: int = like(TrainConfig, "steps", 5_000_000)
     checkpoint: str | None = setting(
         None, "policy to begin with: a checkpoint, a run, or pretrained; null = a new one", path=True)
+    demos: str | None = setting(
+        None, "folder of a recording (rearrange record): the policy is not trained in homes, but learns to do what it shows", path=True)
+    demos_episodes: int | None = setting(None, "of these, the first so many; null = all", above=0, at_most=MANY)
+    demos_steps: int | None = setting(
+        None, "so many of the steps are learned from demos=, and the rest in homes, with PPO; null = all", above=0, at_most=MAX_STEPS)
     seed: int = like(TrainConfig, "seed")
     split: str = like(HomeSettings, "split", text="apartments to train in; layout families never overlap between splits")
     device: str = like(TrainConfig, "device")

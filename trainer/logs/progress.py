@@ -81,6 +81,10 @@ class Progress:
                 self._shown[name] = value
                 if name == "success":
                     self._success.append((step, value))
+        if (error := metrics.get("learn/action_error")) is not None:
+            self._shown["error"] = error
+        else:
+            self._shown.pop("error", None)
         done = step >= self.total
         if now >= self._next_line_s or done:
             self._next_line_s = now + self.every_s
@@ -111,6 +115,8 @@ class Progress:
         parts += [spoken_rate(rate, self.unit)] if rate > 0 else []
         if "success" in self._shown:
             parts.append(f"success {self._shown['success']:.0%}")
+        if "error" in self._shown:
+            parts.append(f"action error {self._shown['error']:.3f}")
         if "return" in self._shown:
             parts.append(f"return {self._shown['return']:.1f}")
         parts += [self.note] if self.note else []
@@ -175,8 +181,9 @@ def speaks_unicode(out: TextIO) -> bool:
 
 
 def of_episodes(metrics: Mapping[str, float], name: str) -> float | None:
-    """The mean over episodes of a measure, "episode/<name>"; None if it is not there or not a number."""
-    value = metrics.get(f"episode/{name}")
+    """The mean over episodes of a measure, "episode/<name>", or of an evaluation where none are run, "eval/<name>"; None if it is not
+    there or not a number."""
+    value = metrics.get(f"episode/{name}", metrics.get(f"eval/{name}"))
     return value if value is not None and math.isfinite(value) else None
 
 

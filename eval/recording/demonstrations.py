@@ -1,0 +1,138 @@
+"""A recording as demonstrations that a policy learns from: `rearrange train demos=`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from eval.recording.features import ACTION, STATE, Feature, features_of, from_image_file, names_of_action
+from eval.recording.folder import read_state, size_of
+from eval.recording.formats import files_of
+from eval.trained_policy import WHERE
+from rearrange.errors import UserError
+from trainer.demonstrations import Demonstration
+from trainer.policy import EXPERT_ACTION
+from trainer.sizes import memory_bytes
+
+REWARD, SUCCESS = "next.reward", "next.success"
+NOT_DIFFERENT = {*WHERE, "depth_size", "camera_size", "observations", "observation_keys"}  # what is seen is compared as columns
+MANY = 50  # episodes, from which on reading them shows its progress
+Columns = Mapping[str, Any]
+
+
+class Recording:
+    """The successful episodes of a recording, as `trainer.demonstrations.Demonstrations`. Vectors are in memory; images too, as files
+    are compressed, and opened when they are asked for."""
+
+    def __init__(self, folder: Path, task: str, env: gymnasium.Env, most: int | None = None, silent: bool = False) -> None:
+        """task: the skill or scenario that is learned, and env an environment of it. most: episodes, the first ones; None = all.
+        UserError for a folder that does not hold what it takes, or is damaged."""
+        state = read_state(folder)
+        about = state["about"]
+        if (of := about.get("skill", about.get("scenario"))) != task:
+            raise UserError(f"demos={folder} shows {of}, and {task} is to be learned: record another with rearrange record.")
+        seen = {key: space for key, space in env.observation_space.spaces.items() if key != EXPERT_ACTION}
+        self.folder, self.observation_space, self.action_space = folder, gymnasium.spaces.Dict(seen), env.action_space
+        self._features = features_of(self.observation_space, names_of_action(env.action_parts))
+        files = files_of(state["command"]["format"])
+        described = files.described(folder)
+        _check(folder, self._features, described)
+        self._columns = _columns_of_state(self._features, described)
+        if (size := size_of(folder)) > (there := memory_bytes()):
+            raise UserError(f"demos={folder} takes {size / 1e9:.1f} GB, and this machine has {there / 1e9:.1f} GB of memory.")
+        self._episodes: list[Columns] = []
+        self.left_out = 0  # episodes that did not succeed
+        self._read(files, state, most, silent)
+        self.lengths = [len(episode[ACTION]) for episode in self._episodes]
+
+    def _read(self, files: Any, state: Mapping[str, Any], most: int | None, silent: bool) -> None:
+        from trainer.logs.progress import Progress
+
+        wanted = [name for name, feature in self._features.items() if feature.of] + [ACTION, REWARD, SUCCESS]
+        there = sum(bool(attempt[1]) for attempt in state["attempts"])
+        total = there if most is None else min(most, there)
+        if not total:
+            raise UserError(f"demos={self.folder} has no episode yet.")
+        with Progress(total, "reading demonstrations", unit="episodes") if total >= MANY and not silent else nullcontext() as progress:
+            for number in range(state["files"]):
+                for columns in files.read(self.folder, number, wanted):
+                    if len(self._episodes) == total:
+                        break
+                    if np.asarray(columns[SUCCESS])[-1].all():
+                        self._episodes.append(self._checked(columns))
+                    else:
+                        self.left_out += 1
+                    if progress:
+                        progress.update(len(self._episodes) + self.left_out, {})
+        if not self._episodes:
+            raise UserError(f"demos={self.folder} has no episode that succeeded.")
+        if most is not None and most > len(self._episodes):
+            raise UserError(f"demos_episodes={most:,}, and demos={self.folder} has {len(self._episodes):,} that succeeded: choose fewer, or "
+                            "repeat its command with a larger episodes=.")
+
+    def _checked(self, columns: Columns) -> Columns:
+        lengths = {name: len(column) for name, column in columns.items()}
+        vectors = [np.asarray(columns[name], np.float32) for name in (STATE, ACTION, REWARD) if name in columns]
+        if len(set(lengths.values())) > 1 or not all(np.isfinite(vector).all() for vector in vectors):
+            raise UserError(f"demos={self.folder} is damaged: an episode holds numbers that are not finite, or columns of unequal length.")
+        return columns
+
+    def episode(self, index: int) -> Demonstration:
+        """One of them. UserError for a damaged image."""
+        columns = self._episodes[index]
+        obs = {key: np.asarray(columns[STATE], np.float32)[:, where] for key, where in self._columns.items()}
+        for name, feature in self._features.items():
+            if feature.of and name != STATE:
+                obs[feature.of[0]] = self._array(name, feature, columns[name])
+        return Demonstration(obs, np.asarray(columns[ACTION], np.float32), np.asarray(columns[REWARD], np.float32).reshape(-1))
+
+    def _array(self, name: str, feature: Feature, values: Any) -> np.ndarray:
+        try:
+            images = [from_image_file(value) if isinstance(value, bytes) else np.asarray(value) for value in values]
+            array = np.stack(images).astype(np.uint8 if feature.dtype == "uint8" else np.float32, copy=False)
+        except (OSError, ValueError) as error:
+            raise UserError(f"demos={self.folder} is damaged: an image of {name} cannot be read.") from error
+        if array.shape[1:] != feature.shape:
+            raise UserError(f"demos={self.folder} is damaged: {name} has the shape {array.shape[1:]} instead of {feature.shape}.")
+        return array
+
+    def differences(self, env: Mapping[str, Any]) -> list[str]:
+        """Settings of the recording's environment that are others in `env`, but for those of what is seen and where: in words."""
+        theirs, ours = read_state(self.folder)["about"]["env"], json.loads(json.dumps(env))
+        return [f"{key}={theirs[key]} there, {ours[key]} here" for key in ours if key not in NOT_DIFFERENT and theirs.get(key, ours[key]) != ours[key]]
+
+
+def _check(folder: Path, features: Mapping[str, Feature], described: Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]]) -> None:
+    """UserError where a recording, whose columns have these shapes and names, lacks what is to be seen or done."""
+    for name, feature in features.items():
+        shape, names = described.get(name, ((), ()))
+        if name not in described:
+            has = ", ".join(key for key in described if key.startswith("observation"))
+            raise UserError(f"demos={folder} has no {name}, which the policy sees; it has {has}. Record it again with what is needed, or let the "
+                            "policy see less (policy=blind, skill.observation_keys=, sim.observations=).")
+        if name == ACTION and names != feature.names:
+            raise UserError(f"demos={folder} shows actions of {len(names)} numbers ({', '.join(names)}), and the policy commands "
+                            f"{len(feature.names)} ({', '.join(feature.names)}): choose the skill.action_parts= of the recording.")
+        if name == STATE and (missing := [part for part in feature.names if part not in names]):
+            raise UserError(f"demos={folder} does not show {missing[0].rpartition('.')[0] or missing[0]}, which the policy sees: leave it out of "
+                            "skill.observation_keys=, or record it again with it.")
+        if feature.of and name != STATE and shape != feature.shape:
+            raise UserError(f"demos={folder} has {name} of shape {shape}, and the policy sees {feature.shape}: choose "
+                            f"{'policy.image_size' if feature.kind == 'depth' else 'sim.camera_size'}={shape[0] if shape else 0}, or record it again.")
+        if feature.kind == "video":
+            raise UserError(f"{feature.of[0]} is kept as a video, from which this version cannot clone: leave it out of sim.observations=.")
+
+
+def _columns_of_state(features: Mapping[str, Feature], described: Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]]) -> dict[str, list[int]]:
+    """Of each vector that the policy sees, which numbers of a recorded state it is."""
+    if STATE not in features:
+        return {}
+    place = {name: number for number, name in enumerate(described[STATE][1])}
+    return {key: [place[name] for name in features[STATE].names if name == key or name.rpartition(".")[0] == key]
+            for key in features[STATE].of}
