@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from trainer import checkpoint, cloning, ppo
+from trainer import checkpoint, ppo
 from trainer.collect import CollectStats
+from trainer.cloning import update as cloning
 from trainer.config import TrainConfig
 from trainer.faults.finite import check_finite
 from trainer.networks import MakePolicy, make, refuse_another

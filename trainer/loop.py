@@ -10,7 +10,7 @@ from typing import Any
 
 from trainer import callbacks as moments
 from trainer.config import TrainConfig
-from trainer.demonstrations import Demonstrations
+from trainer.cloning.demonstrations import Demonstrations
 from trainer.faults.endings import orderly_end
 from trainer.networks import MakePolicy
 from trainer.policy import Policy

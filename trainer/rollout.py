@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from trainer.demonstrations import Demonstration
+    from trainer.cloning.demonstrations import Demonstration
     from trainer.networks import PolicyNetwork
 
 NO_ROW = -1

@@ -21,7 +21,7 @@ from trainer.evaluation import Evaluator
 from trainer.callbacks import Callbacks
 from trainer.collect import Collector
 from trainer.config import TrainConfig
-from trainer.demonstrations import Demonstrated, Demonstrations
+from trainer.cloning.demonstrations import Demonstrated, Demonstrations
 from trainer.experience import Alternating, Experience, Overlapping
 from trainer.workers.fixed_order import fixed_order
 from trainer.learner import Learner

@@ -16,7 +16,7 @@ from eval.recording.folder import read_state, size_of
 from eval.recording.formats import files_of
 from eval.trained_policy import WHERE
 from rearrange.errors import UserError
-from trainer.demonstrations import Demonstration
+from trainer.cloning.demonstrations import Demonstration
 from trainer.policy import EXPERT_ACTION
 from trainer.sizes import memory_bytes
 
@@ -27,7 +27,7 @@ Columns = Mapping[str, Any]
 
 
 class Recording:
-    """The successful episodes of a recording, as `trainer.demonstrations.Demonstrations`. Vectors are in memory; images too, as files
+    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`. Vectors are in memory; images too, as files
     are compressed, and opened when they are asked for."""
 
     def __init__(self, folder: Path, task: str, env: gymnasium.Env, most: int | None = None, silent: bool = False) -> None:

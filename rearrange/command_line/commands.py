@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,6 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     good order."""
     from trainer.errors import CheckpointError, NonFinite, RankError, WorkerError
     from trainer.logs.run_files import recording
-    from trainer.loop import train as run_engine
     from trainer.policy import Policy
     from trainer.ranks import rank_watch
 
@@ -81,19 +81,13 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     again = f"rearrange train {task.word}{name}{where}{own_networks.as_typed('policy', network)} resume=true"
     try:
         if run.silent:  # of several ranks, the first writes and prints
-            for phase in phases:
-                result = run_engine(task.make, phase.engine, make_policy=make_policy, demonstrations=phase.demonstrations)
+            result = _one_after_another(phases, task.make, make_policy=make_policy)
             run.stopped_by = result.reason
             return {} if result.reason == "complete" else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
-            for phase in phases:
-                result = run_engine(task.make, phase.engine, run.path, resume_from, meta=meta, start_from=start_from,
-                                    callbacks=(logger, progress), make_policy=make_policy, demonstrations=phase.demonstrations,
-                                    eval_env=held_out(task, plain["eval_split"]).make)
-                if result.reason != "complete" or result.unsaved_steps:
-                    break
-                resume_from, start_from = result.checkpoint, None
+            result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta, callbacks=(logger, progress),
+                                        make_policy=make_policy, eval_env=held_out(task, plain["eval_split"]).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
@@ -119,7 +113,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
         raise SystemExit(1)
     if result.best:
         run.say(f"the best of its evaluations: {result.best[0]:.3g} at step {result.best[1]:,}, kept as best.pt")
-    for line in progress.curve():
+    for line in progress.curve() if not phases[-1].demonstrations or engine.eval_every else ():
         run.say(line)
     run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
     who = "agent=monolithic " if task.scenario else ""
@@ -135,6 +129,19 @@ class _Phase:
     engine: TrainConfig
     demonstrations: Recording | None = None
     lines: tuple[str, ...] = ()
+
+
+def _one_after_another(phases: list[_Phase], make: Callable[[], Any], resume_from: Path | None = None, start_from: Path | None = None,
+                       **others: Any) -> TrainResult:
+    """Train in these phases, each from the checkpoint of the one before. others: arguments of `trainer.train`."""
+    from trainer.loop import train as run_engine
+
+    for phase in phases:
+        result = run_engine(make, phase.engine, resume_from=resume_from, start_from=start_from, demonstrations=phase.demonstrations, **others)
+        if result.reason != "complete" or result.unsaved_steps:
+            break
+        resume_from, start_from = result.checkpoint, None
+    return result
 
 
 def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasium.Env, done: int, run: Run) -> list[_Phase]:
@@ -153,7 +160,7 @@ def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasi
     if then and done >= until:
         return then
     from eval.recording.demonstrations import Recording
-    from trainer.demonstrations import check
+    from trainer.cloning.demonstrations import check
 
     shown = Recording(Path(folder), task.name, env, plain.get("demos_episodes"), run.silent)
     try:

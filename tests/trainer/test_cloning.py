@@ -12,7 +12,7 @@ import torch
 
 from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
-from trainer.demonstrations import Demonstrated, Demonstration
+from trainer.cloning.demonstrations import Demonstrated, Demonstration
 from trainer.policy import Policy
 from trainer.rollout import Rollout
 from trainer.sequences import whole_sequences
@@ -84,18 +84,18 @@ def test_a_batch_is_whole_episodes_that_follow_from_the_number_of_updates():
 
 def test_it_learns_to_do_what_was_shown_and_a_critic(tmp_path):
     result = train(Pointer, CONFIG, tmp_path, demonstrations=Remembered())
-    first, last = result.history[0], result.history[-1]
+    first, last = result.history[1], result.history[-1]  # in the first update, what observations are like is learned
     assert result.reason == "complete" and last["learn/action_error"] < 0.1 and last["learn/value_loss"] < 0.1 * first["learn/value_loss"]
     assert missed(load_policy(load_checkpoint(tmp_path))) < 0.25
 
 
 def test_it_stops_in_good_order_goes_on_and_then_ppo_does(tmp_path):
     """Stopped and resumed, it is the same as without a break; PPO counts on from there."""
-    config = replace(CONFIG, steps=1_500)
+    config = replace(CONFIG, steps=2_000)
     whole = train(Pointer, config, demonstrations=Remembered())
     stop = SimpleNamespace(after_update=lambda state: "enough" if state.updates == 3 else None)
     part = train(Pointer, config, tmp_path, demonstrations=Remembered(), callbacks=[stop])
-    assert part.reason == "enough" and 0 < part.steps < 500 and part.checkpoint
+    assert part.reason == "enough" and 0 < part.steps < 1_000 and part.checkpoint
     rest = train(Pointer, config, tmp_path, resume_from=tmp_path, demonstrations=Remembered())
     assert rest.steps == whole.steps
     for name, weights in whole.policy.state_dict().items():

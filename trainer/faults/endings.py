@@ -53,7 +53,7 @@ def _not_learned(run: Run) -> int:
 def _with_dump(error: NonFinite, run: Run) -> NonFinite:
     """The error, with the name of the file that reproduces it; of its own kind."""
     learner = run.learner
-    if run.run_dir is None or learner.batch is None:
+    if run.run_dir is None or learner.batch is None or learner.clones:  # a dump is of an update of PPO
         return type(error)(f"{error}; the learner is as it was after update {learner.updates}.")
     try:
         path = write_dump(run.run_dir, learner, run.rollout, error)

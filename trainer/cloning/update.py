@@ -35,6 +35,9 @@ def update(policy: PolicyNetwork, optimizer: torch.optim.Optimizer, rollout: Rol
         policy.take_returns(returns, ranks.sum_)
         unit = policy.unit_of_values()
     stats = ppo.UpdateStats()
+    shuffled = torch.from_numpy(rng.permutation(len(rows))).to(device)
+    where = torch.from_numpy(rows).to(device)
+    rollout.previous[where] = rollout.previous[where[shuffled]]
     for positions, lengths in whole_sequences(starts, len(rows), config.mini_batches, rng) if learns else ():
         first = np.cumsum(lengths) - lengths
         part = rollout.gather(rows[positions], rows[positions[first]])

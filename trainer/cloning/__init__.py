@@ -1,0 +1,1 @@
+"""Behaviour cloning: learning to do what somebody showed."""
