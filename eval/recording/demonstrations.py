@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from eval.recording.features import ACTION, STATE, Feature, features_of, from_image_file, names_of_action
+from eval.recording.features import ACTION, STATE, Feature, features_of, from_image_file, names_of_action, numbers_of
 from eval.recording.folder import read_state, size_of
 from eval.recording.formats import files_of
 from eval.trained_policy import WHERE
@@ -42,7 +42,7 @@ class Recording:
         self._features = features_of(self.observation_space, names_of_action(env.action_parts))
         files = files_of(state["command"]["format"])
         described = files.described(folder)
-        _check(folder, self._features, described)
+        _check(folder, self._features, described, videos=not files.raw)
         self._columns = _columns_of_state(self._features, described)
         if (size := size_of(folder)) > (there := memory_bytes()):
             raise UserError(f"demos={folder} takes {size / 1e9:.1f} GB, and this machine has {there / 1e9:.1f} GB of memory.")
@@ -108,7 +108,7 @@ class Recording:
         return [f"{key}={theirs[key]} there, {ours[key]} here" for key in ours if key not in NOT_DIFFERENT and theirs.get(key, ours[key]) != ours[key]]
 
 
-def _check(folder: Path, features: Mapping[str, Feature], described: Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]]) -> None:
+def _check(folder: Path, features: Mapping[str, Feature], described: Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]], videos: bool) -> None:
     """UserError where a recording, whose columns have these shapes and names, lacks what is to be seen or done."""
     for name, feature in features.items():
         shape, names = described.get(name, ((), ()))
@@ -125,14 +125,14 @@ def _check(folder: Path, features: Mapping[str, Feature], described: Mapping[str
         if feature.of and name != STATE and shape != feature.shape:
             raise UserError(f"demos={folder} has {name} of shape {shape}, and the policy sees {feature.shape}: choose "
                             f"{'policy.image_size' if feature.kind == 'depth' else 'sim.camera_size'}={shape[0] if shape else 0}, or record it again.")
-        if feature.kind == "video":
-            raise UserError(f"{feature.of[0]} is kept as a video, from which this version cannot clone: leave it out of sim.observations=.")
+        if videos and feature.kind == "video":
+            raise UserError(f"{feature.of[0]} is kept as a video there, from which this version cannot clone: record it with format=minari, or leave it out of "
+                            "sim.observations=.")
 
 
 def _columns_of_state(features: Mapping[str, Feature], described: Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]]) -> dict[str, list[int]]:
     """Of each vector that the policy sees, which numbers of a recorded state it is."""
     if STATE not in features:
         return {}
-    place = {name: number for number, name in enumerate(described[STATE][1])}
-    return {key: [place[name] for name in features[STATE].names if name == key or name.rpartition(".")[0] == key]
-            for key in features[STATE].of}
+    ours, place = features[STATE].names, {name: number for number, name in enumerate(described[STATE][1])}
+    return {key: [place[ours[number]] for number in numbers] for key, numbers in numbers_of(features[STATE]).items()}

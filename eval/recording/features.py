@@ -110,6 +110,14 @@ def from_image_file(content: bytes) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(content)))[..., None]
 
 
+def numbers_of(feature: Feature) -> dict[str, list[int]]:
+    """Of a column of vectors: each vector that it is made of, and which of its numbers are that one's."""
+    found: dict[str, list[int]] = {key: [] for key in feature.of}
+    for number, name in enumerate(feature.names or ()):
+        found[name if name in found else name.rpartition(".")[0]].append(number)
+    return found
+
+
 def state_of(feature: Feature, observation: Mapping[str, Any]) -> np.ndarray:
     """The vectors of an observation, one after another."""
     return np.concatenate([np.asarray(observation[key], np.float32) for key in feature.of])

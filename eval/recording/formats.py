@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from eval.recording.lerobot import LeRobotFiles
+from rearrange.composition.options import RECORD_FORMATS
 from rearrange.errors import UserError
-
-FORMATS = {"lerobot": LeRobotFiles}
 
 
 def files_of(name: str) -> Any:
-    """What writes and reads a format. UserError where a package that it needs is not installed."""
-    missing = [package for package in FORMATS[name].packages if find_spec(package) is None]
+    """What writes and reads a format. UserError where there is none of that name, or a package that it needs is not installed."""
+    if name not in RECORD_FORMATS:
+        raise UserError(f"format={name} is none of {', '.join(RECORD_FORMATS)}.")
+    module, _, what = RECORD_FORMATS[name].partition(":")
+    files = getattr(import_module(module), what)
+    missing = [package for package in files.packages if find_spec(package) is None]
     if missing:
         raise UserError(f"format={name} needs {' and '.join(missing)}: pip install 'rearrange[record]'.")
-    return FORMATS[name]
+    return files

@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +37,7 @@ def record(settings: Settings, plain: dict[str, Any], prepare: Callable[[dict[st
         raise UserError("where to? For example: rearrange record skill=pick out=pick_demonstrations.")
     of_format = files_of(plain["format"])
     made = (_scenario if plain.get("hab") else prepare)(plain, settings)
+    made = replace(made, job=replace(made.job, raw=of_format.raw))
     command = {key: value for key, value in plain.items() if key not in FREE} | {"policy": made.policy}
     out = Path(plain["out"])
     folder = Folder(out, of_format(out, made.features, made.fps), command, made.about, plain["max_gb"] * 1e9)

@@ -76,8 +76,8 @@ class RecordingEnv(ScenarioEnv):
         values = action.tolist()
         lagged = self._images() if self.home.image_lag else {}
         reward, terminated, truncated, info = super().advance(values[:7], values[7], values[8:10], stop)
-        self.tape.frame(self._seen, action, reward, terminated or truncated, bool(info["success"]))
-        if not (terminated or truncated):
+        self.tape.frame(self._seen, action, reward, terminated, truncated, bool(info["success"]))
+        if not (terminated or truncated) or self._job.raw:
             self._seen = self._look(lagged if self.home.image_lag else self._images())
         return reward, terminated, truncated, info
 
@@ -98,6 +98,11 @@ class RecordingEnv(ScenarioEnv):
             return scene.take_images()
         finally:
             scene.maps_floor, scene.depth_size, scene.seen, scene.camera_size = theirs
+
+    @property
+    def last_seen(self) -> Observation:
+        """What the newest frame has, or, where images stay arrays, what was seen after it."""
+        return self._seen
 
     def close_tape(self) -> None:
         """Give up what is on the tape."""
@@ -121,7 +126,7 @@ def _recorded(slot: Slot) -> Recorded:
     result, env = slot.result(), slot.executor.env
     tape, env.tape = env.tape, None
     why = None if result.success else f"{result.ended_in}: {result.reason}"
-    return tape.recorded(result.index, {"seed": env.start_seed, "episode": plain(env.episode)}, env.task, result.success, why)
+    return tape.recorded(result.index, {"seed": env.start_seed, "episode": plain(env.episode)}, env.task, result.success, why, env.last_seen)
 
 
 _KEPT: dict[str, list[Any]] = {}  # executors are kept between the chunks of a process

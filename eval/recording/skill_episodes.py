@@ -128,13 +128,13 @@ class _Slot:
         before = self.observation
         self.observation, reward, terminated, truncated, info = self._env.step(action)
         over = terminated or truncated
-        self._tape.frame(before, action, reward, over, bool(info["success"]))
+        self._tape.frame(before, action, reward, terminated, truncated, bool(info["success"]))
         if not over:
             return None
         metrics = info["metrics"]
         failure = next((name.removeprefix("failure/") for name, value in metrics.items() if name.startswith("failure/") and value), None)
         tape, self._tape = self._tape, None
-        return tape.recorded(self.attempt, self._start, self._task, bool(metrics["success"]), failure)
+        return tape.recorded(self.attempt, self._start, self._task, bool(metrics["success"]), failure, self.observation)
 
     def close(self) -> None:
         """Give up what runs."""

@@ -26,6 +26,7 @@ class Recorded:
     failure: str | None
     steps: int  # actions, which are frames
     reward: float
+    truncated: bool = False  # its time was over
     columns: dict[str, np.ndarray | list[bytes]] = field(default_factory=dict, repr=False)
     streams: dict[str, bytes] = field(default_factory=dict, repr=False)
     pixels: dict[str, Stats] = field(default_factory=dict, repr=False)
@@ -44,7 +45,7 @@ class Recorded:
 class Tape:
     """Takes the frames of an episode; images are encoded as they come, so that a long one fits into memory.
 
-    raw: images stay arrays instead.
+    raw: images stay arrays instead, and of what is seen there is one more than of actions: what the last one led to.
     """
 
     def __init__(self, features: Mapping[str, Feature], fps: float, raw: bool = False) -> None:
@@ -52,9 +53,10 @@ class Tape:
         self._rows: dict[str, list[Any]] = {name: [] for name, feature in features.items() if raw or feature.kind != "video"}
         self._streams = {} if raw else {name: Stream(feature.shape, fps) for name, feature in features.items() if feature.kind == "video"}
         self._pixels = {} if raw else {name: Pixels() for name, feature in features.items() if feature.kind in ("video", "depth", "image")}
-        self._reward = 0.0
+        self._reward, self._truncated = 0.0, False
 
-    def frame(self, observation: Mapping[str, Any], action: np.ndarray, reward: float, done: bool, success: bool) -> None:
+    def frame(self, observation: Mapping[str, Any], action: np.ndarray, reward: float, terminated: bool, truncated: bool,
+              success: bool) -> None:
         """What was seen, what was done, and what came of it."""
         for name, feature in self._features.items():
             if not feature.of:
@@ -72,17 +74,25 @@ class Tape:
             else:
                 self._rows[name].append(as_image_file(feature, value))
         self._rows[ACTION].append(np.array(action, np.float32))
-        for name, value in (("next.reward", reward), ("next.done", done), ("next.success", success)):
+        for name, value in (("next.reward", reward), ("next.done", terminated or truncated), ("next.success", success)):
             self._rows[name].append(value)
         self._reward += reward
+        self._truncated = truncated and not terminated
 
-    def recorded(self, attempt: int, start: dict[str, Any], task: str, success: bool, failure: str | None) -> Recorded:
-        """The episode, which is over. OSError if a video could not be encoded."""
+    def recorded(self, attempt: int, start: dict[str, Any], task: str, success: bool, failure: str | None,
+                 last: Mapping[str, Any]) -> Recorded:
+        """The episode, which is over. last: what is seen then, which is kept where images are arrays. OSError if a video could not be
+        encoded."""
+        if self._raw:
+            for name, feature in self._features.items():
+                if feature.of:
+                    self._rows[name].append(state_of(feature, last) if name == STATE else np.array(last[feature.of[0]]))
         columns = {name: rows if self._features[name].kind in ("depth", "image") and not self._raw
                    else np.array(rows, self._features[name].dtype) for name, rows in self._rows.items()}
         streams = {name: stream.content() for name, stream in self._streams.items()}
         pixels = {name: of.stats(1 / 255 if self._features[name].dtype == "uint8" else 1.0) for name, of in self._pixels.items()}
-        return Recorded(attempt, start, task, success, failure, len(self._rows[ACTION]), self._reward, columns, streams, pixels)
+        return Recorded(attempt, start, task, success, failure, len(self._rows[ACTION]), self._reward, self._truncated, columns, streams,
+                        pixels)
 
     def close(self) -> None:
         """Give it up."""

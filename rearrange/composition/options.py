@@ -30,7 +30,8 @@ from trainer.config import MAX_STEPS, TrainConfig
 MANY = 1_000_000
 AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", "remote",
           *NAVIGATION_AGENTS)
-RECORD_FORMATS = ("lerobot",)
+RECORD_FORMATS = {"lerobot": "eval.recording.lerobot:LeRobotFiles", "minari": "eval.recording.minari:MinariFiles"}
+"""Of data sets of demonstrations: what writes and reads them."""
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
 
 
@@ -124,7 +125,7 @@ class RecordOptions:
         choices=("expert", "pretrained", "newest", "random", "zero"), path=True, also=("importable",))
     out: str | None = setting(None, "folder to write, a new one, or one in which the same command goes on", path=True)
     episodes: int = setting(1000, "how many are kept; of a recording that goes on also more than before", above=0, at_most=MANY)
-    format: str = setting("lerobot", "LeRobotDataset v3.0 (Parquet, MP4)", choices=RECORD_FORMATS)
+    format: str = setting("lerobot", "LeRobotDataset v3.0 (Parquet, MP4), or a Minari data set (Parquet, images as they are)", choices=tuple(RECORD_FORMATS))
     successes_only: bool = setting(True, "false keeps failed episodes too, marked by next.success")
     max_gb: float = setting(10.0, "gigabytes of the folder at most", at_least=0.01, at_most=100_000)
     image_size: int | None = setting(

@@ -41,8 +41,9 @@ def recorded(number: int, frames: int = 5, success: bool = True, features=FEATUR
     tape = Tape(features, FPS, raw)
     for frame in range(frames):
         last = frame == frames - 1
-        tape.frame(seen(number, frame), np.array([frame / 10, -1], np.float32), float(frame), last, last and success)
-    return tape.recorded(number, {"seed": number, "episode": {"id": f"e{number}"}}, f"task {number % 2}", success, None if success else "fell")
+        tape.frame(seen(number, frame), np.array([frame / 10, -1], np.float32), float(frame), last, False, last and success)
+    return tape.recorded(number, {"seed": number, "episode": {"id": f"e{number}"}}, f"task {number % 2}", success, None if success else "fell",
+                         seen(number, frames))
 
 
 def work(job: SimpleNamespace, attempts: list[int]):

@@ -174,7 +174,7 @@ def test_a_scenario_replays_by_its_actions_alone(tmp_path):
     env = executor.env
     for _ in range(150):
         step_all([slot], agents)
-    tape = env.tape.recorded(0, {"seed": env.start_seed, "episode": plain(env.episode)}, env.task, False, None)
+    tape = env.tape.recorded(0, {"seed": env.start_seed, "episode": plain(env.episode)}, env.task, False, None, env.last_seen)
     assert len(tape.task.split()) > 5 and tape.steps == 150
     assert np.abs(np.diff(tape.columns["action"][:, 8:10], axis=0)).sum() > 0
     from planner.scenario_env import ScenarioEnv

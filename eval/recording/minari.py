@@ -1,0 +1,145 @@
+"""A folder as a Minari data set (github.com/Farama-Foundation/Minari), without loss.
+
+    data/metadata.json                spaces and counts
+    data/<episode>/part-0.parquet     observations by name, one more than actions; rewards, ends, infos
+    data/<episode>/metadata.json      seed, success, the task in words
+    meta/rearrange/...                ours: how each episode begins again (eval/recording/folder.py)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from eval.recording.features import ACTION, STATE, Feature, features_of, numbers_of
+from eval.recording.folder import read_starts, starts_file
+from eval.recording.tape import Recorded
+from rearrange.errors import UserError
+
+if TYPE_CHECKING:
+    from minari.dataset.minari_storage import MinariStorage
+
+DATA, METADATA = "data", "metadata.json"
+REWARD, DONE, SUCCESS = "next.reward", "next.done", "next.success"
+BOUNDS = {"depth": (0.0, 1.0), "video": (0, 255), "image": (0, 65535)}  # of an image's pixels; of all else none
+
+
+class MinariFiles:
+    """Writes the episodes of a data set; fps is told beside them."""
+
+    packages = ("minari", "pyarrow")
+    raw = True
+
+    def __init__(self, folder: Path, features: Mapping[str, Feature], fps: float) -> None:
+        self.folder, self.features, self.fps = folder, dict(features), fps
+
+    def remove_from(self, number: int) -> None:
+        """Remove what an interrupted command may have written of the files from this number on."""
+        kept = sum(len(read_starts(self.folder / starts_file(each))) for each in range(number))
+        for path in (self.folder / DATA).glob("*/"):
+            if path.name.isdigit() and int(path.name) >= kept:
+                shutil.rmtree(path)
+
+    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> None:
+        """Write some episodes. OSError."""
+        from minari.data_collector import EpisodeBuffer
+
+        storage = self._storage()
+        for index, episode in enumerate(episodes, first_episode):
+            columns = episode.columns
+            done = np.asarray(columns[DONE], bool).reshape(-1)
+            storage.update_episodes([EpisodeBuffer(
+                id=index, seed=episode.start["seed"], observations=self._observations(columns), actions=columns[ACTION],
+                rewards=np.asarray(columns[REWARD], np.float64).reshape(-1), terminations=done & (not episode.truncated),
+                truncations=done & episode.truncated,
+                infos={"success": [False, *np.asarray(columns[SUCCESS], bool).reshape(-1).tolist()]})])
+            storage.update_episode_metadata([{"task": episode.task, "success": episode.success}], [index])
+
+    def finish(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> None:
+        """Write what is of all episodes. OSError."""
+        storage = self._storage()
+        storage.update_metadata({"total_episodes": episodes, "total_steps": frames, "dataset_size": storage.get_size()})
+
+    def _observations(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """What was seen, by the names that the environment has."""
+        seen = {feature.of[0]: np.asarray(columns[name]) for name, feature in self.features.items() if feature.of and name != STATE}
+        vectors = numbers_of(self.features[STATE]) if STATE in self.features else {}
+        return seen | {key: np.asarray(columns[STATE])[:, where] for key, where in vectors.items()}
+
+    def _storage(self) -> MinariStorage:
+        """The data set, begun where there is none."""
+        from minari import __version__
+        from minari.dataset.minari_storage import MinariStorage
+
+        path = self.folder / DATA
+        try:
+            return MinariStorage.read(path)
+        except ValueError:  # none yet, or one whose making was interrupted
+            (path / METADATA).unlink(missing_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
+        action = self.features[ACTION]
+        storage = MinariStorage.new(path, self._space(), gymnasium.spaces.Box(-1.0, 1.0, action.shape, np.float32), data_format="parquet",
+                                    jpeg_encoding=False)
+        name = re.sub(r"[^-\w]", "_", self.folder.resolve().name)
+        storage.update_metadata({"dataset_id": name if re.search(r"-v\d+$", name) else f"{name}-v0", "minari_version": __version__,
+                                 "action_names": list(action.names), "steps_per_s": self.fps})
+        return storage
+
+    def _space(self) -> gymnasium.spaces.Dict:
+        boxes = {key: gymnasium.spaces.Box(-np.inf, np.inf, (len(where),), np.float32)
+                 for key, where in (numbers_of(self.features[STATE]) if STATE in self.features else {}).items()}
+        for name, feature in self.features.items():
+            if feature.of and name != STATE:
+                low, high = BOUNDS.get(feature.kind, (-np.inf, np.inf))
+                boxes[feature.of[0]] = gymnasium.spaces.Box(low, high, feature.shape, np.dtype(feature.dtype))
+        return gymnasium.spaces.Dict(boxes)
+
+    @classmethod
+    def described(cls, folder: Path) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
+        """Shape of each column, and what its numbers are called. UserError for a damaged folder."""
+        return {name: (feature.shape, feature.names or ()) for name, feature in _features(_read(folder)).items()}
+
+    @classmethod
+    def read(cls, folder: Path, number: int, columns: Sequence[str] | None = None) -> Iterator[dict[str, np.ndarray]]:
+        """The columns of each episode of one number, all or these. UserError for a damaged file."""
+        starts = [start["episode_index"] for start in read_starts(folder / starts_file(number))]
+        storage = _read(folder)
+        features = _features(storage)
+        for index in starts:
+            try:
+                episode = next(iter(storage.get_episodes([index])))
+                found = _columns(episode, features)
+            except Exception as error:  # whatever Arrow and Minari raise for a file that is not what they wrote
+                raise UserError(f"{folder / DATA / str(index)} is damaged: {str(error).splitlines()[0].rstrip('.') if str(error) else 'it is empty'}.") from error
+            yield {name: column for name, column in found.items() if columns is None or name in columns}
+
+
+def _columns(episode: Mapping[str, Any], features: Mapping[str, Feature]) -> dict[str, np.ndarray]:
+    """The columns of a recording, of an episode as Minari gives it."""
+    seen = {key: np.asarray(value)[:-1] for key, value in episode["observations"].items()}
+    found = {name: np.concatenate([seen[key] for key in feature.of], 1) if name == STATE else seen[feature.of[0]]
+             for name, feature in features.items() if feature.of}
+    ends = np.asarray(episode["terminations"]) | np.asarray(episode["truncations"])
+    return found | {ACTION: np.asarray(episode["actions"]), REWARD: np.asarray(episode["rewards"])[:, None], DONE: ends[:, None],
+                    SUCCESS: np.asarray(episode["infos"]["success"])[1:, None]}
+
+
+def _read(folder: Path) -> MinariStorage:
+    from minari.dataset.minari_storage import MinariStorage
+
+    try:
+        return MinariStorage.read(folder / DATA)
+    except (OSError, ValueError, KeyError, AssertionError, TypeError) as error:
+        raise UserError(f"{folder / DATA / METADATA} is damaged or missing: repeat the command that recorded {folder}.") from error
+
+
+def _features(storage: MinariStorage) -> dict[str, Feature]:
+    names = json.loads((storage.data_path / METADATA).read_text(encoding="utf-8")).get("action_names", ())
+    return features_of(storage.observation_space, tuple(names))
