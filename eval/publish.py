@@ -97,7 +97,7 @@ def _origin(run: Path) -> dict[str, Any]:
     if not isinstance(typed, list) or not all(isinstance(word, str) for word in typed):
         raise UserError(f"{run / 'overrides.yaml'} holds no list of settings.")
     shown = [word for word in typed if word.split("=")[0] not in ("name", "output", "resume")]
-    words = [f"{key}={Path(value).name}" if key in ("checkpoint", "sim.episodes") else f"{key}={value}"
+    words = [f"{key}={Path(value).name}" if key in ("checkpoint", "demos", "sim.episodes") else f"{key}={value}"
              for key, _, value in (word.partition("=") for word in shown)]
     changed = (run / "git.diff").exists() and (run / "git.diff").stat().st_size > 0
     rows = [row for row in read_jsonl(run / "metrics.jsonl") if isinstance(row.get("wall_s"), (int, float))]

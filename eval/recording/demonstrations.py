@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -27,8 +28,8 @@ Columns = Mapping[str, Any]
 
 
 class Recording:
-    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`. Vectors are in memory; images too, as files
-    are compressed, and opened when they are asked for."""
+    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`. All are in memory; images as the
+    format keeps them, compressed in a LeRobotDataset, and opened when they are asked for."""
 
     def __init__(self, folder: Path, task: str, env: gymnasium.Env, most: int | None = None, silent: bool = False) -> None:
         """task: the skill or scenario that is learned, and env an environment of it. most: episodes, the first ones; None = all.
@@ -44,8 +45,10 @@ class Recording:
         described = files.described(folder)
         _check(folder, self._features, described, videos=not files.raw)
         self._columns = _columns_of_state(self._features, described)
-        if (size := size_of(folder)) > (there := memory_bytes()):
-            raise UserError(f"demos={folder} takes {size / 1e9:.1f} GB, and this machine has {there / 1e9:.1f} GB of memory.")
+        frame = sum(math.prod(feature.shape) * 4 for feature in self._features.values())
+        if (size := frame * state["frames"] if files.raw else size_of(folder)) > (there := memory_bytes()):
+            raise UserError(f"demos={folder} takes {size / 1e9:.1f} GB of memory, and this machine has {there / 1e9:.1f} GB: record fewer episodes "
+                            "or smaller images.")
         self._episodes: list[Columns] = []
         self.left_out = 0  # episodes that did not succeed
         self._read(files, state, most, silent)
