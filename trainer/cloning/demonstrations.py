@@ -32,8 +32,10 @@ class Demonstrations(Protocol):
 
     observation_space: gymnasium.spaces.Space
     action_space: gymnasium.spaces.Space
-    lengths: Sequence[int]
-    """Steps of each episode."""
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """Steps of each episode."""
 
     def episode(self, index: int) -> Demonstration:
         """One of them."""
