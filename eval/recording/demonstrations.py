@@ -12,8 +12,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from eval.recording.features import ACTION, STATE, Feature, features_of, from_image_file, names_of_action, numbers_of
-from eval.recording.folder import read_state, size_of
+from eval.recording.features import ACTION, DEPTH_STEPS, STATE, Feature, features_of, from_image_file, names_of_action, numbers_of
+from eval.recording.folder import read_state
 from eval.recording.formats import files_of
 from eval.trained_policy import WHERE
 from rearrange.errors import UserError
@@ -24,12 +24,12 @@ from trainer.sizes import memory_bytes
 REWARD, SUCCESS = "next.reward", "next.success"
 NOT_DIFFERENT = {*WHERE, "depth_size", "camera_size", "observations", "observation_keys"}  # what is seen is compared as columns
 MANY = 50  # episodes, from which on reading them shows its progress
-Columns = Mapping[str, Any]
+Columns = dict[str, Any]
 
 
 class Recording:
-    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`. All are in memory; images as the
-    format keeps them, compressed in a LeRobotDataset, and opened when they are asked for."""
+    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`. All are in memory, and
+    the file of an image is opened when it is first asked for."""
 
     def __init__(self, folder: Path, task: str, env: gymnasium.Env, most: int | None = None, silent: bool = False) -> None:
         """task: the skill or scenario that is learned, and env an environment of it. most: episodes, the first ones; None = all.
@@ -45,8 +45,9 @@ class Recording:
         described = files.described(folder)
         _check(folder, self._features, described, videos=not files.raw)
         self._columns = _columns_of_state(self._features, described)
-        frame = sum(math.prod(feature.shape) * 4 for feature in self._features.values())
-        if (size := frame * state["frames"] if files.raw else size_of(folder)) > (there := memory_bytes()):
+        frame = sum(math.prod(feature.shape) * (2 if feature.kind == "depth" else np.dtype(feature.dtype).itemsize)
+                    for feature in self._features.values())
+        if (size := frame * state["frames"]) > (there := memory_bytes()):
             raise UserError(f"demos={folder} takes {size / 1e9:.1f} GB of memory, and this machine has {there / 1e9:.1f} GB: record fewer episodes "
                             "or smaller images.")
         self._episodes: list[Columns] = []
@@ -92,18 +93,29 @@ class Recording:
         obs = {key: np.asarray(columns[STATE], np.float32)[:, where] for key, where in self._columns.items()}
         for name, feature in self._features.items():
             if feature.of and name != STATE:
-                obs[feature.of[0]] = self._array(name, feature, columns[name])
+                obs[feature.of[0]] = self._array(columns, name, feature)
         return Demonstration(obs, np.asarray(columns[ACTION], np.float32), np.asarray(columns[REWARD], np.float32).reshape(-1))
 
-    def _array(self, name: str, feature: Feature, values: Any) -> np.ndarray:
+    def _array(self, columns: Columns, name: str, feature: Feature) -> np.ndarray:
+        """What a column shows, as the engine takes it: bytes or floats."""
+        kept = columns[name]
+        if isinstance(kept, list) or feature.kind == "depth" and kept.dtype != np.uint16:
+            kept = columns[name] = self._compact(name, feature, kept)
+        if feature.kind == "depth":
+            return kept / np.float32(DEPTH_STEPS)
+        return kept if feature.dtype == "uint8" else kept.astype(np.float32)
+
+    def _compact(self, name: str, feature: Feature, values: Any) -> np.ndarray:
+        """Images, or contents of their files, as an array that takes little memory."""
         try:
-            images = [from_image_file(value) if isinstance(value, bytes) else np.asarray(value) for value in values]
-            array = np.stack(images).astype(np.uint8 if feature.dtype == "uint8" else np.float32, copy=False)
+            array = np.stack([from_image_file(value) if isinstance(value, bytes) else value for value in values])
         except (OSError, ValueError) as error:
             raise UserError(f"demos={self.folder} is damaged: an image of {name} cannot be read.") from error
         if array.shape[1:] != feature.shape:
             raise UserError(f"demos={self.folder} is damaged: {name} has the shape {array.shape[1:]} instead of {feature.shape}.")
-        return array
+        if feature.kind == "depth":  # the farthest is one step nearer than it was recorded
+            return np.minimum(np.rint(array * DEPTH_STEPS), DEPTH_STEPS - 1).astype(np.uint16)
+        return array.astype(feature.dtype, copy=False)
 
     def differences(self, env: Mapping[str, Any]) -> list[str]:
         """Settings of the recording's environment that are others in `env`, but for those of what is seen and where: in words."""
