@@ -20,7 +20,7 @@ from trainer.sequences import whole_sequences
 CONFIG = TrainConfig(steps=20_000, log_every_s=1e-6, torch_threads=1,
                      policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
                      collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=64),
-                     ppo=PPOConfig(learning_rate=3e-3, discount=0.5, schedule="cosine", epochs=1, mini_batches=4))
+                     ppo=PPOConfig(learning_rate=1e-2, discount=0.5, schedule="cosine", epochs=1, mini_batches=4))
 
 
 class Remembered:
@@ -41,7 +41,7 @@ class Remembered:
 
 
 def missed(policy: Policy) -> float:
-    """How far the third action is from the goal that the first observation showed, in the mean over episodes nobody showed."""
+    """How far the third action is from the goal that the first observation showed, in the mean over episodes that nobody showed."""
     goals = torch.from_numpy(Remembered(200, seed=1).goals)
     state, previous = torch.zeros(200, policy.state_size), torch.zeros(200, 2)
     for step in range(3):
@@ -85,8 +85,12 @@ def test_a_batch_is_whole_episodes_that_follow_from_the_number_of_updates():
 def test_it_learns_to_do_what_was_shown_and_a_critic(tmp_path):
     result = train(Pointer, CONFIG, tmp_path, demonstrations=Remembered())
     first, last = result.history[1], result.history[-1]  # in the first update, what observations are like is learned
-    assert result.reason == "complete" and last["learn/action_error"] < 0.1 and last["learn/value_loss"] < 0.1 * first["learn/value_loss"]
-    assert missed(load_policy(load_checkpoint(tmp_path))) < 0.25
+    assert result.reason == "complete" and last["learn/action_error"] < 0.1 and last["learn/value_loss"] < 0.8 * first["learn/value_loss"]
+    policy = load_policy(load_checkpoint(tmp_path))
+    assert missed(policy) < 0.15
+    seen, state = {"goal": torch.from_numpy(Remembered(50, seed=2).goals)}, torch.zeros(50, policy.state_size)
+    said = [policy.act(seen, state, previous, deterministic=True).action for previous in (torch.zeros(50, 2), -seen["goal"])]
+    assert (said[0] - said[1]).abs().mean() < 0.05  # nothing is copied from the last action, though that was always right
 
 
 def test_it_stops_in_good_order_goes_on_and_then_ppo_does(tmp_path):
@@ -102,7 +106,7 @@ def test_it_stops_in_good_order_goes_on_and_then_ppo_does(tmp_path):
         assert torch.equal(weights, rest.policy.state_dict()[name]), name
     after = train(Pointer, replace(config, steps=rest.steps + 256, ppo=replace(QUICK, learning_rate=1e-9)), tmp_path, resume_from=tmp_path)
     assert after.steps == rest.steps + 256 and "learn/kl" in after.history[-1]
-    assert missed(after.policy) == pytest.approx(missed(rest.policy), abs=1e-3)
+    assert missed(after.policy) == pytest.approx(missed(rest.policy), abs=0.02)
 
 
 def test_discrete_actions_are_cloned_too():

@@ -22,8 +22,9 @@ def update(policy: PolicyNetwork, optimizer: torch.optim.Optimizer, rollout: Rol
     """One pass over the rows `batch` of `rollout`, whole episodes, in mini-batches; gives mean statistics.
 
     The loss is -log pi(a | what was seen so far), of the distribution that PPO draws from, and PPO's value loss, whose targets are
-    the discounted rewards of the rest of the episode: PPO that goes on from here has a critic. Not `learns`: a policy that
-    normalises looks only.
+    the discounted rewards of the rest of the episode: PPO that goes on from here has a critic. Last actions are shuffled: most of
+    the time who shows goes on as before, and a policy that may copy itself learns that alone, and never begins (de Haan et al.
+    2019). Not `learns`: a policy that normalises looks only.
     """
     device = rollout.log_prob.device
     order, starts = find_sequences(rollout.env[batch], rollout.step[batch], rollout.starts_episode[batch])
@@ -35,9 +36,8 @@ def update(policy: PolicyNetwork, optimizer: torch.optim.Optimizer, rollout: Rol
         policy.take_returns(returns, ranks.sum_)
         unit = policy.unit_of_values()
     stats = ppo.UpdateStats()
-    shuffled = torch.from_numpy(rng.permutation(len(rows))).to(device)
     where = torch.from_numpy(rows).to(device)
-    rollout.previous[where] = rollout.previous[where[shuffled]]
+    rollout.previous[where] = rollout.previous[where[torch.from_numpy(rng.permutation(len(rows))).to(device)]]
     for positions, lengths in whole_sequences(starts, len(rows), config.mini_batches, rng) if learns else ():
         first = np.cumsum(lengths) - lengths
         part = rollout.gather(rows[positions], rows[positions[first]])
