@@ -52,7 +52,8 @@ def whole_sequences(starts: np.ndarray, total: int, count: int, rng: np.random.G
     shuffled = rng.permutation(len(starts))
     middle = np.cumsum(lengths[shuffled]) - lengths[shuffled] / 2
     batches = [shuffled[middle * count // total == number] for number in range(count)]
-    return [(np.concatenate([np.arange(starts[k], starts[k] + lengths[k]) for k in batch]), lengths[batch]) for batch in batches if len(batch)]
+    return [(np.concatenate([np.arange(starts[k], starts[k] + lengths[k]) for k in batch]), lengths[batch])
+            for batch in batches if len(batch)]
 
 
 @dataclass(frozen=True)

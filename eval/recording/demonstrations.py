@@ -25,11 +25,12 @@ REWARD, SUCCESS = "next.reward", "next.success"
 NOT_DIFFERENT = {*WHERE, "depth_size", "camera_size", "observations", "observation_keys"}  # what is seen is compared as columns
 MANY = 50  # episodes, from which on reading them shows its progress
 Columns = dict[str, Any]
+Described = Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]]  # of a column its shape, and what its numbers are called
 
 
 class Recording:
-    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`. All are in memory, and
-    the file of an image is opened when it is first asked for."""
+    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`. All are in memory, and the file of
+    an image is opened when it is first asked for."""
 
     def __init__(self, folder: Path, task: str, env: gymnasium.Env, most: int | None = None, silent: bool = False) -> None:
         """task: the skill or scenario that is learned, and env an environment of it. most: episodes, the first ones; None = all.
@@ -40,20 +41,24 @@ class Recording:
             raise UserError(f"demos={folder} shows {of}, and {task} is to be learned: record another with rearrange record.")
         seen = {key: space for key, space in env.observation_space.spaces.items() if key != EXPERT_ACTION}
         self.folder, self.observation_space, self.action_space = folder, gymnasium.spaces.Dict(seen), env.action_space
+        self._about = about
         self._features = features_of(self.observation_space, names_of_action(env.action_parts))
         files = files_of(state["command"]["format"])
         described = files.described(folder)
         _check(folder, self._features, described, videos=not files.raw)
         self._columns = _columns_of_state(self._features, described)
-        frame = sum(math.prod(feature.shape) * (2 if feature.kind == "depth" else np.dtype(feature.dtype).itemsize)
-                    for feature in self._features.values())
-        if (size := frame * state["frames"]) > (there := memory_bytes()):
-            raise UserError(f"demos={folder} takes {size / 1e9:.1f} GB of memory, and this machine has {there / 1e9:.1f} GB: record fewer episodes "
-                            "or smaller images.")
+        self._check_memory(state["frames"])
         self._episodes: list[Columns] = []
         self.left_out = 0  # episodes that did not succeed
         self._read(files, state, most, silent)
         self.lengths = [len(episode[ACTION]) for episode in self._episodes]
+
+    def _check_memory(self, frames: int) -> None:
+        frame = sum(math.prod(feature.shape) * (2 if feature.kind == "depth" else np.dtype(feature.dtype).itemsize)
+                    for feature in self._features.values())
+        if (size := frame * frames) > (there := memory_bytes()):
+            raise UserError(f"demos={self.folder} takes {size / 1e9:.1f} GB of memory, and this machine has {there / 1e9:.1f} GB: record "
+                            "fewer episodes or smaller images.")
 
     def _read(self, files: Any, state: Mapping[str, Any], most: int | None, silent: bool) -> None:
         from trainer.logs.progress import Progress
@@ -67,7 +72,7 @@ class Recording:
             for number in range(state["files"]):
                 for columns in files.read(self.folder, number, wanted):
                     if len(self._episodes) == total:
-                        break
+                        return
                     if np.asarray(columns[SUCCESS])[-1].all():
                         self._episodes.append(self._checked(columns))
                     else:
@@ -77,13 +82,13 @@ class Recording:
         if not self._episodes:
             raise UserError(f"demos={self.folder} has no episode that succeeded.")
         if most is not None and most > len(self._episodes):
-            raise UserError(f"demos_episodes={most:,}, and demos={self.folder} has {len(self._episodes):,} that succeeded: choose fewer, or "
-                            "repeat its command with a larger episodes=.")
+            raise UserError(f"demos_episodes={most:,}, and demos={self.folder} has {len(self._episodes):,} that succeeded: choose fewer, "
+                            "or repeat its command with a larger episodes=.")
 
     def _checked(self, columns: Columns) -> Columns:
-        lengths = {name: len(column) for name, column in columns.items()}
+        lengths = {len(column) for column in columns.values()}
         vectors = [np.asarray(columns[name], np.float32) for name in (STATE, ACTION, REWARD) if name in columns]
-        if len(set(lengths.values())) > 1 or not all(np.isfinite(vector).all() for vector in vectors):
+        if len(lengths) > 1 or not all(np.isfinite(vector).all() for vector in vectors):
             raise UserError(f"demos={self.folder} is damaged: an episode holds numbers that are not finite, or columns of unequal length.")
         return columns
 
@@ -119,33 +124,35 @@ class Recording:
 
     def differences(self, env: Mapping[str, Any]) -> list[str]:
         """Settings of the recording's environment that are others in `env`, but for those of what is seen and where: in words."""
-        theirs, ours = read_state(self.folder)["about"]["env"], json.loads(json.dumps(env))
-        return [f"{key}={theirs[key]} there, {ours[key]} here" for key in ours if key not in NOT_DIFFERENT and theirs.get(key, ours[key]) != ours[key]]
+        theirs, ours = self._about["env"], json.loads(json.dumps(env))
+        return [f"{key}={theirs[key]} there, {ours[key]} here" for key in ours
+                if key not in NOT_DIFFERENT and theirs.get(key, ours[key]) != ours[key]]
 
 
-def _check(folder: Path, features: Mapping[str, Feature], described: Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]], videos: bool) -> None:
-    """UserError where a recording, whose columns have these shapes and names, lacks what is to be seen or done."""
+def _check(folder: Path, features: Mapping[str, Feature], described: Described, videos: bool) -> None:
+    """UserError where a recording lacks what is to be seen or done. videos: colours are kept as such."""
     for name, feature in features.items():
-        shape, names = described.get(name, ((), ()))
         if name not in described:
             has = ", ".join(key for key in described if key.startswith("observation"))
-            raise UserError(f"demos={folder} has no {name}, which the policy sees; it has {has}. Record it again with what is needed, or let the "
-                            "policy see less (policy=blind, skill.observation_keys=, sim.observations=).")
+            raise UserError(f"demos={folder} has no {name}, which the policy sees; it has {has}. Record it again with what is needed, or "
+                            "let the policy see less (policy=blind, skill.observation_keys=, sim.observations=).")
+        shape, names = described[name]
         if name == ACTION and names != feature.names:
             raise UserError(f"demos={folder} shows actions of {len(names)} numbers ({', '.join(names)}), and the policy commands "
                             f"{len(feature.names)} ({', '.join(feature.names)}): choose the skill.action_parts= of the recording.")
         if name == STATE and (missing := [part for part in feature.names if part not in names]):
-            raise UserError(f"demos={folder} does not show {missing[0].rpartition('.')[0] or missing[0]}, which the policy sees: leave it out of "
-                            "skill.observation_keys=, or record it again with it.")
+            raise UserError(f"demos={folder} does not show {missing[0].rpartition('.')[0] or missing[0]}, which the policy sees: leave it "
+                            "out of skill.observation_keys=, or record it again with it.")
         if feature.of and name != STATE and shape != feature.shape:
-            raise UserError(f"demos={folder} has {name} of shape {shape}, and the policy sees {feature.shape}: choose "
-                            f"{'policy.image_size' if feature.kind == 'depth' else 'sim.camera_size'}={shape[0] if shape else 0}, or record it again.")
+            size = f"{'policy.image_size' if feature.kind == 'depth' else 'sim.camera_size'}={shape[0] if shape else 0}"
+            raise UserError(f"demos={folder} has {name} of shape {shape}, and the policy sees {feature.shape}: choose {size}, or record it "
+                            "again.")
         if videos and feature.kind == "video":
-            raise UserError(f"{feature.of[0]} is kept as a video there, from which this version cannot clone: record it with format=minari, or leave it out of "
-                            "sim.observations=.")
+            raise UserError(f"demos={folder} has {feature.of[0]} as a video, from which this version cannot clone: record it again with "
+                            "format=minari, or leave it out of sim.observations=.")
 
 
-def _columns_of_state(features: Mapping[str, Feature], described: Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]]) -> dict[str, list[int]]:
+def _columns_of_state(features: Mapping[str, Feature], described: Described) -> dict[str, list[int]]:
     """Of each vector that the policy sees, which numbers of a recorded state it is."""
     if STATE not in features:
         return {}

@@ -117,7 +117,8 @@ class MinariFiles:
                 episode = next(iter(storage.get_episodes([index])))
                 found = _columns(episode, features)
             except Exception as error:  # whatever Arrow and Minari raise for a file that is not what they wrote
-                raise UserError(f"{folder / DATA / str(index)} is damaged: {str(error).splitlines()[0].rstrip('.') if str(error) else 'it is empty'}.") from error
+                why = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+                raise UserError(f"{folder / DATA / str(index)} is damaged: {why}.") from error
             yield {name: column for name, column in found.items() if columns is None or name in columns}
 
 

@@ -86,8 +86,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
             return {} if result.reason == "complete" else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
-            result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta, callbacks=(logger, progress),
-                                        make_policy=make_policy, eval_env=held_out(task, plain["eval_split"]).make)
+            result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta, make_policy=make_policy,
+                                        callbacks=(logger, progress), eval_env=held_out(task, plain["eval_split"]).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
@@ -131,13 +131,14 @@ class _Phase:
     lines: tuple[str, ...] = ()
 
 
-def _one_after_another(phases: list[_Phase], make: Callable[[], Any], resume_from: Path | None = None, start_from: Path | None = None,
-                       **others: Any) -> TrainResult:
+def _one_after_another(phases: list[_Phase], make: Callable[[], Any], resume_from: Path | None = None,
+                       start_from: Path | None = None, **others: Any) -> TrainResult:
     """Train in these phases, each from the checkpoint of the one before. others: arguments of `trainer.train`."""
     from trainer.loop import train as run_engine
 
     for phase in phases:
-        result = run_engine(make, phase.engine, resume_from=resume_from, start_from=start_from, demonstrations=phase.demonstrations, **others)
+        result = run_engine(make, phase.engine, resume_from=resume_from, start_from=start_from, demonstrations=phase.demonstrations,
+                            **others)
         if result.reason != "complete" or result.unsaved_steps:
             break
         resume_from, start_from = result.checkpoint, None

@@ -66,7 +66,8 @@ def test_each_format_gives_the_policy_what_it_sees_in_the_places_that_it_knows(f
         for shown in found:
             assert shown.lengths == [12, 13, 14, 16, 17] and shown.left_out == 1  # those that succeeded
             one = shown.episode(3)
-            assert {key: value.shape[1:] for key, value in one.obs.items()} == {key: box.shape for key, box in env(keys, depth).observation_space.items()}
+            shapes = {key: box.shape for key, box in env(keys, depth).observation_space.items()}
+            assert {key: value.shape[1:] for key, value in one.obs.items()} == shapes
             assert one.action.shape == (16, 10) and one.reward.tolist() == [1.0] * 16
         ours, theirs = (shown.episode(3).obs for shown in found)
         assert all(ours[key] == pytest.approx(theirs[key], abs=1e-5) for key in ours)
@@ -78,7 +79,7 @@ def test_each_format_gives_the_policy_what_it_sees_in_the_places_that_it_knows(f
 
 @pytest.mark.parametrize("wrong, said", [
     (dict(task="place"), "shows pick, and place is to be learned"),
-    (dict(env=env(depth_size=16)), r"has observation.images.depth of shape \(8, 8, 1\), and the policy sees \(16, 16, 1\): choose policy.image_size=8"),
+    (dict(env=env(depth_size=16)), r"images.depth of shape \(8, 8, 1\), and the policy sees \(16, 16, 1\): choose policy.image_size=8"),
     (dict(env=env((*KEYS, "joint_vel"))), "does not show joint_vel"),
     (dict(env=env(action=ACTION[:2])), "shows actions of 10 numbers .*and the policy commands 8"),
     (dict(most=7), "demos_episodes=7, and .* has 5 that succeeded"),
@@ -112,7 +113,8 @@ def test_what_is_damaged_is_one_sentence(tmp_path):
 
 def test_the_command_clones_goes_on_with_ppo_and_is_evaluated(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["train", "skill=pick", "experiment=debug", "sim.num_layouts=2", "torch_threads=1", f"demos={folder}", "demos_steps=128", "steps=192"]
+    words = ["train", "skill=pick", "experiment=debug", "sim.num_layouts=2", "torch_threads=1", f"demos={folder}", "demos_steps=128",
+             "steps=192"]
     assert main([*words, "name=a"]) == 0
     said = capsys.readouterr().out
     assert "clones 5 episodes of" in said and "without 1 that did not succeed; from step 128 on, PPO in homes" in said
@@ -125,7 +127,8 @@ def test_the_command_clones_goes_on_with_ppo_and_is_evaluated(folder, tmp_path, 
     assert cloned[-1]["learn/action_error"] < cloned[0]["learn/action_error"]
     assert main(["eval", "skill=pick", f"checkpoint={run}", "episodes=1", "workers=1", "sim.num_layouts=2", "name=e"]) == 0
     for wrong, why in ((["demos=nowhere"], "is no recording"), (["demos_steps=193"], "exceeds steps=192"), (["demos=null"], "needs demos="),
-                       (["trainer.rollout_steps=4", "ppo.mini_batches=1"], "has 17 steps, and a rollout 8 (trainer.num_envs"), (["deterministic=true"], "leave demos_steps=")):
+                       (["trainer.rollout_steps=4", "ppo.mini_batches=1"], "has 17 steps, and a rollout 8 (trainer.num_envs"),
+                       (["deterministic=true"], "leave demos_steps=")):
         assert main([*(word for word in words if word.split("=")[0] != wrong[0].split("=")[0]), *wrong, "name=b"]) == 2
         error = capsys.readouterr().err
         assert why in error and error.count("\n") <= 1 and not (tmp_path / "outputs/train/pick/b").exists(), error
