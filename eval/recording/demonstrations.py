@@ -45,7 +45,7 @@ class Recording:
         self._features = features_of(self.observation_space, names_of_action(env.action_parts))
         files = files_of(state["command"]["format"])
         described = files.described(folder)
-        _check(folder, self._features, described, videos=not files.raw)
+        _check(folder, self._features, described)
         self._columns = _columns_of_state(self._features, described)
         self._check_memory(state["frames"])
         self._episodes: list[Columns] = []
@@ -129,8 +129,8 @@ class Recording:
                 if key not in NOT_DIFFERENT and theirs.get(key, ours[key]) != ours[key]]
 
 
-def _check(folder: Path, features: Mapping[str, Feature], described: Described, videos: bool) -> None:
-    """UserError where a recording lacks what is to be seen or done. videos: colours are kept as such."""
+def _check(folder: Path, features: Mapping[str, Feature], described: Described) -> None:
+    """UserError where a recording lacks what is to be seen or done."""
     for name, feature in features.items():
         if name not in described:
             has = ", ".join(key for key in described if key.startswith("observation"))
@@ -147,9 +147,6 @@ def _check(folder: Path, features: Mapping[str, Feature], described: Described, 
             size = f"{'policy.image_size' if feature.kind == 'depth' else 'sim.camera_size'}={shape[0] if shape else 0}"
             raise UserError(f"demos={folder} has {name} of shape {shape}, and the policy sees {feature.shape}: choose {size}, or record it "
                             "again.")
-        if videos and feature.kind == "video":
-            raise UserError(f"demos={folder} has {feature.of[0]} as a video, from which this version cannot clone: record it again with "
-                            "format=minari, or leave it out of sim.observations=.")
 
 
 def _columns_of_state(features: Mapping[str, Feature], described: Described) -> dict[str, list[int]]:

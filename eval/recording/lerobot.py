@@ -21,7 +21,7 @@ import numpy as np
 from eval.recording.features import Feature
 from eval.recording.statistics import Stats, of_rows, together
 from eval.recording.tape import Recorded
-from eval.recording.video import pixels_of, write_mp4
+from eval.recording.video import pixels_of, read_mp4, write_mp4
 from rearrange.errors import UserError
 from rearrange.files import read_json
 from rearrange.runs.run_directory import write_whole
@@ -136,22 +136,26 @@ class LeRobotFiles:
 
     @classmethod
     def read(cls, folder: Path, number: int, columns: Sequence[str] | None = None) -> Iterator[dict[str, np.ndarray | list[bytes]]]:
-        """The columns of each episode in the files of one number, all or these; of videos none. UserError for a damaged file."""
+        """The columns of each episode in the files of one number: these, or all but videos. UserError for a damaged file."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = folder / placed(DATA, number)
+        videos = {name: place for name in columns or () if (place := folder / placed(VIDEO, number, video_key=name)).exists()}
+        wanted = None if columns is None else [*(name for name in columns if name not in videos), "episode_index"]
         try:
-            table = pq.read_table(path, columns=None if columns is None else [*columns, "episode_index"])
-            missing = set(columns or ()) - set(table.column_names)
-            if missing:
+            table = pq.read_table(path, columns=wanted)
+            if missing := set(wanted or ()) - set(table.column_names):
                 raise ValueError(f"it has no column {min(missing)}")
         except (OSError, ValueError, pa.ArrowException) as error:
             raise UserError(f"{path} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from error
         episode = _numbers(table["episode_index"])[:, 0]
+        shapes = cls.described(folder) if videos else {}
+        frames = {name: _frames_of(place, shapes[name][0], len(table)) for name, place in videos.items()}
         for index in np.unique(episode):
-            rows = table.slice(int(np.argmax(episode == index)), int((episode == index).sum()))
-            yield {name: _read(rows[name]) for name in rows.column_names}
+            first, length = int(np.argmax(episode == index)), int((episode == index).sum())
+            rows = table.slice(first, length)
+            yield {name: _read(rows[name]) for name in rows.column_names} | {name: of[first : first + length] for name, of in frames.items()}
 
     # ------------------------------------------------------------------ of all
 
@@ -207,6 +211,17 @@ def _column(values: np.ndarray) -> pa.Array:
     for size in reversed(values.shape[1:]):
         inner = pa.ListArray.from_arrays(pa.array(np.arange(0, len(inner) + 1, size), pa.int32()), inner)
     return inner
+
+
+def _frames_of(path: Path, shape: tuple[int, ...], count: int) -> np.ndarray:
+    """All frames of a video."""
+    try:
+        frames = read_mp4(path, shape)
+    except OSError as error:
+        raise UserError(f"{error}.") from error
+    if len(frames) != count:
+        raise UserError(f"{path} is damaged: it has {len(frames)} frames instead of {count}.")
+    return frames
 
 
 def _read(column: Any) -> np.ndarray | list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -61,6 +62,15 @@ def write_mp4(path: Path, streams: Sequence[bytes], fps: float) -> None:
             stdin=whole, capture_output=True, start_new_session=True)
     if done.returncode:
         raise OSError(f"{path} cannot be written: {done.stderr.decode(errors='replace').strip()}")
+
+
+def read_mp4(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
+    """The frames of an mp4 file, (frames, height, width, 3) uint8. OSError for one that is damaged."""
+    done = subprocess.run([_ffmpeg(), "-loglevel", "error", "-xerror", "-threads", "1", "-i", str(path), "-f", "rawvideo", "-pix_fmt", "rgb24",
+                           "-fps_mode", "passthrough", "-"], capture_output=True, start_new_session=True)
+    if done.returncode or len(done.stdout) % math.prod(shape):
+        raise OSError(f"{path} is damaged: {done.stderr.decode(errors='replace').strip() or 'its frames have another size'}")
+    return np.frombuffer(done.stdout, np.uint8).reshape(-1, *shape)
 
 
 def pixels_of(shape: tuple[int, int, int]) -> str:

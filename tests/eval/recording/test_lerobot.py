@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 
 import numpy as np
@@ -15,6 +16,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 
 from eval.recording.features import features_of, from_image_file, rounded_depth
 from eval.recording.folder import Folder
+from eval.recording.lerobot import LeRobotFiles
 from eval.recording.statistics import of_rows, together
 from eval.recording.video import Stream, write_mp4
 from rearrange.errors import UserError
@@ -72,9 +74,21 @@ def test_images_are_what_was_seen(folder):
     depth = from_image_file(rows[11]["observation.images.depth"]["bytes"])
     assert np.array_equal(depth, rounded_depth(before["depth"])) and np.abs(depth - before["depth"]).max() <= 2 ** -17
     assert np.array_equal(rows[11]["observation.floor_map"], before["floor_map"])
-    video = iio.imread(folder / "videos/observation.images.rgb/chunk-000/file-000.mp4", plugin="FFMPEG").astype(int)
+    file = folder / "videos/observation.images.rgb/chunk-000/file-000.mp4"
+    video = iio.imread(file, plugin="FFMPEG").astype(int)
     wanted = np.stack([seen(episode, frame)["rgb"] for episode in (0, 1) for frame in range(LENGTHS[episode])]).astype(int)
     assert video.shape == wanted.shape and np.abs(video - wanted).max() <= 8  # colours are at half the resolution, and of 8 bits
+    read = [each["observation.images.rgb"] for each in LeRobotFiles.read(folder, 0, ["observation.images.rgb", "action"])]
+    assert [len(each) for each in read] == [5, 7] and np.array_equal(np.concatenate(read), video)
+
+
+def test_a_damaged_video_is_one_sentence(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "a")
+    file = tmp_path / "a/videos/observation.images.rgb/chunk-000/file-000.mp4"
+    for damage, said in ((b"", "file-000.mp4 is damaged"), ((folder / "videos/observation.images.rgb/chunk-000/file-001.mp4").read_bytes(), "4 frames")):
+        file.write_bytes(damage)
+        with pytest.raises(UserError, match=said):
+            list(LeRobotFiles.read(tmp_path / "a", 0, ["observation.images.rgb"]))
 
 
 @pytest.mark.parametrize("fps", [30, 7.5])
