@@ -135,7 +135,7 @@ def _check(folder: Path, features: Mapping[str, Feature], described: Described) 
         if name not in described:
             has = ", ".join(key for key in described if key.startswith("observation"))
             raise UserError(f"demos={folder} has no {name}, which the policy sees; it has {has}. Record it again with what is needed, or "
-                            "let the policy see less (policy=blind, skill.observation_keys=, sim.observations=).")
+                            "let the policy see less (policy.image_size=0, skill.observation_keys=, sim.observations=).")
         shape, names = described[name]
         if name == ACTION and names != feature.names:
             raise UserError(f"demos={folder} shows actions of {len(names)} numbers ({', '.join(names)}), and the policy commands "

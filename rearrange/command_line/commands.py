@@ -86,6 +86,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
             return {} if result.reason == "complete" else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
+            if phases[-1].demonstrations:
+                progress.total = engine.steps  # not whole rollouts
             result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta, make_policy=make_policy,
                                         callbacks=(logger, progress), eval_env=held_out(task, plain["eval_split"]).make)
     except KeyboardInterrupt:
