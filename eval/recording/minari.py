@@ -38,7 +38,7 @@ class MinariFiles:
     raw = True
 
     def __init__(self, folder: Path, features: Mapping[str, Feature], fps: float) -> None:
-        self.folder, self.features, self.fps = folder, dict(features), fps
+        self.folder, self.features, self.fps = folder.resolve(), dict(features), fps  # Minari takes whole paths
 
     def remove_from(self, number: int) -> None:
         """Remove what an interrupted command may have written of the files from this number on."""
@@ -87,7 +87,7 @@ class MinariFiles:
         action = self.features[ACTION]
         storage = MinariStorage.new(path, self._space(), gymnasium.spaces.Box(-1.0, 1.0, action.shape, np.float32), data_format="parquet",
                                     jpeg_encoding=False)
-        name = re.sub(r"[^-\w]", "_", self.folder.resolve().name)
+        name = re.sub(r"[^-\w]", "_", self.folder.name)
         storage.update_metadata({"dataset_id": name if re.search(r"-v\d+$", name) else f"{name}-v0", "minari_version": __version__,
                                  "action_names": list(action.names), "steps_per_s": self.fps})
         return storage
@@ -136,7 +136,7 @@ def _read(folder: Path) -> MinariStorage:
     from minari.dataset.minari_storage import MinariStorage
 
     try:
-        return MinariStorage.read(folder / DATA)
+        return MinariStorage.read(folder.resolve() / DATA)
     except (OSError, ValueError, KeyError, AssertionError, TypeError) as error:
         raise UserError(f"{folder / DATA / METADATA} is damaged or missing: repeat the command that recorded {folder}.") from error
 
