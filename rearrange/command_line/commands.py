@@ -391,7 +391,7 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
     hint = threading.Timer(2.0, print, ["preparing the simulator (the first time on a machine it is compiled, "
                                         "which takes some ten seconds) ..."], {"flush": True})
     hint.daemon = True
-    if not silent:
+    if not silent and sys.stdout.isatty():  # for who waits; of a screen that is lost, the run tells later
         hint.start()
     try:
         probe = task.make()
