@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | record | reproduce | bench | report | export | scenes | serve | list | doctor`.
+"""The front door: `rearrange train | eval | record | view | reproduce | bench | report | export | scenes | serve | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -27,6 +27,7 @@ from rearrange.command_line import launcher_words
 from rearrange.runs.lifeline import follow_parent
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+VIEWED = "hab=tidy_house"  # by `rearrange view` that names neither skill nor scenario
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
 
@@ -38,6 +39,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
   rearrange record | export | serve         demonstrations as a data set (LeRobot) | a policy as a file | acting over a websocket
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
+  rearrange view hab=tidy_house             look into the home in the browser, or drive the robot: agent=teleop
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
 'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;
@@ -164,6 +166,8 @@ def _command(command: str, words: list[str]) -> int:
     overrides, flags = _split_flags(command, words)
     if command == "report":
         overrides = _named_runs(overrides)
+    if command == "view" and "--help" not in flags and not any(word.startswith(("skill=", "hab=")) for word in overrides):
+        overrides = [VIEWED, *overrides]
     every = next((word for word in overrides if word in ("skill=all", "hab=all")), None)
     several = every or ("-m" if "--multirun" in flags else command if command == "reproduce" else None)
     if several and not flags & {"--help", "--cfg"}:
@@ -201,7 +205,7 @@ def _command(command: str, words: list[str]) -> int:
         _print_config(settings)
         return 0
     if command in RUNLESS:
-        if command == "record" and settings.config.replay is None:
+        if command == "view" or command == "record" and settings.config.replay is None:
             front.require(settings)
         from rearrange.command_line import commands
 
@@ -213,6 +217,8 @@ def _command(command: str, words: list[str]) -> int:
         if command == "record":
             screen.is_expendable()
             return commands.record(settings)
+        if command == "view":
+            return commands.view(settings)
         work = getattr(commands, "list_" if command == "list" else command)
         return work(settings.config) or 0
     return _work(command, overrides, settings)

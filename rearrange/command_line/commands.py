@@ -281,6 +281,17 @@ def _recorded_skill(plain: dict[str, Any], settings: Settings) -> Prepared:
     return prepared_skill(job, probe, table([choice]))
 
 
+def view(settings: Settings) -> int:
+    """`rearrange view`: until Ctrl-C."""
+    from eval.view.server import require_package
+
+    require_package()
+    from eval.view.viewer import view as look
+
+    look(settings, _recorded_skill)
+    return 0
+
+
 def serve(config: DictConfig) -> None:
     """`rearrange serve`: until Ctrl-C."""
     from rearrange.command_line.serving import run
