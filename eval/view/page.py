@@ -15,7 +15,7 @@ from viser import uplot
 from eval.view.driver import FACINGS, HAND_STEP_M
 
 BACKGROUND_RGB = (38, 42, 50)
-SPEEDS = {"x 0.25": 0.25, "x 0.5": 0.5, "x 1": 1.0, "x 2": 2.0, "x 4": 4.0, "x 8": 8.0, "as fast as it goes": 100.0}
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 100.0)
 CAMERAS = ("orbit", "follow", "robot's eye")
 COLOURS = ("#4896eb", "#f57d15", "#2ea057", "#c94137", "#b58be0", "#e0c341", "#3fbfc4", "#e887b6", "#9aa0aa", "#8d6e4f")
 CURVE_POINTS = 400
@@ -38,7 +38,7 @@ HAND = {"up": (0.0, 0.0, 1.0), "down": (0.0, 0.0, -1.0), "left": (0.0, 1.0, 0.0)
 class Page:
     """The elements of the page, all of which every browser shares but for the camera. calls: what was pressed."""
 
-    def __init__(self, server: viser.ViserServer, tasks: Sequence[str]) -> None:
+    def __init__(self, server: viser.ViserServer, tasks: Sequence[str], speed: float) -> None:
         self.server, self.calls = server, queue.SimpleQueue()
         self.cameras: dict[int, str] = {}  # of each browser
         gui = server.gui
@@ -47,8 +47,9 @@ class Page:
         gui.set_panel_label("rearrange")
         gui.main_panel.dock_right()
         gui.main_panel.set_width(380)
-        self._add_run(gui, tasks)
+        self._add_run(gui)
         self._add_drive(gui)
+        self._add_choices(gui, tasks, speed)
         with gui.add_folder("Reward and value", expand_by_default=True):
             self.rewards = _Curves(gui, "sum of each reward term")
             self.values = _Curves(gui, "value: reward that the policy expects")
@@ -59,7 +60,7 @@ class Page:
 
     # ------------------------------------------------------------------ what there is
 
-    def _add_run(self, gui: viser.GuiApi, tasks: Sequence[str]) -> None:
+    def _add_run(self, gui: viser.GuiApi) -> None:
         self.head = gui.add_markdown("")
         self.buttons = gui.add_button_group("", ("Play", "Pause", "Step", "Next"))
         self.buttons.on_click(lambda event: self._call(self.buttons.value.lower()))
@@ -67,6 +68,8 @@ class Page:
         self.steps = gui.add_folder("Plan", visible=False)
         with self.steps:
             self.plan = gui.add_markdown("")
+
+    def _add_choices(self, gui: viser.GuiApi, tasks: Sequence[str], speed: float) -> None:
         with gui.add_folder("What and who"):
             self.task = gui.add_dropdown("Task", tuple(tasks))
             self.agent = gui.add_dropdown("Agent", ("expert",))
@@ -77,7 +80,9 @@ class Page:
             self.goes_on = gui.add_checkbox("Go on with the next episode", True)
         self.looks = gui.add_folder("View")
         with self.looks:
-            self.speed = gui.add_dropdown("Speed", tuple(SPEEDS), initial_value="x 1")
+            there = sorted({*SPEEDS, speed})
+            self._speed = gui.add_dropdown("Speed", tuple(map(_spoken, there)), initial_value=_spoken(speed))
+            self._speeds = {_spoken(each): each for each in there}
             self.low_walls = gui.add_checkbox("Cut walls down", True)
             self.sight = gui.add_checkbox("What the robot sees", True)
 
@@ -86,8 +91,9 @@ class Page:
         with self.drive:
             base = gui.add_button_group("Base", tuple(BASE))
             base.on_click(lambda event: self._call("drive", *BASE[base.value]))
-            hand = gui.add_button_group("Hand", tuple(HAND))
-            hand.on_click(lambda event: self._call("move_hand", *(HAND_STEP_M * value for value in HAND[hand.value])))
+            for label, names in (("Hand", ("up", "down")), ("", ("left", "right", "ahead", "back"))):
+                hand = gui.add_button_group(label, names)
+                hand.on_click(lambda event, hand=hand: self._call("move_hand", *(HAND_STEP_M * value for value in HAND[hand.value])))
             face = gui.add_button_group("Cup faces", tuple(FACINGS))
             face.on_click(lambda event: self._call("face", FACINGS[face.value]))
             self.suction = gui.add_checkbox("Suction", False)
@@ -157,6 +163,11 @@ class Page:
             if dz < -1e-3:
                 call(x - dx * z / dz, y - dy * z / dz)
 
+    @property
+    def speed(self) -> float:
+        """Times that of the real robot."""
+        return self._speeds[self._speed.value]
+
     # ------------------------------------------------------------------ what is told
 
     def tell(self, title: str, text: str) -> None:
@@ -169,6 +180,10 @@ class Page:
         self.task.value = task
         self.agent.options = tuple(agents)
         self.agent.value = agent
+
+
+def _spoken(speed: float) -> str:
+    return f"x {speed:g}"
 
 
 class _Curves:

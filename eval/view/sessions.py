@@ -171,6 +171,8 @@ class SkillSession(Session):
 class PlanSession(Session):
     """A scenario whose plan is carried out by skills, or one policy for all of it."""
 
+    _value: float | None = None
+
     def __init__(self, job: Job) -> None:
         self.job, self.name = job, job.scenario.name
         self._run = make_executor(job)
@@ -185,18 +187,22 @@ class PlanSession(Session):
 
     @property
     def value(self) -> float | None:
-        request = self._run.request
-        agent = self._agents.get(request.skill) if request else None
-        return float(agent.values[0]) if isinstance(agent, PolicyAgent) else None
+        return self._value
 
     def begin(self, number: int) -> None:
         self.number, self.done, self.success, self.reason = number, False, False, ""
         self._slot = Slot(0, self._run, self._agents, self.job)
         self._slot.next(iter([number]))
-        self.words = self.env.instruction
+        self.words, self._value = self.env.instruction, None
 
     def step(self) -> None:
+        request = self._run.request
         step_all([self._slot], self._agents)
+        if request is not None:  # else the last action holds, or an expert acts
+            agent = self._agents[request.skill]
+            self._value = float(agent.values[0]) if isinstance(agent, PolicyAgent) else None
+        elif self.skill() is None:
+            self._value = None
         self.done = self._run.done
         if self.done:
             result = self._slot.result()

@@ -12,7 +12,7 @@ import numpy as np
 
 from eval.view import choices, demonstrations
 from eval.view.home_in_scene import HomeInScene, light
-from eval.view.page import SPEEDS, Page
+from eval.view.page import Page
 from eval.view.server import address, make_server, spoken, stop
 from rearrange.mapping.floor_map import FloorMap
 from rearrange.pictures.looks import PLAIN
@@ -64,7 +64,7 @@ class Viewer:
         self._out = Path(config.out) if config.out is not None else self._output / "teleop"
         self.playing, self._steps = not config.paused, 0
         self._task, self._agent, self._seed = task, config.agent, config.seed
-        self._page, self._home = Page(server, choices.tasks()), HomeInScene(server.scene)
+        self._page, self._home = Page(server, choices.tasks(), config.speed), HomeInScene(server.scene)
         light(server.scene, SUN_DIRECTION)
         self._due = 0.0
         self._shown_at: dict[str, float] = {}
@@ -72,8 +72,6 @@ class Viewer:
         self._add_hand()
         self._page.on_floor_click(lambda x, y: self._page.calls.put(("drive_to", (x, y))))
         self._page.record.value = config.out is not None
-        self._page.speed.value = min(SPEEDS, key=lambda word: abs(SPEEDS[word] - config.speed))
-        self._speed = config.speed
         self._use(chosen, config.episode)
 
     # ------------------------------------------------------------------ the loop
@@ -128,7 +126,7 @@ class Viewer:
         """Show, and wait until 1/30 s of the robot's time has passed."""
         self._show()
         now = time.monotonic()
-        self._due = max(self._due + STEP_S / self._speed, now - FRAME_S)
+        self._due = max(self._due + STEP_S / self._page.speed, now - FRAME_S)
         time.sleep(max(0.0, self._due - now))
 
     def _keep(self, episode: Any) -> None:
@@ -286,7 +284,6 @@ class Viewer:
     def _show_home(self) -> None:
         session, sim = self._session, self._session.sim
         self._home.low_walls = self._page.low_walls.value
-        self._speed = SPEEDS[self._page.speed.value]
         with self._server.atomic():
             self._home.show(sim, session.marks())
             if session.driver and not (self._pulled or session.driver.is_busy):
