@@ -54,6 +54,7 @@ class TrainOptions:
     eval_every: int | None = like(TrainConfig, "eval_every")
     eval_episodes: int = like(TrainConfig, "eval_episodes")
     eval_split: str = like(HomeSettings, "split", "val", "apartments of these evaluations, which training does not see")
+    eval_film: bool = like(TrainConfig, "eval_film", text="a short film of the first episode of each goes to TensorBoard and W&B")
     stop_at: float | None = like(TrainConfig, "stop_at")
     episode_window: int = like(TrainConfig, "episode_window")
     whole_task: WholeTaskSettings = field(default_factory=WholeTaskSettings)
