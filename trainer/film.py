@@ -36,7 +36,7 @@ class Film:
 
         if not self._frames:
             return None
-        first, *others = (Image.fromarray(frame).quantize(128) for frame in self._frames)
+        first, *others = (Image.fromarray(frame).quantize(128, dither=Image.Dither.NONE) for frame in self._frames)
         file = io.BytesIO()
         first.save(file, "gif", save_all=True, append_images=others, duration=round(1000 * SHOWN_S / MOST_FRAMES), loop=0)
         return file.getvalue()

@@ -77,6 +77,8 @@ def choose(typed: Sequence[str], task: str, agent: str, seed: int, prepare: Prep
             and (task == before or not word.startswith(OF_ONE_TASK))]
     settings = compose("view", [task, f"seed={seed}", *kept])
     require(settings)
+    if settings.choices["sim"] != "mujoco":
+        raise UserError(f"sim={settings.choices['sim']} is not shown in a page: leave it out, and homes are those of the embedded simulator.")
     plain = OmegaConf.to_container(settings.config, resolve=True) | {"agent": agent, "episodes": 1, "format": "lerobot"}
     if agent == "teleop":
         return _driven(plain, settings, prepare)

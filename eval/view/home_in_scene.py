@@ -215,7 +215,7 @@ def _mark_node(scene: viser.SceneApi, name: str, mark: WireBox | Sphere | Ghost)
     if isinstance(mark, WireBox):
         corners = np.array([[1 - 2 * (k >> bit & 1) for bit in range(3)] for k in range(8)]) * np.asarray(mark.half_size_m)
         edges = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b).bit_count() == 1]
-        return scene.add_line_segments(name, corners[np.array(edges)], color, line_width=3.0)
+        return scene.add_line_segments(name, corners[np.array(edges)], color, thickness=3.0, thickness_units="screen")
     seen = {"opacity": mark.alpha, "cast_shadow": False, "receive_shadow": False}
     if isinstance(mark, Sphere):
         return scene.add_icosphere(name, mark.radius_m, color, **seen)

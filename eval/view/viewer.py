@@ -80,7 +80,10 @@ class Viewer:
         """What was pressed; then one step if it is time for one."""
         for name, values in self._page.pressed():
             self._try(getattr(self, f"_do_{name}"), *values)
-        session = self._session
+        if (point := self._pulled_to) is not None:
+            self._pulled_to = None
+            self._drive("hand_to", self.session.sim, point)
+        session = self.session
         if session.done and self.playing and self._page.goes_on.value and time.monotonic() > self._ended_at + END_S:
             self._try(self._begin, session.number + 1)
         elif not session.done and self._steps_now():
@@ -103,11 +106,11 @@ class Viewer:
         if self._steps:
             self._steps -= 1
             return True
-        driver = self._session.driver
+        driver = self.session.driver
         return self.playing and (driver is None or driver.is_busy or not self._page.waits.value)
 
     def _advance(self) -> None:
-        session = self._session
+        session = self.session
         session.step()
         self._times.append(session.env.steps * STEP_S)
         for name, value in session.env.reward_sums.items():
@@ -137,14 +140,14 @@ class Viewer:
     # ------------------------------------------------------------------ what is chosen
 
     def _use(self, chosen: choices.Chosen, episode: int) -> None:
-        self._chosen, self._session = chosen, chosen.session
-        self._session.env.during_action = self._pace
-        self._page.drive.visible = self._hand.visible = self._session.driver is not None
+        self._chosen, self.session = chosen, chosen.session
+        self.session.env.during_action = self._pace
+        self._page.drive.visible = self._hand.visible = self.session.driver is not None
         self._page.choose(self._task, choices.agents(self._task, self._output, self._agent), self._agent)
         self._begin(episode)
 
     def _begin(self, number: int) -> None:
-        session = self._session
+        session = self.session
         session.taped = self._page.record.value
         self._chosen.take_newest()
         self._times, self._sums, self._values, self._value_times = [], {}, [], []
@@ -166,20 +169,20 @@ class Viewer:
             chosen = choices.choose(self._typed, task, agent, seed, self._prepare)
         finally:
             self._shown_at.clear()
-        self._session.close()
+        self.session.close()
         self._task, self._agent, self._seed = task, agent, seed
         self._use(chosen, int(self._page.episode.value))
 
     def close(self) -> None:
         """Give up what runs."""
-        self._session.close()
+        self.session.close()
 
     # ------------------------------------------------------------------ what can be pressed
 
     def _do_play(self) -> None:
         self.playing = True
-        if self._session.done:
-            self._begin(self._session.number + 1)
+        if self.session.done:
+            self._begin(self.session.number + 1)
 
     def _do_pause(self) -> None:
         self.playing = False
@@ -191,7 +194,7 @@ class Viewer:
         self.playing, self._steps = False, self._steps + 1
 
     def _do_next(self) -> None:
-        self._begin(self._session.number + 1)
+        self._begin(self.session.number + 1)
 
     def _do_task(self, task: str) -> None:
         there = choices.agents(task, self._output, "expert")
@@ -215,37 +218,34 @@ class Viewer:
         except UserError:
             self._page.record.value = False
             raise
-        if self._session.env.steps == 0:
-            self._begin(self._session.number)
-        begins = "now" if self._session.taped else "with the next episode"
-        self._page.recorded.content = f"Recording begins {begins}; an episode is kept when it is over, in {self._out / self._session.name}"
+        if self.session.env.steps == 0:
+            self._begin(self.session.number)
+        begins = "now" if self.session.taped else "with the next episode"
+        self._page.recorded.content = f"Recording begins {begins}; an episode is kept when it is over, in {self._out / self.session.name}"
 
     def _drive(self, name: str, *values: Any) -> None:
         """What only a person who drives can ask for."""
-        if driver := self._session.driver:
+        if driver := self.session.driver:
             getattr(driver, name)(*values)
 
     def _do_drive(self, forward: float, turn: float) -> None:
         self._drive("drive", forward, turn)
 
     def _do_drive_to(self, x: float, y: float) -> None:
-        self._drive("drive_to", self._session.sim, x, y)
+        self._drive("drive_to", self.session.sim, x, y)
 
     def _do_move_hand(self, *by_m: float) -> None:
-        self._drive("move_hand", self._session.sim, *by_m)
-
-    def _do_hand_to(self, point: tuple[float, float, float]) -> None:
-        self._drive("hand_to", self._session.sim, point)
+        self._drive("move_hand", self.session.sim, *by_m)
 
     def _do_face(self, axis: tuple[float, float, float]) -> None:
-        self._drive("face", self._session.sim, axis)
+        self._drive("face", self.session.sim, axis)
 
     def _do_grip(self, on: bool) -> None:
         self._drive("grip", on)
 
     def _do_toggle_grip(self) -> None:
-        if self._session.driver:
-            self._do_grip(not self._session.driver.suction)
+        if self.session.driver:
+            self._do_grip(not self.session.driver.suction)
 
     def _do_halt(self) -> None:
         self._drive("stop_now")
@@ -258,18 +258,12 @@ class Viewer:
         self._hand = self._server.scene.add_transform_controls("/hand", HAND_SCALE_M, disable_rotations=True, disable_sliders=True,
                                                                depth_test=False, visible=False)
         self._pulled = False
-
-        @self._hand.on_drag_start
-        def _(event: Any) -> None:
-            self._pulled = True
-
-        @self._hand.on_drag_end
-        def _(event: Any) -> None:
-            self._pulled = False
+        self._pulled_to: tuple[float, float, float] | None = None
 
         @self._hand.on_update
-        def _(event: Any) -> None:
-            self._page.calls.put(("hand_to", (tuple(float(value) for value in self._hand.position),)))
+        async def _(event: Any) -> None:  # in order
+            self._pulled = event.phase != "end"
+            self._pulled_to = tuple(float(value) for value in event.target.position)
 
     # ------------------------------------------------------------------ what is shown
 
@@ -282,7 +276,7 @@ class Viewer:
                 show()
 
     def _show_home(self) -> None:
-        session, sim = self._session, self._session.sim
+        session, sim = self.session, self.session.sim
         self._home.low_walls = self._page.low_walls.value
         with self._server.atomic():
             self._home.show(sim, session.marks())
@@ -292,7 +286,7 @@ class Viewer:
             self._move_camera(client, self._page.cameras.get(number, "orbit"))
 
     def _move_camera(self, client: Any, how: str) -> None:
-        sim = self._session.sim
+        sim = self.session.sim
         if how == "orbit":
             self._views.pop(client.client_id, None)
             return
@@ -307,7 +301,7 @@ class Viewer:
 
     def _look_again(self) -> None:
         """Orbiting cameras turn to where the robot stands now; so does that of a page which is opened later."""
-        sim = self._session.sim
+        sim = self.session.sim
         at = np.array([*sim.base_pose[:2], LOOK_AT_M])
         ahead, left, up = LOOK_FROM_M
         eye = np.array([*sim.from_base((ahead, left, 0.0))[:2], up])
@@ -320,7 +314,7 @@ class Viewer:
                     client.camera.position, client.camera.look_at = at + offset, at
 
     def _show_text(self) -> None:
-        session, page = self._session, self._page
+        session, page = self.session, self._page
         words = session.words or session.name.replace("_", " ")
         words = words[:1].upper() + words[1:]
         head = f"#### {words}" if len(words) < LONG_WORDS else f"**{words}**"
@@ -336,7 +330,7 @@ class Viewer:
             page.suction.value = session.driver.suction
 
     def _lines(self) -> list[str]:
-        session = self._session
+        session = self.session
         first, *rest = session.lines()
         lines = [first + ("" if self.playing or session.done else ", paused"), *rest]
         if self._chosen.followed:
@@ -348,7 +342,7 @@ class Viewer:
     def _show_sight(self) -> None:
         if not self._page.sight.value:
             return
-        session, sim = self._session, self._session.sim
+        session, sim = self.session, self.session.sim
         depth = sim.depth_image(SIGHT_PIXELS)
         self._map.add(depth, sim.base_pose, sim.ee_in_base)
         self._page.depth.image = depth_picture(session.scene.image if session.scene.image is not None else depth, SHOWN_PIXELS)
