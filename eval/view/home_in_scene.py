@@ -23,6 +23,7 @@ from rearrange.simulator import Simulator
 
 LOW_WALL_M, LOW_FURNITURE_M = 0.9, 1.3  # what is left of them where they are cut down, so that one can look into the rooms from above
 FIXED_GROUPS = (0, 1)  # of geoms: the building, furniture, and its drawers and doors
+FLAT_M = 0.025  # what is lower lies on the floor, like a rug
 FLOOR_M = 0.02  # thickness of what stands for a plane
 _BUILT = [BUILDING[name] for name in ("wall", "door", "window")]
 _SHAPES = {mujoco.mjtGeom.mjGEOM_BOX: "box", mujoco.mjtGeom.mjGEOM_SPHERE: "ball", mujoco.mjtGeom.mjGEOM_CYLINDER: "cylinder",
@@ -133,7 +134,7 @@ class HomeInScene:
         self._meshes = _mesh_nodes(self._scene, sim.home.meshes) if sim.home.meshes is not None else []
 
     def _split(self, sim: Simulator, slots: tuple[int, ...]) -> tuple[list[_Piece], list[_Piece], list[_Piece]]:
-        """The floor, what else stands still and what moves, without what is not seen and objects that wait outside."""
+        """The floor and what lies flat on it, what else stands still and what moves, without what is not seen and objects that wait outside."""
         model, home = sim.model, sim.home
         hidden = home.unseen_groups or (CEILING_GROUP,)
         cuts = self.low_walls and home.layout.is_ours
@@ -146,12 +147,12 @@ class HomeInScene:
             pieces = _pieces(model, geom)
             if cuts and model.geom_group[geom] in FIXED_GROUPS:
                 pieces = _cut(pieces, float(sim.data.geom_xpos[geom, 2]), LOW_WALL_M if geom in walls else LOW_FURNITURE_M)
-            if _SHAPES[kind] == "plane":
-                floor += pieces
-            elif model.body_weldid[model.geom_bodyid[geom]] == 0:
-                still += pieces
-            else:
+            if model.body_weldid[model.geom_bodyid[geom]] != 0:
                 moving += pieces
+            elif _SHAPES[kind] == "plane" or sim.data.geom_xpos[geom, 2] + model.geom_size[geom, 2] < FLAT_M:
+                floor += pieces
+            else:
+                still += pieces
         return floor, still, moving
 
     def _show_marks(self, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
@@ -230,6 +231,6 @@ def light(scene: viser.SceneApi, towards_sun: Sequence[float]) -> None:
     """The sun of the videos and an even sky, instead of the lights of viser."""
     scene.configure_default_lights(False)
     scene.configure_environment_map(None)
-    scene.add_light_hemisphere("/sky", sky_color=(255, 255, 255), ground_color=(150, 140, 130), intensity=2.2)
-    scene.add_light_directional("/sun", color=(255, 247, 235), intensity=1.4, cast_shadow=True,
+    scene.add_light_hemisphere("/sky", sky_color=(255, 255, 255), ground_color=(150, 140, 130), intensity=1.9)
+    scene.add_light_directional("/sun", color=(255, 247, 235), intensity=1.7, cast_shadow=True,
                                 position=tuple(float(value) for value in towards_sun))
