@@ -36,10 +36,9 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange eval hab=tidy_house             a whole scenario: planned, and carried out by the trained skills that ship
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
-  rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
+  rearrange report | view                   the newest runs as one page for the browser | a home in it: watch an agent, or drive
   rearrange record | export | serve         demonstrations as a data set (LeRobot) | a policy as a file | acting over a websocket
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
-  rearrange view hab=tidy_house             look into the home in the browser, or drive the robot: agent=teleop
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
 'rearrange train --help' lists every setting; '--cfg job' prints their values; '-m' runs sweeps;
