@@ -131,7 +131,7 @@ class HomeInScene:
         self._moving = _Batch(self._scene, "/moving", moving, sim.data)
         self._batches = [self._moving, _Batch(self._scene, "/still", still, sim.data),
                          _Batch(self._scene, "/floor", floor, sim.data, cast_shadow=False)]  # else its own shadow lies on it in stripes
-        self._meshes = _mesh_nodes(self._scene, sim.home.meshes) if sim.home.meshes is not None else []
+        self._meshes = _mesh_nodes(self._scene, sim, sim.home.meshes, self.low_walls) if sim.home.meshes is not None else []
 
     def _split(self, sim: Simulator, slots: tuple[int, ...]) -> tuple[list[_Piece], list[_Piece], list[_Piece]]:
         """The floor and what lies flat on it, what else stands still and what moves, without what is not seen and objects that wait outside."""
@@ -189,17 +189,45 @@ def _cut(pieces: list[_Piece], height_m: float, top_m: float) -> list[_Piece]:
     return left
 
 
-def _mesh_nodes(scene: viser.SceneApi, table: MeshTable) -> list[tuple[Any, int]]:
-    """The meshes of a scene of a data set, those of one body together."""
+def _mesh_nodes(scene: viser.SceneApi, sim: Simulator, table: MeshTable, low: bool) -> list[tuple[Any, int]]:
+    """The meshes of a scene of a data set, those of one body together. low: what stands still is cut down."""
     nodes = []
     for row in np.unique(table.rows):
         chosen = np.flatnonzero(table.rows == row)
-        corners = table.vertices[table.triangles[chosen]].reshape(-1, 3)
-        colors = np.repeat(np.round(255 * table.rgb[chosen]).astype(np.uint8), 3, axis=0)
-        mesh = trimesh.Trimesh(corners, np.arange(len(corners)).reshape(-1, 3), process=False,
-                               vertex_colors=np.column_stack([colors, np.full(len(colors), 255, np.uint8)]))
-        nodes.append((scene.add_mesh_trimesh(f"/meshes/{row}", mesh), int(row)))
+        corners, colors = table.vertices[table.triangles[chosen]], np.round(255 * table.rgb[chosen] ** 2.2).astype(np.uint8)  # linear
+        if low and sim.model.body_weldid[row] == 0:
+            turn, place = sim.data.xmat[row].reshape(3, 3), sim.data.xpos[row]
+            corners, of = below(corners @ turn.T + place, LOW_FURNITURE_M)
+            corners, colors = (corners - place) @ turn, colors[of]
+        if not len(corners):
+            continue
+        shades = np.column_stack([np.repeat(colors, 3, axis=0), np.full(3 * len(colors), 255, np.uint8)])
+        mesh = trimesh.Trimesh(corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3), process=False, vertex_colors=shades)
+        content = trimesh.exchange.gltf.export_glb(trimesh.Scene(mesh), tree_postprocessor=_dull)
+        nodes.append((scene.add_glb(f"/meshes/{row}", content, cast_shadow=False), int(row)))
     return nodes
+
+
+def _dull(tree: dict[str, Any]) -> None:
+    """A material that is no metal, which glTF takes where none is said, and seen from both sides."""
+    tree["materials"] = [{"pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0}, "doubleSided": True}]
+    for mesh in tree["meshes"]:
+        for part in mesh["primitives"]:
+            part["material"] = 0
+
+
+def below(corners: np.ndarray, top_m: float) -> tuple[np.ndarray, np.ndarray]:
+    """What of triangles (N, 3, 3) lies below a height (m): triangles (M, 3, 3), and which of the given ones each is of (M,)."""
+    under = corners[:, :, 2] < top_m
+    kept, of = [corners[under.all(axis=1)]], [np.flatnonzero(under.all(axis=1))]
+    for count in (1, 2):  # corners below
+        which = np.flatnonzero(under.sum(axis=1) == count)
+        lone = np.argmax(under[which] == (count == 1), axis=1)  # the corner that is alone on its side
+        a, b, c = (corners[which, (lone + k) % 3] for k in range(3))
+        to_b, to_c = (a + ((top_m - a[:, 2]) / (end[:, 2] - a[:, 2]))[:, None] * (end - a) for end in (b, c))
+        kept += [np.stack([a, to_b, to_c], axis=1)] if count == 1 else [np.stack([to_b, b, c], axis=1), np.stack([to_b, c, to_c], axis=1)]
+        of += [which] * count
+    return np.concatenate(kept), np.concatenate(of)
 
 
 def _kind(mark: WireBox | Sphere | Ghost) -> tuple[Any, ...]:

@@ -346,6 +346,7 @@ class Viewer:
         depth = sim.depth_image(SIGHT_PIXELS)
         self._map.add(depth, sim.base_pose, sim.ee_in_base)
         self._page.depth.image = depth_picture(session.scene.image if session.scene.image is not None else depth, SHOWN_PIXELS)
+        self._page.colour.visible = sim.home.layout.is_ours  # others are not drawn in colour
         if sim.home.layout.is_ours:
             self._page.colour.image = sim.photograph("head", SHOWN_PIXELS, ("rgb",), PLAIN)["rgb"]
         skill, known = session.skill(), session.scene.floor_map

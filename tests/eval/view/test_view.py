@@ -162,6 +162,22 @@ def test_the_home_is_shown_where_it_is_and_walls_are_cut(view):
     assert moved
 
 
+def test_meshes_are_cut_at_a_height():
+    from eval.view.home_in_scene import below
+
+    corners = np.random.default_rng(0).uniform(-1, 1, (200, 3, 3))
+    cut, of = below(corners, 0.3)
+
+    def areas(triangles):
+        return np.linalg.norm(np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]), axis=1) / 2
+
+    above, _ = below(corners * (1, 1, -1), -0.3)
+    assert cut[:, :, 2].max() <= 0.3 + 1e-9 and len(of) == len(cut) > 100
+    assert np.isclose(areas(cut).sum() + areas(above).sum(), areas(corners).sum()), "the two sides together are the whole"
+    normals = [np.cross(each[:, 1] - each[:, 0], each[:, 2] - each[:, 0]) for each in (cut, corners[of])]
+    assert ((normals[0] * normals[1]).sum(1) >= -1e-12).all(), "seen from the same side"
+
+
 def test_mistakes_are_one_sentence(monkeypatch, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
