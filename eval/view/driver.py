@@ -15,6 +15,7 @@ from rearrange.simulator import Simulator
 from skills.experts.motion import START_RAD, arm_model, at_pose, drive, follow, ik
 
 HOLD_STEPS = 8  # of the simulator, for which one press of a key or button holds
+BRAKE_STEPS = 12  # in which the base comes to rest
 GRIP_STEPS = 3  # in which the suction takes hold or lets go
 HAND_STEP_M = 0.02  # of one press
 ARRIVED_RAD = 0.01
@@ -130,9 +131,11 @@ class Driver:
             if not at_pose(sim, self._goal):
                 return drive(sim, self._goal, reverse=False, speed=BASE_SPEED)
             self._goal = None
+            self._wait = BRAKE_STEPS
         if not self._base_left:
             return 0.0, 0.0
         self._base_left -= 1
+        self._wait = BRAKE_STEPS
         return self._base
 
     def _held_up(self, sim: Simulator) -> bool:

@@ -101,7 +101,7 @@ class Page:
             other = gui.add_button_group("", ("stop moving", "it is done"))
             other.on_click(lambda event: self._call("halt" if other.value == "stop moving" else "call_stop"))
             self.waits = gui.add_checkbox("Time stands still while nothing moves", True)
-            self.record = gui.add_checkbox("Record demonstrations", False)
+            self.record = gui.add_checkbox("Record", False)
             self._on_choice(self.record, "record")
             self.recorded = gui.add_markdown("")
             with gui.add_folder("Keys and mouse", expand_by_default=False):
