@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from eval.remote.settings import RemoteError
 from eval.view import choices, demonstrations
 from eval.view.home_in_scene import HomeInScene, light
 from eval.view.page import Page
@@ -22,6 +23,7 @@ from rearrange.errors import UserError
 from rearrange.settings.composed import Settings
 from rearrange.simulator import STEP_S
 
+MISTAKES = UserError, RemoteError
 FRAME_S, SIGHT_S, TEXT_S, CURVES_S = 1 / 30, 0.2, 0.15, 0.5  # how often at most each is shown anew
 IDLE_S = 0.02
 END_S = 2.0  # the end of an episode can be read for so long
@@ -42,8 +44,16 @@ def view(settings: Settings, prepare: choices.Prepare) -> None:
         demonstrations.check()
     chosen = choices.choose(settings.overrides, task, config.agent, config.seed, prepare)
     server = make_server(config.host, config.port)
-    viewer = Viewer(server, settings, prepare, task, chosen)
-    print(f"{task.replace('=', ' ')}   agent {config.agent}\nlook at http://{spoken(config.host)}:{server.get_port()}; Ctrl-C ends it", flush=True)
+    try:
+        _run(Viewer(server, settings, prepare, task, chosen), config, task, server.get_port())
+    finally:
+        chosen.session.close()
+        stop(server)
+
+
+def _run(viewer: Viewer, config: Any, task: str, port: int) -> None:
+    """Until Ctrl-C."""
+    print(f"{task.replace('=', ' ')}   agent {config.agent}\nlook at http://{spoken(config.host)}:{port}; Ctrl-C ends it", flush=True)
     if config.host not in ("127.0.0.1", "localhost", "::1"):
         print("other machines that reach this one can look and drive, too", flush=True)
     try:
@@ -51,7 +61,6 @@ def view(settings: Settings, prepare: choices.Prepare) -> None:
             viewer.turn()
     finally:
         viewer.close()
-        stop(server)
 
 
 class Viewer:
@@ -66,13 +75,14 @@ class Viewer:
         self._task, self._agent, self._seed = task, config.agent, config.seed
         self._page, self._home = Page(server, choices.tasks(), config.speed), HomeInScene(server.scene)
         light(server.scene, SUN_DIRECTION)
-        self._due = 0.0
+        self._due = self._ended_at = 0.0
         self._shown_at: dict[str, float] = {}
         self._views: dict[int, Any] = {}  # of browsers whose camera follows
         self._add_hand()
         self._page.on_floor_click(lambda x, y: self._page.calls.put(("drive_to", (x, y))))
         self._page.record.value = config.out is not None
-        self._use(chosen, config.episode)
+        self._start(chosen, config.episode)
+        self._page.choose(task, choices.agents(task, self._output, config.agent), config.agent)
 
     # ------------------------------------------------------------------ the loop
 
@@ -96,7 +106,7 @@ class Viewer:
         """A mistake is told in the page, and here; the page stays."""
         try:
             call(*values)
-        except UserError as error:
+        except MISTAKES as error:
             self.playing, self._steps = False, 0
             self._page.tell("Not possible", str(error))
             print(f"rearrange view: {error}", file=sys.stderr, flush=True)
@@ -139,39 +149,37 @@ class Viewer:
 
     # ------------------------------------------------------------------ what is chosen
 
-    def _use(self, chosen: choices.Chosen, episode: int) -> None:
-        self._chosen, self.session = chosen, chosen.session
-        self.session.env.during_action = self._pace
-        self._page.drive.visible = self._hand.visible = self.session.driver is not None
-        self._page.choose(self._task, choices.agents(self._task, self._output, self._agent), self._agent)
-        self._begin(episode)
-
     def _begin(self, number: int) -> None:
-        session = self.session
-        session.taped = self._page.record.value
-        self._chosen.take_newest()
-        self._times, self._sums, self._values, self._value_times = [], {}, [], []
-        self._ended_at = time.monotonic()
+        """An episode of what runs."""
         try:
-            session.begin(number)
-        except UserError:
-            session.done, session.reason = True, "it cannot be begun"
+            self._start(self._chosen, number)
+        except MISTAKES:
+            self.session.done, self.session.reason = True, "it cannot be begun"
             raise
-        self._page.episode.value = session.number
+
+    def _start(self, chosen: choices.Chosen, number: int) -> None:
+        """An episode; nothing has changed here if it cannot be begun."""
+        session = chosen.session
+        session.taped = self._page.record.value
+        chosen.take_newest()
+        session.begin(number)
+        self._chosen, self.session = chosen, session
+        session.env.during_action = self._pace
+        self._times, self._sums, self._values, self._value_times = [], {}, [], []
         self._map = FloorMap(session.sim.base_pose)
+        self._page.episode.value = session.number
+        self._page.drive.visible = self._hand.visible = session.driver is not None
         self._look_again()
         self._show(everything=True)
 
     def _choose(self, task: str, agent: str, seed: int) -> None:
         """Something else is to run; what runs goes on where that cannot be."""
         self._page.head.content = f"### {task.partition('=')[2].replace('_', ' ')}\nis being prepared ..."
-        try:
-            chosen = choices.choose(self._typed, task, agent, seed, self._prepare)
-        finally:
-            self._shown_at.clear()
-        self.session.close()
+        before = self.session
+        self._start(choices.choose(self._typed, task, agent, seed, self._prepare), int(self._page.episode.value))
+        before.close()
         self._task, self._agent, self._seed = task, agent, seed
-        self._use(chosen, int(self._page.episode.value))
+        self._page.choose(task, choices.agents(task, self._output, agent), agent)
 
     def close(self) -> None:
         """Give up what runs."""
@@ -349,9 +357,17 @@ class Viewer:
         self._page.colour.visible = sim.home.layout.is_ours  # others are not drawn in colour
         if sim.home.layout.is_ours:
             self._page.colour.image = sim.photograph("head", SHOWN_PIXELS, ("rgb",), PLAIN)["rgb"]
-        skill, known = session.skill(), session.scene.floor_map
-        target = skill.nav_point[:2] if skill is not None else sim.base_pose[:2]
-        self._page.map.image = floor_picture(self._map.around(sim.base_pose, target), SHOWN_PIXELS, known.latest_route if known else None)
+        known = session.scene.floor_map
+        picture = self._map.around(sim.base_pose, self._target())
+        self._page.map.image = floor_picture(picture, SHOWN_PIXELS, known.latest_route if known else None)
+
+    def _target(self) -> tuple[float, float]:
+        """What the skill is about, on the floor (world, m); without one the robot itself."""
+        skill, sim = self.session.skill(), self.session.sim
+        if skill is None:
+            return sim.base_pose[:2]
+        point = sim.handle_position(skill.target_handle) if skill.target_handle is not None else skill.nav_point
+        return (sim.base_pose if point is None else point)[:2]
 
     def _show_curves(self) -> None:
         self._page.rewards.show(self._times, {name: values for name, values in self._sums.items() if any(values)})

@@ -105,6 +105,9 @@ def test_other_tasks_agents_and_episodes_are_chosen_in_the_page(view, capsys):
     press(viewer, "agent", "a/run/that/is/not/there")
     assert "no checkpoint at a/run/that/is/not/there" in capsys.readouterr().err
     assert viewer._page.agent.value == "zero" and viewer.session.env.steps == 1, "what ran goes on"
+    press(viewer, "task", "skill=open_fridge")
+    press(viewer, "step")
+    assert (viewer.session.name, viewer.session.number, viewer.session.env.steps) == ("open_fridge", 1, 1)
     press(viewer, "task", "hab=tidy_house")
     assert viewer.session.name == "tidy_house" and viewer._page.agent.value == "expert", "which no zero does"
     assert viewer._page.plan.content.startswith("1. **navigate to ") and "pick" in viewer._page.plan.content
