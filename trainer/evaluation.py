@@ -1,8 +1,9 @@
 """Evaluation while a run trains: in a process of its own, in environments of its own, one episode after another.
 
-Training goes on meanwhile. The first episode is filmed where the environment was made with render_mode="rgb_array". What the policy of that moment reaches becomes metrics ("eval/return", "eval/success" ...), decides which
+Training goes on meanwhile. What the policy of that moment reaches becomes metrics ("eval/return", "eval/success" ...), decides which
 checkpoint is the best, kept as `best.pt` beside the newest three, and may end the run. The measure is the success that episodes
-report in `info["metrics"]`, or their return where they report none.
+report in `info["metrics"]`, or their return where they report none. The first episode of each evaluation is filmed where the
+environment was made with render_mode="rgb_array".
 """
 
 from __future__ import annotations

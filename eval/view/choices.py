@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from rearrange.settings.composed import Settings
 from skills import SKILLS, experts
 from trainer import checkpoint
 
+WORDS = ("expert", "pretrained", "newest", "random", "zero", "teleop")  # of agent=, beside paths and names
 PATIENCE = 5  # times the steps of an episode that a person has for a skill
 EPISODES = 2  # of a scenario whose plans are looked at beforehand
 OF_ONE_TASK = ("skill.", "hab.", "skills.", "planner")  # words that say nothing about another task
@@ -63,7 +64,7 @@ def tasks() -> list[str]:
 def agents(task: str, output: Path, chosen: str) -> list[str]:
     """Who can act in a task: the words of `agent=`, the runs that have a checkpoint, and what was chosen."""
     group, _, name = task.partition("=")
-    words = ["expert", "pretrained", "newest", "random", *(["zero"] if group == "skill" else []), "teleop"]
+    words = [word for word in WORDS if group == "skill" or word != "zero"]
     if group == "skill" and name not in experts.EXPERTS:
         words.remove("expert")
     found = [str(run) for run in runs(output, "train", name) if has_checkpoints(run)]
@@ -82,6 +83,7 @@ def choose(typed: Sequence[str], task: str, agent: str, seed: int, prepare: Prep
     plain = OmegaConf.to_container(settings.config, resolve=True) | {"agent": agent, "episodes": 1, "format": "lerobot"}
     if agent == "teleop":
         return _driven(plain, settings, prepare)
+    _check_agent(agent, task.partition("=")[2], Path(plain["output"]))
     return (_scenario if plain.get("hab") else _skill)(plain, settings, prepare)
 
 
@@ -126,7 +128,17 @@ def _driven(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chos
     if "skill.max_steps" not in {word.partition("=")[0] for word in settings.overrides}:
         plain["skill"]["max_steps"] *= PATIENCE
     made = prepare(plain | {"agent": "zero"}, settings)
-    return Chosen(SkillSession(made, Driver()), plain, made=dataclasses.replace(made))
+    return Chosen(SkillSession(made, Driver()), plain, made=made)
+
+
+def _check_agent(agent: str, task: str, output: Path) -> None:
+    """UserError for a word that is neither one of `agent=` nor a run or file that is there."""
+    if agent in WORDS or ":" in agent or Path(agent).exists() or run_of(agent, task, output):
+        return
+    near = difflib.get_close_matches(agent, [*WORDS, *(run.name for run in runs(output, "train", task))], 1)
+    hint = f" Did you mean agent={near[0]}?" if near else ""
+    raise UserError(f"agent={agent}: there is no such file or run, and no run of that name with a checkpoint in {output / 'train' / task}.{hint} "
+                    f"Or take {', '.join(WORDS)}.")
 
 
 def run_of(word: str, task: str, output: Path) -> Path | None:

@@ -11,14 +11,19 @@ from eval.recording.formats import files_of
 from eval.recording.record import Prepared, spoken_size
 from eval.recording.tape import Recorded
 from rearrange.errors import UserError
+from rearrange.runs.run_directory import check_writable
 
 FORMAT = "lerobot"
 OF_THE_DATA = ("skill", "hab", "sim", "split", "image_size")  # settings that episodes of one data set share
 
 
-def check() -> None:
-    """UserError where a package that recording needs is not installed."""
+def check(root: Path) -> None:
+    """UserError where a package that recording needs is not installed, or nothing can be written below `root`."""
     files_of(FORMAT)
+    try:
+        check_writable(root)
+    except UserError as error:
+        raise UserError(str(error).replace("output=", "out=")) from error
 
 
 def add(root: Path, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:

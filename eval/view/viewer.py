@@ -41,7 +41,7 @@ def view(settings: Settings, prepare: choices.Prepare) -> None:
     task = next(word for word in reversed(settings.overrides) if word.startswith(f"{group}="))
     address(config.host, config.port)  # before anything takes its time
     if config.out is not None:
-        demonstrations.check()
+        demonstrations.check(Path(config.out))
     chosen = choices.choose(settings.overrides, task, config.agent, config.seed, prepare)
     server = make_server(config.host, config.port)
     try:
@@ -73,7 +73,7 @@ class Viewer:
         self._out = Path(config.out) if config.out is not None else self._output / "teleop"
         self.playing, self._steps = not config.paused, 0
         self._task, self._agent, self._seed = task, config.agent, config.seed
-        self._page, self._home = Page(server, choices.tasks(), config.speed), HomeInScene(server.scene)
+        self._page, self._home = Page(server, list(dict.fromkeys([*choices.tasks(), task])), config.speed), HomeInScene(server.scene)
         light(server.scene, SUN_DIRECTION)
         self._due = self._ended_at = 0.0
         self._shown_at: dict[str, float] = {}
@@ -222,7 +222,7 @@ class Viewer:
             self._page.recorded.content = ""
             return
         try:
-            demonstrations.check()
+            demonstrations.check(self._out)
         except UserError:
             self._page.record.value = False
             raise

@@ -103,7 +103,7 @@ def test_other_tasks_agents_and_episodes_are_chosen_in_the_page(view, capsys):
     viewer.turn()
     assert (viewer.session.number, viewer.session.env.steps) == (1, 1)
     press(viewer, "agent", "a/run/that/is/not/there")
-    assert "no checkpoint at a/run/that/is/not/there" in capsys.readouterr().err
+    assert "agent=a/run/that/is/not/there: there is no such file or run" in capsys.readouterr().err
     assert viewer._page.agent.value == "zero" and viewer.session.env.steps == 1, "what ran goes on"
     press(viewer, "task", "skill=open_fridge")
     press(viewer, "step")
@@ -186,7 +186,8 @@ def test_meshes_are_cut_at_a_height():
     assert ((normals[0] * normals[1]).sum(1) >= -1e-12).all(), "seen from the same side"
 
 
-def test_mistakes_are_one_sentence(monkeypatch, capsys):
+def test_mistakes_are_one_sentence(monkeypatch, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["view", "skill=pick", f"port={port}"]) == 2
@@ -194,6 +195,10 @@ def test_mistakes_are_one_sentence(monkeypatch, capsys):
     assert main(["view", "nav=pointnav"]) == 2
     assert main(["view", "skill=pick", "sim=habitat"]) == 2
     assert "sim=habitat" in capsys.readouterr().err
+    assert main(["view", "skill=pick", "agent=pretraine", "port=0"]) == 2
+    assert "Did you mean agent=pretrained?" in capsys.readouterr().err
+    assert main(["view", "skill=pick", "agent=teleop", "port=0", f"out={tmp_path / 'file' / 'x'}"]) == 2
+    assert "Choose another place with out=." in capsys.readouterr().err
     monkeypatch.setattr(serving, "find_spec", lambda name: None)
     assert main(["view", "skill=pick"]) == 2
     assert capsys.readouterr().err == "rearrange view: the page needs viser: pip install 'rearrange[view]'.\n"
