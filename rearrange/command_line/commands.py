@@ -79,7 +79,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
                        plain["logger"]["wandb"], plain) as (logger, progress):
             result = run_engine(task.make, engine, run.path, resume_from, meta=meta, start_from=start_from,
-                                callbacks=(logger, progress), make_policy=make_policy, eval_env=held_out(task, plain["eval_split"]).make)
+                                callbacks=(logger, progress), make_policy=make_policy, eval_env=held_out(task, plain["eval_split"], engine.eval_film).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
@@ -279,6 +279,17 @@ def _recorded_skill(plain: dict[str, Any], settings: Settings) -> Prepared:
     job = SkillJob(task.name, env, "policy" if learned else agent, choice.checkpoint and str(choice.checkpoint),
                    deterministic=plain["deterministic"], seed=plain["seed"])
     return prepared_skill(job, probe, table([choice]))
+
+
+def view(settings: Settings) -> int:
+    """`rearrange view`: until Ctrl-C."""
+    from eval.view.server import require_package
+
+    require_package()
+    from eval.view.viewer import view as look
+
+    look(settings, _recorded_skill)
+    return 0
 
 
 def serve(config: DictConfig) -> None:
