@@ -134,6 +134,7 @@ class PolicyAgent(_Forgetful):
         self._state = torch.zeros(slots, self.policy.state_size)
         self._previous = torch.zeros(slots, self.policy.action_size)
         self._rngs = [np.random.default_rng(0)] * slots
+        self.values = torch.zeros(slots)  # of what the policy was shown last
         self._shape, self._as_action = (space.shape, as_action(space)) if space is not None else ((), None)
         self._batch = {key: np.zeros((slots, *shape), np.float32) for key, shape in self.policy.seen.items()}
 
@@ -156,7 +157,7 @@ class PolicyAgent(_Forgetful):
         obs = {key: torch.from_numpy(rows) for key, rows in self._batch.items()}
         act = self.policy.act(obs, self._state, self._previous, self._deterministic, torch.from_numpy(noise))
         actions = self.policy.action_features(act.action)  # clipped to the action space
-        self._state[slots], self._previous[slots] = act.state[slots], actions[slots]
+        self._state[slots], self._previous[slots], self.values = act.state[slots], actions[slots], act.value
         if self.policy.choices:
             return {slot: self._as_action(act.action[slot].numpy().reshape(self._shape)) for slot in slots}
         return {slot: actions[slot].numpy() for slot in slots}

@@ -20,8 +20,8 @@ def engine_config(plain: dict[str, Any]) -> TrainConfig:
     ppo = plain["ppo"] | {"entropy_bounds": tuple(plain["ppo"]["entropy_bounds"])}
     policy = {k: tuple(v) if isinstance(v, list) else v for k, v in policy.items()}
     keys = ("steps", "seed", "device", "deterministic", "torch_threads", "checkpoint_every_s", "stop_within_s",
-            "log_every_s", "episode_window", "eval_every", "eval_episodes", "stop_at")
-    return TrainConfig(**{k: plain[k] for k in keys}, policy=PolicyConfig(**policy), ppo=PPOConfig(**ppo),
+            "log_every_s", "episode_window", "eval_every", "eval_episodes", "eval_film", "stop_at")
+    return TrainConfig(**{k: plain[k] for k in keys if k in plain}, policy=PolicyConfig(**policy), ppo=PPOConfig(**ppo),
                        collect=CollectConfig(**plain["trainer"]))
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from trainer.faults.signals import signal_name
 from trainer.workers.worker import begin_child, end_child, signals_held, start_child
 
 ENDED_WITHIN_S = 2.0  # what a process may take to end after it closed its socket
@@ -102,7 +103,7 @@ class _Process:
             return ProcessDied(f"{who} closed its connection.")
         if code == -signal.SIGKILL:
             return ProcessDied(f"{who} was killed by SIGKILL; where memory is short, the system does that: try fewer workers=.")
-        return ProcessDied(f"{who} {f'was killed by {signal.Signals(-code).name}' if code < 0 else f'exited with status {code}'}.")
+        return ProcessDied(f"{who} {f'was killed by {signal_name(-code)}' if code < 0 else f'exited with status {code}'}.")
 
     def end(self) -> None:
         self.connection.close()

@@ -52,10 +52,11 @@ class Task:
         return of | {"env": _json_safe(self.env), "image_size": self.image_size}
 
 
-def held_out(task: Task, split: str) -> Task:
-    """The same in apartments of another split, without the experts, the listed episodes and the random looks of training."""
+def held_out(task: Task, split: str, films: bool = False) -> Task:
+    """The same in apartments of another split, without the experts, the listed episodes and the random looks of training. films: its
+    environments draw pictures."""
     env = {key: value for key, value in task.env.items() if key not in ("episodes", "episodes_share", "num_layouts", *RANDOM)}
-    return dataclasses.replace(task, env=env | {"split": split}, advised=False)
+    return dataclasses.replace(task, env=env | {"split": split} | ({"render_mode": "rgb_array"} if films else {}), advised=False)
 
 
 def make_env(name: str, **settings: Any) -> gymnasium.Env:

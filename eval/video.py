@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rearrange.pictures.overlay import depth_picture, draw_text, floor_picture, text_width
+from trainer.faults.signals import signal_name
 
 if TYPE_CHECKING:
     from rearrange.home_scene import HomeScene
@@ -188,7 +188,7 @@ class VideoWriter:
         code = self._encoder.returncode
         whole = code == 0 and self._partial.is_file() and self._partial.stat().st_size > 0
         if not whole:
-            how = f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"it ended with status {code}"
+            how = f"it was ended by {signal_name(-code)}" if code < 0 else f"it ended with status {code}"
             raise VideoError(f"ffmpeg could not write {self.path}: {said[-1] if said else how}. Is there room on the disk?")
 
     def __exit__(self, error_type, error, traceback) -> None:

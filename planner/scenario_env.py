@@ -87,6 +87,11 @@ class ScenarioEnv(gymnasium.Env):
         """Name and place of each part of an action."""
         return list(self._slices.items())
 
+    @property
+    def reward_sums(self) -> dict[str, float]:
+        """What each reward term, with its scale, has given in this episode."""
+        return dict(self._sums)
+
     def _boxes(self, count: int) -> dict[str, gymnasium.Space]:
         many = vector(3 * count, -FAR_M, FAR_M)
         boxes: dict[str, gymnasium.Space] = {"all_obj_start": many, "all_obj_goal": many}

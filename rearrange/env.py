@@ -83,6 +83,11 @@ class RearrangeEnv(gymnasium.Env):
         """Name and place of each part of an action."""
         return list(self._slices.items())
 
+    @property
+    def reward_sums(self) -> dict[str, float]:
+        """What each reward term, with its scale, has given in this episode."""
+        return dict(self._sums)
+
     # ------------------------------------------------------------------ reset
 
     def reset(self, *, seed: int | None = None,

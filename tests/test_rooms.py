@@ -10,17 +10,22 @@ import pytest
 from tests.rooms import FILES, HOME, circle, imports, room_of, rooms
 
 MOST_FILES = 24  # side by side in a room
-GRAPH = {file: imports(file) for file in FILES}
 
 
-def test_no_files_import_each_other_in_a_circle():
-    assert not (path := circle(GRAPH)), " imports ".join(path)
+@pytest.fixture(scope="module")
+def graph():
+    """file -> files of ours that it imports."""
+    return {file: imports(file) for file in FILES}
 
 
-def test_a_room_imports_only_what_stands_below_it():
+def test_no_files_import_each_other_in_a_circle(graph):
+    assert not (path := circle(graph)), " imports ".join(path)
+
+
+def test_a_room_imports_only_what_stands_below_it(graph):
     floors = rooms()
     wrong = [f"{file} (floor {floors[room_of(file)]}) imports {other} (floor {floors[room_of(other)]})"
-             for file, others in GRAPH.items() for other in sorted(others)
+             for file, others in graph.items() for other in sorted(others)
              if room_of(file) != room_of(other) and floors[room_of(other)] >= floors[room_of(file)]
              and not {room_of(file).split("/")[0], room_of(other).split("/")[0]} == {"trainer"}]  # one floor, four rooms
     assert not wrong, "\n".join(wrong)
@@ -36,9 +41,9 @@ def test_a_circle_is_found_and_named():
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"] and circle({"a": {"b"}, "b": set()}) == []
 
 
-def test_imports_inside_functions_count_and_those_for_types_do_not():
-    assert "eval/episode_video.py" in GRAPH["eval/evaluate.py"], "imported inside a function"
-    assert "rearrange/env.py" not in GRAPH["eval/agents.py"], "imported for type checkers alone"
+def test_imports_inside_functions_count_and_those_for_types_do_not(graph):
+    assert "eval/episode_video.py" in graph["eval/evaluate.py"], "imported inside a function"
+    assert "rearrange/env.py" not in graph["eval/agents.py"], "imported for type checkers alone"
 
 
 def test_the_picture_is_that_of_today(monkeypatch):

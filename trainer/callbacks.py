@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ class TrainState:
     """What there is to say of this moment; each method of `Callback` says what."""
     checkpoint: Path | None = None
     """In `at_save`: the file."""
+    films: Mapping[str, bytes] = field(default_factory=dict)
+    """In `at_log`: animated GIFs by name, "eval/episode" in the row after an evaluation."""
 
 
 class Callback:
@@ -89,16 +91,17 @@ class Callbacks:
         learn_s = {"time/learn_s": self.learner.learn_s}
         self._tell("after_update", _figures(collected) | learn_s | {f"learn/{k}": v for k, v in learned.items()})
 
-    def at_log(self, metrics: Mapping[str, float]) -> None:
-        self._tell("at_log", metrics)
+    def at_log(self, metrics: Mapping[str, float], films: Mapping[str, bytes]) -> None:
+        self._tell("at_log", metrics, films=films)
 
     def at_save(self, checkpoint: Path, metrics: Mapping[str, float]) -> None:
         self._tell("at_save", metrics, checkpoint)
 
-    def _tell(self, moment: str, metrics: Mapping[str, float], checkpoint: Path | None = None) -> None:
+    def _tell(self, moment: str, metrics: Mapping[str, float], checkpoint: Path | None = None,
+              films: Mapping[str, bytes] | None = None) -> None:
         learner = self.learner
         for method in self._methods[moment]:
-            reason = method(TrainState(learner.policy, learner.steps, learner.updates, metrics, checkpoint))
+            reason = method(TrainState(learner.policy, learner.steps, learner.updates, metrics, checkpoint, films or {}))
             if reason is not None and not (isinstance(reason, str) and reason):
                 raise ValueError(f"{getattr(method, '__qualname__', moment)} returned {reason!r}; a callback returns None, or as "
                                  "text the reason why the run is to stop.")

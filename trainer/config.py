@@ -151,6 +151,8 @@ class TrainConfig:
         None, "steps between two evaluations of the policy while it trains, in a process of their own; null = none", above=0,
         at_most=MAX_STEPS)
     eval_episodes: int = _setting(20, "of each evaluation", above=0, at_most=1_000_000)
+    eval_film: bool = _setting(
+        True, "a short film of the first episode of each goes to TensorBoard and W&B, where its environment draws pictures (render_mode=rgb_array)")
     stop_at: float | None = _setting(None, "success, or return where there is none, of an evaluation that ends the run; null = none")
     episode_window: int = _setting(300, "episodes in the rolling means that are shown", above=0, at_most=1_000_000)
     policy: PolicyConfig = field(default_factory=PolicyConfig)

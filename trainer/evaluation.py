@@ -2,7 +2,8 @@
 
 Training goes on meanwhile. What the policy of that moment reaches becomes metrics ("eval/return", "eval/success" ...), decides which
 checkpoint is the best, kept as `best.pt` beside the newest three, and may end the run. The measure is the success that episodes
-report in `info["metrics"]`, or their return where they report none.
+report in `info["metrics"]`, or their return where they report none. The first episode of each evaluation is filmed where the
+environment was made with render_mode="rgb_array".
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.film import Film
 from trainer.workers.channel import MESSAGE, Channel, Closed, Full
 from trainer.workers.plugins import load_plugins, register, registered
 from trainer.workers.worker import begin_child, end_child, start_child
@@ -36,11 +38,11 @@ def measure(metrics: dict[str, float]) -> tuple[str, float]:
 class Evaluator:
     """The other process, as the run sees it. One policy at a time is evaluated."""
 
-    def __init__(self, make_env: Callable[[], Any], make_policy: Any, episodes: int, seed: int):
+    def __init__(self, make_env: Callable[[], Any], make_policy: Any, episodes: int, seed: int, films: bool = True):
         import cloudpickle
 
         load_plugins()
-        blob = cloudpickle.dumps((make_env, make_policy, episodes, seed + LATER))
+        blob = cloudpickle.dumps((make_env, make_policy, episodes, seed + LATER, films))
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = start_child("trainer.evaluation", theirs)
@@ -62,8 +64,8 @@ class Evaluator:
         self._under_way = content
         self._send(file.getvalue())
 
-    def answer(self) -> tuple[dict[str, Any], dict[str, float]] | None:
-        """The content that was evaluated and what it reached, if that is known by now. An evaluation that fails is a warning, and the
+    def answer(self) -> tuple[dict[str, Any], dict[str, float], bytes | None] | None:
+        """The content that was evaluated, what it reached and a film (GIF), if that is known by now. An evaluation that fails is a warning, and the
         last."""
         if self._under_way is None:
             return None
@@ -78,12 +80,12 @@ class Evaluator:
             return None
         (_, payload), content = messages[0], self._under_way
         self._under_way = None
-        kind, told = pickle.loads(payload)
+        kind, told, *film = pickle.loads(payload)
         if kind == "error":
             _log.warning("the policy is not evaluated any more: %s", told)
             self.close()
             return None
-        return content, told
+        return content, told, film[0]
 
     @property
     def is_over(self) -> bool:
@@ -105,8 +107,9 @@ class Evaluator:
         end_child(self._process)
 
 
-def evaluate(player: Any, env: Any, episodes: int, seed: int) -> dict[str, float]:
-    """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and what `info["metrics"]` of their ends says."""
+def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None = None) -> dict[str, float]:
+    """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and what `info["metrics"]` of their ends says. film: gets
+    the first one."""
     from trainer.workers.worker import _numbers
 
     told: list[dict[str, float]] = []
@@ -115,10 +118,25 @@ def evaluate(player: Any, env: Any, episodes: int, seed: int) -> dict[str, float
         player.reset()
         total, length, over = 0.0, 0, False
         while not over:
+            film = film and _taken(film, env)
             observation, reward, terminated, truncated, info = env.step(player.act(observation))
             total, length, over = total + float(reward), length + 1, bool(terminated or truncated)
+        if film:
+            _taken(film, env)
+        film = None
         told.append({"return": total, "length": float(length)} | _numbers(info))
     return {key: float(np.mean([each[key] for each in told if key in each])) for key in sorted({k for each in told for k in each})}
+
+
+def _taken(film: Film, env: Any) -> Film | None:
+    """The film with this moment; None where there are no pictures: figures do not need them."""
+    try:
+        if film.is_due:
+            film.add(env.render())
+        return film
+    except Exception as error:  # whatever an environment of the user's own does
+        _log.warning("the evaluation is not filmed any more: %s: %s", type(error).__name__, error)
+        return None
 
 
 def main() -> None:
@@ -133,7 +151,7 @@ def main() -> None:
 
         register(specs)
         torch.set_num_threads(1)
-        make_env, make_policy, episodes, seed = cloudpickle.loads(blob)
+        make_env, make_policy, episodes, seed, films = cloudpickle.loads(blob)
         from trainer.checkpoint import load_policy
         from trainer.player import Player
 
@@ -141,8 +159,10 @@ def main() -> None:
         while True:
             content = torch.load(io.BytesIO(_next(channel)), weights_only=True)
             began = time.perf_counter()
-            reached = evaluate(Player.of(load_policy(content, make_policy), env, seed=seed), env, episodes, seed)
-            channel.send(MESSAGE, pickle.dumps(("reached", reached | {"seconds": time.perf_counter() - began})))
+            film = Film() if films and getattr(env, "render_mode", None) == "rgb_array" else None
+            reached = evaluate(Player.of(load_policy(content, make_policy), env, seed=seed), env, episodes, seed, film)
+            reached["seconds"] = time.perf_counter() - began
+            channel.send(MESSAGE, pickle.dumps(("reached", reached, film and film.gif())))
     except Closed:
         return
     except BaseException:

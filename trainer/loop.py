@@ -95,4 +95,5 @@ def learn(run: Run) -> None:
             run.saver.save()
         run.stop.agree(everyone)
     run.evaluations.finish()
+    run.log.finish()
     run.saver.save()

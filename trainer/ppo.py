@@ -106,10 +106,24 @@ class UpdateStats:
         return {k: v / max(1, self.count) for k, v in self.sums.items()}
 
 
+def _uncompiled(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of an optimiser without torch's decorator, which imports torch's compiler: two seconds at the start of a run that
+    compiles nothing."""
+    return getattr(method, "__wrapped__", method)
+
+
+class Adam(torch.optim.Adam):
+    step = torch.no_grad()(_uncompiled(torch.optim.Adam.step))
+    zero_grad = _uncompiled(torch.optim.Adam.zero_grad)
+    add_param_group = _uncompiled(torch.optim.Adam.add_param_group)
+    state_dict = _uncompiled(torch.optim.Adam.state_dict)
+    load_state_dict = _uncompiled(torch.optim.Adam.load_state_dict)
+
+
 def make_optimizer(policy: Policy, entropy: EntropyCoefficient, config: PPOConfig) -> torch.optim.Adam:
     """Adam over the policy and, when it is learned, the entropy coefficient."""
     parameters = list(policy.parameters()) + ([entropy.log_alpha] if entropy.learned else [])
-    return torch.optim.Adam(parameters, lr=config.learning_rate, eps=config.adam_epsilon)
+    return Adam(parameters, lr=config.learning_rate, eps=config.adam_epsilon)
 
 
 def rate_by_kl(rate: float, kl: float, goal: float) -> float:

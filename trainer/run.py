@@ -129,7 +129,7 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, made_from | meta, began_with)
         evaluator = None
         if first and config.eval_every:
-            evaluator = Evaluator(eval_env or make_env, make_policy, config.eval_episodes, config.seed)
+            evaluator = Evaluator(eval_env or make_env, make_policy, config.eval_episodes, config.seed, config.eval_film)
             stack.callback(evaluator.close)
         evaluations = Evaluations(config, evaluator, learner, log, stop, run_dir if first else None, made_from | meta)
         yield Run(config, run_dir, ranks, threads, learner, rollout, experience, told, log, saver, evaluations, stop)

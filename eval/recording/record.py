@@ -36,7 +36,7 @@ def record(settings: Settings, plain: dict[str, Any], prepare: Callable[[dict[st
     if plain["out"] is None:
         raise UserError("where to? For example: rearrange record skill=pick out=pick_demonstrations.")
     of_format = files_of(plain["format"])
-    made = (_scenario if plain.get("hab") else prepare)(plain, settings)
+    made = (scenario if plain.get("hab") else prepare)(plain, settings)
     made = replace(made, job=replace(made.job, raw=of_format.raw))
     command = {key: value for key, value in plain.items() if key not in FREE} | {"policy": made.policy}
     out = Path(plain["out"])
@@ -64,7 +64,7 @@ class Prepared:
     policy: Any
 
 
-def _scenario(plain: dict[str, Any], settings: Settings) -> Prepared:
+def scenario(plain: dict[str, Any], settings: Settings) -> Prepared:
     """The job of a scenario. UserError for what cannot work."""
     from eval.scenario import command
 

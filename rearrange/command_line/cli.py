@@ -1,4 +1,4 @@
-"""The front door: `rearrange train | eval | record | reproduce | bench | report | export | scenes | serve | list | doctor`.
+"""The front door: `rearrange train | eval | record | view | reproduce | bench | report | export | scenes | serve | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -27,6 +27,7 @@ from rearrange.command_line import launcher_words
 from rearrange.runs.lifeline import follow_parent
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+VIEWED = "hab=tidy_house"  # by `rearrange view` that names neither skill nor scenario
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
 
@@ -35,7 +36,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange eval hab=tidy_house             a whole scenario: planned, and carried out by the trained skills that ship
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
-  rearrange report                          the newest runs as one page for the browser: plots, videos, episodes
+  rearrange report | view                   the newest runs as one page for the browser | a home in it: watch an agent, or drive
   rearrange record | export | serve         demonstrations as a data set (LeRobot) | a policy as a file | acting over a websocket
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
@@ -164,6 +165,8 @@ def _command(command: str, words: list[str]) -> int:
     overrides, flags = _split_flags(command, words)
     if command == "report":
         overrides = _named_runs(overrides)
+    if command == "view" and "--help" not in flags and not any(word.startswith(("skill=", "hab=")) for word in overrides):
+        overrides = [VIEWED, *overrides]
     every = next((word for word in overrides if word in ("skill=all", "hab=all")), None)
     several = every or ("-m" if "--multirun" in flags else command if command == "reproduce" else None)
     if several and not flags & {"--help", "--cfg"}:
@@ -201,7 +204,7 @@ def _command(command: str, words: list[str]) -> int:
         _print_config(settings)
         return 0
     if command in RUNLESS:
-        if command == "record" and settings.config.replay is None:
+        if command == "view" or command == "record" and settings.config.replay is None:
             front.require(settings)
         from rearrange.command_line import commands
 
@@ -213,6 +216,8 @@ def _command(command: str, words: list[str]) -> int:
         if command == "record":
             screen.is_expendable()
             return commands.record(settings)
+        if command == "view":
+            return commands.view(settings)
         work = getattr(commands, "list_" if command == "list" else command)
         return work(settings.config) or 0
     return _work(command, overrides, settings)

@@ -89,7 +89,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
             if phases[-1].demonstrations:
                 progress.total = engine.steps  # not whole rollouts
             result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta, make_policy=make_policy,
-                                        callbacks=(logger, progress), eval_env=held_out(task, plain["eval_split"]).make)
+                                        callbacks=(logger, progress), eval_env=held_out(task, plain["eval_split"], engine.eval_film).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
@@ -344,6 +344,17 @@ def _recorded_skill(plain: dict[str, Any], settings: Settings) -> Prepared:
     return prepared_skill(job, probe, table([choice]))
 
 
+def view(settings: Settings) -> int:
+    """`rearrange view`: until Ctrl-C."""
+    from eval.view.server import require_package
+
+    require_package()
+    from eval.view.viewer import view as look
+
+    look(settings, _recorded_skill)
+    return 0
+
+
 def serve(config: DictConfig) -> None:
     """`rearrange serve`: until Ctrl-C."""
     from rearrange.command_line.serving import run
@@ -454,7 +465,7 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
     hint = threading.Timer(2.0, print, ["preparing the simulator (the first time on a machine it is compiled, "
                                         "which takes some ten seconds) ..."], {"flush": True})
     hint.daemon = True
-    if not silent:
+    if not silent and sys.stdout.isatty():  # for who waits; of a screen that is lost, the run tells later
         hint.start()
     try:
         probe = task.make()

@@ -49,6 +49,13 @@ EXAMPLES = {
         "rearrange scenes check dataset=replica_cad/replicaCAD.scene_dataset_config.json",
         "rearrange scenes view dataset=replica_cad/replicaCAD.scene_dataset_config.json scenes=v3_sc0_* out=scenes.png",
     ),
+    "serve": ("rearrange serve skill=pick", "rearrange serve checkpoint=outputs/train/pick/latest port=8000"),
+    "view": (
+        "rearrange view",
+        "rearrange view skill=open_fridge agent=pretrained",
+        "rearrange view skill=pick agent=newest",
+        "rearrange view skill=pick agent=teleop out=my_picks",
+    ),
     "list": ("rearrange list", "rearrange list output=outputs"),
 }
 

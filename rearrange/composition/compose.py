@@ -33,7 +33,7 @@ from rearrange.settings.composed import Settings, leaves
 from rearrange.settings.rules import Key, NotAllowed, Rule, defaults_of, keys_of, not_allowed
 from skills import without_entry
 
-REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "bench": "bench"}
+REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "view": "skill", "bench": "bench"}
 SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
 TASK_GROUPS = ("skill", "nav", "hab")  # of which a command takes one
 SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
@@ -128,10 +128,10 @@ def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -
 
 def require(settings: Settings) -> None:
     """Raise UserError if the group that a command cannot do without is not chosen, or a choice has no meaning beside another."""
-    if settings.command != "record":  # whose agent= is also a path, and is looked at where it is loaded
+    if settings.command not in ("record", "view"):  # whose agent= is also a path, and is looked at where it is loaded
         _check_agent(settings)
     group = REQUIRED.get(settings.command)
-    if settings.command in ("eval", "train", "record"):
+    if settings.command in ("eval", "train", "record", "view"):
         _refuse_two(settings)
         if _is_scenario(settings) or _is_navigation(settings):
             return

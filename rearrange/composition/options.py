@@ -60,6 +60,7 @@ class TrainOptions:
     eval_every: int | None = like(TrainConfig, "eval_every")
     eval_episodes: int = like(TrainConfig, "eval_episodes")
     eval_split: str = like(HomeSettings, "split", "val", "apartments of these evaluations, which training does not see")
+    eval_film: bool = like(TrainConfig, "eval_film", text="a short film of the first episode of each goes to TensorBoard and W&B")
     stop_at: float | None = like(TrainConfig, "stop_at")
     episode_window: int = like(TrainConfig, "episode_window")
     whole_task: WholeTaskSettings = field(default_factory=WholeTaskSettings)
@@ -139,6 +140,35 @@ class RecordOptions:
     replay: str | None = setting(
         None, "folder of a recording: carry out the actions of its first episodes= again, and compare the states; records nothing",
         path=True)
+    output: str = setting("outputs", "where runs are looked for", path=True)
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """Look into a home in the browser: watch who acts in it, or drive the robot and record that as demonstrations."""
+
+    agent: str = setting(
+        "expert", "who acts: a scripted expert that sees everything; the policies that come with the package; the newest checkpoint of "
+        "the newest training run, which may still be running; random actions or none; you (teleop); a checkpoint, or a run or its name, "
+        "of which each episode takes the newest checkpoint; an agent of your own (docs/remote.md)",
+        choices=("expert", "pretrained", "newest", "random", "zero", "teleop"), path=True, also=("importable",))
+    episode: int = setting(0, "number of the first episode, as in an evaluation with the same seed", at_least=0, at_most=MANY)
+    seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
+    split: str = like(HomeSettings, "split", "val", "apartments; layout families never overlap between splits")
+    deterministic: bool = like(EvalOptions, "deterministic")
+    speed: float = setting(1.0, "times the speed of the real robot, at most, as this machine and the agent are fast enough", above=0,
+                           at_most=100)
+    paused: bool = setting(False, "true waits for the button Play")
+    out: str | None = setting(
+        None, "of agent=teleop: folder in which every skill and scenario has the data set of what was driven, as `rearrange record` writes "
+        "it; null = <output>/teleop, and nothing is recorded before the page says so", path=True)
+    successes_only: bool = like(RecordOptions, "successes_only")
+    max_gb: float = like(RecordOptions, "max_gb", text="gigabytes of each of these data sets at most")
+    image_size: int | None = like(RecordOptions, "image_size")
+    skills: Mapping[str, str | None] = like(EvalOptions, "skills")
+    planner: Rules = field(default_factory=Rules)
+    host: str = setting(HOST, "address that is listened at; 0.0.0.0 lets other machines look and drive")
+    port: int = setting(8080, "of it; 0 = a free one", at_least=0, at_most=65535)
     output: str = setting("outputs", "where runs are looked for", path=True)
 
 
@@ -248,6 +278,7 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
         "ppo": _by_device("fast", "paper"), "logger": "tensorboard", "experiment": None}),
     "eval": (EvalOptions, {"skill": None, "nav": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "record": (RecordOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
+    "view": (ViewOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "reproduce": (ReproduceOptions, {"preset": "laptop"}),
     "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
     "report": (ReportOptions, {}),

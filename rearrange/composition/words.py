@@ -5,6 +5,7 @@ COMMANDS = {
     "eval": "evaluate a trained skill, a whole scenario or a baseline, and record videos",
     "reproduce": "train what is missing, evaluate every agent on every scenario, and set them beside the paper",
     "record": "record episodes of an expert or a policy as demonstrations, for imitation learning; or check that they replay",
+    "view": "look into a home in the browser, watch an agent, or drive the robot and record it",
     "bench": "measure speed on this machine",
     "report": "write one HTML page with plots, videos and episodes of runs",
     "export": "write a trained policy as a file for ONNX or torch.export, which runs without this package",
@@ -13,6 +14,6 @@ COMMANDS = {
     "list": "show skills, simulators and checkpoints",
     "doctor": "say what is installed, what is missing, and the command that mends it",
 }
-RUNLESS = ("export", "list", "record", "report", "reproduce", "scenes", "serve")  # commands without a run directory of their own
+RUNLESS = ("export", "list", "record", "report", "reproduce", "scenes", "serve", "view")  # commands without a run directory of their own
 BARE_WORDS = {"bench": "bench", "scenes": "action"}  # command -> key of a first word that is not key=value
 FLAGS = ("--help", "--cfg", "--multirun")

@@ -36,7 +36,7 @@ def on_signal(act: Callable[[], None]) -> Iterator[Callable[[], int | None]]:
             if found := signal.sigtimedwait(taken, EVERY_S):
                 if came:
                     os._exit(signals.STOPPED)
-                came.append(signal.Signals(found.si_signo).name)
+                came.append(signals.signal_name(found.si_signo))
                 act()
 
     before = signal.pthread_sigmask(signal.SIG_BLOCK, taken)

@@ -150,6 +150,9 @@ def test_a_mistake_is_one_line_with_a_way_out(front_door, work, tmp_path, line):
         "report --help",
         "reproduce --help",
         "list --help",
+        "view --help",
+        "serve --help",
+        "scenes --help",
         "help train",
     ],
 )

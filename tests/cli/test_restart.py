@@ -173,7 +173,7 @@ def warn(config, run):
 
 
 @pytest.mark.parametrize("signum, status", [(signal.SIGUSR1, 75), (signal.SIGUSR2, 75), (signal.SIGXCPU, 75), (signal.SIGTERM, 130),
-                                            (signal.SIGINT, 130), (signal.SIGQUIT, 130), (signal.SIGALRM, 130), (signal.SIGPROF, 130)])
+                                            (signal.SIGINT, 130), (signal.SIGQUIT, 130), (signal.SIGALRM, 130), (signal.SIGRTMIN + 3, 130)])
 def test_a_schedulers_warning_stops_with_a_status_of_its_own(front_door, work, scontrol, signum, status):
     signal.signal(signum, signal.SIG_DFL) if signum == signal.SIGQUIT else None  # a job in a shell's background ignores it
     work.behave = lambda config, run: os.kill(os.getpid(), signum) or time.sleep(10.0)

@@ -32,6 +32,6 @@ def commands(page: Path) -> list[str]:
     """Every `rearrange ...` command of a page: lines of shell blocks, without comments, and inline code. A backslash at the end of a
     line goes on in the next."""
     lines = [line.split("  #")[0].strip() for block in blocks(page, "bash") for line in block.replace("\\\n", " ").splitlines()]
-    inline = re.findall(r"`(rearrange (?:train|eval|reproduce|bench|report|export|scenes|serve|list|doctor)[^`]*)`",
+    inline = re.findall(r"`(rearrange (?:train|eval|reproduce|bench|report|export|scenes|serve|view|list|doctor)[^`]*)`",
                         page.read_text(encoding="utf-8"))
     return [line for line in dict.fromkeys([*lines, *inline]) if line.startswith("rearrange")]

@@ -38,7 +38,7 @@ def test_every_command_is_understood(line, capsys):
             fixed = [word for word in overrides if word.split("=")[0] not in job]
             compose(command, fixed + [f"{key}={value}" for key, value in job.items()])
         return
-    would_work = (words and words[0] in ("train", "eval", "record", "reproduce", "bench", "report", "export", "scenes", "serve", "doctor")
+    would_work = (words and words[0] in ("train", "eval", "record", "reproduce", "bench", "report", "export", "scenes", "serve", "view", "doctor")
                   and not {"--help", "--cfg"} & set(words))
     look_only = ["--cfg", "job"] if would_work else []
     assert main([*words, *look_only]) == 0, capsys.readouterr().err

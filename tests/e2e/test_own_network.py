@@ -73,7 +73,8 @@ def test_a_network_that_is_typed_trains_goes_on_and_is_evaluated(package, monkey
     assert content["meta"]["network"] == own and content["network"]["name"] == "nets.small.Normed"
     begun = ("train", *SMALL, "checkpoint=outputs/train/pick/own", "name=next")
     evaluated = ("eval", "skill=pick", "checkpoint=outputs/train/pick/own", "episodes=1", "workers=1")
-    plan = ("eval", "hab=tidy_house", "agent=expert", "skills.pick=outputs/train/pick/own", "episodes=1", "workers=1", "video=0")
+    plan = ("eval", "hab=tidy_house", "agent=expert", "skills.pick=outputs/train/pick/own", "episodes=1", "workers=1", "video=0",
+            "planner=paper", "planner.max_steps.navigate=9")
     resumed = ("train", "skill=pick", "name=own", "resume=force", "steps=300")
 
     (package / "imported").unlink()

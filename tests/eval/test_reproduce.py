@@ -208,7 +208,7 @@ def test_figures_of_the_paper():
 
 def test_the_real_command_is_stopped_and_goes_on(tmp_path):
     words = ("reproduce", "preset=smoke", "scenarios=[tidy_house]", "agents=[tp_srl_nonav]", "pretrained=false",
-             "steps=2048", "episodes=1")
+             "steps=1024", "episodes=1")
     process = start(tmp_path, *words)
     run = tmp_path / "outputs/train/pick/reproduce_smoke"
     wait_until(lambda: len(steps_logged(run)) > 0, process)
@@ -217,8 +217,8 @@ def test_the_real_command_is_stopped_and_goes_on(tmp_path):
     assert stopped.returncode == 130 and "stopped by SIGTERM" in stopped.stdout
     assert "goes on from here" in stopped.stdout
     reached = steps_logged(run)[-1]
-    assert 0 < reached < 2048
+    assert 0 < reached < 1024
     done = rearrange(tmp_path, *words)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "name=reproduce_smoke output=outputs resume=true" in done.stdout
-    assert steps_logged(run)[-1] == 2048 and Path(tmp_path / "outputs/reproduce/reproduce_smoke/report.html").exists()
+    assert steps_logged(run)[-1] == 1024 and Path(tmp_path / "outputs/reproduce/reproduce_smoke/report.html").exists()

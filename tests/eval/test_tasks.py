@@ -16,7 +16,8 @@ def test_a_training_is_evaluated_in_homes_that_it_does_not_see(split):
     plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
     task = training_task(plain, words)
     task = dataclasses.replace(task, advised=True, env=task.env | {"episodes": "listed.json", "episodes_share": 0.5})
-    env = held_out(task, plain["eval_split"]).make()
+    env = held_out(task, plain["eval_split"], films=True).make()
     _, info = env.reset(seed=0)
     assert info["scene"].startswith(f"{split}/") and "expert_action" not in env.observation_space.spaces
+    assert env.render().shape == (512, 512, 3), "for the film of an evaluation"
     assert env.unwrapped.scene.depth_size == task.image_size == 0

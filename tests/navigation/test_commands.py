@@ -25,7 +25,7 @@ def evaluate(place, name, *words):
 def test_figures_do_not_depend_on_the_number_of_processes(place):
     rows = []
     for workers in (1, 2):
-        path = evaluate(place, f"w{workers}", f"checkpoint={place}/train/pointnav/a", "episodes=20", f"workers={workers}")
+        path = evaluate(place, f"w{workers}", f"checkpoint={place}/train/pointnav/a", "episodes=8", f"workers={workers}")
         rows.append(list(csv.reader((path / "episodes.csv").open())))
         figures = json.loads((path / "metrics.json").read_text())
         assert figures["nav"] == "pointnav" and len(figures["spl_interval_95"]) == 2 and figures["by_distance"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.trainer.toys import Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, train
 from trainer.checkpoint import best, list_checkpoints, newest
 from trainer.evaluation import evaluate, measure
+from trainer.film import MOST_FRAMES, Film
 
 
 class Told(Pointer):
@@ -55,6 +57,61 @@ def test_a_run_ends_when_it_is_good_enough(tmp_path):
     assert result.reached and result.reason == "success 1 in an evaluation" and result.steps < 10**7
     rows = [row for row in result.history if "eval/success" in row]
     assert (tmp_path / "checkpoints/best.pt").exists() and all(row["eval/success"] == 1.0 and row["eval/at_step"] > 0 for row in rows)
+
+
+class Drawn(Told):
+    """Which draws a picture of how far it has come, 300 pixels wide."""
+
+    render_mode = "rgb_array"
+
+    def reset(self, **given):
+        self.steps = 0
+        return super().reset(**given)
+
+    def step(self, action):
+        self.steps += 1
+        return super().step(action)
+
+    def render(self):
+        return np.full((100, 300, 3), 10 * self.steps, np.uint8)
+
+
+def test_a_film_of_an_evaluation_goes_to_tensorboard_and_to_callbacks(tmp_path):
+    from PIL import Image
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    films = []
+
+    class Looks:
+        def at_log(self, state):
+            films.extend((state.step, film) for film in state.films.values())
+
+    settings = config(256, eval_every=128, eval_episodes=2)
+    result = train(Pointer, settings, tmp_path, eval_env=functools.partial(Drawn, 1.0), progress=False, callbacks=[Looks()])
+    events = EventAccumulator(str(tmp_path / "tb"), size_guidance={"images": 0})
+    events.Reload()
+    images = events.Images("eval/episode")
+    assert len(films) and [(image.step, image.encoded_image_string) for image in images] == films
+    film = Image.open(io.BytesIO(films[0][1]))
+    assert film.size == (256, 85) == (images[0].width, images[0].height) and film.n_frames == Pointer().length + 1
+    grey = [film.seek(k) or int(np.asarray(film.convert("RGB"))[40, 40, 0]) for k in range(film.n_frames)]
+    assert grey == sorted(grey) and grey[-1] - grey[0] >= 10 * (film.n_frames - 2), "one episode from its beginning to its end"
+    assert result.history[-1]["eval/at_step"] == result.steps, "the last evaluation is told, too"
+
+
+def test_a_film_of_a_long_episode_has_few_frames_at_even_distances():
+    from PIL import Image
+
+    film, taken = Film(), []
+    for step in range(1000):
+        if film.is_due:
+            taken.append(step)
+            film.add(np.full((8, 8, 3), step // 4, np.uint8))
+    frames = Image.open(io.BytesIO(film.gif()))
+    grey = [frames.seek(k) or int(np.asarray(frames.convert("RGB"))[0, 0, 0]) for k in range(frames.n_frames)]
+    assert MOST_FRAMES / 2 <= frames.n_frames < MOST_FRAMES and len(taken) < 4 * MOST_FRAMES
+    assert max(np.diff(grey)) <= 1000 // 4 / (MOST_FRAMES / 2) + 1 and grey[-1] > 240
+    assert Film().gif() is None
 
 
 class Breaks(Pointer):

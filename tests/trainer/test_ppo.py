@@ -1,6 +1,7 @@
 """PPO's pieces: what each term does, and one whole update."""
 
 import math
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -171,3 +172,20 @@ def test_a_mini_batch_of_one_step_is_learned_from():
     coef, rollout = ppo.EntropyCoefficient(config, torch.device("cpu")), filled(policy, envs=4, steps=4)
     stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
     assert math.isfinite(stats["policy_loss"])
+
+
+def test_the_optimiser_is_adam_and_leaves_torchs_compiler_alone(monkeypatch):
+    """Importing the compiler takes a command two seconds."""
+    ours, theirs = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
+    optimizers = ppo.Adam([ours], lr=0.1, eps=1e-5), torch.optim.Adam([theirs], lr=0.1, eps=1e-5)
+    for step in range(3):
+        for parameter, optimizer in zip((ours, theirs), optimizers):
+            with monkeypatch.context() as hidden:
+                if optimizer is optimizers[0]:
+                    hidden.setitem(sys.modules, "torch._dynamo", None)  # an import raises ImportError
+                optimizer.zero_grad()
+                (parameter * torch.arange(1.0, 4.0) + parameter**2).sum().backward()
+                optimizer.step()
+                optimizer.load_state_dict(optimizer.state_dict())
+        assert torch.equal(ours, theirs)
+    assert ours.requires_grad and not torch.equal(ours, torch.ones(3))

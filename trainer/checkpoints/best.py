@@ -62,10 +62,10 @@ class Evaluations:
         content["policy"] = {k: v.clone() for k, v in content["policy"].items()}  # the learner's go on changing
         self.evaluator.ask(content)
 
-    def _take_in(self, answer: tuple[dict[str, Any], dict[str, float]] | None) -> None:
+    def _take_in(self, answer: tuple[dict[str, Any], dict[str, float], bytes | None] | None) -> None:
         if answer is None:
             return
-        content, reached = answer
+        content, reached, self.log.film = answer
         name, value = measure(reached)
         self.log.evaluated = {f"eval/{k}": v for k, v in reached.items()} | {"eval/at_step": float(content["step"])}
         if self.best is None or value > self.best[0]:

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *WARNINGS)
 
-# What would end the process without a word if nobody heard it: Ctrl-\, a timer that nobody has set, a failing power supply ...
-# Not those of a fault in the process itself (SIGSEGV), after which no Python runs.
+# What would end the process without a word if nobody heard it: Ctrl-\, a timer that nobody has set, a failing power supply,
+# the real-time signals. Not those of a fault in the process itself (SIGSEGV), after which no Python runs.
 OTHERS = tuple(getattr(signal, name) for name in ("SIGQUIT", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGPWR", "SIGPOLL",
                                                   "SIGSTKFLT") if hasattr(signal, name))
+REAL_TIME = tuple(range(signal.SIGRTMIN, signal.SIGRTMAX + 1)) if hasattr(signal, "SIGRTMIN") else ()
 
 STOPPED = 130  # by a person, or by who ends the process anyhow
 WARNED = 75  # by WARNINGS: EX_TEMPFAIL of sysexits.h, "try again later", which schedulers can be told to start again
@@ -36,16 +37,21 @@ def name_of(stop: KeyboardInterrupt) -> str | None:
     return stop.args[0] if stop.args else None
 
 
-def heard() -> list[signal.Signals]:
+def signal_name(signum: int) -> str:
+    """SIGTERM, SIGRTMIN+3: as `kill -l` has it."""
+    return signal.Signals(signum).name if signum in set(signal.Signals) else f"SIGRTMIN+{signum - signal.SIGRTMIN}"
+
+
+def heard() -> list[int]:
     """The signals that shall save and end this process: not SIGHUP under nohup, and of OTHERS those that nobody else has taken."""
     stopping = [s for s in STOPPING if s != signal.SIGHUP or signal.getsignal(s) != signal.SIG_IGN]
     traced = (signal.SIGABRT,) if faulthandler.is_enabled() else ()
-    return stopping + [s for s in OTHERS if signal.getsignal(s) in (signal.SIG_DFL, interrupt) and s not in traced]
+    return stopping + [s for s in (*OTHERS, *REAL_TIME) if signal.getsignal(s) in (signal.SIG_DFL, interrupt) and s not in traced]
 
 
 def interrupt(signum: int, frame: object) -> None:
     """A handler that ends a command as Ctrl-C does."""
-    came.append(signal.Signals(signum).name)
+    came.append(signal_name(signum))
     raise KeyboardInterrupt(came[-1])
 
 

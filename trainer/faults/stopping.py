@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.ranks.report import RankReport
-from trainer.faults.signals import came, heard, raise_again
+from trainer.faults.signals import came, heard, raise_again, signal_name
 
 
 @dataclass
@@ -42,7 +42,7 @@ def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
     timer.daemon = True
 
     def request(signum: int, frame: Any) -> None:
-        stop.ask(signal.Signals(signum).name)
+        stop.ask(signal_name(signum))
         timer.start()
         for s, handler in previous.items():
             signal.signal(s, signal.default_int_handler if s == signal.SIGINT else handler)

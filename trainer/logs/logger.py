@@ -12,6 +12,7 @@ import json
 import logging
 import math
 import os
+import struct
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -60,6 +61,14 @@ class MetricsLogger:
     def at_log(self, state: TrainState) -> None:
         """As a callback."""
         self.log(state.step, state.metrics)
+        for name, gif in state.films.items():
+            self.log_film(state.step, name, gif)
+
+    def log_film(self, step: int, name: str, gif: bytes) -> None:
+        """An animated GIF, to TensorBoard, among its images, and to W&B."""
+        for sink_name, sink in self._sinks.items():
+            if hasattr(sink, "write_film"):
+                self._guard(sink_name, sink.write_film, int(step), name, gif)
 
     def close(self) -> None:
         """Flush and close all sinks."""
@@ -159,6 +168,14 @@ class TensorBoard:
         for key, value in metrics.items():
             self._writer.add_scalar(key, value, step)
 
+    def write_film(self, step: int, name: str, gif: bytes) -> None:
+        """As `add_video` does, which needs moviepy to encode: the file itself in an image summary."""
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        width, height = struct.unpack("<HH", gif[6:10])
+        image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=gif)
+        self._writer.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=image)]), step)
+
     def close(self) -> None:
         self._writer.close()
 
@@ -195,6 +212,11 @@ class WeightsAndBiases:
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         self._run.log(dict(metrics), step=step)
+
+    def write_film(self, step: int, name: str, gif: bytes) -> None:
+        import wandb
+
+        self._run.log({name: wandb.Video(io.BytesIO(gif), format="gif")}, step=step)
 
     def close(self) -> None:
         folder = Path(self._run.dir).parent  # .../offline-run-<date>-<id>

@@ -27,6 +27,8 @@ class TrainingLog:
         self._logged_at = time.perf_counter()
         self._logged_steps = learner.steps
         self.evaluated: dict[str, float] = {}  # what the newest evaluation told
+        self._told: dict[str, float] = {}  # what of that is in a row
+        self.film: bytes | None = None  # of one of its episodes, until the next row
         self._spent: dict[str, float] = {}  # since the last row
         self._batches = 0
 
@@ -58,5 +60,14 @@ class TrainingLog:
         metrics |= {f"learn/{k}": v for k, v in learned.items()} | self.evaluated
         self._spent, self._batches = {}, 0
         self._logged_at, self._logged_steps = now, self.learner.steps
-        self.history.append({"step": float(self.learner.steps), **metrics})
-        self.callbacks.at_log(metrics)
+        self._write({"step": float(self.learner.steps), **metrics})
+
+    def finish(self) -> None:
+        """One more row of the last step where an evaluation has ended since."""
+        if self.history and self.evaluated != self._told:
+            self._write({**self.history[-1], **self.evaluated})
+
+    def _write(self, row: dict[str, float]) -> None:
+        film, self.film, self._told = self.film, None, self.evaluated
+        self.history.append(row)
+        self.callbacks.at_log(self.newest, {"eval/episode": film} if film else {})

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from trainer.logs import screen
-from trainer.faults.signals import STOPPING
+from trainer.faults.signals import STOPPING, signal_name
 from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 
 COLLECT_EVERY = 20_000  # new containers, between two searches for garbage in cycles; Python's own 700 cost 4 % of a worker
@@ -104,7 +104,7 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             return "closed its connection"
         if code < 0:
-            return f"was killed by signal {signal.Signals(-code).name}"
+            return f"was killed by signal {signal_name(-code)}"
         return f"exited with status {code}"
 
     def stop(self) -> None:

@@ -24,7 +24,8 @@ from typing import Any
 
 START_S, ANSWER_S = 60.0, 30.0
 CLICKS = 3  # a page that is still being laid out on a busy machine can move between a look and a press
-FLAGS = ("--no-sandbox", "--disable-gpu", "--remote-allow-origins=*")  # it opens our own file alone, also as root
+FLAGS = ("--no-sandbox", "--remote-allow-origins=*")  # it opens our own pages alone, also as root
+FLAT, WEBGL = ("--disable-gpu",), ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")  # drawn by the processor
 INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Scrolls to an element, waits until it stays in its place for three frames, and gives its middle.
 REST = """new Promise((done) => {
@@ -101,10 +102,14 @@ class Page:
 
     def open(self, file: Path) -> None:
         """Load a file and wait until it is complete."""
+        self.go(file.resolve().as_uri())
+
+    def go(self, address: str) -> None:
+        """Load what is at an address and wait until it is complete."""
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        self.call("Page.navigate", url=file.resolve().as_uri())
-        self.until(f"location.href === {json.dumps(file.resolve().as_uri())} && document.readyState === 'complete'")
+        self.call("Page.navigate", url=address)
+        self.until(f"location.href === {json.dumps(address)} && document.readyState === 'complete'")
 
     def value(self, script: str) -> Any:
         """The value of a JavaScript expression; a promise is awaited."""
@@ -144,10 +149,11 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def press(self, key: str) -> None:
-        """Press a named key, such as Escape."""
-        code = {"Escape": 27, "Enter": 13}[key]
+        """Press a named key, such as Escape, or a letter."""
+        number = {"Escape": 27, "Enter": 13}.get(key) or ord(key.upper())
+        code = key if len(key) > 1 else f"Key{key.upper()}"
         for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code, windowsVirtualKeyCode=number)
 
     def choose(self, selector: str, option: str) -> None:
         """Take an option of a list by its value, as the keyboard would: the list of options is not part of the page."""
@@ -175,11 +181,11 @@ class Page:
 
 
 @contextmanager
-def browser() -> Iterator[Page]:
-    """A page in a new browser process, which ends with the block."""
+def browser(webgl: bool = False) -> Iterator[Page]:
+    """A page in a new browser process, which ends with the block. webgl: with 3D graphics."""
     from websockets.sync.client import connect
 
-    process = _start()
+    process = _start((*FLAGS, *(WEBGL if webgl else FLAT)))
     try:
         port = _port(process)
         pages = json.load(
@@ -194,18 +200,18 @@ def browser() -> Iterator[Page]:
         process.stderr.close()
 
 
-def _start() -> subprocess.Popen:
+def _start(flags: tuple[str, ...]) -> subprocess.Popen:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]  # free now; QtWebEngine does not take 0
     environment = {
         **os.environ,
         "QT_QPA_PLATFORM": "offscreen",
         "QTWEBENGINE_REMOTE_DEBUGGING": f"127.0.0.1:{port}",
-        "QTWEBENGINE_CHROMIUM_FLAGS": " ".join(FLAGS),
+        "QTWEBENGINE_CHROMIUM_FLAGS": " ".join(flags),
     }
     command = [sys.executable, "-c", QT]
     if importlib.util.find_spec("PySide6") is None:
-        command = [_installed(), "--headless=new", f"--remote-debugging-port={port}", *FLAGS, "about:blank"]
+        command = [_installed(), "--headless=new", f"--remote-debugging-port={port}", *flags, "about:blank"]
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 

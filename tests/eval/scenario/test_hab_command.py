@@ -27,7 +27,7 @@ def test_a_scenario_with_a_policy_an_expert_and_random_actions(tmp_path):
 
     checkpoint = untrained(tmp_path, "pick", image_size=16)
     out = succeed(tmp_path, "eval", "hab=tidy_house", f"skills.pick={checkpoint}", "skills.navigate=expert",
-                  "skills.place=random", "episodes=2", "video=1", "video_speed=3", "workers=1", "name=mixed", *SHORT)
+                  "skills.place=random", "episodes=2", "video=1", "video_speed=3", "workers=1", "name=mixed", "planner=paper", *SHORT)
     run = tmp_path / "outputs/eval/tidy_house/mixed"
     figures = json.loads((run / "metrics.json").read_text())
     with open(run / "episodes.csv", newline="") as file:

@@ -8,8 +8,10 @@ import json
 import logging
 import socket
 
+import numpy as np
 import pytest
 
+from trainer.film import Film
 from trainer.logs.logger import Csv, JsonLines, MetricsLogger, read_jsonl
 
 
@@ -146,7 +148,11 @@ def test_wandb_offline_opens_no_connection(tmp_path, monkeypatch, caplog):
         caplog.at_level(logging.WARNING),
     ):
         logger.log(1, {"a": 1})
+        film = Film()
+        film.add(np.zeros((8, 8, 3), np.uint8))
+        logger.log_film(1, "eval/episode", film.gif())
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
+    assert [file.read_bytes() for file in tmp_path.glob("wandb/offline-run-*/files/media/videos/eval/*.gif")] == [film.gif()]
     assert any("wandb sync" in record.message for record in caplog.records)
     assert not [host for host in asked if host not in ("localhost", "127.0.0.1", "::1", None)]
     first = (tmp_path / "wandb_id.txt").read_text()

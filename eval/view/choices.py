@@ -1,0 +1,152 @@
+"""From the words of a command line, and what is chosen in the page instead of some of them, to what runs behind it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from eval.recording.record import Prepared, scenario
+from eval.scenario import command as of_scenario
+from eval.view.driver import Driver
+from eval.view.sessions import DrivenScenario, PlanSession, Session, SkillSession
+from planner.monolithic import NAME as WHOLE_TASK
+from rearrange.composition import options
+from rearrange.composition.compose import compose, require
+from rearrange.errors import UserError
+from rearrange.runs.run_directory import has_checkpoints, runs
+from rearrange.settings.composed import Settings
+from skills import SKILLS, experts
+from trainer import checkpoint
+
+WORDS = ("expert", "pretrained", "newest", "random", "zero", "teleop")  # of agent=, beside paths and names
+PATIENCE = 5  # times the steps of an episode that a person has for a skill
+EPISODES = 2  # of a scenario whose plans are looked at beforehand
+OF_ONE_TASK = ("skill.", "hab.", "skills.", "planner")  # words that say nothing about another task
+
+Prepare = Callable[[dict[str, Any], Settings], Prepared]
+"""Makes the job of a skill, which the command line knows how to."""
+
+
+@dataclass
+class Chosen:
+    """What runs, and what came with it. plain: the settings. followed: skill, or `whole task` -> the run of which each episode takes the
+    newest checkpoint; files: the ones that were loaded. made: of what a person drives, what recording it needs."""
+
+    session: Session
+    plain: dict[str, Any]
+    followed: dict[str, Path] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
+    made: Prepared | None = None
+
+    def take_newest(self) -> None:
+        """Load what the runs that are followed have written since; a file that is gone again before it could be read is left out."""
+        for skill, run in self.followed.items():
+            try:
+                file = checkpoint.newest(run)
+                if file != self.files[skill]:
+                    self.session.reload(skill, file)
+                    self.files[skill] = file
+            except checkpoint.CheckpointError:
+                continue
+
+
+def tasks() -> list[str]:
+    """Every skill and scenario, by the word that chooses it."""
+    return [f"{group}={name}" for group in ("hab", "skill") for name in options.choices(group)]
+
+
+def agents(task: str, output: Path, chosen: str) -> list[str]:
+    """Who can act in a task: the words of `agent=`, the runs that have a checkpoint, and what was chosen."""
+    group, _, name = task.partition("=")
+    words = [word for word in WORDS if group == "skill" or word != "zero"]
+    if group == "skill" and name not in experts.EXPERTS:
+        words.remove("expert")
+    found = [str(run) for run in runs(output, "train", name) if has_checkpoints(run)]
+    return list(dict.fromkeys([*words, *reversed(found), chosen]))
+
+
+def choose(typed: Sequence[str], task: str, agent: str, seed: int, prepare: Prepare) -> Chosen:
+    """What is to run. typed: the words of the command line. task: `skill=` or `hab=` and a name. UserError for what cannot."""
+    before = next((word for word in typed if word.startswith(("skill=", "hab="))), None)
+    kept = [word for word in typed if not word.startswith(("skill=", "hab=", "agent=", "seed="))
+            and (task == before or not word.startswith(OF_ONE_TASK))]
+    settings = compose("view", [task, f"seed={seed}", *kept])
+    require(settings)
+    if settings.choices["sim"] != "mujoco":
+        raise UserError(f"sim={settings.choices['sim']} is not shown in a page: leave it out, and homes are those of the embedded simulator.")
+    plain = OmegaConf.to_container(settings.config, resolve=True) | {"agent": agent, "episodes": 1, "format": "lerobot"}
+    if agent == "teleop":
+        return _driven(plain, settings, prepare)
+    _check_agent(agent, task.partition("=")[2], Path(plain["output"]))
+    return (_scenario if plain.get("hab") else _skill)(plain, settings, prepare)
+
+
+def _skill(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chosen:
+    name, output = plain["skill"]["name"], Path(plain["output"])
+    run = run_of(plain["agent"], name, output)
+    file = checkpoint.newest(run) if run else None
+    made = prepare(plain | ({"agent": str(file)} if file else {}), settings)
+    followed = ({name: run}, {name: file}) if run else ({}, {name: Path(made.job.checkpoint)} if made.job.checkpoint else {})
+    return Chosen(SkillSession(made), plain, *followed)
+
+
+def _scenario(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chosen:
+    agent, output, whole = plain["agent"], Path(plain["output"]), None
+    asked = dict(plain["skills"])
+    followed: dict[str, Path] = {}
+    if agent == "zero" or ":" in agent:
+        raise UserError(f"agent={agent} is for skill=; a scenario is watched with agent=expert, pretrained, newest, random, teleop, or a run of "
+                        "one policy for all of it.")
+    for skill in SKILLS:
+        if run := run_of(asked[skill] or ("newest" if agent == "newest" else ""), skill, output):
+            followed[skill] = run
+    if agent not in ("expert", "pretrained", "newest", "random"):
+        if run := run_of(agent, plain["hab"]["name"], output):
+            followed[WHOLE_TASK] = run
+        agent, whole = "monolithic", agent
+    files = {skill: checkpoint.newest(run) for skill, run in followed.items()}
+    asked |= {skill: str(file) for skill, file in files.items() if skill != WHOLE_TASK}
+    of_eval = plain | {"agent": {"newest": "tp_srl"}.get(agent, agent), "checkpoint": str(files.get(WHOLE_TASK, whole)) if whole else None,
+                       "skills": asked, "substitute": False, "network": None, "remote": {}, "video_speed": 1, "handoffs": False,
+                       "episodes": EPISODES}
+    job = of_scenario.make_job(of_eval, SimpleNamespace(settings=settings, videos=None))
+    loaded = {skill: Path(source.checkpoint) for skill, source in job.skills.items() if source.checkpoint}
+    return Chosen(PlanSession(job), plain, {skill: run for skill, run in followed.items() if skill in loaded}, loaded)
+
+
+def _driven(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chosen:
+    """A person drives: an environment that no agent acts in."""
+    if plain.get("hab"):
+        made = scenario(plain | {"agent": "random", "episodes": EPISODES}, settings)
+        return Chosen(DrivenScenario(made, Driver()), plain, made=made)
+    if "skill.max_steps" not in {word.partition("=")[0] for word in settings.overrides}:
+        plain["skill"]["max_steps"] *= PATIENCE
+    made = prepare(plain | {"agent": "zero"}, settings)
+    return Chosen(SkillSession(made, Driver()), plain, made=made)
+
+
+def _check_agent(agent: str, task: str, output: Path) -> None:
+    """UserError for a word that is neither one of `agent=` nor a run or file that is there."""
+    if agent in WORDS or ":" in agent or Path(agent).exists() or run_of(agent, task, output):
+        return
+    near = difflib.get_close_matches(agent, [*WORDS, *(run.name for run in runs(output, "train", task))], 1)
+    hint = f" Did you mean agent={near[0]}?" if near else ""
+    raise UserError(f"agent={agent}: there is no such file or run, and no run of that name with a checkpoint in {output / 'train' / task}.{hint} "
+                    f"Or take {', '.join(WORDS)}.")
+
+
+def run_of(word: str, task: str, output: Path) -> Path | None:
+    """The training run that a word means: a directory, the name of one below `output`, or the newest that has a checkpoint. None for
+    other words, for a file, and where there is no run yet."""
+    if word == "newest":
+        return next(filter(has_checkpoints, reversed(runs(output, "train", task))), None)
+    for path in (Path(word), output / "train" / task / word):
+        if word and path.is_dir() and (has_checkpoints(path) or path.name == "checkpoints"):
+            return path
+    return None

@@ -1,0 +1,264 @@
+"""A home of the embedded simulator as a scene of viser: what stands still, what moves, and the marks that videos show.
+
+Every box, ball and cylinder of a home is an instance of one unit mesh, so that a browser draws three things for what stands still
+and three for what moves, whose places are sent when they have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import mujoco
+import numpy as np
+import trimesh
+import viser
+
+from rearrange.apartments.segmentation import BUILDING, numbers_of
+from rearrange.mujoco_sim.views import CEILING_GROUP
+from rearrange.pictures.meshes import MeshTable
+from rearrange.pictures.picture import Ghost, Sphere, WireBox
+from rearrange.simulator import Simulator
+
+LOW_WALL_M, LOW_FURNITURE_M = 0.9, 1.3  # what is left of them where they are cut down, so that one can look into the rooms from above
+FIXED_GROUPS = (0, 1)  # of geoms: the building, furniture, and its drawers and doors
+FLAT_M = 0.025  # what is lower lies on the floor, like a rug
+FLOOR_M = 0.02  # thickness of what stands for a plane
+_BUILT = [BUILDING[name] for name in ("wall", "door", "window")]
+_SHAPES = {mujoco.mjtGeom.mjGEOM_BOX: "box", mujoco.mjtGeom.mjGEOM_SPHERE: "ball", mujoco.mjtGeom.mjGEOM_CYLINDER: "cylinder",
+           mujoco.mjtGeom.mjGEOM_CAPSULE: "capsule", mujoco.mjtGeom.mjGEOM_PLANE: "plane"}
+_UNIT = {"box": trimesh.creation.box(extents=(2, 2, 2)), "ball": trimesh.creation.icosphere(subdivisions=3, radius=1),
+         "cylinder": trimesh.creation.cylinder(radius=1, height=2, sections=40)}
+_NEARER_M = 1e-4  # what has moved less is not sent again
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """One instance: which unit mesh, the geom that it is of, how far along the geom's z axis (m), half sizes (m), colour (sRGB, 0..255)."""
+
+    shape: str
+    geom: int
+    offset_m: float
+    half_m: tuple[float, float, float]
+    rgb: tuple[int, int, int]
+
+
+def _pieces(model: mujoco.MjModel, geom: int) -> list[_Piece]:
+    """A geom as instances of unit meshes; a capsule is three of them."""
+    a, b, c = (float(value) for value in model.geom_size[geom])
+    rgb = tuple(int(round(255 * min(max(value, 0.0), 1.0))) for value in model.geom_rgba[geom, :3])
+    shape = _SHAPES[mujoco.mjtGeom(model.geom_type[geom])]
+    if shape == "capsule":
+        ends = [_Piece("ball", geom, side * b, (a, a, a), rgb) for side in (-1, 1)]
+        return [_Piece("cylinder", geom, 0.0, (a, a, b), rgb), *ends]
+    if shape == "plane":
+        return [_Piece("box", geom, -FLOOR_M / 2, (a, b, FLOOR_M / 2), rgb)]
+    half = {"box": (a, b, c), "ball": (a, a, a), "cylinder": (a, a, b)}[shape]
+    return [_Piece(shape, geom, 0.0, half, rgb)]
+
+
+class _Batch:
+    """Instances of the unit meshes that move together with their geoms."""
+
+    def __init__(self, scene: viser.SceneApi, name: str, pieces: Sequence[_Piece], data: mujoco.MjData, cast_shadow: bool = True) -> None:
+        self._parts = []
+        for shape, mesh in _UNIT.items():
+            if not (mine := [piece for piece in pieces if piece.shape == shape]):
+                continue
+            geoms, offsets = np.array([piece.geom for piece in mine]), np.array([piece.offset_m for piece in mine])
+            places, turns = _poses(geoms, offsets, data)
+            handle = scene.add_batched_meshes_simple(
+                f"{name}/{shape}", mesh.vertices, mesh.faces, turns, places, batched_scales=np.array([piece.half_m for piece in mine]),
+                batched_colors=np.array([piece.rgb for piece in mine], np.uint8), flat_shading=shape != "ball", lod="off",
+                cast_shadow=cast_shadow)
+            self._parts.append([handle, geoms, offsets, places, turns])
+
+    def move(self, data: mujoco.MjData) -> None:
+        """Send the places that have changed."""
+        for part in self._parts:
+            handle, geoms, offsets, places, turns = part
+            new_places, new_turns = _poses(geoms, offsets, data)
+            if max(np.abs(new_places - places).max(), np.abs(new_turns - turns).max()) > _NEARER_M:
+                handle.batched_positions, handle.batched_wxyzs = new_places, new_turns
+                part[3:] = new_places, new_turns
+
+    def remove(self) -> None:
+        for handle, *_ in self._parts:
+            handle.remove()
+
+
+def _poses(geoms: np.ndarray, offsets: np.ndarray, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
+    """Places (N, 3) and orientations (N, 4), world frame."""
+    turns = np.empty((len(geoms), 4))
+    for row, geom in enumerate(geoms):
+        mujoco.mju_mat2Quat(turns[row], data.geom_xmat[geom])
+    places = data.geom_xpos[geoms] + offsets[:, None] * data.geom_xmat[geoms].reshape(-1, 3, 3)[:, :, 2]
+    return places.astype(np.float32), turns.astype(np.float32)
+
+
+class HomeInScene:
+    """Shows one home after another in a scene of viser."""
+
+    def __init__(self, scene: viser.SceneApi) -> None:
+        self._scene = scene
+        self.low_walls = True
+        self._shown: tuple[Any, ...] | None = None
+        self._moving: _Batch | None = None
+        self._batches: list[_Batch] = []
+        self._meshes: list[tuple[Any, int]] = []  # of scenes of a data set, with the bodies that they move with
+        self._marks: list[Any] = []
+        self._kinds: list[tuple[Any, ...]] = []
+
+    def show(self, sim: Simulator, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
+        """The simulator's state now; the home is sent anew where it is another one."""
+        home = (sim.home, tuple(sim.slot_of(i) for i in range(len(sim.episode.objects))), self.low_walls)
+        if self._shown != home:
+            self._load(sim, home[1])
+            self._shown = home
+        else:
+            self._moving.move(sim.data)
+        for handle, body in self._meshes:
+            _place(handle, sim.data.xpos[body], sim.data.xquat[body])
+        self._show_marks(marks)
+
+    def _load(self, sim: Simulator, slots: tuple[int, ...]) -> None:
+        for batch in self._batches:
+            batch.remove()
+        for handle, _ in self._meshes:
+            handle.remove()
+        floor, still, moving = self._split(sim, slots)
+        self._moving = _Batch(self._scene, "/moving", moving, sim.data)
+        self._batches = [self._moving, _Batch(self._scene, "/still", still, sim.data),
+                         _Batch(self._scene, "/floor", floor, sim.data, cast_shadow=False)]  # else its own shadow lies on it in stripes
+        self._meshes = _mesh_nodes(self._scene, sim, sim.home.meshes, self.low_walls) if sim.home.meshes is not None else []
+
+    def _split(self, sim: Simulator, slots: tuple[int, ...]) -> tuple[list[_Piece], list[_Piece], list[_Piece]]:
+        """The floor and what lies flat on it, what else stands still and what moves, without what is not seen and objects that wait outside."""
+        model, home = sim.model, sim.home
+        hidden = home.unseen_groups or (CEILING_GROUP,)
+        cuts = self.low_walls and home.layout.is_ours
+        walls = _walls(home) if cuts else frozenset()
+        floor, still, moving = [], [], []
+        for geom in range(model.ngeom):
+            slot, kind = int(home.object_of_geom[geom]), mujoco.mjtGeom(model.geom_type[geom])
+            if model.geom_group[geom] in hidden or model.geom_rgba[geom, 3] == 0 or kind not in _SHAPES or (slot >= 0 and slot not in slots):
+                continue
+            pieces = _pieces(model, geom)
+            if cuts and model.geom_group[geom] in FIXED_GROUPS:
+                pieces = _cut(pieces, float(sim.data.geom_xpos[geom, 2]), LOW_WALL_M if geom in walls else LOW_FURNITURE_M)
+            if model.body_weldid[model.geom_bodyid[geom]] != 0:
+                moving += pieces
+            elif _SHAPES[kind] == "plane" or sim.data.geom_xpos[geom, 2] + model.geom_size[geom, 2] < FLAT_M:
+                floor += pieces
+            else:
+                still += pieces
+        return floor, still, moving
+
+    def _show_marks(self, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
+        kinds = [_kind(mark) for mark in marks]
+        if kinds != self._kinds:
+            for handle in self._marks:
+                handle.remove()
+            self._kinds, self._marks = kinds, [_mark_node(self._scene, f"/marks/{i}", mark) for i, mark in enumerate(marks)]
+        for handle, mark in zip(self._marks, marks, strict=True):
+            at = mark.position_m if isinstance(mark, Ghost) else mark.center_m
+            _place(handle, at, (1.0, 0.0, 0.0, 0.0) if isinstance(mark, Sphere) else mark.quat)
+
+
+def _place(handle: Any, position: Any, quat: Any) -> None:
+    """Where a node is, world frame; viser sends nothing that has not changed."""
+    handle.position, handle.wxyz = np.asarray(position, float), np.asarray(quat, float)
+
+
+def _walls(home: Any) -> frozenset[int]:
+    """Geoms of walls, windows and the front door; the parts of a layout follow floor and ceiling."""
+    numbers, _ = numbers_of(home.layout)
+    return frozenset(2 + i for i, number in enumerate(numbers) if number in _BUILT)
+
+
+def _cut(pieces: list[_Piece], height_m: float, top_m: float) -> list[_Piece]:
+    """What is left of a geom whose middle is at this height, below the top; only upright boxes and cylinders are cut."""
+    left = []
+    for piece in pieces:
+        bottom = height_m + piece.offset_m - piece.half_m[2]
+        half = (min(bottom + 2 * piece.half_m[2], top_m) - bottom) / 2
+        if half > 0.0:
+            left.append(replace(piece, offset_m=piece.offset_m + half - piece.half_m[2], half_m=(*piece.half_m[:2], half))
+                        if piece.shape != "ball" else piece)
+    return left
+
+
+def _mesh_nodes(scene: viser.SceneApi, sim: Simulator, table: MeshTable, low: bool) -> list[tuple[Any, int]]:
+    """The meshes of a scene of a data set, those of one body together. low: what stands still is cut down."""
+    nodes = []
+    for row in np.unique(table.rows):
+        chosen = np.flatnonzero(table.rows == row)
+        corners, colors = table.vertices[table.triangles[chosen]], np.round(255 * table.rgb[chosen] ** 2.2).astype(np.uint8)  # linear
+        if low and sim.model.body_weldid[row] == 0:
+            turn, place = sim.data.xmat[row].reshape(3, 3), sim.data.xpos[row]
+            corners, of = below(corners @ turn.T + place, LOW_FURNITURE_M)
+            corners, colors = (corners - place) @ turn, colors[of]
+        if not len(corners):
+            continue
+        shades = np.column_stack([np.repeat(colors, 3, axis=0), np.full(3 * len(colors), 255, np.uint8)])
+        mesh = trimesh.Trimesh(corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3), process=False, vertex_colors=shades)
+        content = trimesh.exchange.gltf.export_glb(trimesh.Scene(mesh), tree_postprocessor=_dull)
+        nodes.append((scene.add_glb(f"/meshes/{row}", content, cast_shadow=False), int(row)))
+    return nodes
+
+
+def _dull(tree: dict[str, Any]) -> None:
+    """A material that is no metal, which glTF takes where none is said, and seen from both sides."""
+    tree["materials"] = [{"pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0}, "doubleSided": True}]
+    for mesh in tree["meshes"]:
+        for part in mesh["primitives"]:
+            part["material"] = 0
+
+
+def below(corners: np.ndarray, top_m: float) -> tuple[np.ndarray, np.ndarray]:
+    """What of triangles (N, 3, 3) lies below a height (m): triangles (M, 3, 3), and which of the given ones each is of (M,)."""
+    under = corners[:, :, 2] < top_m
+    kept, of = [corners[under.all(axis=1)]], [np.flatnonzero(under.all(axis=1))]
+    for count in (1, 2):  # corners below
+        which = np.flatnonzero(under.sum(axis=1) == count)
+        lone = np.argmax(under[which] == (count == 1), axis=1)  # the corner that is alone on its side
+        a, b, c = (corners[which, (lone + k) % 3] for k in range(3))
+        to_b, to_c = (a + ((top_m - a[:, 2]) / (end[:, 2] - a[:, 2]))[:, None] * (end - a) for end in (b, c))
+        kept += [np.stack([a, to_b, to_c], axis=1)] if count == 1 else [np.stack([to_b, b, c], axis=1), np.stack([to_b, c, to_c], axis=1)]
+        of += [which] * count
+    return np.concatenate(kept), np.concatenate(of)
+
+
+def _kind(mark: WireBox | Sphere | Ghost) -> tuple[Any, ...]:
+    """What a mark looks like, wherever it is."""
+    if isinstance(mark, WireBox):
+        return ("wire", *np.round(mark.half_size_m, 4).tolist(), *mark.rgb)
+    if isinstance(mark, Sphere):
+        return ("ball", mark.radius_m, *mark.rgb, mark.alpha)
+    return (mark.shape, *mark.size, *mark.rgb, mark.alpha)
+
+
+def _mark_node(scene: viser.SceneApi, name: str, mark: WireBox | Sphere | Ghost) -> Any:
+    color = tuple(int(round(255 * value)) for value in mark.rgb)
+    if isinstance(mark, WireBox):
+        corners = np.array([[1 - 2 * (k >> bit & 1) for bit in range(3)] for k in range(8)]) * np.asarray(mark.half_size_m)
+        edges = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b).bit_count() == 1]
+        return scene.add_line_segments(name, corners[np.array(edges)], color, thickness=3.0, thickness_units="screen")
+    seen = {"opacity": mark.alpha, "cast_shadow": False, "receive_shadow": False}
+    if isinstance(mark, Sphere):
+        return scene.add_icosphere(name, mark.radius_m, color, **seen)
+    if mark.shape == "sphere":
+        return scene.add_icosphere(name, mark.size[0], color, **seen)
+    if mark.shape == "box":
+        return scene.add_box(name, color, tuple(2 * value for value in mark.size), **seen)
+    return scene.add_cylinder(name, mark.size[0], 2 * mark.size[1] + (2 * mark.size[0] if mark.shape == "capsule" else 0.0), color, **seen)
+
+
+def light(scene: viser.SceneApi, towards_sun: Sequence[float]) -> None:
+    """The sun of the videos and an even sky, instead of the lights of viser."""
+    scene.configure_default_lights(False)
+    scene.configure_environment_map(None)
+    scene.add_light_hemisphere("/sky", sky_color=(255, 255, 255), ground_color=(150, 140, 130), intensity=1.9)
+    scene.add_light_directional("/sun", color=(255, 247, 235), intensity=1.7, cast_shadow=True,
+                                position=tuple(float(value) for value in towards_sun))

@@ -1,0 +1,374 @@
+"""`rearrange view`: runs what was chosen, shows it, and does what is pressed in the page, until Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eval.remote.settings import RemoteError
+from eval.view import choices, demonstrations
+from eval.view.home_in_scene import HomeInScene, light
+from eval.view.page import Page
+from eval.view.server import address, make_server, spoken, stop
+from rearrange.mapping.floor_map import FloorMap
+from rearrange.pictures.looks import PLAIN
+from rearrange.pictures.overlay import depth_picture, floor_picture
+from rearrange.pictures.picture import SUN_DIRECTION, follow_camera
+from rearrange.errors import UserError
+from rearrange.settings.composed import Settings
+from rearrange.simulator import STEP_S
+
+MISTAKES = UserError, RemoteError
+FRAME_S, SIGHT_S, TEXT_S, CURVES_S = 1 / 30, 0.2, 0.15, 0.5  # how often at most each is shown anew
+IDLE_S = 0.02
+END_S = 2.0  # the end of an episode can be read for so long
+SIGHT_PIXELS, SHOWN_PIXELS = 128, 208  # taken, and of what is shown
+HAND_SCALE_M = 0.22  # of the arrows that pull the hand
+LOOK_FROM_M = (-2.0, 1.9, 3.6)  # where an orbiting camera begins, from the robot, whose x axis is ahead
+LOOK_AT_M = 0.7  # height
+LONG_WORDS = 80  # characters of a task that is no heading any more
+
+
+def view(settings: Settings, prepare: choices.Prepare) -> None:
+    """Show what the settings say, until Ctrl-C. UserError for what cannot be shown, or an address that cannot be had."""
+    config = settings.config
+    group = "hab" if settings.choices.get("hab") else "skill"
+    task = next(word for word in reversed(settings.overrides) if word.startswith(f"{group}="))
+    address(config.host, config.port)  # before anything takes its time
+    if config.out is not None:
+        demonstrations.check(Path(config.out))
+    chosen = choices.choose(settings.overrides, task, config.agent, config.seed, prepare)
+    server = make_server(config.host, config.port)
+    try:
+        _run(Viewer(server, settings, prepare, task, chosen), config, task, server.get_port())
+    finally:
+        chosen.session.close()
+        stop(server)
+
+
+def _run(viewer: Viewer, config: Any, task: str, port: int) -> None:
+    """Until Ctrl-C."""
+    print(f"{task.replace('=', ' ')}   agent {config.agent}\nlook at http://{spoken(config.host)}:{port}; Ctrl-C ends it", flush=True)
+    if config.host not in ("127.0.0.1", "localhost", "::1"):
+        print("other machines that reach this one can look and drive, too", flush=True)
+    try:
+        while True:
+            viewer.turn()
+    finally:
+        viewer.close()
+
+
+class Viewer:
+    """One turn of the loop after another: what is pressed, one step, what is shown."""
+
+    def __init__(self, server: Any, settings: Settings, prepare: choices.Prepare, task: str, chosen: choices.Chosen) -> None:
+        config = settings.config
+        self._server, self._typed, self._prepare = server, settings.overrides, prepare
+        self._output = Path(config.output)
+        self._out = Path(config.out) if config.out is not None else self._output / "teleop"
+        self.playing, self._steps = not config.paused, 0
+        self._task, self._agent, self._seed = task, config.agent, config.seed
+        self._page, self._home = Page(server, list(dict.fromkeys([*choices.tasks(), task])), config.speed), HomeInScene(server.scene)
+        light(server.scene, SUN_DIRECTION)
+        self._due = self._ended_at = 0.0
+        self._shown_at: dict[str, float] = {}
+        self._views: dict[int, Any] = {}  # of browsers whose camera follows
+        self._add_hand()
+        self._page.on_floor_click(lambda x, y: self._page.calls.put(("drive_to", (x, y))))
+        self._page.record.value = config.out is not None
+        self._start(chosen, config.episode)
+        self._page.choose(task, choices.agents(task, self._output, config.agent), config.agent)
+
+    # ------------------------------------------------------------------ the loop
+
+    def turn(self) -> None:
+        """What was pressed; then one step if it is time for one."""
+        for name, values in self._page.pressed():
+            self._try(getattr(self, f"_do_{name}"), *values)
+        if (point := self._pulled_to) is not None:
+            self._pulled_to = None
+            self._drive("hand_to", self.session.sim, point)
+        session = self.session
+        if session.done and self.playing and self._page.goes_on.value and time.monotonic() > self._ended_at + END_S:
+            self._try(self._begin, session.number + 1)
+        elif not session.done and self._steps_now():
+            self._try(self._advance)
+        else:
+            self._show()
+            time.sleep(IDLE_S)
+
+    def _try(self, call: Callable[..., None], *values: Any) -> None:
+        """A mistake is told in the page, and here; the page stays."""
+        try:
+            call(*values)
+        except MISTAKES as error:
+            self.playing, self._steps = False, 0
+            self._page.tell("Not possible", str(error))
+            print(f"rearrange view: {error}", file=sys.stderr, flush=True)
+            self._page.choose(self._task, choices.agents(self._task, self._output, self._agent), self._agent)
+
+    def _steps_now(self) -> bool:
+        if self._steps:
+            self._steps -= 1
+            return True
+        driver = self.session.driver
+        return self.playing and (driver is None or driver.is_busy or not self._page.waits.value)
+
+    def _advance(self) -> None:
+        session = self.session
+        session.step()
+        self._times.append(session.env.steps * STEP_S)
+        for name, value in session.env.reward_sums.items():
+            self._sums.setdefault(name, []).append(value)
+        if (value := session.value) is not None:
+            self._values.append(value)
+            self._value_times.append(self._times[-1])
+        if session.done:
+            self._ended_at = time.monotonic()
+            self._show(everything=True)
+            if session.recorded is not None and self._page.record.value:
+                self._keep(session.recorded)
+        self._pace()
+
+    def _pace(self) -> None:
+        """Show, and wait until 1/30 s of the robot's time has passed."""
+        self._show()
+        now = time.monotonic()
+        self._due = max(self._due + STEP_S / self._page.speed, now - FRAME_S)
+        time.sleep(max(0.0, self._due - now))
+
+    def _keep(self, episode: Any) -> None:
+        line = demonstrations.add(self._out, self._chosen.made, self._chosen.plain, episode)
+        self._page.recorded.content = line
+        print(line, flush=True)
+
+    # ------------------------------------------------------------------ what is chosen
+
+    def _begin(self, number: int) -> None:
+        """An episode of what runs."""
+        try:
+            self._start(self._chosen, number)
+        except MISTAKES:
+            self.session.done, self.session.reason = True, "it cannot be begun"
+            raise
+
+    def _start(self, chosen: choices.Chosen, number: int) -> None:
+        """An episode; nothing has changed here if it cannot be begun."""
+        session = chosen.session
+        session.taped = self._page.record.value
+        chosen.take_newest()
+        session.begin(number)
+        self._chosen, self.session = chosen, session
+        session.env.during_action = self._pace
+        self._times, self._sums, self._values, self._value_times = [], {}, [], []
+        self._map = FloorMap(session.sim.base_pose)
+        self._page.episode.value = session.number
+        self._page.drive.visible = self._hand.visible = session.driver is not None
+        self._look_again()
+        self._show(everything=True)
+
+    def _choose(self, task: str, agent: str, seed: int) -> None:
+        """Something else is to run; what runs goes on where that cannot be."""
+        self._page.head.content = f"### {task.partition('=')[2].replace('_', ' ')}\nis being prepared ..."
+        before = self.session
+        self._start(choices.choose(self._typed, task, agent, seed, self._prepare), int(self._page.episode.value))
+        before.close()
+        self._task, self._agent, self._seed = task, agent, seed
+        self._page.choose(task, choices.agents(task, self._output, agent), agent)
+
+    def close(self) -> None:
+        """Give up what runs."""
+        self.session.close()
+
+    # ------------------------------------------------------------------ what can be pressed
+
+    def _do_play(self) -> None:
+        self.playing = True
+        if self.session.done:
+            self._begin(self.session.number + 1)
+
+    def _do_pause(self) -> None:
+        self.playing = False
+
+    def _do_toggle(self) -> None:
+        self._do_pause() if self.playing else self._do_play()
+
+    def _do_step(self) -> None:
+        self.playing, self._steps = False, self._steps + 1
+
+    def _do_next(self) -> None:
+        self._begin(self.session.number + 1)
+
+    def _do_task(self, task: str) -> None:
+        there = choices.agents(task, self._output, "expert")
+        self._choose(task, self._agent if self._agent in there else "expert", self._seed)
+
+    def _do_agent(self, agent: str) -> None:
+        self._choose(self._task, agent, self._seed)
+
+    def _do_seed(self, seed: float) -> None:
+        self._choose(self._task, self._agent, int(seed))
+
+    def _do_episode(self, number: float) -> None:
+        self._begin(int(number))
+
+    def _do_record(self, on: bool) -> None:
+        if not on:
+            self._page.recorded.content = ""
+            return
+        try:
+            demonstrations.check(self._out)
+        except UserError:
+            self._page.record.value = False
+            raise
+        if self.session.env.steps == 0:
+            self._begin(self.session.number)
+        begins = "now" if self.session.taped else "with the next episode"
+        self._page.recorded.content = f"Recording begins {begins}; an episode is kept when it is over, in {self._out / self.session.name}"
+
+    def _drive(self, name: str, *values: Any) -> None:
+        """What only a person who drives can ask for."""
+        if driver := self.session.driver:
+            getattr(driver, name)(*values)
+
+    def _do_drive(self, forward: float, turn: float) -> None:
+        self._drive("drive", forward, turn)
+
+    def _do_drive_to(self, x: float, y: float) -> None:
+        self._drive("drive_to", self.session.sim, x, y)
+
+    def _do_move_hand(self, *by_m: float) -> None:
+        self._drive("move_hand", self.session.sim, *by_m)
+
+    def _do_face(self, axis: tuple[float, float, float]) -> None:
+        self._drive("face", self.session.sim, axis)
+
+    def _do_grip(self, on: bool) -> None:
+        self._drive("grip", on)
+
+    def _do_toggle_grip(self) -> None:
+        if self.session.driver:
+            self._do_grip(not self.session.driver.suction)
+
+    def _do_halt(self) -> None:
+        self._drive("stop_now")
+
+    def _do_call_stop(self) -> None:
+        self._drive("call_stop")
+
+    def _add_hand(self) -> None:
+        """Arrows at the hand, which pull it."""
+        self._hand = self._server.scene.add_transform_controls("/hand", HAND_SCALE_M, disable_rotations=True, disable_sliders=True,
+                                                               depth_test=False, visible=False)
+        self._pulled = False
+        self._pulled_to: tuple[float, float, float] | None = None
+
+        @self._hand.on_update
+        async def _(event: Any) -> None:  # in order
+            self._pulled = event.phase != "end"
+            self._pulled_to = tuple(float(value) for value in event.target.position)
+
+    # ------------------------------------------------------------------ what is shown
+
+    def _show(self, everything: bool = False) -> None:
+        for what, every_s, show in (("home", FRAME_S, self._show_home), ("text", TEXT_S, self._show_text),
+                                    ("sight", SIGHT_S, self._show_sight), ("curves", CURVES_S, self._show_curves)):
+            now = time.monotonic()
+            if everything or now - self._shown_at.get(what, 0.0) >= every_s:
+                self._shown_at[what] = now
+                show()
+
+    def _show_home(self) -> None:
+        session, sim = self.session, self.session.sim
+        self._home.low_walls = self._page.low_walls.value
+        with self._server.atomic():
+            self._home.show(sim, session.marks())
+            if session.driver and not (self._pulled or session.driver.is_busy):
+                self._hand.position = np.array(sim.ee_position)
+        for number, client in self._server.get_clients().items():
+            self._move_camera(client, self._page.cameras.get(number, "orbit"))
+
+    def _move_camera(self, client: Any, how: str) -> None:
+        sim = self.session.sim
+        if how == "orbit":
+            self._views.pop(client.client_id, None)
+            return
+        if how == "follow":
+            view = self._views[client.client_id] = follow_camera(sim.base_pose, self._views.get(client.client_id))
+            eye, target = view
+        else:
+            _, _, ahead, eye = sim.camera_pose("head", PLAIN)
+            target = eye + ahead
+        with client.atomic():
+            client.camera.position, client.camera.look_at = eye, target
+
+    def _look_again(self) -> None:
+        """Orbiting cameras turn to where the robot stands now; so does that of a page which is opened later."""
+        sim = self.session.sim
+        at = np.array([*sim.base_pose[:2], LOOK_AT_M])
+        ahead, left, up = LOOK_FROM_M
+        eye = np.array([*sim.from_base((ahead, left, 0.0))[:2], up])
+        self._server.initial_camera.position, self._server.initial_camera.look_at = eye, at
+        self._views.clear()
+        for number, client in self._server.get_clients().items():
+            if self._page.cameras.get(number) == "orbit":
+                offset = client.camera.position - client.camera.look_at
+                with client.atomic():
+                    client.camera.position, client.camera.look_at = at + offset, at
+
+    def _show_text(self) -> None:
+        session, page = self.session, self._page
+        words = session.words or session.name.replace("_", " ")
+        words = words[:1].upper() + words[1:]
+        head = f"#### {words}" if len(words) < LONG_WORDS else f"**{words}**"
+        if session.done:
+            head += "\n\n**success**" if session.success else f"\n\n**failure**: {session.reason}"
+        page.head.content = head
+        page.now.content = "\n".join(f"- {line}" for line in self._lines())
+        steps, at = session.plan()
+        page.steps.visible = bool(steps)
+        page.plan.content = "\n".join(f"{k + 1}. **{step}**  (now)" if k == at else f"{k + 1}. ~~{step}~~" if k < at else f"{k + 1}. {step}"
+                                      for k, step in enumerate(steps))
+        if session.driver:
+            page.suction.value = session.driver.suction
+
+    def _lines(self) -> list[str]:
+        session = self.session
+        first, *rest = session.lines()
+        lines = [first + ("" if self.playing or session.done else ", paused"), *rest]
+        if self._chosen.followed:
+            lines.append("policy: " + ", ".join(f"{self._chosen.files[skill].stem} of {run.name}" for skill, run in self._chosen.followed.items()))
+        if session.driver and session.driver.note:
+            lines.append(f"**{session.driver.note}**")
+        return [*lines, f"{session.env.episode.scene}, {session.env.episode.id}"]
+
+    def _show_sight(self) -> None:
+        if not self._page.sight.value:
+            return
+        session, sim = self.session, self.session.sim
+        depth = sim.depth_image(SIGHT_PIXELS)
+        self._map.add(depth, sim.base_pose, sim.ee_in_base)
+        self._page.depth.image = depth_picture(session.scene.image if session.scene.image is not None else depth, SHOWN_PIXELS)
+        self._page.colour.visible = sim.home.layout.is_ours  # others are not drawn in colour
+        if sim.home.layout.is_ours:
+            self._page.colour.image = sim.photograph("head", SHOWN_PIXELS, ("rgb",), PLAIN)["rgb"]
+        known = session.scene.floor_map
+        picture = self._map.around(sim.base_pose, self._target())
+        self._page.map.image = floor_picture(picture, SHOWN_PIXELS, known.latest_route if known else None)
+
+    def _target(self) -> tuple[float, float]:
+        """What the skill is about, on the floor (world, m); without one the robot itself."""
+        skill, sim = self.session.skill(), self.session.sim
+        if skill is None:
+            return sim.base_pose[:2]
+        point = sim.handle_position(skill.target_handle) if skill.target_handle is not None else skill.nav_point
+        return (sim.base_pose if point is None else point)[:2]
+
+    def _show_curves(self) -> None:
+        self._page.rewards.show(self._times, {name: values for name, values in self._sums.items() if any(values)})
+        self._page.values.show(self._value_times, {"value": self._values} if self._values else {})

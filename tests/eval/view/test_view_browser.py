@@ -1,0 +1,95 @@
+"""The page of `rearrange view` in a real browser without a window: one visit, in which everything is looked at."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.eval.report.browser import browser, missing
+
+viser = pytest.importorskip("viser", reason="the page needs viser: pip install -e '.[view]'")
+
+BUTTON = "[...document.querySelectorAll('button')].find((b) => b.textContent.trim() === '%s')"
+CANVAS = "document.querySelector('canvas')"
+
+
+@pytest.fixture
+def viewer():
+    """A page of Pick, which a person drives, and whoever does what is pressed in it."""
+    from eval.view.viewer import Viewer
+    from eval.view.server import make_server, stop
+    from tests.eval.view.views import made
+
+    server = make_server("127.0.0.1", 0)
+    viewer = Viewer(server, *made("skill=pick", "agent=teleop"))
+    over = threading.Event()
+
+    def turn() -> None:
+        while not over.is_set():
+            viewer.turn()
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    yield viewer, f"http://127.0.0.1:{server.get_port()}/"
+    over.set()
+    thread.join()
+    stop(server)
+
+
+def test_a_visit(viewer):
+    if reason := missing():
+        pytest.skip(reason)
+    viewer, address = viewer
+    session = viewer.session
+    with browser(webgl=True) as page:
+        page.window(900, 600)
+        page.go(address)
+        if not page.value("Boolean(document.createElement('canvas').getContext('webgl2'))"):
+            pytest.skip("this browser has no WebGL")
+        page.until(f"{BUTTON % 'Step'} && {CANVAS}")
+        assert all(asked.startswith((address, "data:", "blob:")) for asked in page.requests), "no network"
+
+        # The home: walls and floor are pale, the background is dark, and there are many colours.
+        def picture() -> np.ndarray:
+            return np.asarray(Image.open(io.BytesIO(page.look())).convert("RGB"))[60:, 250:520].astype(int)
+
+        for _ in range(100):
+            page.value("new Promise((done) => setTimeout(done, 100))")
+            if (picture().min(-1) > 140).mean() > 0.05:
+                break
+        shown = picture()
+        assert (shown.min(-1) > 140).mean() > 0.05 and len(np.unique(shown.reshape(-1, 3) // 8, axis=0)) > 30
+
+        def press(name: str) -> None:
+            x, y = page.value(f"(() => {{ const e = {BUTTON % name}; e.scrollIntoView({{block: 'center'}}); "
+                              "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()")
+            for kind in ("mousePressed", "mouseReleased"):
+                page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+        def wait(true) -> None:
+            for _ in range(300):
+                if true():
+                    return
+                page.value("new Promise((done) => setTimeout(done, 100))")
+            raise AssertionError("nothing has happened")
+
+        # A button steps once; what is read says so.
+        assert session.env.steps == 0
+        press("Step")
+        wait(lambda: session.env.steps == 1)
+        page.until("document.body.textContent.includes('step 1 of 1000, paused')")
+
+        # Driving moves the base: by a button, and by a key.
+        press("Play")
+        x, y, yaw = session.sim.base_pose
+        press("back")
+        wait(lambda: session.sim.to_base((x, y, 0.0))[0] > 0.05)
+        wait(lambda: not session.driver.is_busy)
+        page.press("j")
+        wait(lambda: session.sim.base_pose[2] > yaw + 0.1)
+        assert page.messages == []
+    assert viewer.session is session and session.env.steps > 1, "closing the page ends nothing"

@@ -1,0 +1,15 @@
+"""What `rearrange view` prepares for some words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eval.view.choices import choose
+from rearrange.command_line.commands import _recorded_skill
+from rearrange.composition.compose import compose
+
+
+def made(*words: str) -> tuple[Any, ...]:
+    """What a Viewer takes after its server. words: the first names the task."""
+    settings = compose("view", list(words))
+    return settings, _recorded_skill, words[0], choose(settings.overrides, words[0], settings.config.agent, settings.config.seed, _recorded_skill)
