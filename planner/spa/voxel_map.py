@@ -64,6 +64,15 @@ class Map:
         """Where to stand between `away_m` (least, most) from a point, seeing it, and the way there; None if there is
         none. `avoid`: where it stood before in vain.
         """
+        found = self.place_at(senses, target, away_m, avoid)
+        if found is None:
+            return None
+        pose, floor = found
+        return pose, floor.distances_to(np.array(pose[:2]) - self.corner)
+
+    def place_at(self, senses: Senses, target: tuple[float, float], away_m: tuple[float, float],
+                 avoid: list[tuple[float, float]]) -> tuple[Pose2, FloorGrid] | None:
+        """The same without the way: where to stand, and the floor on which it can be driven to."""
         base = np.array(senses.base_pose[:2]) - self.corner
         wanted = np.array(target[:2]) - self.corner
         filled = self.boxes.any(2)
@@ -72,7 +81,8 @@ class Map:
             blocked = floor.blocked.copy()
             i, j = (int(v / CELL_M) for v in base)
             blocked[i - 2:i + 3, j - 2:j + 3] = False  # it stands here
-            distances = FloorGrid(blocked).distances_to(base)
+            free = FloorGrid(blocked)
+            distances = free.distances_to(base)
             best, best_cost = None, math.inf
             for away in np.arange(away_m[0], away_m[1] + 1e-6, 0.08):
                 for turn in np.arange(0.0, 2 * math.pi, math.pi / 18):
@@ -88,7 +98,7 @@ class Map:
             if best is not None:
                 yaw = math.atan2(*(wanted - best)[::-1])
                 x, y = best + self.corner
-                return (float(x), float(y), yaw), FloorGrid(blocked).distances_to(best)
+                return (float(x), float(y), yaw), free
         return None
 
     def ahead(self, field: DistanceField, pose: Pose2) -> tuple[float, float]:

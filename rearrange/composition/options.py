@@ -34,6 +34,11 @@ RECORD_FORMATS = ("lerobot",)
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
 
 
+def _sources(skill: str) -> tuple[str, ...]:
+    """Words for what runs a skill of a plan; Navigate also by the policy of nav=pointnav that comes with the package."""
+    return (*SOURCES, "pointnav") if skill == "navigate" else SOURCES
+
+
 # ------------------------------------------------------------------ commands
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class EvalOptions:
                 "run (experiment=debug does not count), or the package's where there is none; experts; random actions; null = as agent= "
                 "says, which is pretrained for trained skills", choices=SOURCES),
         **{name: setting(None, f"the same for {name}" + (" alone; also the path of a checkpoint or run, ws://host:port of a policy server, or package.module:Name" if name == next(iter(SKILLS))
-                                                          else ""), choices=SOURCES, path=True) for name in SKILLS})
+                                                          else ""), choices=_sources(name), path=True) for name in SKILLS})
     planner: Rules = field(default_factory=Rules)
     name: str | None = setting(None, "directory of the evaluation; null = date and time")
     output: str = setting("outputs", "where results are kept: <output>/eval/<skill or scenario>/<name>/", path=True)
