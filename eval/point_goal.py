@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _STRAIGHT_M = 0.35  # from its place on it drives straight to it
 _PATIENCE = 3  # times as long as an action should take it may take, when something holds the robot up
 _STOPS = 5  # calls of stop elsewhere, after which the place is another
+_SOON = 15  # steps after which a place is looked for again where there was none
 _LATE = 0.5  # share of a step's motion that counts as done
 
 
@@ -131,7 +132,14 @@ class NavigatePointNav(NavigateSPA):
         pilot.begin(seed, actions == "mean" or (actions == "mean_first" and not again))
 
     def _find_way(self, stood: list[tuple[float, float]]) -> tuple[PlanePose, Any] | None:
-        return self.memory.map.place_at(self.senses, self.target[:2], AWAY_M, stood)
+        found = self.memory.map.place_at(self.senses, self.target[:2], AWAY_M, stood)
+        if found is not None:
+            return found
+        self._planned += _SOON - self.replan_steps  # it stands too near to something to plan: meanwhile towards the thing itself
+        if self._way is not None:
+            return None
+        (x, y), (px, py) = self.senses.base_pose[:2], self.target[:2]
+        return (px, py, math.atan2(py - y, px - x)), None
 
     def _towards(self, pose: PlanePose, field: Any) -> tuple[float, float]:
         command = self._pilot.command(self._sim, pose[:2])

@@ -188,7 +188,7 @@ def _point_goal(choice: Choice, key: str, network: str | None) -> Source:
     name, size = str(choice.checkpoint), meta.get("image_size", 0)
     pointnav_config(trained_settings(choice.checkpoint, meta, POINTNAV), name)
     shapes = {"pointgoal": GOAL_SPACE.shape} | ({"depth": (size, size, 1)} if size else {})
-    check_fit(choice.checkpoint, content, shapes, 1, "skill navigate", network if "network" in content else None, (4,))
+    check_fit(choice.checkpoint, content, shapes, 4, "skill navigate", network if "network" in content else None, (4,))
     return Source(POINTNAV, name, size, {"any_start": True, "to_handle": True}, network=network if "network" in content else None,
                   choice=choice)
 

@@ -87,7 +87,7 @@ class NavigateSPA(_SPA):
         self.target = tuple(skill.nav_point)
         self._turned, self._yaw = 0.0, self.senses.base_pose[2]
         self._way = None
-        self._planned = -_REPLAN_STEPS
+        self._planned = -self.replan_steps
         self._since, self._still = self.senses.base_pose, 0
         self._back = 0
 
@@ -138,7 +138,7 @@ class NavigateSPA(_SPA):
         if moved:
             self._since = pose
         elif self._still > _STUCK_STEPS:
-            self._still, self._back, self._planned = 0, _BACK_STEPS, -_REPLAN_STEPS
+            self._still, self._back, self._planned = 0, _BACK_STEPS, -self.replan_steps
             self.memory.map.block(pose[0] + 0.33 * math.cos(pose[2]), pose[1] + 0.33 * math.sin(pose[2]))
 
 
