@@ -44,6 +44,7 @@ _STRAIGHT_M = 0.35  # from its place on it drives straight to it
 _PATIENCE = 3  # times as long as an action should take it may take, when something holds the robot up
 _STOPS = 5  # calls of stop elsewhere, after which the place is another
 _SOON = 15  # steps after which a place is looked for again where there was none
+_FROM_HANDLE_M = (0.8, 1.1)  # where drawers and doors are opened and closed from
 _LATE = 0.5  # share of a step's motion that counts as done
 
 
@@ -132,7 +133,8 @@ class NavigatePointNav(NavigateSPA):
         pilot.begin(seed, actions == "mean" or (actions == "mean_first" and not again))
 
     def _find_way(self, stood: list[tuple[float, float]]) -> tuple[PlanePose, Any] | None:
-        found = self.memory.map.place_at(self.senses, self.target[:2], AWAY_M, stood)
+        away_m = AWAY_M if self.skill.target_handle is None else _FROM_HANDLE_M
+        found = self.memory.map.place_at(self.senses, self.target[:2], away_m, stood)
         if found is not None:
             return found
         self._planned += _SOON - self.replan_steps  # it stands too near to something to plan: meanwhile towards the thing itself

@@ -363,6 +363,10 @@ def scenes(config: DictConfig) -> None:
             from rearrange.mujoco_scenes.view import view
 
             return view(config.dataset, config.scenes, config.out, progress_of)
+        if config.dataset is not None and config.dataset.endswith(".json.gz"):
+            from rearrange.navigation.habitat_episodes import show as show_episodes
+
+            return show_episodes(config.action, config.dataset)
         from rearrange.scene_files.show import show
 
         return show(config.action, config.dataset, progress_of)
