@@ -18,33 +18,40 @@ from __future__ import annotations
 import math
 import zlib
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 
-from eval.agents import PolicyAgent
+from eval.own_networks import of_checkpoint
+from eval.trained_policy import training_of
 from planner.spa.controllers import AWAY_M, Memory, NavigateSPA
 from rearrange.apartments.segmentation import OBJECT, ROBOT
 from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
 from rearrange.navigation import CONFIGS
-from rearrange.navigation.pointnav import polar_goal
+from rearrange.navigation.pointnav import GOAL_SPACE, polar_goal
 from rearrange.navigation.settings import PointNavConfig
 from rearrange.pictures.looks import Looks
 from rearrange.robot.cameras import FOV_DEG, RANGE_M, mounting
 from rearrange.simulator import STEP_S
+from trainer.checkpoint import load_policy
+from trainer.player import Player
 
 if TYPE_CHECKING:
     from rearrange.geometry import PlanePose
     from rearrange.simulator import Simulator
     from skills.skill import Skill
 
+JUDGED = {"any_start": True, "to_handle": True, "stop_within_m": 2.0}
+"""Settings of Navigate beside it: those of the policy of Navigate that comes with the package."""
 _STRAIGHT_M = 0.35  # from its place on it drives straight to it
 _PATIENCE = 3  # times as long as an action should take it may take, when something holds the robot up
 _STOPS = 5  # calls of stop elsewhere, after which the place is another
+_HELD_UP = 2  # times that something holds it up, after which the place is another
 _SOON = 15  # steps after which a place is looked for again where there was none
-_FROM_HANDLE_M = (0.8, 1.1)  # where drawers and doors are opened and closed from
+_FROM_HANDLE_M = (0.82, 1.05)  # where drawers and doors are opened and closed from
 _LATE = 0.5  # share of a step's motion that counts as done
 
 
@@ -65,16 +72,16 @@ class Pilot:
     """Drives the base with a policy of PointNav, one episode at a time."""
 
     def __init__(self, content: dict[str, Any], name: str, deterministic: bool = False, network: str | None = None) -> None:
-        from eval.trained_policy import training_of
-
         meta = training_of(content)
         self.config, self._size = pointnav_config(meta.get("env", {}), name), meta.get("image_size", 0)
-        self._agent, self._deterministic = PolicyAgent(content, 1, False, network, gymnasium.spaces.Discrete(4)), deterministic
+        self._policy, self._deterministic = load_policy(content, of_checkpoint(content, network)), deterministic
+        boxes = {"pointgoal": GOAL_SPACE, "depth": gymnasium.spaces.Box(0.0, 1.0, (self._size, self._size, 1), np.float32)}
+        self._spaces = SimpleNamespace(observation_space=gymnasium.spaces.Dict(boxes if self._size else {"pointgoal": GOAL_SPACE}),
+                                       action_space=gymnasium.spaces.Discrete(4))
 
     def begin(self, seed: int, mean: bool = False) -> None:
         """A way begins; mean: the likeliest actions, not drawn ones."""
-        self._agent.begin(0, seed)
-        self._mean = [0] if mean or self._deterministic else []
+        self._player = Player.of(self._policy, self._spaces, mean or self._deterministic, seed)
         self._to: PlanePose | None = None  # where the action that is being carried out ends
         self._ahead_m = self._turn_rad = 0.0
 
@@ -94,7 +101,7 @@ class Pilot:
         seen = {"pointgoal": polar_goal(sim.base_pose, goal)}
         if self._size:
             seen["depth"] = level_depth(sim, self._size, self.config)
-        action = int(self._agent.act({0: seen}, self._mean)[0])
+        action = int(self._player.act(seen))
         self._ahead_m = self.config.forward_m if action == 1 else 0.0
         self._turn_rad = {2: 1.0, 3: -1.0}.get(action, 0.0) * math.radians(self.config.turn_deg)
         if not action:
@@ -126,15 +133,17 @@ class NavigatePointNav(NavigateSPA):
 
     def __init__(self, pilot: Pilot, memory: Memory, sim: Simulator, skill: Skill, actions: str = "sampled") -> None:
         super().__init__(memory, sim, skill)
-        self._sim, self._pilot, self._stops = sim, pilot, 0
+        self._sim, self._pilot, self._stops, self._held_up = sim, pilot, 0, 0
         again = memory.ways.get(self.target, 0)
         memory.ways[self.target] = again + 1
         seed = zlib.crc32(f"{sim.episode.id}/{sum(memory.ways.values())}".encode())
         pilot.begin(seed, actions == "mean" or (actions == "mean_first" and not again))
 
     def _find_way(self, stood: list[tuple[float, float]]) -> tuple[PlanePose, Any] | None:
-        away_m = AWAY_M if self.skill.target_handle is None else _FROM_HANDLE_M
-        found = self.memory.map.place_at(self.senses, self.target[:2], away_m, stood)
+        memory, point = self.memory.map, self.target[:2]
+        handle = self.skill.target_handle is not None
+        side = memory.open_side(point) if handle else None  # of a front, as far as it has been seen
+        found = memory.place_at(self.senses, point, _FROM_HANDLE_M if handle else AWAY_M, stood, side)
         if found is not None:
             return found
         self._planned += _SOON - self.replan_steps  # it stands too near to something to plan: meanwhile towards the thing itself
@@ -148,10 +157,22 @@ class NavigatePointNav(NavigateSPA):
         if command is not None:
             return command
         self._stops += 1
-        if self._stops % _STOPS == 0:  # it does not get there: another place
-            self.memory.stood.setdefault(self.target, []).append(pose[:2])
-            self._planned = -math.inf
+        if self._stops % _STOPS == 0:
+            self._give_up_place()
         return 0.0, 0.0
+
+    def _watch(self) -> None:
+        waiting = self._back
+        super()._watch()
+        if self._back > waiting:
+            self._held_up += 1
+            if self._held_up % _HELD_UP == 0:
+                self._give_up_place()
+
+    def _give_up_place(self) -> None:
+        """It does not get there: another place."""
+        self.memory.stood.setdefault(self.target, []).append(self._way[0][:2])
+        self._planned = -math.inf
 
 
 def level_depth(sim: Simulator, size: int, config: PointNavConfig) -> np.ndarray:

@@ -92,7 +92,7 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
             found[skill] = Source(which, choice=Choice(skill, which, ASKED))
         elif which == POINTNAV and skill == "navigate":
             chose = choose("pretrained", POINTNAV, output, key)
-            found[skill] = _point_goal(dataclasses.replace(chose, what=skill, run_by=POINTNAV, why=ASKED), key, network)
+            found[skill] = point_goal(dataclasses.replace(chose, what=skill, run_by=POINTNAV, why=ASKED), key, network)
         elif which and TEXTS["url"][0].fullmatch(which):
             found[skill] = Source("remote", image_size=asked.image_size, seen=tuple(seen or ()), camera_size=camera_size,
                                   remote=remote_at(which, asked), choice=Choice(skill, which, ASKED))
@@ -160,7 +160,7 @@ def _read(choice: Choice, network: str | None) -> Source:
     skill, path = choice.what, choice.checkpoint
     content, meta = _loaded(choice, f"skills.{skill}")
     if skill == "navigate" and meta.get("nav") == POINTNAV:
-        return _point_goal(choice, f"skills.{skill}", network)
+        return point_goal(choice, f"skills.{skill}", network)
     if meta.get("skill") != skill:
         raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of {skill}: write another path as skills.{skill}=.")
     env = trained_settings(path, meta, skill)
@@ -179,9 +179,9 @@ def _read(choice: Choice, network: str | None) -> Source:
     return source
 
 
-def _point_goal(choice: Choice, key: str, network: str | None) -> Source:
+def point_goal(choice: Choice, key: str, network: str | None) -> Source:
     """A policy of PointNav as Navigate, which is judged as the policy of Navigate that comes with the package."""
-    from eval.point_goal import pointnav_config
+    from eval.point_goal import JUDGED, pointnav_config
     from rearrange.navigation.pointnav import GOAL_SPACE
 
     content, meta = _loaded(choice, key)
@@ -189,7 +189,7 @@ def _point_goal(choice: Choice, key: str, network: str | None) -> Source:
     pointnav_config(trained_settings(choice.checkpoint, meta, POINTNAV), name)
     shapes = {"pointgoal": GOAL_SPACE.shape} | ({"depth": (size, size, 1)} if size else {})
     check_fit(choice.checkpoint, content, shapes, 4, "skill navigate", network if "network" in content else None, (4,))
-    return Source(POINTNAV, name, size, {"any_start": True, "to_handle": True}, network=network if "network" in content else None,
+    return Source(POINTNAV, name, size, dict(JUDGED), network=network if "network" in content else None,
                   choice=choice)
 
 

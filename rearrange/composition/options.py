@@ -28,7 +28,7 @@ from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
 from trainer.config import TrainConfig
 
 MANY = 1_000_000
-AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", "remote",
+AGENTS = ("policy", "pretrained", "expert", "random", "zero", "pointnav", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", "remote",
           *NAVIGATION_AGENTS)
 RECORD_FORMATS = ("lerobot",)
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
@@ -107,7 +107,7 @@ class EvalOptions:
         setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest finished training "
                 "run (experiment=debug does not count), or the package's where there is none; experts; random actions; null = as agent= "
                 "says, which is pretrained for trained skills", choices=SOURCES),
-        **{name: setting(None, f"the same for {name}" + (" alone; also the path of a checkpoint or run, ws://host:port of a policy server, or package.module:Name" if name == next(iter(SKILLS))
+        **{name: setting(None, f"the same for {name}" + (" alone; pointnav: the policy of nav=pointnav that comes with the package; also the path of a checkpoint or run, ws://host:port of a policy server, or package.module:Name" if name == next(iter(SKILLS))
                                                           else ""), choices=_sources(name), path=True) for name in SKILLS})
     planner: Rules = field(default_factory=Rules)
     name: str | None = setting(None, "directory of the evaluation; null = date and time")
