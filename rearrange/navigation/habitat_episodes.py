@@ -92,18 +92,19 @@ class _Reader:
         else:
             goals = self._view_points(scene, self._get(entry, "object_category", *_A_TEXT))
         info = self._get(entry, "info", dict, "an object with geodesic_distance")
-        return HabitatEpisode(str(entry.get("episode_id", "")), scene, to_z_up(*self._numbers("start_position", entry.get("start_position"), 3)),
-                              self._yaw(entry.get("start_rotation")), goals, self._shortest(info.get("geodesic_distance")), category)
+        start = to_z_up(*self._numbers("start_position", entry.get("start_position"), 3))
+        return HabitatEpisode(str(entry.get("episode_id", "")), scene, start, self._yaw(entry.get("start_rotation")), goals,
+                              self._shortest(info.get("geodesic_distance")), category)
 
     def _view_points(self, scene: str, category: str) -> tuple[Point, ...]:
         key = f"{scene.rsplit('/', 1)[-1]}_{category}"
         if key not in self._goals:
             raise UserError(f"{self._where}: scene {scene} has no {category}: there is no {key!r} under 'goals_by_category'.")
         if key not in self._views:
-            objects = self._goals[key]
-            points = [self._point(f"goals_by_category[{key}][{k}].view_points[{n}].agent_state", self._get(view, "agent_state", dict, "an object"))
-                      for k, thing in enumerate(objects if isinstance(objects, list) else self._fail(key, "a list of goals", objects))
-                      for n, view in enumerate(self._get(thing, "view_points", *_A_LIST))]
+            things = self._goals[key] if isinstance(self._goals[key], list) else self._fail(key, "a list of goals", self._goals[key])
+            states = [self._get(view, "agent_state", dict, "an object") for thing in things
+                      for view in self._get(thing, "view_points", *_A_LIST)]
+            points = [self._point(f"goals_by_category[{key}], view point {k}", state) for k, state in enumerate(states)]
             if not points:
                 raise UserError(f"{self._where}: {category} of scene {scene} is seen from nowhere: its 'view_points' are empty.")
             self._views[key] = tuple(points)
@@ -156,7 +157,8 @@ def summary(shortest_m: Sequence[float], ratio: Sequence[float]) -> list[str]:
     for name, values, edges, unit in (("to drive", shortest_m, EDGES_M, " m"), ("driving / straight line", ratio, EDGES_RATIO, "")):
         found = np.asarray(values, float)
         low, middle, high = np.percentile(found, (10, 50, 90))
-        lines.append(f"{name}: mean {found.mean():.2f}{unit}, median {middle:.2f}, 10 % below {low:.2f}, 90 % below {high:.2f}, most {found.max():.2f}")
+        lines.append(f"{name}: mean {found.mean():.2f}{unit}, median {middle:.2f}, 10 % below {low:.2f}, 90 % below {high:.2f}, "
+                     f"most {found.max():.2f}")
         shares = np.histogram(np.maximum(found, edges[0]), (*edges, math.inf))[0] / len(found)
         names = [f"{a:g} to {b:g}" for a, b in zip(edges, edges[1:])] + [f"{edges[-1]:g} and more"]
         lines += [f"  {each + unit:<16} {share:6.1%}" for each, share in zip(names, shares) if share]

@@ -47,13 +47,13 @@ def test_steps_and_turns_are_carried_out_by_odometry(file, env, monkeypatch):
     for _ in range(150):
         _, _, terminated, _, _ = env.step(driver.act())
         assert not terminated
-    seen = set()
+    seen = set()  # of actions; from 1 m/s the base coasts
     for (before, *_), (after, ahead, turn, force) in zip(asked, asked[1:]):
         if force:
             continue
         drove, turned = math.dist(before[:2], after[:2]), wrap_angle(after[2] - before[2])
         seen.add((ahead > 0, float(np.sign(turn))))
-        assert abs(drove - ahead) < 0.12 and abs(turned - turn) < math.radians(5), (ahead, turn, drove, turned)  # from 1 m/s the base coasts
+        assert abs(drove - ahead) < 0.12 and abs(turned - turn) < math.radians(5), (ahead, turn, drove, turned)
     assert {(True, 0.0), (False, 1.0), (False, -1.0)} <= seen
 
 
