@@ -105,6 +105,30 @@ class ExpertAgent(_Forgetful):
         self._experts.pop(slot, None)
 
 
+class PointGoalAgent(_Forgetful):
+    """A policy of PointNav that drives the Fetch in Navigate, one for each slot."""
+
+    def __init__(self, checkpoint: dict[str, Any], envs: Sequence[RearrangeEnv], deterministic: bool, network: str | None):
+        from eval.point_goal import Pilot
+
+        self._envs = envs
+        self._pilots = [Pilot(checkpoint, "the policy of nav=pointnav", deterministic, network) for _ in envs]
+        self._drivers: dict[int, Any] = {}
+
+    def begin(self, slot: int, seed: int) -> None:
+        from eval.point_goal import NavigatePointNav
+        from planner.spa.controllers import Memory
+
+        env = self._envs[slot]
+        self._drivers[slot] = NavigatePointNav(self._pilots[slot], Memory(), env.sim, env.skill)
+
+    def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
+        return {slot: self._drivers[slot].act() for slot in observations}
+
+    def end(self, slot: int) -> None:
+        self._drivers.pop(slot, None)
+
+
 class NavigationAgent(_Forgetful):
     """A scripted agent of navigation tasks, one for each slot."""
 
@@ -163,7 +187,7 @@ class PolicyAgent(_Forgetful):
         return {slot: actions[slot].numpy() for slot in slots}
 
 
-AGENTS = ("policy", "expert", "random", "zero", "remote", *NAVIGATION_AGENTS)
+AGENTS = ("policy", "expert", "random", "zero", "remote", "pointnav", *NAVIGATION_AGENTS)
 
 
 def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool,
@@ -181,6 +205,8 @@ def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[Rear
         return OwnAgent(name, "agent", len(envs), envs[0].observation_space, space)
     if name == "expert":
         return ExpertAgent(envs)
+    if name == "pointnav":
+        return PointGoalAgent(checkpoint, envs, deterministic, network)
     if name in NAVIGATION_AGENTS:
         return NavigationAgent(name, envs)
     return RandomAgent(len(envs), space) if name == "random" else ZeroAgent(space.shape[0])

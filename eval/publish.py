@@ -3,6 +3,8 @@
     python -m eval.publish outputs/train/pick/long                    weights in half precision, and a card
     rearrange eval skill=pick checkpoint=pretrained episodes=500      measures what was published
     python -m eval.publish outputs/eval/pick/latest                   adds those figures to the card
+
+Navigation tasks, `nav=`, as skills.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from eval.trained_policy import of_what
 from rearrange.errors import UserError
 from rearrange.files import MOST_JSON, read_json, read_text
+from rearrange.settings.environment import NAVIGATION
 from rearrange.settings.yaml_files import plain_yaml
 from skills import SKILLS, pretrained
 from trainer.logs.logger import read_jsonl
@@ -22,22 +26,24 @@ from trainer.logs.logger import read_jsonl
 MAX_BYTES = 3_000_000
 _KEPT = ("format", "step", "policy", "policy_config", "observation_space", "action_space", "meta")
 _MEASURED = ("split", "episodes", "deterministic", "success", "success_interval_95", "failures", "mean_steps")
+_GROUPS = {"skill": tuple(SKILLS), "nav": tuple(NAVIGATION)}
 
 
 def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
-    """Write the newest checkpoint of a training run as `<folder>/<skill>.pt`, with its card. Returns the file."""
+    """Write the newest checkpoint of a training run as `<folder>/<task>.pt`, with its card. Returns the file."""
     import torch
 
     from trainer.checkpoint import load_checkpoint, load_policy
 
     content = load_checkpoint(run)
     load_policy(content)  # which refuses weights that do not fit the network
-    if (skill := content.get("meta", {}).get("skill")) not in SKILLS:
-        raise UserError(f"{run} is a training run of something else than a skill: {skill or 'nothing that it names'}.")
+    group, task = _task(content.get("meta", {}))
+    if task is None:
+        raise UserError(f"{run} is a training run of something else than a skill or navigation task: {of_what(content.get('meta', {}))}.")
     small = {key: content[key] for key in _KEPT} | {"meta": _of_the_policy(content["meta"])}
     small["policy"] = {k: v.half() if v.is_floating_point() else v for k, v in content["policy"].items()}
-    file = folder / f"{skill}.pt"
-    card = {"skill": skill, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
+    file = folder / f"{task}.pt"
+    card = {group: task, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
     partial = file.with_suffix(".partial")
     torch.save(small, partial)
     if partial.stat().st_size > MAX_BYTES:
@@ -52,9 +58,10 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
 def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     """Add the figures of an evaluation of a published policy to its card. Returns the card."""
     figures = read_json(run / "metrics.json")
-    if not isinstance(figures, dict) or figures.get("skill") not in SKILLS:
-        raise UserError(f"{run / 'metrics.json'} is not that of an evaluation of a skill.")
-    file = folder / f"{figures['skill']}.pt"
+    _, task = _task(figures) if isinstance(figures, dict) else (None, None)
+    if task is None:
+        raise UserError(f"{run / 'metrics.json'} is not that of an evaluation of a skill or navigation task.")
+    file = folder / f"{task}.pt"
     if figures.get("interrupted"):
         raise UserError(f"{run} was interrupted: only a whole evaluation is published.")
     if Path(str(figures.get("checkpoint"))).resolve() != file.resolve():
@@ -62,10 +69,22 @@ def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     if missing := [key for key in _MEASURED if key not in figures]:
         raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
     card = plain_yaml(file.with_suffix(".yaml"))
-    row = {key: figures[key] for key in _MEASURED}
+    row = {key: figures[key] for key in _MEASURED} | _path_figures(figures)
     same = ("split", "deterministic")
     card["evaluations"] = [old for old in card["evaluations"] if any(old[k] != row[k] for k in same)] + [row]
     return _write_card(file, card)
+
+
+def _task(of: dict[str, Any]) -> tuple[str, str] | tuple[None, None]:
+    """The group, `skill` or `nav`, and name of what a checkpoint or an evaluation is of; twice None if of neither."""
+    return next(((group, of[group]) for group, names in _GROUPS.items() if of.get(group) in names), (None, None))
+
+
+def _path_figures(figures: dict[str, Any]) -> dict[str, Any]:
+    """SPL of a navigation task that has a goal."""
+    if "spl_interval_95" not in figures:
+        return {}
+    return {"spl": figures["measures"]["spl"], "spl_interval_95": figures["spl_interval_95"]}
 
 
 def _of_the_policy(meta: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +100,7 @@ def _started_from(meta: dict[str, Any], file: Path) -> dict[str, Any]:
         return {}
     if word == "pretrained":
         card = plain_yaml(file.with_suffix(".yaml"))
-        return {"started_from": {key: card[key] for key in card if key not in ("skill", "evaluations")}}
+        return {"started_from": {key: card[key] for key in card if key not in (*_GROUPS, "evaluations")}}
     run = Path(word).parent.parent if word.endswith(".pt") else Path(word)  # of a checkpoint, in the folder checkpoints of its run
     if not (run / "overrides.yaml").exists():
         return {"started_from": Path(word).name}

@@ -82,7 +82,7 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
                     make_policy: MakePolicy | None = None, **settings: Any) -> tuple[gymnasium.Env, Player]:
     """A trained policy, and the environment of its skill or navigation task with the settings that it was trained with.
 
-    policy: a skill, whose policy comes with the package, or a checkpoint or training run of your own. deterministic: the mean
+    policy: a skill or navigation task, whose policy comes with the package, or a checkpoint or training run of your own. deterministic: the mean
     action instead of a drawn one. seed: of what is drawn. make_policy: that of the training, where its
     network was one of your own. settings: of the environment, such as split="test" or render_mode="rgb_array"; its homes are those
     of split="val" unless told otherwise. Call `policy.reset()` wherever the environment is reset. Raises UserError, a ValueError,
@@ -97,12 +97,12 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     from trainer.player import Player
 
     try:
-        path = pretrained.path(str(policy)) if policy in SKILLS else best(Path(policy))
+        path = pretrained.path(str(policy)) if policy in (*SKILLS, *NAVIGATION) else best(Path(policy))
         content = load_checkpoint(path)
         meta = training_of(content)
     except CheckpointError as error:
-        near = difflib.get_close_matches(str(policy), SKILLS, 1)
-        raise UserError(f"{error} Skills: {', '.join(SKILLS)}.{f' Did you mean {near[0]!r}?' if near else ''}") from error
+        near = difflib.get_close_matches(str(policy), (*SKILLS, *NAVIGATION), 1)
+        raise UserError(f"{error} Skills and navigation tasks: {', '.join((*SKILLS, *NAVIGATION))}.{f' Did you mean {near[0]!r}?' if near else ''}") from error
     task = meta.get("skill") or meta.get("nav")
     if task not in (*SKILLS, *NAVIGATION):
         raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of a skill or navigation task: "

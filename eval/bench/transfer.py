@@ -54,7 +54,7 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
 
 
 def _known(agent: str) -> list[str]:
-    return pretrained.names() if agent == "pretrained" else list(SKILLS)
+    return [name for name in SKILLS if agent != "pretrained" or name in pretrained.names()]
 
 
 def _job(settings: dict[str, Any], skill: str, name: str) -> evaluation.Job:

@@ -95,7 +95,8 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     asked = plain["agent"] or "tp_srl"
     agent = "tp_srl" if asked == "pretrained" else asked
     if agent not in AGENTS:
-        raise UserError(f"agent={agent} is for skill=; a scenario is done by agent=pretrained, {', '.join(AGENTS)}, and each of its "
+        of = "skill=navigate, in plans skills.navigate=pointnav" if agent == "pointnav" else "skill="
+        raise UserError(f"agent={agent} is for {of}; a scenario is done by agent=pretrained, {', '.join(AGENTS)}, and each of its "
                         "skills can be chosen, as in skills.pick=expert.")
     if plain["checkpoint"] is not None and agent != "monolithic":
         word = plain["checkpoint"]

@@ -6,6 +6,7 @@ beside it. So the few that are shown in a video are run again afterwards, when i
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -264,10 +265,24 @@ def make_executor(job: Job, make_env: Callable[..., ScenarioEnv] = ScenarioEnv) 
     skills = {name: source.make(name) for name, source in job.skills.items()}
     experts = {name: expert_class(name) for name, source in job.skills.items() if source.kind == "expert"}
     experts |= {name: made for name, made in controllers().items() if name in job.skills and job.skills[name].kind == "spa"}
+    experts |= {name: _point_goal(source, job) for name, source in job.skills.items() if source.kind == "pointnav"}
     sizes = {name: source.image_size for name, source in job.skills.items()}
     env = make_env(job.scenario, HomeSettings(depth_size=0, **job.env))
     seen = {name: (source.seen, source.camera_size) for name, source in job.skills.items()}
     return Executor(env, skills, experts, job.rules, sizes, job.handoffs, seen)
+
+
+def _point_goal(source: Source, job: Job) -> Callable[..., Any]:
+    """What makes the driver of Navigate by a policy of PointNav, as an `Executor` takes experts."""
+    import torch
+
+    from eval.point_goal import NavigatePointNav, Pilot
+    from planner.spa.controllers import Memory
+    from trainer.checkpoint import load_checkpoint
+
+    torch.set_num_threads(1)
+    pilot = Pilot(load_checkpoint(source.checkpoint), source.checkpoint, job.deterministic, source.network)
+    return functools.partial(NavigatePointNav, pilot, Memory(), actions=job.rules.actions)
 
 
 _KEPT: dict[str, list[Executor]] = {}  # executors are kept between the chunks of a process

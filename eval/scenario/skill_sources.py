@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Agent -> what runs a skill of which nothing else is said. monolithic has no skills.
 AGENTS = {"tp_srl": "pretrained", "tp_srl_nonav": "pretrained", "expert": "expert", "monolithic": None, "tp_spa": "spa",
           "random": "random"}
+POINTNAV = "pointnav"  # a word for skills.navigate
 SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")  # settings of the one simulator
 
 
@@ -36,7 +37,7 @@ SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_l
 class Source:
     """What runs one skill. Without a checkpoint: `kind` is expert, random or spa, and the skill has its own defaults."""
 
-    kind: str  # expert, random, spa, policy, remote or own
+    kind: str  # expert, random, spa, policy, pointnav (a policy of that task as Navigate), remote or own
     checkpoint: str | None = None
     image_size: int = 0
     config: dict[str, Any] = field(default_factory=dict)  # fields of the skill's config, as it was trained
@@ -89,6 +90,9 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
             expert_class(skill)  # there may be none
         if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
             found[skill] = Source(which, choice=Choice(skill, which, ASKED))
+        elif which == POINTNAV and skill == "navigate":
+            chose = choose("pretrained", POINTNAV, output, key)
+            found[skill] = point_goal(dataclasses.replace(chose, what=skill, run_by=POINTNAV, why=ASKED), key, network)
         elif which and TEXTS["url"][0].fullmatch(which):
             found[skill] = Source("remote", image_size=asked.image_size, seen=tuple(seen or ()), camera_size=camera_size,
                                   remote=remote_at(which, asked), choice=Choice(skill, which, ASKED))
@@ -155,6 +159,8 @@ def _read(choice: Choice, network: str | None) -> Source:
 
     skill, path = choice.what, choice.checkpoint
     content, meta = _loaded(choice, f"skills.{skill}")
+    if skill == "navigate" and meta.get("nav") == POINTNAV:
+        return point_goal(choice, f"skills.{skill}", network)
     if meta.get("skill") != skill:
         raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of {skill}: write another path as skills.{skill}=.")
     env = trained_settings(path, meta, skill)
@@ -171,6 +177,20 @@ def _read(choice: Choice, network: str | None) -> Source:
     check_fit(path, content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts), f"skill {skill}",
               source.network)
     return source
+
+
+def point_goal(choice: Choice, key: str, network: str | None) -> Source:
+    """A policy of PointNav as Navigate, which is judged as the policy of Navigate that comes with the package."""
+    from eval.point_goal import JUDGED, pointnav_config
+    from rearrange.navigation.pointnav import GOAL_SPACE
+
+    content, meta = _loaded(choice, key)
+    name, size = str(choice.checkpoint), meta.get("image_size", 0)
+    pointnav_config(trained_settings(choice.checkpoint, meta, POINTNAV), name)
+    shapes = {"pointgoal": GOAL_SPACE.shape} | ({"depth": (size, size, 1)} if size else {})
+    check_fit(choice.checkpoint, content, shapes, 4, "skill navigate", network if "network" in content else None, (4,))
+    return Source(POINTNAV, name, size, dict(JUDGED), network=network if "network" in content else None,
+                  choice=choice)
 
 
 def shared_settings(found: Mapping[str, Source], typed: Mapping[str, Any]) -> dict[str, Any]:

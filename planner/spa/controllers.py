@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,13 +24,15 @@ from skills.experts.reach_plan import Aim, plan_reach
 from skills.experts.trajectory import Follower
 
 if TYPE_CHECKING:
+    from rearrange.apartments.floor_grid import DistanceField
+    from skills.experts.motion import Pose2
     from rearrange.simulator import Simulator
     from skills.skill import Skill
 
 Command = dict[str, np.ndarray | tuple[float, float] | float]
 
 _LOOK_EVERY = 4  # steps
-_AWAY_M = (0.62, 0.86)  # from the object or goal, where it stands to work
+AWAY_M = (0.62, 0.86)  # from the object or goal, where it stands to work
 _NEAR_M, _NEAR_RAD = 0.12, 0.12
 _STILL_M, _STILL_RAD, _STUCK_STEPS = 0.01, 0.02, 25  # it is stuck if it moves less in so many steps
 _BACK_STEPS, _REPLAN_STEPS = 20, 30
@@ -51,6 +53,7 @@ class Memory:
             self.episode, self.map = sim.episode.id, Map(sim.base_pose)
             self.scanned = False
             self.stood: dict[tuple[float, ...], list[tuple[float, float]]] = {}  # target -> where it stood before it
+            self.ways: dict[tuple[float, ...], int] = {}  # target -> how often it has set out for it
             self.tool = CUP  # how the object lies in the hand
         return self
 
@@ -58,13 +61,15 @@ class Memory:
 class _SPA:
     """What the controllers have in common."""
 
+    look_every = _LOOK_EVERY
+
     def __init__(self, memory: Memory, sim: Simulator, skill: Skill) -> None:
         self.memory, self.senses, self.skill = memory.of(sim), Senses(sim), skill
         self.steps = 0
 
     def act(self) -> np.ndarray:
         """The action of the next step, in the skill's order."""
-        if self.steps % _LOOK_EVERY == 0:
+        if self.steps % self.look_every == 0:
             self.memory.map.look(self.senses)
         self.steps += 1
         return assemble(self.skill, self.command())
@@ -73,12 +78,16 @@ class _SPA:
 class NavigateSPA(_SPA):
     """Looks around once, then drives through what it has seen to be free to a place from which it sees the target."""
 
+    looks_around = True
+    straight_m = 0.25  # from its place on it drives straight to it
+    replan_steps = _REPLAN_STEPS
+
     def __init__(self, memory: Memory, sim: Simulator, skill: Skill) -> None:
         super().__init__(memory, sim, skill)
         self.target = tuple(skill.nav_point)
         self._turned, self._yaw = 0.0, self.senses.base_pose[2]
         self._way = None
-        self._planned = -_REPLAN_STEPS
+        self._planned = -self.replan_steps
         self._since, self._still = self.senses.base_pose, 0
         self._back = 0
 
@@ -89,7 +98,7 @@ class NavigateSPA(_SPA):
 
     def _base(self) -> tuple[tuple[float, float], float]:
         senses, memory = self.senses, self.memory
-        if not memory.scanned:
+        if self.looks_around and not memory.scanned:
             self._turned += abs(wrap_angle(senses.base_pose[2] - self._yaw))
             self._yaw = senses.base_pose[2]
             memory.scanned = self._turned > 2 * math.pi or self.steps > 200
@@ -97,10 +106,10 @@ class NavigateSPA(_SPA):
         if self._back > 0:
             self._back -= 1
             return (-0.4, 0.0), -1.0
-        if self.steps - self._planned >= _REPLAN_STEPS:
+        if self.steps - self._planned >= self.replan_steps:
             self._planned = self.steps
             stood = memory.stood.get(self.target, [])
-            self._way = memory.map.way_to(senses, self.target[:2], _AWAY_M, stood) or self._way
+            self._way = self._find_way(stood) or self._way
         if self._way is None:
             return (0.0, 0.5), -1.0  # look for a way elsewhere
         pose, field_ = self._way
@@ -108,10 +117,18 @@ class NavigateSPA(_SPA):
             memory.stood.setdefault(self.target, []).append(pose[:2])
             return (0.0, 0.0), 1.0
         self._watch()
-        if math.dist(senses.base_pose[:2], pose[:2]) < 0.25:
+        if math.dist(senses.base_pose[:2], pose[:2]) < self.straight_m:
             return drive(senses, pose, near_m=0.08), -1.0
-        x, y = memory.map.ahead(field_, senses.base_pose)
-        return drive(senses, (x, y, math.atan2(y - senses.base_pose[1], x - senses.base_pose[0])), reverse=False), -1.0
+        return self._towards(pose, field_), -1.0
+
+    def _find_way(self, stood: list[tuple[float, float]]) -> tuple[Pose2, Any] | None:
+        """Where to stand, and what `_towards` needs to get there."""
+        return self.memory.map.way_to(self.senses, self.target[:2], AWAY_M, stood)
+
+    def _towards(self, pose: Pose2, field: DistanceField) -> tuple[float, float]:
+        """Base command on the way to a pose that is not near yet. field: the driving distances to it."""
+        x, y = self.memory.map.ahead(field, self.senses.base_pose)
+        return drive(self.senses, (x, y, math.atan2(y - self.senses.base_pose[1], x - self.senses.base_pose[0])), reverse=False)
 
     def _watch(self) -> None:
         """When it does not come on it drives back, and remembers that something is there."""
@@ -121,7 +138,7 @@ class NavigateSPA(_SPA):
         if moved:
             self._since = pose
         elif self._still > _STUCK_STEPS:
-            self._still, self._back, self._planned = 0, _BACK_STEPS, -_REPLAN_STEPS
+            self._still, self._back, self._planned = 0, _BACK_STEPS, -self.replan_steps
             self.memory.map.block(pose[0] + 0.33 * math.cos(pose[2]), pose[1] + 0.33 * math.sin(pose[2]))
 
 

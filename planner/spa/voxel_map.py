@@ -23,6 +23,7 @@ _CARVE_M = 2.5  # boxes nearer than this are checked against each image
 _BEHIND_M = 0.12  # the image has to show so much more than a box to take it out
 _ROOM_M = (0.07, 0.03)  # around the base; less where there is no way
 _ARM_REACH_M = 1.5
+_ASIDE_COSTS_M = 10.0  # what a place a quarter turn beside the wanted side counts as
 _MOST_M = 0.05  # distances are known up to this one
 
 
@@ -64,6 +65,24 @@ class Map:
         """Where to stand between `away_m` (least, most) from a point, seeing it, and the way there; None if there is
         none. `avoid`: where it stood before in vain.
         """
+        found = self.place_at(senses, target, away_m, avoid)
+        if found is None:
+            return None
+        pose, floor = found
+        return pose, floor.distances_to(np.array(pose[:2]) - self.corner)
+
+    def open_side(self, point: tuple[float, float], within_m: float = 0.5) -> np.ndarray | None:
+        """Unit vector (2,) from a point, such as a handle, away from what was seen around it; None where that is on no side."""
+        seen = self.near(*point[:2], within_m)[:, :2] - point[:2]
+        seen = np.unique(np.round(seen / CELL_M).astype(int), axis=0)  # one for each column
+        away = -seen.mean(axis=0) if len(seen) else np.zeros(2)
+        length = float(np.linalg.norm(away))
+        return away / length if length > 0.5 else None
+
+    def place_at(self, senses: Senses, target: tuple[float, float], away_m: tuple[float, float],
+                 avoid: list[tuple[float, float]], side: np.ndarray | None = None) -> tuple[Pose2, FloorGrid] | None:
+        """The same without the way: where to stand, and the floor on which it can be driven to. side: from the target, unit vector (2,),
+        on which it should stand."""
         base = np.array(senses.base_pose[:2]) - self.corner
         wanted = np.array(target[:2]) - self.corner
         filled = self.boxes.any(2)
@@ -72,7 +91,8 @@ class Map:
             blocked = floor.blocked.copy()
             i, j = (int(v / CELL_M) for v in base)
             blocked[i - 2:i + 3, j - 2:j + 3] = False  # it stands here
-            distances = FloorGrid(blocked).distances_to(base)
+            free = FloorGrid(blocked)
+            distances = free.distances_to(base)
             best, best_cost = None, math.inf
             for away in np.arange(away_m[0], away_m[1] + 1e-6, 0.08):
                 for turn in np.arange(0.0, 2 * math.pi, math.pi / 18):
@@ -83,12 +103,14 @@ class Map:
                     hidden = _crossed(filled, spot / CELL_M, wanted / CELL_M, 0.2 / CELL_M)
                     again = sum(math.dist(spot, np.array(other) - self.corner) < 0.3 for other in avoid)
                     cost = float(distances.distance_m[cell]) + 0.6 * hidden + 2.0 * again + abs(away - sum(away_m) / 2)
+                    if side is not None:
+                        cost += _ASIDE_COSTS_M * (1.0 - math.cos(turn) * side[0] - math.sin(turn) * side[1])
                     if cost < best_cost:
                         best, best_cost = spot, cost
             if best is not None:
                 yaw = math.atan2(*(wanted - best)[::-1])
                 x, y = best + self.corner
-                return (float(x), float(y), yaw), FloorGrid(blocked).distances_to(best)
+                return (float(x), float(y), yaw), free
         return None
 
     def ahead(self, field: DistanceField, pose: Pose2) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from rearrange.errors import UserError
 from rearrange.registration import register_envs
 from eval import own_networks
 from eval.own_agents import OwnAgent
+from eval.point_goal import JUDGED
 from eval.remote.connecting import remote_at
 from eval.remote.settings import RemoteError, RemoteSettings
 from eval.engine_settings import check_device, engine_config, per_action
@@ -257,7 +258,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     checkpoint = choice.checkpoint
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
-    probe = _fit_to_policy(skill, recorded if plain["video"] else env, checkpoint, plain["network"], plain["episodes"],
+    acts_here = None if plain["agent"] == "pointnav" else checkpoint  # which looks at other things
+    probe = _fit_to_policy(skill, recorded if plain["video"] else env, acts_here, plain["network"], plain["episodes"],
                            evaluation.SEED_STRIDE * plain["seed"], run.silent)
     remote = remote_at(plain["url"], RemoteSettings(**plain["remote"])) if plain["agent"] == "remote" else None
     if ":" in plain["agent"]:
@@ -437,6 +439,10 @@ def scenes(config: DictConfig) -> None:
             from rearrange.mujoco_scenes.view import view
 
             return view(config.dataset, config.scenes, config.out, progress_of)
+        if config.dataset is not None and config.dataset.endswith(".json.gz"):
+            from rearrange.navigation.habitat_episodes import show as show_episodes
+
+            return show_episodes(config.action, config.dataset)
         from rearrange.scene_files.show import show
 
         return show(config.action, config.dataset, progress_of)
@@ -543,6 +549,9 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     from eval.trained_policy import of_what, settings_of, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
+    kept = {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
+    if plain["agent"] == "pointnav":
+        return _point_goal(plain, skill), env | {"depth_size": 0} | {key: value for key, value in JUDGED.items() if key not in kept}
     if plain["agent"] != "policy":
         look = plain["agent"] == "remote" or ":" in plain["agent"]
         seen = plain["remote"]["image_size"] if look else 128 if plain["agent"] == "map" else env["depth_size"]  # others look at nothing
@@ -558,8 +567,17 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
         other = next((f"write {group}={meta[group]}, or another" for group in ("skill", "nav") if group in meta), "give another")
         raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {skill}: {other} checkpoint=.")
     trained = trained_settings(choice.checkpoint, meta, skill)
-    kept = {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
     return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}
+
+
+def _point_goal(plain: dict[str, Any], skill: str) -> Choice:
+    """The policy of PointNav that drives in Navigate."""
+    from eval.policy_choice import choose
+    from eval.scenario.skill_sources import POINTNAV, point_goal
+
+    word = plain["checkpoint"] or "pretrained"
+    choice = dataclasses.replace(choose(word, POINTNAV, Path(plain["output"]), "checkpoint"), what=skill)
+    return point_goal(choice, "checkpoint", plain["network"]).choice
 
 
 def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, network: str | None, episodes: int,

@@ -153,7 +153,7 @@ def _check_agent(settings: Settings) -> None:
     agent, checkpoint = config.get("agent"), config.get("checkpoint")
     own = agent is not None and ":" in agent
     takes = (*(("policy", "pretrained", "random", *NAVIGATION_AGENTS) if kind == "nav" else ("policy", "pretrained", *SKILL_BASELINES)),
-             "remote", "package.module:Name")
+             *(("pointnav",) if skill == "navigate" else ()), "remote", "package.module:Name")
     if settings.command == "eval" and (agent == "remote") != (config.url is not None):
         raise UserError("agent=remote needs url=, as in url=ws://127.0.0.1:8000." if config.url is None else
                         f"url={config.url} is for agent=remote: add it, or leave url= out.")
@@ -161,7 +161,8 @@ def _check_agent(settings: Settings) -> None:
         word = config.url or agent
         raise UserError(f"agent={agent} is for skill= and nav=; of a scenario it can run single skills, as in skills.pick={word}.")
     if agent is not None and skill and not own and agent not in takes:
-        of = "hab=, which is a whole scenario" if agent in SCENARIO_AGENTS else "nav=" if agent in NAVIGATION_AGENTS else "skill="
+        of = ("hab=, which is a whole scenario" if agent in SCENARIO_AGENTS else "nav=" if agent in NAVIGATION_AGENTS else
+              "skill=navigate" if agent == "pointnav" else "skill=")
         raise UserError(f"agent={agent} is for {of}; {kind}={skill} takes {', '.join(takes[:-1])} or {takes[-1]}.")
     if agent in NAVIGATION_AGENTS and settings.choices.get("hab"):
         raise UserError(f"agent={agent} is for nav=, a navigation task; hab= takes {', '.join(SCENARIO_AGENTS)}, expert, random or zero.")

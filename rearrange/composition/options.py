@@ -28,11 +28,16 @@ from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
 from trainer.config import MAX_STEPS, TrainConfig
 
 MANY = 1_000_000
-AGENTS = ("policy", "pretrained", "expert", "random", "zero", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", "remote",
+AGENTS = ("policy", "pretrained", "expert", "random", "zero", "pointnav", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", "remote",
           *NAVIGATION_AGENTS)
 RECORD_FORMATS = {"lerobot": "eval.recording.lerobot:LeRobotFiles", "minari": "eval.recording.minari:MinariFiles"}
 """Of data sets of demonstrations: what writes and reads them."""
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
+
+
+def _sources(skill: str) -> tuple[str, ...]:
+    """Words for what runs a skill of a plan; Navigate also by the policy of nav=pointnav that comes with the package."""
+    return (*SOURCES, "pointnav") if skill == "navigate" else SOURCES
 
 
 # ------------------------------------------------------------------ commands
@@ -109,8 +114,8 @@ class EvalOptions:
         setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest finished training "
                 "run (experiment=debug does not count), or the package's where there is none; experts; random actions; null = as agent= "
                 "says, which is pretrained for trained skills", choices=SOURCES),
-        **{name: setting(None, f"the same for {name}" + (" alone; also the path of a checkpoint or run, ws://host:port of a policy server, or package.module:Name" if name == next(iter(SKILLS))
-                                                          else ""), choices=SOURCES, path=True) for name in SKILLS})
+        **{name: setting(None, f"the same for {name}" + (" alone; pointnav: the policy of nav=pointnav that comes with the package; also the path of a checkpoint or run, ws://host:port of a policy server, or package.module:Name" if name == next(iter(SKILLS))
+                                                          else ""), choices=_sources(name), path=True) for name in SKILLS})
     planner: Rules = field(default_factory=Rules)
     name: str | None = setting(None, "directory of the evaluation; null = date and time")
     output: str = setting("outputs", "where results are kept: <output>/eval/<skill or scenario>/<name>/", path=True)
@@ -233,7 +238,8 @@ class ScenesOptions:
     """Write homes, objects, robot and episodes as a data set for another simulator; list, check or view the scenes of a data set."""
 
     action: str = setting("export", "what is done; can be written without action=", choices=("export", "list", "check", "view"))
-    dataset: str | None = setting(None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data set", path=True)
+    dataset: str | None = setting(None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data set; list and check also "
+                                "Habitat's episodes of PointNav or ObjectNav, *.json.gz", path=True)
     scenes: str | None = setting(None, "view: which, names with *, separated by commas; null = all")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
     split: str = setting("val", "apartments", choices=SPLITS)

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 
 from rearrange.apartments.floor_grid import CELL_M
-from rearrange.geometry import wrap_angle
+from rearrange.geometry import PlanePose, wrap_angle
 from rearrange.navigation.episodes import NavEpisode, point_episode
 from rearrange.navigation.goals import GoalTask
 from rearrange.navigation.homes_in_use import Home, field_to
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
 
 MOST_M = 60.0  # from anywhere to a goal, as the crow flies
+GOAL_SPACE = gymnasium.spaces.Box(
+    np.array([0.0, 0.0, -1.0, -1.0], np.float32), np.array([MOST_M / 5, 1.0, 1.0, 1.0], np.float32), (4,), np.float32)
+"""Of the observation `pointgoal`."""
 
 
 class PointNav(GoalTask):
@@ -26,8 +29,7 @@ class PointNav(GoalTask):
 
     def __init__(self, config: PointNavConfig) -> None:
         self.config = config
-        self.spaces = {"pointgoal": gymnasium.spaces.Box(
-            np.array([0.0, 0.0, -1.0, -1.0], np.float32), np.array([MOST_M / 5, 1.0, 1.0, 1.0], np.float32), (4,), np.float32)}
+        self.spaces = {"pointgoal": GOAL_SPACE}
 
     def episode(self, home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
         return point_episode(home, index, goal_rng, rng)
@@ -47,7 +49,13 @@ class PointNav(GoalTask):
     def observe(self, env: NavigationEnv) -> dict[str, np.ndarray]:
         """Where the goal is from where the agent thinks it stands: distance (in 5 m, and in m up to 1), cosine and sine of the
         angle to the left."""
-        x, y, yaw = env.believed_pose
-        dx, dy = self.goal[0] - x, self.goal[1] - y
-        away, angle = min(math.hypot(dx, dy), MOST_M), math.atan2(dy, dx) - yaw
-        return {"pointgoal": np.array([away / 5, min(away, 1.0), math.cos(angle), math.sin(angle)], np.float32)}
+        return {"pointgoal": polar_goal(env.believed_pose, self.goal)}
+
+
+def polar_goal(pose: PlanePose, goal: tuple[float, float]) -> np.ndarray:
+    """A goal (m) as the observation `pointgoal` shows it from a pose: (4,) float32, distance in 5 m, distance up to 1 m, cosine and sine
+    of the angle to the left."""
+    x, y, yaw = pose
+    dx, dy = goal[0] - x, goal[1] - y
+    away, angle = min(math.hypot(dx, dy), MOST_M), math.atan2(dy, dx) - yaw
+    return np.array([away / 5, min(away, 1.0), math.cos(angle), math.sin(angle)], np.float32)

@@ -1,4 +1,5 @@
-"""Trained policies that come with the package: `<skill>.pt` in half precision, and `<skill>.yaml`, which says what it is.
+"""Trained policies that come with the package: `<task>.pt` in half precision, and `<task>.yaml`, which says what it is; a task is
+a skill or a navigation task.
 
 They are written by `python -m eval.publish`.
 """
@@ -12,26 +13,27 @@ FOLDER = Path(__file__).parent
 
 
 def names() -> list[str]:
-    """Skills that have a trained policy here."""
+    """Skills and navigation tasks that have a trained policy here."""
     return sorted(path.stem for path in FOLDER.glob("*.pt"))
 
 
-def path(skill: str) -> Path:
+def path(task: str) -> Path:
     """The policy's file. Raises UserError where there is none."""
     from rearrange.errors import UserError
+    from rearrange.settings.environment import NAVIGATION
 
-    if skill not in names():
-        known = ", ".join(names()) or "none"
-        raise UserError(f"no trained policy of skill {skill} comes with this version (there are: {known}). Train one with "
-                        f"rearrange train skill={skill}, or give checkpoint=<its directory>.")
-    return FOLDER / f"{skill}.pt"
+    if task not in names():
+        known, group = ", ".join(names()) or "none", "nav" if task in NAVIGATION else "skill"
+        raise UserError(f"no trained policy of {group}={task} comes with this version (there are: {known}). Train one with "
+                        f"rearrange train {group}={task}, or give checkpoint=<its directory>.")
+    return FOLDER / f"{task}.pt"
 
 
-def card(skill: str) -> dict[str, Any]:
+def card(task: str) -> dict[str, Any]:
     """What is known about the policy: command, commit, steps, success on apartments it has never seen."""
     from rearrange.settings.yaml_files import plain_yaml
 
-    return plain_yaml(path(skill).with_suffix(".yaml"))
+    return plain_yaml(path(task).with_suffix(".yaml"))
 
 
 def steps(card: dict[str, Any]) -> int:

@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 
 from eval.publish import main, publish_evaluation, publish_policy
 from rearrange.errors import UserError
+from rearrange.settings.environment import NAVIGATION
 from skills import SKILLS, pretrained
 from trainer.checkpoint import load_checkpoint, load_policy, policy_content, save
 from trainer.config import PolicyConfig
@@ -60,6 +61,24 @@ def test_the_card_says_where_it_comes_from_and_what_it_reaches(run, tmp_path):
     assert text.count("split: val") == 1 and "success: 0.5" in text and "success: 0.4" not in text
 
 
+def test_a_policy_of_navigation_is_published_by_the_same_command_with_its_spl(run, tmp_path, monkeypatch):
+    content = load_checkpoint(run)
+    save(run / "checkpoints", 6000, content | {"step": 6000, "meta": {"nav": "pointnav", "env": {"turn_deg": 10.0}}})
+    (run / "overrides.yaml").write_text("- nav=pointnav\n")
+    file = publish_policy(run, tmp_path)
+    assert file.name == "pointnav.pt" and load_checkpoint(file)["meta"] == {"nav": "pointnav", "env": {"turn_deg": 10.0}}
+    (tmp_path / "metrics.json").write_text(json.dumps(
+        {"nav": "pointnav", "checkpoint": str(file), "split": "test", "episodes": 500, "deterministic": True, "success": 0.9,
+         "success_interval_95": [0.85, 0.95], "failures": {"time_limit": 0.1}, "mean_steps": 80.0, "measures": {"spl": 0.8, "collisions": 3},
+         "spl_interval_95": [0.75, 0.85]}))
+    publish_evaluation(tmp_path, tmp_path)
+    card = OmegaConf.load(file.with_suffix(".yaml"))
+    assert card.nav == "pointnav" and "skill" not in card and card.command == "rearrange train nav=pointnav"
+    assert card.evaluations[0].spl == 0.8 and list(card.evaluations[0].spl_interval_95) == [0.75, 0.85]
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    assert pretrained.names() == ["pointnav"] and pretrained.path("pointnav") == file
+
+
 def test_the_card_says_what_the_policy_began_with(run, tmp_path):
     publish_policy(run, tmp_path)
     content = load_checkpoint(run)
@@ -104,16 +123,18 @@ def test_figures_of_another_policy_are_refused(run, tmp_path, capsys):
 @pytest.mark.parametrize("skill", pretrained.names())
 def test_every_published_policy_loads_and_is_small(skill):
     file, card = pretrained.path(skill), pretrained.card(skill)
-    assert skill in SKILLS and file.stat().st_size < 3_000_000
+    group = "skill" if skill in SKILLS else "nav"
+    assert skill in (*SKILLS, *NAVIGATION) and file.stat().st_size < 3_000_000
     content = load_checkpoint(file)
     load_policy(content)
-    assert content["meta"]["skill"] == card["skill"] == skill and content["step"] == card["steps"]
+    assert content["meta"][group] == card[group] == skill and content["step"] == card["steps"]
     assert card["command"].startswith("rearrange train") and card["commit"]
     for row in card["evaluations"]:
         low, high = row["success_interval_95"]
         assert low <= row["success"] <= high and row["episodes"] >= 500
 
 
-def test_a_skill_without_one_is_one_sentence():
-    with pytest.raises(UserError, match="no trained policy of skill juggle"):
-        pretrained.path("juggle")
+@pytest.mark.parametrize("task, words", [("juggle", "skill=juggle"), ("flee", "nav=flee")])
+def test_a_task_without_one_is_one_sentence(task, words):
+    with pytest.raises(UserError, match=f"no trained policy of {words} comes .* rearrange train {words}"):
+        pretrained.path(task)

@@ -46,6 +46,14 @@ def test_the_policy_plays_in_python(place):
     assert "spl" in info["metrics"]
 
 
+def test_it_drives_the_fetch_in_navigate(place, capsys):
+    words = ["skill=navigate", "agent=pointnav", f"checkpoint={place}/train/pointnav/a", "skill.max_steps=12", "episodes=2", "workers=1"]
+    assert main(["eval", *words, f"output={place}", "name=fetch"]) == 0
+    figures = json.loads((place / "eval" / "navigate" / "fetch" / "metrics.json").read_text())
+    assert figures["agent"] == "pointnav" and figures["episodes"] == 2 and figures["checkpoint"].endswith(".pt")
+    capsys.readouterr()
+
+
 def test_a_film_shows_the_map(place, capsys):
     path = evaluate(place, "film", "agent=oracle", "episodes=2", "video=1", "workers=1")
     assert len(list((path / "videos").glob("*.mp4"))) == 1
@@ -59,6 +67,8 @@ def test_a_film_shows_the_map(place, capsys):
     (["train", "nav=pointnav", "sim=habitat"], "sim=habitat is for skill= and hab="),
     (["eval", "nav=pointnav", "agent=expert"], "agent=expert is for skill=; nav=pointnav takes policy, pretrained, random, forward"),
     (["eval", "skill=pick", "agent=oracle"], "agent=oracle is for nav=; skill=pick takes"),
+    (["eval", "skill=pick", "agent=pointnav"], "agent=pointnav is for skill=navigate; skill=pick takes"),
+    (["eval", "hab=tidy_house", "agent=pointnav"], "agent=pointnav is for skill=navigate"),
     (["eval", "nav=pointnav", "agent=oracle", "nav.actions=velocity"], "take discrete actions"),
     (["train", "nav=pointnav", "nav.turn_deg=banana"], "nav.turn_deg=banana is not allowed"),
     (["train", "nav=pointnaw"], "Did you mean nav=pointnav?"),

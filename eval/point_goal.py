@@ -1,0 +1,216 @@
+"""A policy of nav=pointnav as the Navigate of a plan: a neural PointGoal controller on the Fetch (DD-PPO, section 1).
+
+Where to stand is not what PointNav answers: an object is on a counter, and a PointGoal is on the floor. So the place is found as the
+sense-plan-act baseline finds it, on the map that the camera has drawn (`planner.spa`), and the policy drives there: not along the
+map's way, but by what it sees. The last 0.35 m, and the turn to the object, are driven straight.
+
+What differs between the agent of the training and the Fetch:
+
+- Action: a step ahead or a turn is carried out at the base's speeds, until odometry says that it is done.
+- Camera: the Fetch's own, 0.25 m ahead of the middle of the base, turned level and drawn from the height of the training; what the
+  field of view is narrower is cut off, and depth is limited as in the training.
+- Body: the arm hangs before the camera. The robot knows its shape, and its pixels get the depth of their neighbours in the row.
+- Width: the Fetch is wider than Habitat's cylinder. Held up by something, it backs off (`NavigateSPA`).
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from eval.own_networks import of_checkpoint
+from eval.trained_policy import training_of
+from planner.spa.controllers import AWAY_M, Memory, NavigateSPA
+from rearrange.apartments.segmentation import OBJECT, ROBOT
+from rearrange.errors import UserError
+from rearrange.geometry import wrap_angle
+from rearrange.navigation import CONFIGS
+from rearrange.navigation.pointnav import GOAL_SPACE, polar_goal
+from rearrange.navigation.settings import PointNavConfig
+from rearrange.pictures.looks import Looks
+from rearrange.robot.cameras import FOV_DEG, RANGE_M, mounting
+from rearrange.simulator import STEP_S
+from trainer.checkpoint import load_policy
+from trainer.player import Player
+
+if TYPE_CHECKING:
+    from rearrange.geometry import PlanePose
+    from rearrange.simulator import Simulator
+    from skills.skill import Skill
+
+JUDGED = {"any_start": True, "to_handle": True, "stop_within_m": 2.0}
+"""Settings of Navigate beside it: those of the policy of Navigate that comes with the package."""
+_STRAIGHT_M = 0.35  # from its place on it drives straight to it
+_PATIENCE = 3  # times as long as an action should take it may take, when something holds the robot up
+_STOPS = 5  # calls of stop elsewhere, after which the place is another
+_HELD_UP = 2  # times that something holds it up, after which the place is another
+_SOON = 15  # steps after which a place is looked for again where there was none
+_FROM_HANDLE_M = (0.82, 1.05)  # where drawers and doors are opened and closed from
+_LATE = 0.5  # share of a step's motion that counts as done
+
+
+def pointnav_config(env: dict[str, Any], name: str) -> PointNavConfig:
+    """The settings of PointNav that a policy was trained with, of those of its environment. UserError for one that cannot drive the
+    Fetch; `name`: of its file."""
+    env = {key: value for key, value in env.items() if key in PointNavConfig.__dataclass_fields__}
+    config = CONFIGS["pointnav"](**env)
+    if config.actions != "discrete":
+        raise UserError(f"{name} was trained with nav.actions={config.actions}: the Fetch is driven by a policy of discrete actions.")
+    if config.fov_deg > FOV_DEG or config.far_m > RANGE_M:
+        raise UserError(f"{name} was trained with nav.fov_deg={config.fov_deg:g} and nav.far_m={config.far_m:g}: the Fetch's camera sees "
+                        f"{FOV_DEG:g} degrees and {RANGE_M:g} m at most.")
+    return config
+
+
+class Pilot:
+    """Drives the base with a policy of PointNav, one episode at a time."""
+
+    def __init__(self, content: dict[str, Any], name: str, deterministic: bool = False, network: str | None = None) -> None:
+        meta = training_of(content)
+        self.config, self._size = pointnav_config(meta.get("env", {}), name), meta.get("image_size", 0)
+        self._policy, self._deterministic = load_policy(content, of_checkpoint(content, network)), deterministic
+        boxes = {"pointgoal": GOAL_SPACE, "depth": gymnasium.spaces.Box(0.0, 1.0, (self._size, self._size, 1), np.float32)}
+        self._spaces = SimpleNamespace(observation_space=gymnasium.spaces.Dict(boxes if self._size else {"pointgoal": GOAL_SPACE}),
+                                       action_space=gymnasium.spaces.Discrete(4))
+
+    def begin(self, seed: int, mean: bool = False) -> None:
+        """A way begins; mean: the likeliest actions, not drawn ones."""
+        self._player = Player.of(self._policy, self._spaces, mean or self._deterministic, seed)
+        self._to: PlanePose | None = None  # where the action that is being carried out ends
+        self._ahead_m = self._turn_rad = 0.0
+
+    def command(self, sim: Simulator, goal: tuple[float, float]) -> tuple[float, float] | None:
+        """Forward and turning command of the base, -1..1, towards a goal (world, m); None: the policy calls stop."""
+        if self._to is None or self._is_done(sim):
+            self._ask(sim, goal)
+        if self._to is None:
+            return None
+        self._left -= 1
+        turn_left = wrap_angle(self._to[2] - sim.base_pose[2])
+        ahead_left = self._ahead_left(sim)
+        speed, turn = sim.config.base_speed_m_s * STEP_S, sim.config.base_turn_rad_s * STEP_S
+        return (min(max(ahead_left / speed, 0.0), 1.0) if self._ahead_m else 0.0), min(max(turn_left / turn, -1.0), 1.0)
+
+    def _ask(self, sim: Simulator, goal: tuple[float, float]) -> None:
+        seen = {"pointgoal": polar_goal(sim.base_pose, goal)}
+        if self._size:
+            seen["depth"] = level_depth(sim, self._size, self.config)
+        action = int(self._player.act(seen))
+        self._ahead_m = self.config.forward_m if action == 1 else 0.0
+        self._turn_rad = {2: 1.0, 3: -1.0}.get(action, 0.0) * math.radians(self.config.turn_deg)
+        if not action:
+            self._to = None
+            return
+        x, y, yaw = sim.base_pose
+        self._to = (x + self._ahead_m * math.cos(yaw), y + self._ahead_m * math.sin(yaw), wrap_angle(yaw + self._turn_rad))
+        steps = self._ahead_m / sim.config.base_speed_m_s / STEP_S + abs(self._turn_rad) / sim.config.base_turn_rad_s / STEP_S
+        self._left = math.ceil(_PATIENCE * steps)
+
+    def _ahead_left(self, sim: Simulator) -> float:
+        x, y, _ = sim.base_pose
+        return math.cos(self._to[2]) * (self._to[0] - x) + math.sin(self._to[2]) * (self._to[1] - y)
+
+    def _is_done(self, sim: Simulator) -> bool:
+        if self._left <= 0:
+            return True
+        if self._ahead_m:
+            return self._ahead_left(sim) < _LATE * sim.config.base_speed_m_s * STEP_S
+        return abs(wrap_angle(self._to[2] - sim.base_pose[2])) < _LATE * sim.config.base_turn_rad_s * STEP_S
+
+
+class NavigatePointNav(NavigateSPA):
+    """Navigate with a policy of PointNav between where it stands and where it shall stand. `act` as an expert's."""
+
+    looks_around = False
+    straight_m = _STRAIGHT_M
+    look_every, replan_steps = 8, 90  # the map is for the place alone
+
+    def __init__(self, pilot: Pilot, memory: Memory, sim: Simulator, skill: Skill, actions: str = "sampled") -> None:
+        super().__init__(memory, sim, skill)
+        self._sim, self._pilot, self._stops, self._held_up = sim, pilot, 0, 0
+        again = memory.ways.get(self.target, 0)
+        memory.ways[self.target] = again + 1
+        seed = zlib.crc32(f"{sim.episode.id}/{sum(memory.ways.values())}".encode())
+        pilot.begin(seed, actions == "mean" or (actions == "mean_first" and not again))
+
+    def _find_way(self, stood: list[tuple[float, float]]) -> tuple[PlanePose, Any] | None:
+        memory, point = self.memory.map, self.target[:2]
+        handle = self.skill.target_handle is not None
+        side = memory.open_side(point) if handle else None  # of a front, as far as it has been seen
+        found = memory.place_at(self.senses, point, _FROM_HANDLE_M if handle else AWAY_M, stood, side)
+        if found is not None:
+            return found
+        self._planned += _SOON - self.replan_steps  # it stands too near to something to plan: meanwhile towards the thing itself
+        if self._way is not None:
+            return None
+        (x, y), (px, py) = self.senses.base_pose[:2], self.target[:2]
+        return (px, py, math.atan2(py - y, px - x)), None
+
+    def _towards(self, pose: PlanePose, field: Any) -> tuple[float, float]:
+        command = self._pilot.command(self._sim, pose[:2])
+        if command is not None:
+            return command
+        self._stops += 1
+        if self._stops % _STOPS == 0:
+            self._give_up_place()
+        return 0.0, 0.0
+
+    def _watch(self) -> None:
+        waiting = self._back
+        super()._watch()
+        if self._back > waiting:
+            self._held_up += 1
+            if self._held_up % _HELD_UP == 0:
+                self._give_up_place()
+
+    def _give_up_place(self) -> None:
+        """It does not get there: another place."""
+        self.memory.stood.setdefault(self.target, []).append(self._way[0][:2])
+        self._planned = -math.inf
+
+
+def level_depth(sim: Simulator, size: int, config: PointNavConfig) -> np.ndarray:
+    """What a level camera sees on the Fetch, as a policy of PointNav with these settings sees depth: (size, size, 1) float32. The
+    robot and what it holds are not in it."""
+    drawn = _pixels(size, config.fov_deg)
+    images = sim.photograph("head", drawn, ("depth", "segmentation"), _level_head(config.camera_height_m))
+    depth, things = images["depth"][:, :, 0], images["segmentation"][:, :, 0]
+    own = (things >= min(ROBOT.values())) & (things <= max(ROBOT.values()))
+    if sim.held is not None:
+        own |= things == OBJECT + sim.held
+    filled = _without(depth, own) * np.float32(RANGE_M / config.far_m)
+    first = (drawn - size) // 2
+    shown = filled[first:first + size, first:first + size, None]
+    return np.clip(shown, np.float32(config.near_m / config.far_m), np.float32(1.0))
+
+
+def _pixels(size: int, fov_deg: float) -> int:
+    """Pixels on a side of the camera's image of which those in the middle are `size`, of as many degrees as the policy's."""
+    more = size * math.tan(math.radians(FOV_DEG) / 2) / math.tan(math.radians(fov_deg) / 2)
+    return size + 2 * round((more - size) / 2)
+
+
+@lru_cache(maxsize=4)
+def _level_head(height_m: float) -> Looks:
+    """The head's camera turned up until it looks ahead, and lifted."""
+    right, down, forward, eye = mounting("head")
+    lift = np.array([right, down, forward]) @ np.array([0.0, 0.0, height_m - eye[2]])
+    return Looks(moves={"head": (lift, np.array([math.atan2(-forward[2], forward[0]), 0.0, 0.0]))})
+
+
+def _without(depth: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """A depth image with the pixels of `own` filled from both sides of their row, in inverse depth, in which what is flat is linear."""
+    filled = depth.copy()
+    columns = np.arange(depth.shape[1])
+    for row in np.flatnonzero(own.any(axis=1)):
+        hidden = own[row]
+        if not hidden.all():
+            inverse = 1.0 / np.maximum(depth[row, ~hidden], 1e-3)
+            filled[row, hidden] = 1.0 / np.interp(columns[hidden], columns[~hidden], inverse)
+    return filled
