@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rearrange.runs.text_table import columns
 from rearrange.errors import UserError
-from rearrange.settings.environment import NAVIGATION
 from rearrange.runs.finished_runs import measured, newest_finished, success
+from rearrange.runs.text_table import columns
+from rearrange.settings.environment import NAVIGATION
 from skills import SKILLS, pretrained
 
 WORDS = ("pretrained", "newest")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.own_networks import of_checkpoint
-from rearrange.settings import presets
 from rearrange.errors import UserError
+from rearrange.settings import presets
 from rearrange.settings.environment import NAVIGATION, RANDOM
 
 __all__ = ["load_pretrained"]
@@ -90,8 +90,8 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     """
     import gymnasium
 
-    from rearrange.registration import environment_id, register_envs
     from eval.tasks import trained_settings
+    from rearrange.registration import environment_id, register_envs
     from skills import SKILLS, pretrained
     from trainer.checkpoint import CheckpointError, best, load_checkpoint
     from trainer.player import Player

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.rules import Rules, Step
 from planner.predicates import Symbols, in_
+from planner.rules import Rules, Step
 from rearrange.apartments.containers import inside, inside_at
 from rearrange.apartments.episodes import NoStartPose
 from rearrange.episode_making.scene_check import receptacle_under

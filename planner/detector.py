@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
-from rearrange.geometry import to_frame
-from rearrange.robot.head_camera import camera_axes, camera_points, to_world
 from rearrange.apartments.objects import OBJECTS
+from rearrange.geometry import to_frame
+from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
+from rearrange.robot.head_camera import camera_axes, camera_points, to_world
 
 if TYPE_CHECKING:
-    from rearrange.geometry import PlanePose
     from rearrange.apartments.parts import Body
+    from rearrange.geometry import PlanePose
 
 _GRID = 61  # openings that are tried
 _MOST_POINTS = 80  # of a drawer or door

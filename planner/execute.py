@@ -16,16 +16,16 @@ import numpy as np
 
 from planner.arguments import StepArguments
 from planner.belief import Belief
-from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of
 from planner.pddl import Atom, Operator
 from planner.predicates import World, holds
+from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
 from rearrange.actions import action_slices
-from rearrange.observations import OF_MAP, Observation, shown, takes_images, wording
 from rearrange.apartments.episodes import Episode, Handoff
 from rearrange.errors import UserError
+from rearrange.observations import OF_MAP, Observation, shown, takes_images, wording
 from rearrange.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
 from rearrange.simulator import STEP_S
 from skills.experts.motion import servo

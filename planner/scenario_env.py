@@ -26,8 +26,8 @@ from planner.instructions import instructions
 from planner.pddl import Atom
 from planner.predicates import at, holds
 from planner.rules import AT_M
-from planner.scenario_settings import REWARD_SCALES
 from planner.scenario import goal_of
+from planner.scenario_settings import REWARD_SCALES
 from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
 from rearrange.actions import ACTION_SIZES, action_slices

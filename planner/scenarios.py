@@ -9,8 +9,8 @@ from typing import Any
 
 from planner.scenario import problem_file
 from planner.scenario_settings import ScenarioSettings
-from rearrange.errors import UserError
 from rearrange.episode_making.scenario_episodes import Scenario
+from rearrange.errors import UserError
 from rearrange.runs.names import checked_name
 from rearrange.settings import presets
 from rearrange.settings.rules import NotAllowed, keys_of

@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eval.trained_policy import load_pretrained
     from rearrange.env import RearrangeEnv
     from rearrange.errors import UserError
-    from eval.trained_policy import load_pretrained
     from skills import make_env
 
 __version__ = "0.1.0"

@@ -15,7 +15,19 @@ from rearrange.apartments.episodes import Episode, NoStartPose
 from rearrange.episode_making.scene_check import check_joints
 from rearrange.errors import UserError
 from rearrange.home_scene import HomeScene, HomeSettings
-from rearrange.observations import FAR_M, OBSERVATIONS, OF_MAP, Observation, check_observations, seen_space, shown, space_of, takes_images, within, wording
+from rearrange.observations import (
+    FAR_M,
+    OBSERVATIONS,
+    OF_MAP,
+    Observation,
+    check_observations,
+    seen_space,
+    shown,
+    space_of,
+    takes_images,
+    within,
+    wording,
+)
 from rearrange.pictures.looks import LookRngs
 from rearrange.simulator import Simulator
 

@@ -21,8 +21,8 @@ from rearrange.observations import CAMERA_OF, OBSERVATIONS, Observation
 from rearrange.pictures.depth_noise import noisy_depth, punch_holes
 from rearrange.pictures.looks import PLAIN, draw_looks
 from rearrange.robot.cameras import RANGE_M
-from rearrange.simulator import Point, SimulatorConfig
 from rearrange.settings.environment import HomeSettings
+from rearrange.simulator import Point, SimulatorConfig
 from rearrange.simulators import make_simulator, scene_data
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rearrange import own_packages
+from rearrange.errors import UserError
 from rearrange.settings import presets
 from rearrange.settings.environment import NAVIGATION
-from rearrange.errors import UserError
 
 if TYPE_CHECKING:
     from planner.scenario_env import ScenarioEnv

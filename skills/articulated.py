@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rearrange.errors import NoStartPose, UserError
 from rearrange.plane import from_frame
-from skills.arguments import SkillArguments
 from rearrange.settings.rules import block, setting
+from skills.arguments import SkillArguments
 from skills.marks import handle_ball, held_name, rest_ball
 from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_mean, initial_std, observation_keys
 from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stands_free

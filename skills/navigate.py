@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rearrange.apartments.episodes import Episode
-    from rearrange.plane import PlanePose
     from rearrange.apartments.parts import Receptacle
+    from rearrange.plane import PlanePose
     from rearrange.simulator import Simulator
     from skills.skill import Mark
 

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skills.arguments import SkillArguments, about_object
 from rearrange.settings.rules import block, like, setting
+from skills.arguments import SkillArguments, about_object
 from skills.marks import held_name, object_box, object_ghost, place_name, rest_ball, spoken_name
 from skills.pick import PickConfig
 from skills.settings import SkillConfig, initial_mean, observation_keys

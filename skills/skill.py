@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rearrange.apartments.episodes import Episode
-    from rearrange.plane import PlanePose
     from rearrange.apartments.parts import Receptacle
     from rearrange.pictures.picture import Ghost, Sphere, WireBox
+    from rearrange.plane import PlanePose
     from rearrange.simulator import Simulator
 
     Mark = WireBox | Sphere | Ghost

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trainer.collect import CollectStats
-    from trainer.learner import Learner
     from trainer.faults.stopping import Stop
+    from trainer.learner import Learner
 
 __all__ = ["Callback", "TrainState"]
 

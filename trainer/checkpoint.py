@@ -15,11 +15,11 @@ import torch
 from gymnasium import spaces
 
 from trainer.checkpoints.checkpoint_check import Wrong, check, missing_of_training
+from trainer.checkpoints.files import open_regular
 from trainer.config import BEFORE_0_2, PolicyConfig, PPOConfig
 from trainer.errors import CheckpointError
-from trainer.checkpoints.files import open_regular
-from trainer.networks import MakePolicy, content_of, make, refuse_another
 from trainer.nets.images import image_layout
+from trainer.networks import MakePolicy, content_of, make, refuse_another
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
 from trainer.spaces import space_from_plain, space_to_plain
 

@@ -33,7 +33,6 @@ from torch import Tensor
 
 from trainer.errors import Cancelled, WorkerError
 from trainer.faults.finite import check_acts
-from trainer.workers.fixed_order import FixedOrder
 from trainer.networks import PolicyNetwork
 from trainer.policy import Act
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption
@@ -41,6 +40,7 @@ from trainer.ranks.report import RankReport
 from trainer.rollout import NO_ROW, Rollout
 from trainer.workers.batched import BatchedEnvironments
 from trainer.workers.environments import Environments
+from trainer.workers.fixed_order import FixedOrder
 
 
 @dataclass

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from trainer.collect import CollectStats, Collector
+from trainer.collect import Collector, CollectStats
 from trainer.policy import Policy
 from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout

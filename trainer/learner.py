@@ -13,12 +13,12 @@ import torch
 from gymnasium import spaces
 
 from trainer import checkpoint, ppo
-from trainer.collect import CollectStats
+from trainer.checkpoints.plain import plain, plain_rng, rng_from_plain
 from trainer.cloning import update as cloning
+from trainer.collect import CollectStats
 from trainer.config import TrainConfig
 from trainer.faults.finite import check_finite
 from trainer.networks import MakePolicy, make, refuse_another
-from trainer.checkpoints.plain import plain, plain_rng, rng_from_plain
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
 from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks

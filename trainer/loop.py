@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer import callbacks as moments
-from trainer.config import TrainConfig
 from trainer.cloning.demonstrations import Demonstrations
+from trainer.config import TrainConfig
 from trainer.faults.endings import orderly_end
 from trainer.networks import MakePolicy
 from trainer.policy import Policy

@@ -19,8 +19,8 @@ from gymnasium import spaces
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from trainer.nets import distributions
 from trainer.config import PolicyConfig
+from trainer.nets import distributions
 from trainer.nets.bounded import bounded
 from trainer.nets.encoders import ENCODERS, orthogonal
 from trainer.nets.images import image_layout, to_unit
@@ -28,7 +28,6 @@ from trainer.nets.moments import ReturnScale, RunningMoments, Sum, alone
 from trainer.nets.precision import learning_in
 from trainer.sequences import Sequences
 from trainer.spaces import action_numbers, choices
-
 
 EXPERT_ACTION = "expert_action"
 """The observation of this name is not for the policy but for its teacher: what an expert would do now, and, as a last number,

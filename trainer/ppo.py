@@ -10,16 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.nets import distributions
 from trainer.config import PPOConfig
 from trainer.errors import NonFiniteLoss
+from trainer.nets import distributions
 from trainer.policy import EXPERT_ACTION, Policy
 from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
 from trainer.returns import gae, importance_weights
 from trainer.rollout import Batch, Rollout
 from trainer.sequences import Sequences, find_sequences, mini_batches
-
 
 RATES = (1e-5, 1e-2)  # between which the KL divergence moves the learning rate
 

@@ -15,32 +15,32 @@ import numpy as np
 import torch
 
 from trainer import checkpoint
+from trainer.callbacks import Callbacks
 from trainer.checkpoints import owner
 from trainer.checkpoints.best import Evaluations
-from trainer.evaluation import Evaluator
-from trainer.callbacks import Callbacks
+from trainer.checkpoints.plain import plain
+from trainer.checkpoints.saving import Saver
+from trainer.cloning.demonstrations import Demonstrated, Demonstrations
 from trainer.collect import Collector
 from trainer.config import TrainConfig
-from trainer.cloning.demonstrations import Demonstrated, Demonstrations
+from trainer.evaluation import Evaluator
 from trainer.experience import Alternating, Experience, Overlapping
-from trainer.workers.fixed_order import fixed_order
+from trainer.faults.stopping import Stop, stop_on_signal
 from trainer.learner import Learner
 from trainer.logs.logger import MetricsLogger
 from trainer.logs.run_files import recording
 from trainer.logs.training_log import TrainingLog
 from trainer.networks import MakePolicy
-from trainer.checkpoints.plain import plain
 from trainer.policy import Policy, observation_shapes
 from trainer.ranks import nodes
 from trainer.ranks.ranks import Ranks
 from trainer.rollout import Rollout
-from trainer.checkpoints.saving import Saver
 from trainer.sizes import check_memory
 from trainer.spaces import action_numbers, stored_as
-from trainer.faults.stopping import Stop, stop_on_signal
 from trainer.threads import LearnThreads
 from trainer.workers.batched import BatchedEnvironments
 from trainer.workers.environments import Environments
+from trainer.workers.fixed_order import fixed_order
 
 
 @dataclass(frozen=True)

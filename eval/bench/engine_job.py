@@ -122,10 +122,9 @@ class Watch:
 
 def policy_factory(job: dict[str, Any]) -> Callable[..., Any]:
     """The engine's policy, which also knows the encoder that pretends to be on a GPU."""
+    from eval.bench.pretended_network import PooledEncoder
     from trainer.nets.encoders import ENCODERS
     from trainer.policy import Policy
-
-    from eval.bench.pretended_network import PooledEncoder
 
     pooled = functools.partial(PooledEncoder, device=job["device_time"], scale=job["time_scale"])
     return functools.partial(Policy, encoders={**ENCODERS, "pooled": pooled})

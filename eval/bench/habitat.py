@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eval.bench.sim import NOISE_MEMORY, NOISE_STD
-from rearrange.settings.environment import check_depth_size
+from eval.tasks import sim_settings
 from rearrange.errors import UserError
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.installed import need_habitat
-from eval.tasks import sim_settings
+from rearrange.settings.environment import check_depth_size
 from skills import make_env
 
 if TYPE_CHECKING:

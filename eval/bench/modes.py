@@ -76,9 +76,9 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
     from eval.engine_settings import engine_config, per_action
+    from eval.tasks import skill_task
     from rearrange.composition import options
     from rearrange.composition.compose import compose
-    from eval.tasks import skill_task
 
     if settings["env"] not in options.choices("skill"):
         raise UserError(f"env={settings['env']} is neither pendulum nor a skill: {', '.join(options.choices('skill'))}.")

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eval.bench.collection_model import LONGEST, RULES, Workload, variable
 from eval.bench.engine import START_UP_S, run_process
 from eval.bench.engine_bounds import mean
-from eval.bench.collection_model import LONGEST, RULES, Workload, variable
-from eval.intervals import bootstrap
 from eval.bench.step_trace import cut, read_traces
 from eval.bench.synthetic_env import PRESETS, StepCost
+from eval.intervals import bootstrap
 from rearrange.errors import UserError
 from trainer.sizes import memory_bytes
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rearrange.settings.environment import check_depth_size
 from rearrange.episode_making.generator import MAX_OBJECTS
 from rearrange.errors import UserError
+from rearrange.settings.environment import check_depth_size
 from skills import make_env
 
 if TYPE_CHECKING:

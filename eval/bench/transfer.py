@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from eval import evaluate as evaluation
 from eval.bench.habitat import check as check_habitat
 from eval.intervals import wilson
-from rearrange.errors import UserError
 from eval.tasks import sim_settings
+from rearrange.errors import UserError
 from skills import SKILLS, pretrained
 
 if TYPE_CHECKING:

@@ -40,7 +40,6 @@ def check(settings: dict[str, Any]) -> None:
     """Refuse a device that is not there, and more steps than fit into memory."""
     from eval.engine_settings import check_device
     from trainer.config import CollectConfig, TrainConfig
-    from trainer.policy import observation_shapes
     from trainer.sizes import check_memory
 
     network = preset("policy", settings["policy"]).values["policy"]

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from eval.recording.features import Feature
 from eval.recording.tape import Recorded
 from rearrange import __version__
 from rearrange.errors import UserError

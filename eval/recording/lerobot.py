@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eval.recording.features import Feature
-from eval.recording.statistics import Stats, of_rows, together
+from eval.recording.statistics import of_rows, together
 from eval.recording.tape import Recorded
 from eval.recording.video import pixels_of, read_mp4, write_mp4
 from rearrange.errors import UserError

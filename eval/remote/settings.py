@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rearrange.settings.rules import setting
 
+
 class RemoteError(RuntimeError):
     """A policy server is not there, or its answer is of no use."""
 

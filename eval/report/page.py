@@ -19,8 +19,8 @@ from typing import Any
 
 from eval.report import episodes as episode_parts
 from eval.report import sections
-from eval.report.run_names import labels
 from eval.report.paper_section import caveats, paper
+from eval.report.run_names import labels
 from eval.report.runs import Evaluation, Found, Training, newest, read_all, read_some
 from rearrange.errors import UserError
 from rearrange.files import may_be_written, open_regular

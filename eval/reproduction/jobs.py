@@ -15,13 +15,13 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from eval.scenario.skill_sources import AGENTS
-from rearrange.composition import options
 from rearrange.composition import compose as front
+from rearrange.composition import options
+from rearrange.composition.run_plan import changes
 from rearrange.errors import UserError
 from rearrange.files import read_json
 from rearrange.launchers import launching
 from rearrange.runs.names import checked_name
-from rearrange.composition.run_plan import changes
 from rearrange.runs.run_directory import folder_of, read_status, refuse_if_held, runs, saved_config
 from skills import pretrained
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from eval.reproduction import result as reproduce_result
 from eval.reproduction.jobs import Plan, make_plan
-from rearrange.runs.text_table import columns
 from rearrange.launchers.launching import Launching, check, launching
+from rearrange.runs.text_table import columns
 from trainer.faults import signals
 
 

@@ -7,20 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval import policy_choice
-from eval.scenario import evaluate as hab, figures as hab_figures, substitution, video
-from eval.shared_episodes import refuse_together
 from eval.evaluate import SEED_STRIDE, cut_short, headline
-from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
 from eval.remote.settings import RemoteSettings
+from eval.scenario import evaluate as hab
+from eval.scenario import figures as hab_figures
+from eval.scenario import substitution, video
+from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
+from eval.shared_episodes import refuse_together
+from eval.tasks import load_listed, sim_settings
 from planner import monolithic as whole_task
 from planner.rules import Rules, steps_of
 from planner.scenario import observe, plan, require_solved
 from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
 from planner.scenarios import ScenarioConfig, make_scenario
 from rearrange.apartments.episodes import Episode, read_episodes, write_episodes
 from rearrange.errors import UserError
-from eval.tasks import load_listed, sim_settings
+from rearrange.home_scene import HomeSettings
 
 if TYPE_CHECKING:
     from rearrange.runs.run_directory import Run

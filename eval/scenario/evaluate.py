@@ -17,15 +17,15 @@ import numpy as np
 from eval.agents import Agent, PolicyAgent, RandomAgent
 from eval.evaluate import SEED_STRIDE, run_chunks
 from eval.scenario.skill_sources import Source
-from planner.rules import Rules
 from planner.execute import Executor, Record, Report, Request
+from planner.monolithic import NAME, WholeTask
+from planner.rules import Rules
 from planner.scenario import spoken
 from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
 from planner.scenarios import ScenarioConfig
 from planner.spa.controllers import controllers
 from planner.stages import stage_names
-from planner.monolithic import NAME, WholeTask
+from rearrange.home_scene import HomeSettings
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode

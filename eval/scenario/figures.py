@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eval.evaluate import missing
-from eval.scenario.evaluate import EpisodeResult, Job, StepResult
 from eval.intervals import wilson
+from eval.scenario.evaluate import EpisodeResult, Job, StepResult
 from rearrange.runs.run_directory import write_whole
 from rearrange.simulator import STEP_S
 from skills import SKILLS

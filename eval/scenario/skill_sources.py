@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.own_agents import OwnAgent
+from eval.policy_choice import ASKED, WORDS, Choice, choose
 from eval.remote.connecting import remote_at
 from eval.remote.settings import Remote, RemoteSettings
-from eval.policy_choice import ASKED, WORDS, Choice, choose
 from eval.tasks import trained_settings
 from eval.trained_policy import check_fit, of_what, training_of
 from planner.spa.controllers import CONTROLLERS

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eval.scenario import evaluate as hab, figures as hab_figures
+from eval.scenario import evaluate as hab
+from eval.scenario import figures as hab_figures
 from eval.scenario.skill_sources import Source
-from rearrange.runs.text_table import columns
 from rearrange.runs.run_directory import write_whole
+from rearrange.runs.text_table import columns
 
 if TYPE_CHECKING:
     from rearrange.runs.run_directory import Run

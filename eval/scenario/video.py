@@ -15,8 +15,8 @@ from rearrange.simulator import STEP_S
 from skills.marks import goal_ball, handle_ball, object_box, object_ghost, spoken_name
 
 if TYPE_CHECKING:
-    from planner.rules import Step
     from planner.execute import Executor
+    from planner.rules import Step
 
 PLAN_LINES = 4  # of the plan, around the current step
 DEPTH_SIZE = 128  # of the picture for people, where the skill sees none

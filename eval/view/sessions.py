@@ -5,7 +5,6 @@ All of them are asked alike, by the attributes of `Session`.
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,14 +14,13 @@ import numpy as np
 from eval.agents import PolicyAgent, make_agent
 from eval.evaluate import SEED_STRIDE
 from eval.recording.record import Prepared
-from eval.recording.skill_episodes import SkillJob, features_of_skill, frames_per_s, seed_of, task_in_words
 from eval.recording.scenario_episodes import ScenarioJob
+from eval.recording.skill_episodes import SkillJob, features_of_skill, frames_per_s, seed_of, task_in_words
 from eval.recording.tape import Recorded, Tape, plain
 from eval.scenario.evaluate import SLOTS, Job, Slot, make_agents, make_executor, step_all
 from eval.scenario.video import marks, phase, short
 from eval.view.driver import Driver
 from planner.scenario_env import ScenarioEnv
-from rearrange.apartments.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.home_scene import HomeScene, HomeSettings
 from rearrange.simulator import STEP_S, Simulator

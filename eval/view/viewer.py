@@ -15,11 +15,11 @@ from eval.view import choices, demonstrations
 from eval.view.home_in_scene import HomeInScene, light
 from eval.view.page import Page
 from eval.view.server import address, make_server, spoken, stop
+from rearrange.errors import UserError
 from rearrange.mapping.floor_map import FloorMap
 from rearrange.pictures.looks import PLAIN
 from rearrange.pictures.overlay import depth_picture, floor_picture
 from rearrange.pictures.picture import SUN_DIRECTION, follow_camera
-from rearrange.errors import UserError
 from rearrange.settings.composed import Settings
 from rearrange.simulator import STEP_S
 

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.spa.aims import front_aim, surface_aim, upright_aim
-from planner.spa.voxel_map import CloudClearance, Map
 from planner.spa.senses import Senses
+from planner.spa.voxel_map import CloudClearance, Map
 from rearrange.geometry import wrap_angle
 from skills.experts.action import assemble
-from skills.experts.withdraw import plan_exit
 from skills.experts.motion import CUP, Tool, at_pose, drive, servo
 from skills.experts.reach_plan import Aim, plan_reach
 from skills.experts.trajectory import Follower
+from skills.experts.withdraw import plan_exit
 
 if TYPE_CHECKING:
     from rearrange.apartments.floor_grid import DistanceField
-    from skills.experts.motion import Pose2
     from rearrange.simulator import Simulator
+    from skills.experts.motion import Pose2
     from skills.skill import Skill
 
 Command = dict[str, np.ndarray | tuple[float, float] | float]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
-from rearrange.geometry import to_frame
 from rearrange.apartments.layouts import Layout
+from rearrange.geometry import to_frame
 
 Box = tuple[tuple[float, float, float], tuple[float, float, float]]  # low and high corner
 

@@ -16,10 +16,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rearrange.apartments import furniture, furnishing as layout_furnishing
+from rearrange.apartments import furnishing as layout_furnishing
+from rearrange.apartments import furniture
+from rearrange.apartments.floor_plan import WALL_HALF_M, FloorPlan
 from rearrange.apartments.furnishing import Furnishing
 from rearrange.apartments.palettes import PALETTES
-from rearrange.apartments.floor_plan import WALL_HALF_M, FloorPlan
 
 T = WALL_HALF_M
 

@@ -16,8 +16,8 @@ from functools import cached_property
 
 import numpy as np
 
-from rearrange.compiled import njit
 from rearrange.apartments.parts import Body, Part
+from rearrange.compiled import njit
 from rearrange.robot.fetch import ROBOT_RADIUS_M
 
 CELL_M = 0.05

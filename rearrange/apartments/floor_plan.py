@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from rearrange.geometry import Rectangle
 from rearrange.apartments.parts import Part, Rgb, box
+from rearrange.geometry import Rectangle
 
 WALL_HEIGHT_M = 2.4
 WALL_HALF_M = 0.05

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from rearrange.apartments import furniture, kitchen as layout_kitchen
-from rearrange.geometry import PlanePose, Rectangle, compose, from_frame, rectangles_overlap
+from rearrange.apartments import furniture
+from rearrange.apartments import kitchen as layout_kitchen
+from rearrange.apartments.floor_plan import FloorPlan, Room, as_rectangle
 from rearrange.apartments.palettes import Palette
 from rearrange.apartments.parts import Body, Furniture, Part, Piece, Receptacle, box
-from rearrange.apartments.floor_plan import FloorPlan, Room, as_rectangle
+from rearrange.geometry import PlanePose, Rectangle, compose, from_frame, rectangles_overlap
 
 WALL_GAP_M = 0.02
 NEIGHBOUR_GAP_M = 0.05

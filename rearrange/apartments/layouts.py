@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rearrange.apartments import families as layout_families
-from rearrange.errors import UserError
-from rearrange.geometry import PlanePose
+from rearrange.apartments.floor_grid import CELL_M, FloorGrid, blocked_cells
+from rearrange.apartments.floor_plan import Room
 from rearrange.apartments.furnishing import DoesNotFit, Furnishing, decorate
 from rearrange.apartments.parts import Body, Furniture, Part, Receptacle, Rgb
-from rearrange.apartments.floor_plan import Room
 from rearrange.apartments.standing import reachable_sides
-from rearrange.apartments.floor_grid import CELL_M, FloorGrid, blocked_cells
+from rearrange.errors import UserError
+from rearrange.geometry import PlanePose
 
 __all__ = ["SPLIT_FAMILIES", "Layout", "Receptacle", "make_layout"]
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from rearrange.apartments.floor_grid import CELL_M
+from rearrange.apartments.parts import Body, Part, Receptacle
 from rearrange.compiled import njit
 from rearrange.geometry import from_frame, rotate
-from rearrange.apartments.parts import Body, Part, Receptacle
-from rearrange.apartments.floor_grid import CELL_M
 
 STAND_M = (0.30, 0.72)
 """Distance of the robot's centre from the edge of the surface that it works on."""

@@ -13,14 +13,14 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from rearrange.composition import options
-from rearrange.composition import compose as front
 from rearrange.command_line import launcher_words
-from rearrange.launchers.launching import Job, launching
-from rearrange.runs.text_table import columns
+from rearrange.composition import compose as front
+from rearrange.composition import options
 from rearrange.errors import UserError
+from rearrange.launchers.launching import Job, launching
 from rearrange.runs.names import checked_name
 from rearrange.runs.run_directory import Run, folder_of
+from rearrange.runs.text_table import columns
 from trainer.faults import signals
 
 

@@ -21,9 +21,9 @@ import time
 import traceback
 
 from rearrange import __version__, own_packages
+from rearrange.command_line import launcher_words
 from rearrange.composition.words import BARE_WORDS, COMMANDS, FLAGS, RUNLESS
 from rearrange.errors import UserError
-from rearrange.command_line import launcher_words
 from rearrange.runs.lifeline import follow_parent
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rearrange.errors import UserError
-from rearrange.registration import register_envs
 from eval import own_networks
+from eval.engine_settings import check_device, engine_config, per_action
 from eval.own_agents import OwnAgent
 from eval.point_goal import JUDGED
 from eval.remote.connecting import remote_at
 from eval.remote.settings import RemoteError, RemoteSettings
-from eval.engine_settings import check_device, engine_config, per_action
+from eval.tasks import Task, group_of, held_out, load_listed, navigation_task, skill_task, trained_settings, training_task
+from rearrange.errors import UserError
+from rearrange.registration import register_envs
 from rearrange.settings.engine_words import in_keys
 from rearrange.settings.environment import NAVIGATION_AGENTS
 from trainer.faults import signals
-from eval.tasks import Task, group_of, held_out, load_listed, navigation_task, skill_task, trained_settings, training_task
 
 if TYPE_CHECKING:
     import gymnasium
@@ -408,7 +408,8 @@ def export(config: DictConfig) -> None:
     """`rearrange export`."""
     from eval.own_networks import of_checkpoint
     from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
-    from trainer.export import FORMATS, export as write
+    from trainer.export import FORMATS
+    from trainer.export import export as write
 
     if config.checkpoint is None:
         raise UserError("which policy? For example: rearrange export checkpoint=outputs/train/pick/latest.")

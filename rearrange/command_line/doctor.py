@@ -17,9 +17,9 @@ from pathlib import Path
 
 from rearrange import own_packages
 from rearrange.command_line import requirements
-from rearrange.settings.rules import keys_of, setting
-from rearrange.errors import UserError
 from rearrange.command_line.requirements import Requirement
+from rearrange.errors import UserError
+from rearrange.settings.rules import keys_of, setting
 
 PYTHON = ">=3.11"
 PROBE_S = 120.0  # a first import on a cold disk takes its time

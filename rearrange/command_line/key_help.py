@@ -7,8 +7,8 @@ import textwrap
 
 from rearrange.composition import options
 from rearrange.composition.compose import REQUIRED
-from rearrange.settings.composed import Settings, leaves
 from rearrange.composition.words import RUNLESS
+from rearrange.settings.composed import Settings, leaves
 from rearrange.settings.rules import shown
 
 EXAMPLES = {

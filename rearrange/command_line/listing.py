@@ -9,8 +9,8 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from rearrange.composition import options
-from rearrange.runs.finished_runs import measured, why_not
 from rearrange.registration import environment_id
+from rearrange.runs.finished_runs import measured, why_not
 from rearrange.runs.run_directory import read_status, runs
 from skills import pretrained
 

@@ -20,13 +20,13 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from omegaconf import OmegaConf
 
+from rearrange.command_line import launcher_words
 from rearrange.composition import compose as front
 from rearrange.composition import options
 from rearrange.composition.restart import AUTO, resume_as
 from rearrange.composition.run_plan import changes
 from rearrange.errors import UserError
 from rearrange.launchers import launching as launchers
-from rearrange.command_line import launcher_words
 from rearrange.runs.names import checked_name
 from rearrange.runs.run_directory import folder_of, has_checkpoints, read_status, refuse_if_held
 from rearrange.runs.text_table import columns

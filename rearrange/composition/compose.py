@@ -28,8 +28,8 @@ from rearrange.composition import options
 from rearrange.composition.words import RUNLESS
 from rearrange.errors import UserError
 from rearrange.settings import presets
-from rearrange.settings.environment import NAVIGATION_AGENTS, SEEING
 from rearrange.settings.composed import Settings, leaves
+from rearrange.settings.environment import NAVIGATION_AGENTS, SEEING
 from rearrange.settings.rules import Key, NotAllowed, Rule, defaults_of, keys_of, not_allowed
 from skills import without_entry
 

@@ -21,10 +21,10 @@ from rearrange import navigation
 from rearrange.nvidia import has_nvidia_device
 from rearrange.settings import presets
 from rearrange.settings.environment import NAVIGATION_AGENTS, SPLITS, HabitatSettings, HomeSettings, MujocoSettings
+from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
 from rearrange.settings.rules import Key, Rule, block, defaults_of, keys_of, like, setting
 from skills import SKILLS, config_class
 from skills import title as skill_title
-from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
 from trainer.config import MAX_STEPS, TrainConfig
 
 MANY = 1_000_000

@@ -15,8 +15,20 @@ from rearrange.composition import options
 from rearrange.composition.compose import UnknownKey, check_values, compose, every_key
 from rearrange.errors import UserError
 from rearrange.runs.names import checked_name
-from rearrange.runs.run_directory import (Run, check_writable, damaged, exists_already, folder_of, has_checkpoints, read_status,
-                                          refuse_if_held, runs, saved_config, saved_words, unused_path)
+from rearrange.runs.run_directory import (
+    Run,
+    check_writable,
+    damaged,
+    exists_already,
+    folder_of,
+    has_checkpoints,
+    read_status,
+    refuse_if_held,
+    runs,
+    saved_config,
+    saved_words,
+    unused_path,
+)
 from rearrange.settings.composed import Settings, leaves
 from trainer.checkpoints import owner
 

@@ -17,14 +17,14 @@ from functools import partial
 
 import numpy as np
 
-from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.apartments.containers import OPEN_M_OR_RAD
 from rearrange.apartments.episodes import Episode, Pose
-from rearrange.errors import UserError
-from rearrange.geometry import from_frame, rotate, yaw_quat
-from rearrange.apartments.parts import Receptacle
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.objects import OBJECTS, STANDARD_SET, ObjectModel
+from rearrange.apartments.parts import Receptacle
+from rearrange.errors import UserError
+from rearrange.geometry import from_frame, rotate, yaw_quat
+from rearrange.mujoco_sim.compiled_home import scene_layout
 
 __all__ = ["KINDS", "generate_episode"]
 

@@ -23,15 +23,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.apartments.containers import OPEN_M_OR_RAD, kind_of
-from rearrange.episode_making.generator import MAX_ON, MIN_MOVE_M, _compartments, _place, _Surface, _surfaces
 from rearrange.apartments.episodes import Episode, Pose
-from rearrange.errors import UserError
-from rearrange.apartments.parts import Receptacle
 from rearrange.apartments.layouts import SPLIT_FAMILIES, Layout
 from rearrange.apartments.objects import OBJECTS
+from rearrange.apartments.parts import Receptacle
+from rearrange.episode_making.generator import MAX_ON, MIN_MOVE_M, _compartments, _place, _Surface, _surfaces
 from rearrange.episode_making.scene_check import Unsolvable, check_episode, random_start
+from rearrange.errors import UserError
+from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.mujoco_sim.simulator import MujocoSimulator
 
 __all__ = ["Scenario", "scenario_episode", "scenario_episodes"]

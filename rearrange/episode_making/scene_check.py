@@ -9,14 +9,14 @@ from functools import lru_cache
 import numpy as np
 
 from rearrange.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
-from rearrange.episode_making.generator import REACH_M, REACH_UNDER_M, _Surface, _surfaces
 from rearrange.apartments.episodes import Episode
-from rearrange.errors import UserError
-from rearrange.robot.fetch import ARM_START_RAD
-from rearrange.geometry import PlanePose, from_frame, rotate, to_frame
-from rearrange.apartments.parts import Receptacle
-from rearrange.apartments.layouts import Layout
 from rearrange.apartments.floor_grid import CELL_M, FloorGrid, floor_grid
+from rearrange.apartments.layouts import Layout
+from rearrange.apartments.parts import Receptacle
+from rearrange.episode_making.generator import REACH_M, REACH_UNDER_M, _Surface, _surfaces
+from rearrange.errors import UserError
+from rearrange.geometry import PlanePose, from_frame, rotate, to_frame
+from rearrange.robot.fetch import ARM_START_RAD
 from rearrange.simulator import Simulator
 
 MAX_SETTLE_M = 0.03  # farther than this from where the episode puts it, an object does not rest there

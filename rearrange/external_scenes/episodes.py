@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from rearrange.episode_making.generator import _Surface, _surfaces
 from rearrange.apartments.episodes import Episode, Pose
+from rearrange.apartments.layouts import Layout
+from rearrange.episode_making.generator import _Surface, _surfaces
+from rearrange.episode_making.scene_check import _surface_under
 from rearrange.errors import UserError
-from rearrange.geometry import to_frame
 from rearrange.external_scenes.layout import SceneHome
 from rearrange.external_scenes.receptacles import PREFIX
-from rearrange.apartments.layouts import Layout
-from rearrange.episode_making.scene_check import _surface_under
+from rearrange.geometry import to_frame
 
 _NEAR_M = 0.3  # an object that is over no receptacle belongs to the one within this
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rearrange.apartments.episodes import Marker
-from rearrange.geometry import PlanePose, from_frame, rotate, to_frame, wrap_angle
-from rearrange.external_scenes.joints import MovingLink, door_body, drawer_body, drawers_of, fridge_doors, names_for
-from rearrange.external_scenes.receptacles import FoundReceptacle
+from rearrange.apartments.floor_grid import CELL_M, FloorGrid, floor_grid
+from rearrange.apartments.layouts import Layout
 from rearrange.apartments.parts import Body, Receptacle
 from rearrange.apartments.standing import HAND_M, MIN_SHARE, STAND_M
-from rearrange.apartments.layouts import Layout
-from rearrange.apartments.floor_grid import CELL_M, FloorGrid, floor_grid
+from rearrange.external_scenes.joints import MovingLink, door_body, drawer_body, drawers_of, fridge_doors, names_for
+from rearrange.external_scenes.receptacles import FoundReceptacle
+from rearrange.geometry import PlanePose, from_frame, rotate, to_frame, wrap_angle
 from rearrange.habitat_axes import Point
 
 FRIDGE_DOOR = "fridge_door"

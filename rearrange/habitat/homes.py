@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home
 from rearrange.apartments.episodes import Episode, Marker
 from rearrange.errors import UserError
 from rearrange.external_scenes.layout import SceneHome
-from rearrange.habitat.external_scenes.layout import find_home
-from rearrange.mujoco_sim.simulator import slots_for
 from rearrange.habitat.export.home_files import scene_name
+from rearrange.habitat.external_scenes.layout import find_home
+from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home
+from rearrange.mujoco_sim.simulator import slots_for
 
 _AWAY_M = (-60.0, 0.0, 60.0)  # y up: where the robot is while a scene is looked at
 _FILE = ".scene_instance.json"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rearrange.robot.fetch import HEAD_CAMERA_RANGE_M
-from rearrange.geometry import PlanePose
-from rearrange.robot.head_camera import camera_points, to_world
 from rearrange.apartments.parts import Part
+from rearrange.geometry import PlanePose
+from rearrange.robot.fetch import HEAD_CAMERA_RANGE_M
+from rearrange.robot.head_camera import camera_points, to_world
 from rearrange.simulator import NOTHING
 
 _SLACK_M = 0.004  # around a box

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from rearrange.mujoco_sim.compiled_home import CompiledHome, scene_layout
 from rearrange.apartments.episodes import Episode
+from rearrange.apartments.layouts import Layout
+from rearrange.external_scenes.episodes import in_terms_of
+from rearrange.external_scenes.layout import SceneHome
 from rearrange.habitat.data import HabitatData
-from rearrange.habitat.suction import Hold
 from rearrange.habitat.homes import Found, Homes, is_ours
 from rearrange.habitat.joints import Joints
 from rearrange.habitat.robot import Fetch
-from rearrange.external_scenes.episodes import in_terms_of
-from rearrange.external_scenes.layout import SceneHome
+from rearrange.habitat.suction import Hold
 from rearrange.habitat.world import World
-from rearrange.apartments.layouts import Layout
+from rearrange.habitat_axes import to_y_up
+from rearrange.mujoco_sim.compiled_home import CompiledHome, scene_layout
 from rearrange.robot_in_home import RobotInHome
 from rearrange.simulator import Point, SimulatorConfig
-from rearrange.habitat_axes import to_y_up
 
 _NO_SHIFT = (0.0, 0.0, 0.0)
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from rearrange.apartments import segmentation
 from rearrange.habitat.camera import FAR_M, matrix4
-from rearrange.habitat.robot import ARM_LINKS, HEAD_LINKS, TORSO_LINK
 from rearrange.habitat.driving_base import SHIFT
+from rearrange.habitat.robot import ARM_LINKS, HEAD_LINKS, TORSO_LINK
 from rearrange.habitat_axes import to_y_up
 from rearrange.robot.cameras import FOV_DEG
 

@@ -13,15 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.mujoco_sim.contacts import cos_limit
 from rearrange.apartments.episodes import Episode, Pose
 from rearrange.apartments.segmentation import names_of, robot_and_objects
-from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
-from rearrange.geometry import matrix_quat, quat_matrix
-from rearrange.habitat.contacts import Touch, collides, forces, within_angle
-from rearrange.habitat.camera import matrix4
 from rearrange.errors import UserError
+from rearrange.geometry import matrix_quat, quat_matrix
 from rearrange.habitat import spectator
+from rearrange.habitat.camera import matrix4
+from rearrange.habitat.contacts import Touch, collides, forces, within_angle
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.frames import numbers, turn_of_object
 from rearrange.habitat.homes import Found
@@ -30,12 +28,14 @@ from rearrange.habitat.pixel_owners import Box, owners_in, part_box
 from rearrange.habitat.robot_in_scene import InScene
 from rearrange.habitat.scene_cameras import number_things
 from rearrange.habitat.world import SUBSTEPS
+from rearrange.habitat_axes import pose_to_matrix, to_y_up, to_z_up
+from rearrange.mujoco_sim.contacts import cos_limit
 from rearrange.mujoco_sim.home import handle_part
 from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.pictures.looks import PLAIN, Looks
+from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.robot.motors import move_targets
 from rearrange.simulator import FIRST_JOINT, Point, Simulator, SimulatorConfig
-from rearrange.habitat_axes import pose_to_matrix, to_y_up, to_z_up
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand

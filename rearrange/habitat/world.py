@@ -13,9 +13,9 @@ from rearrange.habitat.camera import HeadCamera
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import with_driving_base
 from rearrange.habitat.installed import device, need_habitat
-from rearrange.habitat.temporary_folder import own_folder
 from rearrange.habitat.scene_cameras import SceneCameras
 from rearrange.habitat.spectator import specification
+from rearrange.habitat.temporary_folder import own_folder
 from rearrange.mujoco_sim.home import TIMESTEP_S
 from rearrange.scene_files.whole import files_called, need_json, need_template, need_urdf, templates_of
 

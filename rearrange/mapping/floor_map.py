@@ -14,11 +14,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from rearrange.compiled import njit
-from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
-from rearrange.geometry import PlanePose
 from rearrange.apartments.floor_grid import HEAD_HEIGHT_M
+from rearrange.compiled import njit
+from rearrange.geometry import PlanePose
 from rearrange.mapping.route import FETCH, Clearance, Route
+from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 
 MAP_SIZE = 64
 """Cells on a side of the map that is shown."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rearrange.apartments.floor_grid import shortest_distances
 from rearrange.compiled import njit
 from rearrange.geometry import PlanePose
-from rearrange.apartments.floor_grid import shortest_distances
 
 _LOW_COST, _TALL_COST = 20.0, 100.0  # by how much longer a metre counts where the robot would touch something
 _BEHIND_M = 0.4  # how deep what has been seen is taken to be

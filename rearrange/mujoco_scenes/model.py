@@ -12,9 +12,9 @@ import mujoco
 import numpy as np
 
 from rearrange.apartments.layouts import Layout
+from rearrange.apartments.objects import STANDARD_SET
 from rearrange.errors import UserError
 from rearrange.geometry import matrix_quat
-from rearrange.apartments.objects import STANDARD_SET
 from rearrange.mujoco_scenes.objects import OwnObject
 from rearrange.mujoco_scenes.pieces import STILL, Part, Pieces, is_thin_on_floor, volume_inertia
 from rearrange.mujoco_scenes.solids import Solid

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 import numpy as np
 
-from rearrange.mujoco_sim.contacts import ARM, BASE, NO_OWNER, SCENE
-from rearrange.errors import UserError
-from rearrange.robot.fetch import ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
-from rearrange.mujoco_sim.home import compile_home
 from rearrange.apartments.kept_layouts import kept_layout
 from rearrange.apartments.layouts import Layout
-from rearrange.mujoco_sim.nearness import Nearness, measure
 from rearrange.apartments.objects import STANDARD_SET
+from rearrange.errors import UserError
+from rearrange.mujoco_sim.contacts import ARM, BASE, NO_OWNER, SCENE
+from rearrange.mujoco_sim.home import compile_home
+from rearrange.mujoco_sim.nearness import Nearness, measure
+from rearrange.robot.fetch import ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
 from rearrange.simulator import FIRST_JOINT, NOTHING
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rearrange.robot import fetch
-from rearrange.errors import UserError
-from rearrange.apartments.parts import Body, Part
 from rearrange.apartments.floor_plan import WALL_HEIGHT_M
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.objects import OBJECTS, STANDARD_SET, ObjectModel
+from rearrange.apartments.parts import Body, Part
+from rearrange.errors import UserError
+from rearrange.robot import fetch
 
 if TYPE_CHECKING:
     import mujoco

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 
 import mujoco
-import numpy as np
 
 from rearrange.mujoco_sim.compiled_home import CompiledHome
 from rearrange.mujoco_sim.nearness import collision_test

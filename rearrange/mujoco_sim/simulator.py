@@ -13,21 +13,21 @@ from itertools import pairwise
 import mujoco
 import numpy as np
 
-from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home, put_to_rest, scene_layout
-from rearrange.mujoco_sim.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.apartments.episodes import Episode, Pose
+from rearrange.apartments.layouts import Layout
+from rearrange.apartments.objects import OBJECTS, STANDARD_SET
 from rearrange.apartments.segmentation import names_of
 from rearrange.errors import UserError
-from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMERA_RANGE_M
 from rearrange.geometry import matrix_quat
+from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home, put_to_rest, scene_layout
+from rearrange.mujoco_sim.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.mujoco_sim.home_copy import give_back, take
-from rearrange.apartments.layouts import Layout
-from rearrange.robot.motors import move_targets
-from rearrange.apartments.objects import OBJECTS, STANDARD_SET
-from rearrange.pictures.looks import Looks
-from rearrange.robot_in_home import RobotInHome
-from rearrange.simulator import MAX_SPEED, NOTHING, STEP_S, Simulator, SimulatorConfig
 from rearrange.mujoco_sim.views import Photographer, Spectator, head_camera
+from rearrange.pictures.looks import Looks
+from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMERA_RANGE_M
+from rearrange.robot.motors import move_targets
+from rearrange.robot_in_home import RobotInHome
+from rearrange.simulator import MAX_SPEED, NOTHING, STEP_S, SimulatorConfig
 
 _SUBSTEPS = 4  # of the timestep that a home is compiled with
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on

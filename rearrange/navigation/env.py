@@ -19,12 +19,12 @@ from rearrange.apartments.segmentation import names_of
 from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
 from rearrange.navigation.episodes import NavEpisode
+from rearrange.navigation.explore import Explore
+from rearrange.navigation.flee import Flee
 from rearrange.navigation.homes import home_name
 from rearrange.navigation.homes_in_use import load_home
 from rearrange.navigation.motion import drive
 from rearrange.navigation.noise import motion_noise
-from rearrange.navigation.explore import Explore
-from rearrange.navigation.flee import Flee
 from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig

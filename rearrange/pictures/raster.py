@@ -13,7 +13,18 @@ import numpy as np
 
 from rearrange.pictures.meshes import MeshTable, draw_meshes
 from rearrange.pictures.raster_kernels import (
-    BOX, CAPSULE, CYLINDER, FACES, NO_CODE, PLANE, SPHERE, F, compiled, draw_depth, draw_depth_and_codes, normalise,
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    FACES,
+    NO_CODE,
+    PLANE,
+    SPHERE,
+    F,
+    compiled,
+    draw_depth,
+    draw_depth_and_codes,
+    normalise,
 )
 
 __all__ = [

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 from rearrange.geometry import PlanePose
+from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 
 
 @lru_cache(maxsize=1)

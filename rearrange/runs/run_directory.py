@@ -29,8 +29,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rearrange.errors import UserError
-from rearrange.runs.names import LATEST
 from rearrange.files import not_waiting, read_json
+from rearrange.runs.names import LATEST
 from rearrange.settings.composed import Settings
 from rearrange.settings.yaml_files import plain_yaml
 from trainer.checkpoints import owner

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.geometry import wrap_angle
 from rearrange.apartments.kitchen import HANDLE_STANDOFF_M
+from rearrange.geometry import wrap_angle
 from rearrange.simulator import STEP_S
 from skills.experts.action import assemble
 from skills.experts.clearance import Clearance

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from rearrange.robot import fetch
 from rearrange.compiled import float64, njit
-from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
 from rearrange.geometry import wrap_angle
+from rearrange.robot import fetch
+from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
 from rearrange.simulator import STEP_S
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.geometry import wrap_angle
 from rearrange.apartments.floor_grid import CELL_M
+from rearrange.geometry import wrap_angle
 from skills.experts.action import assemble
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance

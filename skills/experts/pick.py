@@ -12,8 +12,8 @@ import numpy as np
 
 from skills.experts.clearance import Clearance
 from skills.experts.motion import servo
-from skills.experts.reach_plan import NARROW, Aim, Reach, Target, plan_reach
 from skills.experts.pick_or_place import ReachingExpert
+from skills.experts.reach_plan import NARROW, Aim, Reach, Target, plan_reach
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator

@@ -12,9 +12,9 @@ import numpy as np
 
 from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
-from skills.experts.withdraw import plan_exit
 from skills.experts.reach_plan import REST_RAD, Reach, plan_retreat
 from skills.experts.trajectory import Follower
+from skills.experts.withdraw import plan_exit
 
 if TYPE_CHECKING:
     from rearrange.simulator import Simulator

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rearrange.geometry import wrap_angle
 from rearrange.mujoco_sim.contacts import NO_OWNER
 from rearrange.robot.fetch import REST_POSITION_M
-from rearrange.geometry import wrap_angle
 from skills.experts.base_search import search
 from skills.experts.clearance import MARGIN_M, Clearance
 from skills.experts.motion import CUP, START_RAD, Pose2, Tool, arm_model, arm_steps, drive_steps, ik, ik_turning

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.geometry import wrap_angle
 from rearrange.apartments.floor_grid import blocked_cells
+from rearrange.geometry import wrap_angle
 from rearrange.simulator import STEP_S
 from skills.experts.action import assemble
 from skills.experts.seen_floor import SeenFloor

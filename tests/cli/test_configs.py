@@ -15,8 +15,8 @@ from rearrange.composition import options
 from rearrange.errors import UserError
 from rearrange.settings import presets
 from rearrange.settings.composed import leaves
-from rearrange.settings.rules import NotAllowed, Rule, block, check, keys_of, setting
 from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
+from rearrange.settings.rules import NotAllowed, Rule, block, check, keys_of, setting
 
 GROUPED = [(command, group, choice) for command in options.COMMANDS for group, choice in options.every_choice(command)]
 

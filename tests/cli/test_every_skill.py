@@ -18,8 +18,8 @@ def worker(code_of: dict[str, int], seen: list[list[str]]):
     """Stands in for a process: writes what an evaluation leaves, and ends with the given status."""
 
     def launch(words: list[str]) -> int:
-        from rearrange.runs.run_directory import folder_of
         from rearrange.composition.compose import compose
+        from rearrange.runs.run_directory import folder_of
 
         seen.append(words)
         config = compose(words[0], words[1:]).config

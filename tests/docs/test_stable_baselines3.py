@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-import rearrange  # noqa: F401: registers the environments
+import rearrange  # noqa: F401
 from tests.docs.markdown import HOME, blocks
 
 sb3 = pytest.importorskip("stable_baselines3", reason="Stable-Baselines3 is not installed: pip install -e '.[peers]'")

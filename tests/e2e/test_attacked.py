@@ -15,8 +15,19 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from tests.e2e.front_door import (TINY, checkpoint_steps, environment, finish, rearrange, session_members, start, status,
-                                  steps_logged, succeed, wait_until)
+from tests.e2e.front_door import (
+    TINY,
+    checkpoint_steps,
+    environment,
+    finish,
+    rearrange,
+    session_members,
+    start,
+    status,
+    steps_logged,
+    succeed,
+    wait_until,
+)
 
 BLIND = (*TINY, "policy=blind")
 ENDLESS = ("steps=1000000", "checkpoint_every_s=0.2")

@@ -17,8 +17,18 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import STEPS
-from tests.e2e.front_door import (TINY, checkpoint_steps, environment, finish, session_members, start, status, steps_logged,
-                                  succeed, wait_until)
+from tests.e2e.front_door import (
+    TINY,
+    checkpoint_steps,
+    environment,
+    finish,
+    session_members,
+    start,
+    status,
+    steps_logged,
+    succeed,
+    wait_until,
+)
 
 
 @pytest.mark.parametrize("number, name", [(0, "SIGTERM"), (1, "SIGINT")])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from eval.reproduction import reproduce
 from eval.report.paper import STATED, WHOLE, beside
-from rearrange.composition import compose as front
+from eval.reproduction import reproduce
 from rearrange.command_line.cli import main
+from rearrange.composition import compose as front
 from rearrange.errors import UserError
 from rearrange.launchers import job
 from rearrange.runs.run_directory import Run, folder_of

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from omegaconf import OmegaConf
 
-from eval.tasks import held_out, skill_task, training_task
+from eval.tasks import held_out, training_task
 from rearrange.composition.compose import compose
 
 

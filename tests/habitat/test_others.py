@@ -10,16 +10,16 @@ import math
 import numpy as np
 import pytest
 
-from planner.scenarios import load_scenario
 from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
-from rearrange.command_line.cli import main
-from rearrange.mujoco_sim.compiled_home import scene_layout
+from planner.scenarios import load_scenario
 from rearrange.apartments.episodes import read_episodes
-from rearrange.errors import UserError
-from rearrange.mujoco_sim.home import handle_part
 from rearrange.apartments.floor_grid import floor_grid
 from rearrange.apartments.segmentation import OBJECT, ROBOT
+from rearrange.command_line.cli import main
+from rearrange.errors import UserError
+from rearrange.home_scene import HomeSettings
+from rearrange.mujoco_sim.compiled_home import scene_layout
+from rearrange.mujoco_sim.home import handle_part
 from rearrange.pictures.looks import PLAIN
 from skills import make_env
 from tests.habitat.others import as_of_others

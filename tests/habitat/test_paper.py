@@ -9,8 +9,8 @@ import pytest
 
 from planner.scenario import plan
 from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
+from rearrange.home_scene import HomeSettings
 from skills import SKILLS, make_env
 from tests.habitat.conftest import HOMES
 

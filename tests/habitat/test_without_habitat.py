@@ -11,15 +11,15 @@ import pytest
 
 from rearrange.command_line.cli import main
 from rearrange.errors import UserError
-from rearrange.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 from rearrange.habitat import installed as need
 from rearrange.habitat.contacts import RobotParts, collides, forces, within_angle
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import BASE_JOINTS, with_driving_base
 from rearrange.habitat.frames import base_matrix, camera_in_base, rotation_of_link, turn_of_object
-from rearrange.simulators import make_simulator
-from rearrange.simulator import SimulatorConfig
 from rearrange.habitat_axes import AXES, to_y_up
+from rearrange.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.simulator import SimulatorConfig
+from rearrange.simulators import make_simulator
 
 ROBOT, CUP, BASE_LINK, ARM_LINK = 7, 26, 2, 20
 STAGE, APPLE, BOWL = 0, 30, 31

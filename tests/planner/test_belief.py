@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from planner.belief import IMAGE_SIZE, LOOK_EVERY, Belief
-from planner.rules import Rules
 from planner.detector import fit_opening, opening_at, sight
 from planner.execute import Executor
+from planner.rules import Rules
 from planner.scenario import plan
 from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from rearrange.apartments.objects import OBJECTS
+from rearrange.home_scene import HomeSettings
 from rearrange.simulator import FIRST_JOINT, NOTHING
 from skills import SKILLS, make_skill
 

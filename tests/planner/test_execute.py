@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from planner.arguments import moved_with_drawer
-from planner.rules import Rules
 from planner.execute import Executor, run_episode
+from planner.rules import Rules
 from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from planner.stages import stage_names
 from rearrange.errors import UserError
+from rearrange.home_scene import HomeSettings
 from rearrange.robot.fetch import ARM_START_RAD
-from skills import SKILLS, make_env, make_skill
+from skills import SKILLS, make_skill
 from skills.arguments import SkillArguments
 from tests.planner.puppet import Puppet
 from tests.planner.worlds import SOLUTIONS

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from eval.scenario.evaluate import why_ended
-from planner.rules import Rules
 from planner.execute import Executor, run_episode
+from planner.rules import Rules
 from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
 from rearrange.errors import UserError
+from rearrange.home_scene import HomeSettings
 from skills import SKILLS, make_skill
 from tests.planner.puppet import AWAY_RAD, REST_RAD, Puppet
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
 from planner.scenario import plan
+from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario, make_scenario, scenarios
 from planner.search import Outcome
 from rearrange.apartments.containers import inside
 from rearrange.apartments.episodes import NoStartPose, read_episodes, write_episodes
-from rearrange.errors import UserError
-from rearrange.episode_making.scenario_episodes import HAB_OPEN, Scenario, scenario_episode, scenario_episodes
 from rearrange.apartments.floor_grid import floor_grid
+from rearrange.episode_making.scenario_episodes import HAB_OPEN, Scenario, scenario_episode, scenario_episodes
 from rearrange.episode_making.scene_check import MAX_SETTLE_M, check_episode
+from rearrange.errors import UserError
+from rearrange.home_scene import HomeSettings
 from rearrange.mujoco_sim.simulator import MujocoSimulator
 from skills.arguments import about_object
 from skills.navigate import Navigate

@@ -9,17 +9,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from planner.spa import controllers as spa
-from planner.rules import Rules
 from planner.execute import Executor
+from planner.rules import Rules
 from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
 from planner.scenarios import load_scenario
-from planner.spa.voxel_map import CloudClearance, Map
+from planner.spa import controllers as spa
 from planner.spa.senses import SIZE, Senses, arm_spheres
+from planner.spa.voxel_map import CloudClearance, Map
 from rearrange.errors import UserError
-from rearrange.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
+from rearrange.home_scene import HomeSettings
 from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
 from skills import SKILLS, make_skill
 from skills.arguments import about_object
 from skills.experts.motion import arm_model

@@ -10,13 +10,13 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rearrange.env import asked_episode
-from rearrange.observations import OBSERVATIONS, OF_IMAGES
-from rearrange.episode_making.generator import generate_episode
 from rearrange.apartments.episodes import write_episodes
+from rearrange.env import asked_episode
+from rearrange.episode_making.generator import generate_episode
 from rearrange.errors import UserError
-from rearrange.robot.fetch import JOINT_NAMES
 from rearrange.geometry import from_frame
+from rearrange.observations import OBSERVATIONS, OF_IMAGES
+from rearrange.robot.fetch import JOINT_NAMES
 from skills import make_env
 
 

@@ -10,12 +10,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.apartments.containers import OPEN_M_OR_RAD
-from rearrange.episode_making.generator import MIN_MOVE_M, generate_episode
 from rearrange.apartments.episodes import Episode, Marker, read_episodes, write_episodes
-from rearrange.errors import UserError
 from rearrange.apartments.objects import OBJECTS
+from rearrange.episode_making.generator import MIN_MOVE_M, generate_episode
+from rearrange.errors import UserError
+from rearrange.mujoco_sim.compiled_home import scene_layout
 
 
 @pytest.fixture
@@ -148,10 +148,10 @@ def test_unknown_kind_and_negative_index_are_the_users_mistake():
 
 
 def test_what_is_moved_is_where_the_arm_gets_in_time():
-    from rearrange.episode_making import generator as made
-    from rearrange.mujoco_sim.compiled_home import scene_layout
-    from rearrange.geometry import to_frame
     from rearrange.apartments.objects import OBJECTS
+    from rearrange.episode_making import generator as made
+    from rearrange.geometry import to_frame
+    from rearrange.mujoco_sim.compiled_home import scene_layout
 
     for split in ("train", "val", "test"):
         for index in range(150):

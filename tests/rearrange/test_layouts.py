@@ -6,14 +6,24 @@ import math
 import numpy as np
 import pytest
 
+from rearrange.apartments.floor_grid import floor_grid
+from rearrange.apartments.layouts import SPLIT_FAMILIES, Layout, make_layout
+from rearrange.apartments.parts import Part, box
 from rearrange.errors import UserError
 from rearrange.geometry import (
-    compose, from_frame, matrix_quat, quat_inverse, quat_matrix, quat_multiply, quat_yaw, rectangles_overlap, rotate, to_frame,
-    wrap_angle, yaw_quat,
+    compose,
+    from_frame,
+    matrix_quat,
+    quat_inverse,
+    quat_matrix,
+    quat_multiply,
+    quat_yaw,
+    rectangles_overlap,
+    rotate,
+    to_frame,
+    wrap_angle,
+    yaw_quat,
 )
-from rearrange.apartments.parts import Part, box
-from rearrange.apartments.layouts import SPLIT_FAMILIES, Layout, make_layout
-from rearrange.apartments.floor_grid import floor_grid
 from rearrange.robot.fetch import ROBOT_RADIUS_M
 
 KINDS = {"table", "coffee_table", "counter", "sink", "chair", "sofa", "tv_stand", "shelf", "fridge", "drawer"}

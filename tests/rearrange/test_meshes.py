@@ -12,6 +12,7 @@ from rearrange.pictures.raster_kernels import FACES
 from tests.rearrange.scene_data import box
 from tests.rearrange.test_raster import assert_agrees, cast_rays, numbers
 
+
 def GREY():
     return np.array((0.5, 0.5, 0.5))
 

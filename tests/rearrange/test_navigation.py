@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.apartments.parts import box
-from rearrange.apartments.layouts import make_layout
 from rearrange.apartments.floor_grid import CELL_M, FloorGrid, blocked_cells, floor_grid
+from rearrange.apartments.layouts import make_layout
+from rearrange.apartments.parts import box
 from rearrange.robot.fetch import ROBOT_RADIUS_M
 
 GREY = (0.5, 0.5, 0.5)

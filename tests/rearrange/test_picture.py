@@ -164,8 +164,8 @@ def test_a_piece_of_furniture_is_cut_as_a_whole():
 
 
 def test_the_robot_is_seen_everywhere_in_a_home():
-    from rearrange.mujoco_sim.home import compile_home
     from rearrange.apartments.layouts import make_layout
+    from rearrange.mujoco_sim.home import compile_home
 
     for split in ("train", "val", "test"):
         layout = make_layout(split, 1)

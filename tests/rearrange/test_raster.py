@@ -109,8 +109,8 @@ def test_random_scenes_agree_with_rays(size):
 
 @pytest.mark.parametrize("size", [64, 128])
 def test_homes_agree_with_rays(size):
-    from rearrange.mujoco_sim.home import compile_home
     from rearrange.apartments.layouts import make_layout
+    from rearrange.mujoco_sim.home import compile_home
 
     depths, oracles, ids = [], [], []
     for split in ("train", "val", "test"):

@@ -14,9 +14,9 @@ from gymnasium.utils.env_checker import check_env
 import rearrange
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import scenarios
-from rearrange.observations import _OF, OBSERVATIONS
-from rearrange.errors import UserError
 from rearrange.command_line.listing import text
+from rearrange.errors import UserError
+from rearrange.observations import _OF, OBSERVATIONS
 from rearrange.registration import environment_id
 from rearrange.settings.environment import NAVIGATION
 from skills import SKILLS, make_env, skill_class

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import rearrange
+from eval.trained_policy import settings_of, training_of
 from rearrange.command_line.cli import main
 from rearrange.errors import UserError
-from eval.trained_policy import settings_of, training_of
 from skills import SKILLS, pretrained
 from trainer import CollectConfig, TrainConfig, load_checkpoint, train
 

@@ -9,9 +9,9 @@ import pytest
 
 from rearrange.actions import ACTION_SIZES
 from rearrange.env import ENV_FAILURES
-from rearrange.observations import OBSERVATIONS
 from rearrange.episode_making.generator import KINDS, generate_episode
 from rearrange.errors import UserError
+from rearrange.observations import OBSERVATIONS
 from skills import SKILLS, config_class, make_env, skill_class
 from tests.rearrange.penetration import arm_axis_depth_m, robot_depth_m
 

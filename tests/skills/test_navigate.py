@@ -9,9 +9,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from rearrange.composition.compose import ADVISED_SKILLS
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, wrap_angle
-from rearrange.composition.compose import ADVISED_SKILLS
 from skills import make_env, make_skill
 from skills.articulated import front_frame
 from skills.experts import ADVISERS

@@ -82,11 +82,8 @@ def test_checkpoint_holds_the_policy_and_loads_safely(tmp_path):
 def test_a_resumed_run_learns_exactly_as_an_uninterrupted_one(tmp_path, schedule):
     """Weights, optimiser, schedule, counters and random states come back, and all that adapts: the learning rate by the KL divergence,
     what observations and returns are normalised by, the weight of the entropy. The next update on the same data is identical."""
-    import numpy as np
 
-    from trainer import ppo
     from trainer.learner import Learner
-    from tests.trainer.test_ppo import filled
 
     config = TrainConfig(steps=4096, seed=5, policy=SMALL["policy"], collect=ORDERED,
                          ppo=PPOConfig(epochs=2, mini_batches=2, entropy_coef=1e-3, entropy_target=0.0, schedule=schedule))

@@ -14,9 +14,9 @@ from tests.trainer.faults.test_divergence import Treacherous
 from tests.trainer.toy_networks import Bent, Straight
 from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
-from trainer.nets.encoders import LightEncoder
 from trainer.errors import CheckpointError, NonFinite
 from trainer.faults.nonfinite import reproduce
+from trainer.nets.encoders import LightEncoder
 
 
 def config(steps: int, **settings) -> TrainConfig:

@@ -7,8 +7,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from trainer import checkpoint
 from trainer.config import TrainConfig
 from trainer.evaluation import Evaluator, measure

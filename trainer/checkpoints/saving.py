@@ -9,11 +9,11 @@ from typing import Any
 
 from trainer import checkpoint
 from trainer.callbacks import Callbacks
+from trainer.checkpoints.plain import plain_rng
 from trainer.config import TrainConfig
 from trainer.experience import Experience
 from trainer.learner import Learner
 from trainer.logs.training_log import TrainingLog
-from trainer.checkpoints.plain import plain_rng
 from trainer.ranks.ranks import Ranks
 
 _log = logging.getLogger(__name__)

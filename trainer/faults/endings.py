@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from trainer.errors import Cancelled, NonFinite
-from trainer.networks import name_of
 from trainer.faults.nonfinite import write_dump
+from trainer.networks import name_of
 from trainer.policy import Policy
 from trainer.run import Run
 

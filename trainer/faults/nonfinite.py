@@ -17,10 +17,10 @@ import torch
 
 from trainer import ppo
 from trainer.checkpoint import load_policy, ppo_config, read_torch_file
+from trainer.checkpoints.plain import rng_from_plain
 from trainer.errors import CheckpointError, NonFinite
 from trainer.faults.finite import check_acts, check_finite
 from trainer.networks import MakePolicy
-from trainer.checkpoints.plain import rng_from_plain
 from trainer.policy import Policy
 from trainer.ranks import ranks
 from trainer.rollout import Rollout

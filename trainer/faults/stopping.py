@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.ranks.report import RankReport
 from trainer.faults.signals import came, heard, raise_again, signal_name
+from trainer.ranks.report import RankReport
 
 
 @dataclass

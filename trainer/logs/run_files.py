@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import TrainConfig
-from trainer.ranks.launch import this_rank
 from trainer.logs.logger import MetricsLogger, read_jsonl
 from trainer.logs.progress import Progress
+from trainer.ranks.launch import this_rank
 
 __all__ = ["recording"]
 

@@ -32,8 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.logs import screen
 from trainer.faults.signals import STOPPING, signal_name
+from trainer.logs import screen
 from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 
 COLLECT_EVERY = 20_000  # new containers, between two searches for garbage in cycles; Python's own 700 cost 4 % of a worker

@@ -13,15 +13,15 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rearrange.settings import presets
 from rearrange.apartments.containers import kind_of
-from rearrange.mujoco_sim.compiled_home import scene_layout
+from rearrange.apartments.episodes import OUR_FIELDS, Episode, episode_to_habitat
 from rearrange.episode_making.generator import KINDS, generate_episode
 from rearrange.episode_making.scenario_episodes import Scenario, scenario_episode
-from rearrange.apartments.episodes import OUR_FIELDS, Episode, episode_to_habitat
 from rearrange.errors import UserError
 from rearrange.habitat.export.home_files import BODIES, HomeFiles
 from rearrange.habitat.export.json_files import plain
+from rearrange.mujoco_sim.compiled_home import scene_layout
+from rearrange.settings import presets
 
 HANDLE = {kind: f"{body}_:0000" for kind, body in BODIES.items()}
 """Kind of joint -> how Habitat calls the articulated object in a scene."""

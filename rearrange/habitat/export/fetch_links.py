@@ -14,9 +14,9 @@ from functools import lru_cache
 import mujoco
 import numpy as np
 
-from rearrange.robot import fetch
-from rearrange.mujoco_sim.home import ARM, BASE, HEADER
 from rearrange.habitat.export.links import Joint, Link, link_of
+from rearrange.mujoco_sim.home import ARM, BASE, HEADER
+from rearrange.robot import fetch
 
 NAME = "fetch"
 ROOT = "base_link"

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.errors import UserError
 from rearrange.apartments.floor_grid import CELL_M, HEAD_HEIGHT_M
+from rearrange.errors import UserError
 from rearrange.robot.fetch import ROBOT_RADIUS_M
 
 _MESH_CELL_M = 0.025  # the mesh grows obstacles by whole cells

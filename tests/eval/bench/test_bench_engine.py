@@ -13,8 +13,8 @@ import pytest
 from eval.bench import engine as bench_engine
 from eval.bench.engine_bounds import at_batch, inference_bound, latency_bound, measure, system_bound, trace_bound
 from eval.bench.engine_table import table
-from eval.intervals import bootstrap
 from eval.bench.step_trace import Trace, cut
+from eval.intervals import bootstrap
 from rearrange.command_line.cli import main
 
 

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from eval.bench.collection_model import (
-    LONGEST, RULES, Workload, best_in_hindsight, ddppo_preemption, fixed_s, full_at, no_preemption, synchronous_s, variable,
+    LONGEST,
+    RULES,
+    Workload,
+    best_in_hindsight,
+    ddppo_preemption,
+    fixed_s,
+    full_at,
+    no_preemption,
+    synchronous_s,
+    variable,
     ver_preemption,
 )
 from eval.bench.synthetic_env import PRESETS, StepCost

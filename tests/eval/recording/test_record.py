@@ -11,10 +11,9 @@ import pytest
 
 pq = pytest.importorskip("pyarrow.parquet")
 
-from eval.recording.folder import STATE, Folder, read_state, size_of, starts
+from eval.recording.folder import STATE, Folder, size_of, starts
 from eval.recording.lerobot import LeRobotFiles
 from eval.recording.record import Enough, _record
-from eval.recording.replay import environment, replay
 from eval.recording.tape import episode_from, plain
 from rearrange.apartments.episodes import Episode, Handoff, Marker
 from rearrange.command_line.cli import main

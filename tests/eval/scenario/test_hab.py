@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 import skills.experts
-from eval.scenario import evaluate as hab, figures as hab_figures, video as hab_video
 from eval.evaluate import cut_short, headline, missing
-from eval.scenario.skill_sources import AGENTS, Source
 from eval.intervals import wilson
 from eval.report.runs import read
-from planner.rules import SKILL_NAMES, Rules
+from eval.scenario import evaluate as hab
+from eval.scenario import figures as hab_figures
+from eval.scenario import video as hab_video
+from eval.scenario.skill_sources import AGENTS, Source
 from planner.execute import Record
+from planner.rules import SKILL_NAMES, Rules
 from planner.scenarios import load_scenario
 from tests.planner.puppet import Puppet
 

@@ -11,11 +11,11 @@ import pytest
 from omegaconf import OmegaConf
 
 from planner.scenarios import load_scenario
+from rearrange.apartments.episodes import write_episodes
 from rearrange.command_line import all_skills as every_skill
 from rearrange.command_line.cli import main
-from rearrange.launchers import job
-from rearrange.apartments.episodes import write_episodes
 from rearrange.episode_making.scenario_episodes import scenario_episodes
+from rearrange.launchers import job
 from tests.e2e.front_door import succeed
 from tests.eval.scenario.hab_checkpoints import untrained
 

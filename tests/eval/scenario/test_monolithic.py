@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from eval.scenario.evaluate import make_agents, make_executor, why_ended
-from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
-from planner.scenarios import load_scenario
 from planner.monolithic import NAME, WholeTask
+from planner.scenario_env import ScenarioEnv
+from planner.scenarios import load_scenario
 from rearrange.command_line.cli import main
+from rearrange.home_scene import HomeSettings
 from tests.e2e.front_door import status, succeed
 from tests.eval.scenario.hab_checkpoints import untrained
 

@@ -20,8 +20,8 @@ CANVAS = "document.querySelector('canvas')"
 @pytest.fixture
 def viewer():
     """A page of Pick, which a person drives, and whoever does what is pressed in it."""
-    from eval.view.viewer import Viewer
     from eval.view.server import make_server, stop
+    from eval.view.viewer import Viewer
     from tests.eval.view.views import made
 
     server = make_server("127.0.0.1", 0)

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rearrange.episode_making.generator import generate_episode
 from rearrange.apartments.episodes import read_episodes
-from rearrange.robot.fetch import ARM_START_RAD, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M, JOINT_NAMES, TORSO_START_M
+from rearrange.episode_making.generator import generate_episode
 from rearrange.geometry import from_frame
-from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.habitat.export.episode_files import HANDLE
 from rearrange.habitat_axes import matrix_to_pose, pose_to_matrix, to_y_up
+from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.robot.fetch import ARM_START_RAD, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M, JOINT_NAMES, TORSO_START_M
 
 habitat_sim = pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
 pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")

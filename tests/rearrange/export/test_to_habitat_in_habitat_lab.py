@@ -11,17 +11,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rearrange.robot.fetch import ARM_START_RAD
 from rearrange.geometry import from_frame
-from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.habitat_axes import to_y_up
+from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.robot.fetch import ARM_START_RAD
 
 pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
 pytest.importorskip("habitat", reason="habitat-lab is not installed")
 pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
 
-from tests.rearrange.export.test_to_habitat_in_habitat import (  # noqa: E402, F401
-    Habitat, entries, folder, generate_episode, habitat, matrix)
+from tests.rearrange.export.test_to_habitat_in_habitat import Habitat, entries, folder, generate_episode, habitat, matrix  # noqa: E402, F401
 
 HOMES = 3
 STOCK_TASK = Path(__file__).resolve().parents[2] / "habitat" / "stock_task.py"

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from trainer.logs import progress
-from trainer.logs.progress import Progress, of_episodes, counting, learning_curve, short, sparkline, spoken_rate, spoken_time
+from trainer.logs.progress import Progress, counting, learning_curve, of_episodes, short, sparkline, spoken_rate, spoken_time
 
 
 class Terminal(io.StringIO):

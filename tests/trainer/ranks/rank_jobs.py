@@ -18,14 +18,14 @@ import torch
 from tests.trainer.toy_networks import Straight
 from tests.trainer.toys import Paced, Pointer
 from trainer import ppo
-from trainer.ranks import launch, ranks
 from trainer.checkpoint import list_checkpoints
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 from trainer.learner import Learner
 from trainer.loop import train
 from trainer.policy import Policy
-from trainer.rollout import Rollout
+from trainer.ranks import launch, ranks
 from trainer.ranks.rank_watch import RankError
+from trainer.rollout import Rollout
 
 POLICY = PolicyConfig(encoder=None, hidden_size=8, body_size=16, log_std_init=-0.5, learn_precision="float32")
 LEARN = PPOConfig(learning_rate=3e-3, epochs=2, mini_batches=2, entropy_coef=1e-3, entropy_target=0.0)

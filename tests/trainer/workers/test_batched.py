@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import gymnasium as gym
-import numpy as np
 import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
