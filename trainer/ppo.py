@@ -112,6 +112,8 @@ def _uncompiled(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Adam(torch.optim.Adam):
+    """torch's, bit for bit."""
+
     step = torch.no_grad()(_uncompiled(torch.optim.Adam.step))
     zero_grad = _uncompiled(torch.optim.Adam.zero_grad)
     add_param_group = _uncompiled(torch.optim.Adam.add_param_group)
