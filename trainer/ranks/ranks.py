@@ -126,6 +126,9 @@ def join(device: str) -> Iterator[Ranks]:
     if not here.launched:
         yield Ranks(here)
         return
+    # DistributedDataParallel imports it, and modules that are imported while there is a process group may keep it for ever.
+    import torch._dynamo  # noqa: F401
+
     store = _meet(here)
     cuda = torch.cuda.is_available() and device != "cpu"
     if cuda:

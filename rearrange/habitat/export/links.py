@@ -70,19 +70,23 @@ def rotation_of(quat: np.ndarray) -> np.ndarray:
 
 
 def shapes_of(model: mujoco.MjModel, body: str | int) -> tuple[Shape, ...]:
-    """The geoms of a body, in its frame."""
+    """The geoms of a body, in its frame. A disc, which is drawn as a cylinder and touched as the prism after it
+    (`mujoco_sim.home`), is one cylinder.
+    """
     body = model.body(body).id
-    return tuple(_shape(model, geom) for geom in range(model.ngeom) if model.geom_bodyid[geom] == body)
+    prisms = model.geom_type == mujoco.mjtGeom.mjGEOM_MESH
+    return tuple(_shape(model, geom, touched=geom + 1 < model.ngeom and bool(prisms[geom + 1])) for geom in range(model.ngeom)
+                 if model.geom_bodyid[geom] == body and not prisms[geom])
 
 
-def _shape(model: mujoco.MjModel, geom: int) -> Shape:
+def _shape(model: mujoco.MjModel, geom: int, touched: bool) -> Shape:
     kind = KINDS[mujoco.mjtGeom(model.geom_type[geom])]
     sizes = {"box": 3, "sphere": 1}.get(kind, 2)
     return Shape(
         model.geom(geom).name, kind, tuple(model.geom_size[geom][:sizes].tolist()), model.geom_pos[geom].copy(),
         rotation_of(model.geom_quat[geom]), tuple(model.geom_rgba[geom][:3].round(4).tolist()),
         seen=bool(model.geom_rgba[geom][3] > 0),
-        solid=bool(model.geom_contype[geom] or model.geom_conaffinity[geom]))
+        solid=touched or bool(model.geom_contype[geom] or model.geom_conaffinity[geom]))
 
 
 def link_of(model: mujoco.MjModel, body: str, parent: str | None, name: str, joint: str = "",
