@@ -16,10 +16,10 @@ import trimesh
 import viser
 
 from rearrange.apartments.segmentation import BUILDING, numbers_of
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.mujoco_sim.views import CEILING_GROUP
 from rearrange.pictures.meshes import MeshTable
 from rearrange.pictures.picture import Ghost, Sphere, WireBox
-from rearrange.simulator import Simulator
 
 LOW_WALL_M, LOW_FURNITURE_M = 0.9, 1.3  # what is left of them where they are cut down, so that one can look into the rooms from above
 FIXED_GROUPS = (0, 1)  # of geoms: the building, furniture, and its drawers and doors
@@ -110,32 +110,32 @@ class HomeInScene:
         self._marks: list[Any] = []
         self._kinds: list[tuple[Any, ...]] = []
 
-    def show(self, sim: Simulator, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
-        """The simulator's state now; the home is sent anew where it is another one."""
-        home = (sim.home, tuple(sim.slot_of(i) for i in range(len(sim.episode.objects))), self.low_walls)
+    def show(self, twin: MujocoSimulator, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
+        """The state of a simulator now; the home is sent anew where it is another one."""
+        home = (twin.home, tuple(twin.slot_of(i) for i in range(len(twin.episode.objects))), self.low_walls)
         if self._shown != home:
-            self._load(sim, home[1])
+            self._load(twin, home[1])
             self._shown = home
         else:
-            self._moving.move(sim.data)
+            self._moving.move(twin.data)
         for handle, body in self._meshes:
-            _place(handle, sim.data.xpos[body], sim.data.xquat[body])
+            _place(handle, twin.data.xpos[body], twin.data.xquat[body])
         self._show_marks(marks)
 
-    def _load(self, sim: Simulator, slots: tuple[int, ...]) -> None:
+    def _load(self, twin: MujocoSimulator, slots: tuple[int, ...]) -> None:
         for batch in self._batches:
             batch.remove()
         for handle, _ in self._meshes:
             handle.remove()
-        floor, still, moving = self._split(sim, slots)
-        self._moving = _Batch(self._scene, "/moving", moving, sim.data)
-        self._batches = [self._moving, _Batch(self._scene, "/still", still, sim.data),
-                         _Batch(self._scene, "/floor", floor, sim.data, cast_shadow=False)]  # else its own shadow lies on it in stripes
-        self._meshes = _mesh_nodes(self._scene, sim, sim.home.meshes, self.low_walls) if sim.home.meshes is not None else []
+        floor, still, moving = self._split(twin, slots)
+        self._moving = _Batch(self._scene, "/moving", moving, twin.data)
+        self._batches = [self._moving, _Batch(self._scene, "/still", still, twin.data),
+                         _Batch(self._scene, "/floor", floor, twin.data, cast_shadow=False)]  # else its own shadow lies on it in stripes
+        self._meshes = _mesh_nodes(self._scene, twin, twin.home.meshes, self.low_walls) if twin.home.meshes is not None else []
 
-    def _split(self, sim: Simulator, slots: tuple[int, ...]) -> tuple[list[_Piece], list[_Piece], list[_Piece]]:
+    def _split(self, twin: MujocoSimulator, slots: tuple[int, ...]) -> tuple[list[_Piece], list[_Piece], list[_Piece]]:
         """The floor and what lies flat on it, what else stands still and what moves, without what is not seen and objects that wait outside."""
-        model, home = sim.model, sim.home
+        model, home = twin.model, twin.home
         hidden = home.unseen_groups or (CEILING_GROUP,)
         cuts = self.low_walls and home.layout.is_ours
         walls = _walls(home) if cuts else frozenset()
@@ -146,10 +146,10 @@ class HomeInScene:
                 continue
             pieces = _pieces(model, geom)
             if cuts and model.geom_group[geom] in FIXED_GROUPS:
-                pieces = _cut(pieces, float(sim.data.geom_xpos[geom, 2]), LOW_WALL_M if geom in walls else LOW_FURNITURE_M)
+                pieces = _cut(pieces, float(twin.data.geom_xpos[geom, 2]), LOW_WALL_M if geom in walls else LOW_FURNITURE_M)
             if model.body_weldid[model.geom_bodyid[geom]] != 0:
                 moving += pieces
-            elif _SHAPES[kind] == "plane" or sim.data.geom_xpos[geom, 2] + model.geom_size[geom, 2] < FLAT_M:
+            elif _SHAPES[kind] == "plane" or twin.data.geom_xpos[geom, 2] + model.geom_size[geom, 2] < FLAT_M:
                 floor += pieces
             else:
                 still += pieces
@@ -189,14 +189,14 @@ def _cut(pieces: list[_Piece], height_m: float, top_m: float) -> list[_Piece]:
     return left
 
 
-def _mesh_nodes(scene: viser.SceneApi, sim: Simulator, table: MeshTable, low: bool) -> list[tuple[Any, int]]:
+def _mesh_nodes(scene: viser.SceneApi, twin: MujocoSimulator, table: MeshTable, low: bool) -> list[tuple[Any, int]]:
     """The meshes of a scene of a data set, those of one body together. low: what stands still is cut down."""
     nodes = []
     for row in np.unique(table.rows):
         chosen = np.flatnonzero(table.rows == row)
         corners, colors = table.vertices[table.triangles[chosen]], np.round(255 * table.rgb[chosen] ** 2.2).astype(np.uint8)  # linear
-        if low and sim.model.body_weldid[row] == 0:
-            turn, place = sim.data.xmat[row].reshape(3, 3), sim.data.xpos[row]
+        if low and twin.model.body_weldid[row] == 0:
+            turn, place = twin.data.xmat[row].reshape(3, 3), twin.data.xpos[row]
             corners, of = below(corners @ turn.T + place, LOW_FURNITURE_M)
             corners, colors = (corners - place) @ turn, colors[of]
         if not len(corners):

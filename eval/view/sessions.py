@@ -5,6 +5,7 @@ All of them are asked alike, by the attributes of `Session`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +30,7 @@ from skills.skill import Skill
 MOST_SKIPPED = 50  # episodes in which the robot finds no place, one after another
 
 
-class Session:
+class Session(ABC):
     """name: of the skill or scenario. env: its environment. number: of the episode. words: what is to be done. done, success, reason: how
     the episode ended. driver: the person who acts, if one does. recorded: an episode that was driven, once it is over and was taped.
     """
@@ -61,21 +62,21 @@ class Session:
         """What the policy that acts expects of reward from here on; None where no policy acts."""
         return None
 
+    @abstractmethod
     def begin(self, number: int) -> None:
         """Start the episode of this number, or the next one that can be started. UserError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self) -> None:
         """One action."""
-        raise NotImplementedError
 
+    @abstractmethod
     def marks(self) -> list[Any]:
         """What a spectator sees, as in videos."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lines(self) -> list[str]:
         """What a spectator reads."""
-        raise NotImplementedError
 
     def plan(self) -> tuple[list[str], int]:
         """The steps of the plan in words, and which of them is carried out."""

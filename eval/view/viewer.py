@@ -287,7 +287,7 @@ class Viewer:
         session, sim = self.session, self.session.sim
         self._home.low_walls = self._page.low_walls.value
         with self._server.atomic():
-            self._home.show(sim, session.marks())
+            self._home.show(sim.twin, session.marks())
             if session.driver and not (self._pulled or session.driver.is_busy):
                 self._hand.position = np.array(sim.ee_position)
         for number, client in self._server.get_clients().items():
@@ -302,7 +302,7 @@ class Viewer:
             view = self._views[client.client_id] = follow_camera(sim.base_pose, self._views.get(client.client_id))
             eye, target = view
         else:
-            _, _, ahead, eye = sim.camera_pose("head", PLAIN)
+            _, _, ahead, eye = sim.twin.camera_pose("head", PLAIN)
             target = eye + ahead
         with client.atomic():
             client.camera.position, client.camera.look_at = eye, target

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Callable, Iterator, TypeVar
 
-import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
