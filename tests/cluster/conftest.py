@@ -1,4 +1,4 @@
-"""One SLURM for all tests of this folder, which are skipped with the reason where it is not installed."""
+"""One SLURM for the tests of this folder that ask for it; they are skipped with the reason where it is not installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "tests/cluster" in item.nodeid:
             item.add_marker(pytest.mark.cluster)
-            if reason:
+            if reason and "slurm" in item.fixturenames:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
