@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from tests.e2e.front_door import TINY, checkpoint_steps, environment, finish, status, steps_logged, succeed, wait_until
+from tests.e2e.warm import Forked
 
 TWO = (*TINY, "trainer.rollout_steps=16")
 
@@ -71,10 +72,8 @@ def test_slurms_ranks_end_together_when_one_is_killed(tmp_path):
     run, shared = tmp_path / "outputs/train/pick/slurm", environment(tmp_path)
     slurm = {"SLURM_JOB_ID": str(port()), "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2",
              "SLURM_STEP_NODELIST": "localhost", "MASTER_PORT": str(port())}
-    command = [sys.executable, "-m", "rearrange", "train", *TWO, "steps=1000000", "name=slurm"]
-    first, second = (subprocess.Popen(command, cwd=tmp_path, env=shared | slurm | {"SLURM_PROCID": str(r), "SLURM_LOCALID": str(r)},
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-                     for r in (0, 1))
+    first, second = (Forked(["train", *TWO, "steps=1000000", "name=slurm"], tmp_path,
+                            shared | slurm | {"SLURM_PROCID": str(r), "SLURM_LOCALID": str(r)}) for r in (0, 1))
     wait_until(lambda: bool(steps_logged(run)), first, 240.0)
     second.send_signal(signal.SIGKILL)
     began = time.monotonic()
