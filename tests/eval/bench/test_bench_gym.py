@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +12,7 @@ from eval.bench.gym import table
 from eval.bench.gym.tasks import TASKS, CartPoleSeen, Recall
 from eval.bench_settings import GYM_TASKS
 from rearrange.errors import UserError
-
-ROOT = Path(__file__).parents[3]
+from tests.e2e.front_door import succeed
 
 
 def test_the_settings_name_the_tasks():
@@ -53,9 +49,7 @@ def test_runs_are_made_once_and_a_stopped_measurement_goes_on(tmp_path):
     words = ["bench", "gym", "steps=600", "seeds=1", f"runs={file}", f"output={tmp_path}", "trainers=[ours,sb3]"]
     said = []
     for tasks in ("[cartpole]", "[cartpole,recall]"):
-        out = subprocess.run([sys.executable, "-P", "-m", "rearrange", *words, f"tasks={tasks}"], capture_output=True, text=True, cwd=ROOT)
-        assert out.returncode == 0, out.stderr
-        said.append(out.stdout)
+        said.append(succeed(tmp_path, *words, f"tasks={tasks}"))
     runs = [json.loads(line) for line in file.read_text().splitlines()]
     assert [(each["task"], each["trainer"]) for each in runs] == [("cartpole", "ours"), ("cartpole", "sb3"), ("recall", "ours")]
     assert all(each["curve"] and each["cpu_s"] > 0 for each in runs)

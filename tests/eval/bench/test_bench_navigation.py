@@ -4,11 +4,14 @@ import json
 
 import pytest
 
+from eval.bench import navigation
 from eval.bench.navigation import bench_navigation, table
 from rearrange.errors import UserError
 
 
-def test_it_measures():
+def test_it_measures(monkeypatch):
+    monkeypatch.setattr(navigation, "NUM_HOMES", 4)
+    monkeypatch.setattr(navigation, "EPISODES", 24)
     result = bench_navigation(depth_size=16, seconds=0.2)
     json.dumps(result)
     assert result["steps"] > 200 and 5 < result["steps_per_episode"] <= 150
