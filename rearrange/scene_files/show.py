@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from rearrange.errors import UserError
@@ -13,13 +14,16 @@ from rearrange.scene_files.data_set import DataSet, Scene, Template
 from rearrange.scene_files.urdf import HINGE, SLIDE
 
 _MOST_SHOWN = 20  # problems that `check` prints
+_NAMED = 3  # scenes that are named with a reason
 _HEAD = ("scene", "objects", "movable", "articulated", "slides", "hinges", "receptacles", "triangles", "collision meshes")
 
 
-def show(action: str, path: str | None, progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
+def show(action: str, path: str | None, skills: tuple[str, ...], refused: Callable[[Path, str], dict[str, str]],
+         progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
     """The command. Raises UserError when `check` finds files that are missing or cannot be used.
 
-    progress_of: gives, for a number of scenes, a `trainer.logs.progress.Progress`.
+    refused: gives, for a data set and one of its scenes, which of the `skills` cannot be run there, and why; raises UserError for a scene
+    in which nothing can. progress_of: gives, for a number of scenes, a `trainer.logs.progress.Progress`.
     """
     if path is None:
         raise UserError(f"which data set? For example: rearrange scenes {action} "
@@ -30,29 +34,43 @@ def show(action: str, path: str | None, progress_of: Callable[[int], AbstractCon
     if action == "list":
         print("\n".join(data.scenes))
         return
-    whole, bare, found = [], [], Counter[str]()
+    whole, fits, found = [], {}, Counter[str]()
     with progress_of(len(data.scenes)) as progress:
         for done, name in enumerate(data.scenes, 1):
             try:
                 scene, problems = data.read(name)
+                if not problems:
+                    whole.append(_row(scene))
+                    fits[name] = refused(data.path, name)
             except UserError as error:
                 problems = [str(error)]
             found.update(problems)
-            if not problems:
-                whole.append(_row(scene))
-                if not _places(scene):
-                    bare.append(name)
             progress.update(done, {})
     if whole:
         print("\n".join(columns([_HEAD, *whole])))
     print(f"{len(whole)} of {len(data.scenes)} scenes have all their files")
-    for name in bare:
-        print(f"  scene {name} declares no receptacle: nothing can be picked or placed in it.")
+    if fits:
+        print("\n" + "\n".join(_skills_table(skills, fits)))
     for problem, scenes in found.most_common(_MOST_SHOWN):
         print(f"  {problem} ({scenes} scene{'s' if scenes > 1 else ''})")
     if found:
         more = f", of which {_MOST_SHOWN} are shown" if len(found) > _MOST_SHOWN else ""
         raise UserError(f"dataset={path}: {len(found)} problem{'s' if len(found) > 1 else ''}{more}.")
+
+
+def _skills_table(skills: tuple[str, ...], fits: dict[str, dict[str, str]]) -> list[str]:
+    """Lines: which skills can be run in which scene, and for those that cannot a line for each reason. fits: scene -> skill -> reason."""
+    rows = [(name, *("no" if skill in reasons else "yes" for skill in skills)) for name, reasons in fits.items()]
+    lines = columns([("scene", *skills), *rows])
+    shared: dict[tuple[str, str], list[str]] = {}  # skills and reason -> scenes
+    for name, reasons in fits.items():
+        for why in dict.fromkeys(reasons.values()):
+            which = [skill for skill in skills if reasons.get(skill) == why]
+            shared.setdefault(("skill at all" if len(which) == len(skills) else ", ".join(which), why), []).append(name)
+    for (which, why), names in shared.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        lines.append(f"  no {which}: the scene {why} ({', '.join(names[:_NAMED])}{more})")
+    return lines
 
 
 def _places(scene: Scene) -> int:
