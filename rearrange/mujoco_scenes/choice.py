@@ -15,8 +15,7 @@ from rearrange.apartments.parts import Receptacle
 from rearrange.episode_making.generator import KINDS, SceneLacks, generate_in_scenes
 from rearrange.errors import UserError
 from rearrange.external_scenes.layout import SceneHome
-from rearrange.mujoco_scenes.scene import data_set, load_scene, matching, name_of
-from rearrange.scene_files.data_set import ENDING
+from rearrange.mujoco_scenes.scene import data_set, load_scene, matching, name_of, short_name
 
 # What HAB's authors train, validate and test on: whole macro layouts are held out.
 _OF_REPLICA_CAD = {"train": "v3_sc[0-2]_staging_*", "val": "v3_sc3_staging_*", "test": "v3_sc4_staging_*"}
@@ -34,7 +33,7 @@ def scenes_of(dataset: Path, split: str, wanted: str | None) -> list[str]:
     names = data_set(dataset).scenes
     if wanted is not None:
         return matching(dataset, wanted, "sim.scenes")
-    found = _of_split(dataset.name.removesuffix(ENDING), names, split)
+    found = _of_split(short_name(dataset), names, split)
     if not found:
         example = f", as sim.scenes={names[0]}" if names else ""
         raise UserError(f"{dataset} has no scene of split {split}: choose scenes with sim.scenes={example}.")
@@ -66,7 +65,7 @@ def generated_episode(dataset: Path, kind: str, split: str, wanted: str | None, 
     def layout_of(scene: str) -> Layout:
         return usable(load_scene(dataset, scene.rpartition("/")[2]).home)
 
-    where = f"{dataset.name.removesuffix(ENDING)}/{split if wanted is None else wanted}"
+    where = f"{short_name(dataset)}/{split if wanted is None else wanted}"
     return generate_in_scenes(kind, where, [name_of(dataset, name) for name in names], index, layout_of)
 
 
