@@ -1,7 +1,7 @@
 """Homes in MuJoCo's own XML (MJCF): a folder of files, or one file; each is a scene.
 
 What MJCF does not say is said by names: site `receptacle_<name>`, a box over a surface; site `handle_<joint>`; a body with "fridge"
-in its name; geoms or bodies with "floor" in theirs. A body with one hinge or slide joint moves; what is free stands still.
+in its name; geoms or bodies with "floor" in theirs. A body with one hinge or slide joint moves. What is free, as an apple, is left out: episodes bring their own objects.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from rearrange.scene_files.whole import MOST_BYTES
 ENDING = ".xml"
 _RECEPTACLE, _HANDLE, _FLOOR = "receptacle_", "handle_", "floor"  # in names
 _SEEN_GROUPS = 3  # geoms of the first so many are seen, as in MuJoCo's viewer
+_FREE = (mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_BALL)
 _KINDS = {mujoco.mjtJoint.mjJNT_HINGE: HINGE, mujoco.mjtJoint.mjJNT_SLIDE: SLIDE}
 _WORLD = 0
 
@@ -117,6 +118,8 @@ class _Reader:
         self._file, self.model = file, _compiled(file)
         self._data = mujoco.MjData(self.model)
         mujoco.mj_kinematics(self.model, self._data)
+        free = {int(self.model.jnt_bodyid[joint]) for joint in range(self.model.njnt) if int(self.model.jnt_type[joint]) in _FREE}
+        self._left_out = {body for body in range(self.model.nbody) if not free.isdisjoint(self._above(body))}
         self._movers = list(self._find_movers())
         self._part_of = {mover.body: number for number, mover in enumerate(self._movers)}  # body that moves -> number of its part
 
@@ -125,11 +128,14 @@ class _Reader:
         for mover in self._movers:
             found.parts.append(self._part(mover))
         for geom in range(self.model.ngeom):
-            self._add_geom(found, geom)
+            if int(self.model.geom_bodyid[geom]) not in self._left_out:
+                self._add_geom(found, geom)
         for handle in {part.handle for part in found.parts}:
             found.roots[handle] = self._root(handle)
         for site in range(self.model.nsite):
             name = self.model.site(site).name
+            if int(self.model.site_bodyid[site]) in self._left_out:
+                continue
             if name.startswith(_RECEPTACLE):
                 self._add_receptacle(found, site, name.removeprefix(_RECEPTACLE))
             elif name.startswith(_HANDLE):
@@ -151,7 +157,7 @@ class _Reader:
             body = int(self.model.body_parentid[body])
 
     def _find_movers(self) -> Iterator[_Mover]:
-        for body in range(1, self.model.nbody):
+        for body in sorted(set(range(1, self.model.nbody)) - self._left_out):
             first, count = int(self.model.body_jntadr[body]), int(self.model.body_jntnum[body])
             joints = [joint for joint in range(first, first + count) if int(self.model.jnt_type[joint]) in _KINDS]
             if len(joints) > 1:
@@ -189,8 +195,9 @@ class _Reader:
         """(4, 4): axes of the body, in the middle of what stands still of it."""
         body = next(body for body in range(1, self.model.nbody) if self._name(body) == handle)
         frame = _frame(self._data.xpos[body], self._data.xmat[body])
-        still = [self._solid(geom) for geom in range(self.model.ngeom)
-                 if body in self._above(int(self.model.geom_bodyid[geom])) and self._moved_with(int(self.model.geom_bodyid[geom])) == STILL]
+        of_geom = [int(of) for of in self.model.geom_bodyid]
+        still = [self._solid(geom) for geom, of in enumerate(of_geom)
+                 if of not in self._left_out and body in self._above(of) and self._moved_with(of) == STILL]
         corners = [solid.corners() for solid in still if solid is not None]
         if corners:
             points = np.concatenate(corners)

@@ -26,7 +26,7 @@ KITCHEN = """<mujoco model="kitchen">
   <joint name="slide" type="slide" axis="1 0 0" range="0 0.5" damping="3"/>
   <geom type="box" size="0.01 0.35 0.12" pos="0.31 0 0.12"/>
   <geom type="box" size="0.28 0.33 0.01" pos="0 0 0.01"/>
-  <site name="handle_slide" pos="0.34 0.1 0.15"/>
+  <site name="handle_slide" pos="0.32 0.1 0.15"/>
   <site name="receptacle_in_drawer" type="box" size="0.25 0.3 0.05" pos="0 0 0.07"/>
  </body>
 </body>
