@@ -26,7 +26,7 @@ from rearrange.errors import UserError
 from rearrange.geometry import from_frame, rotate, yaw_quat
 from rearrange.mujoco_sim.compiled_home import scene_layout
 
-__all__ = ["KINDS", "SceneLacks", "generate_episode"]
+__all__ = ["KINDS", "generate_episode"]
 
 MAX_OBJECTS = 20
 CLOSE_FROM_M_OR_RAD = {"drawer": (0.4, 0.5), "fridge": (math.pi / 4, 2 * math.pi / 3)}  # where the close skills start
