@@ -70,7 +70,8 @@ def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _plane_half(size: np.ndarray) -> tuple[float, float]:
     """Half sides of a plane."""
-    return tuple(float(value) if value > 0.0 else _INFINITE_M for value in size[:2])
+    x, y = (float(value) if value > 0.0 else _INFINITE_M for value in size[:2])
+    return x, y
 
 
 def _turned(outline: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:

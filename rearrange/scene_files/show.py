@@ -76,8 +76,8 @@ def _skills_table(skills: tuple[str, ...], fits: dict[str, dict[str, str]]) -> l
     shared: dict[tuple[str, str], list[str]] = {}  # skills and reason -> scenes
     for name, reasons in fits.items():
         for why in dict.fromkeys(reasons.values()):
-            which = [skill for skill in skills if reasons.get(skill) == why]
-            shared.setdefault(("skill at all" if len(which) == len(skills) else ", ".join(which), why), []).append(name)
+            lacking = [skill for skill in skills if reasons.get(skill) == why]
+            shared.setdefault(("skill at all" if len(lacking) == len(skills) else ", ".join(lacking), why), []).append(name)
     for (which, why), names in shared.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         lines.append(f"  no {which}: the scene {why} ({', '.join(names[:_NAMED])}{more})")
