@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rearrange.errors import UserError
@@ -33,9 +34,11 @@ def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None 
     if name == "mujoco":
         if data is None or data.scene_dataset is None:
             return MujocoSimulator(config)
+        from rearrange.mujoco_scenes.mjcf import is_mjcf
         from rearrange.mujoco_scenes.simulator import SceneSimulator
 
-        data.check()
+        if not is_mjcf(Path(data.scene_dataset)):
+            data.check()
         return SceneSimulator(config, data.scene_dataset)
     if name != "habitat":
         raise UserError(f"sim={name} is not one of {', '.join(SIMULATORS)}.")

@@ -444,9 +444,13 @@ def scenes(config: DictConfig) -> None:
             from rearrange.navigation.habitat_episodes import show as show_episodes
 
             return show_episodes(config.action, config.dataset)
+        from rearrange.episode_making.generator import KINDS
+        from rearrange.mujoco_scenes.choice import refused
+        from rearrange.mujoco_scenes.scene import data_set, load_scene
         from rearrange.scene_files.show import show
 
-        return show(config.action, config.dataset, progress_of)
+        return show(config.action, config.dataset, data_set, tuple(KINDS),
+                    lambda path, name: refused(load_scene.__wrapped__(path, name).home), progress_of)  # not kept: each is looked at once
     from planner.scenarios import load_scenario
     from rearrange import __version__
     from rearrange.habitat.export.data_set import FromAbove, export

@@ -238,8 +238,8 @@ class ScenesOptions:
     """Write homes, objects, robot and episodes as a data set for another simulator; list, check or view the scenes of a data set."""
 
     action: str = setting("export", "what is done; can be written without action=", choices=("export", "list", "check", "view"))
-    dataset: str | None = setting(None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data set; list and check also "
-                                "Habitat's episodes of PointNav or ObjectNav, *.json.gz", path=True)
+    dataset: str | None = setting(None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data set, or a folder of "
+                                "MuJoCo XML files, or one; list and check also Habitat's episodes of PointNav or ObjectNav, *.json.gz", path=True)
     scenes: str | None = setting(None, "view: which, names with *, separated by commas; null = all")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
     split: str = setting("val", "apartments", choices=SPLITS)

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from rearrange.apartments.containers import OPEN_M_OR_RAD
+from rearrange.apartments.containers import OPEN_M_OR_RAD, kind_of
 from rearrange.apartments.episodes import Episode, Pose
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.objects import OBJECTS, STANDARD_SET, ObjectModel
@@ -49,6 +49,14 @@ _GAP_M = 0.015  # between two objects
 _HEADROOM_M = 0.02
 _HAND_HALF_WIDTH_M = 0.08  # kept free in front of the object under a shelf, where the hand cannot come from above
 _TRIES = 60
+
+
+class SceneLacks(UserError):
+    """A scene that is none of our homes has nothing that an episode of some kind is about. lacking: what, without the scene's name."""
+
+    def __init__(self, scene: str, lacking: str, advice: str = "choose other scenes") -> None:
+        super().__init__(f"scene {scene} {lacking}: {advice}.")
+        self.lacking = lacking
 
 
 @dataclass
@@ -107,7 +115,7 @@ def generate_episode(kind: str, split: str, index: int, num_layouts: int = 96) -
 
 
 def generate_in_scenes(kind: str, where: str, scenes: Sequence[str], index: int, layout_of: Callable[[str], Layout]) -> Episode:
-    """Episode `index` of a kind in scenes that are not our homes, in turn; `where`: what they are called together. Raises UserError
+    """Episode `index` of a kind in scenes that are not our homes, in turn; `where`: what they are called together. Raises SceneLacks
     when a scene has nothing that such an episode is about.
     """
     scene = scenes[index % len(scenes)]
@@ -133,8 +141,8 @@ def _one_object(draw_task: Callable[[Layout, np.random.Generator], _Task], episo
         if at_start and at_goal and math.dist(at_start[:3], at_goal[:3]) >= MIN_MOVE_M:
             break
     else:
-        what = f"scene {scene} has no room for an object that is to be moved, in {_TRIES} draws"
-        raise RuntimeError(what) if layout.is_ours else UserError(f"{what}: choose other scenes.")
+        what = f"has no room for an object that is to be moved, in {_TRIES} draws"
+        raise RuntimeError(f"scene {scene} {what}") if layout.is_ours else SceneLacks(scene, what)
     objects = [(name, at_start), *_clutter(list(surfaces.values()), count - 1, name, rng)]
     return Episode(
         id=episode_id, scene=scene, objects=tuple(n for n, _ in objects), start_poses=tuple(pose for _, pose in objects),
@@ -154,7 +162,7 @@ def _out_of(kind: str, opened: bool, layout: Layout, rng: np.random.Generator) -
     compartments = _compartments(layout, kind)
     goals = [receptacle for receptacle in layout.receptacles if not receptacle.closed]
     if not goals:
-        raise UserError(f"scene {layout.name} has no receptacle outside drawers and fridges: choose other scenes.")
+        raise SceneLacks(layout.name, "has no receptacle outside drawers and fridges")
     start, goal = compartments[rng.integers(len(compartments))], goals[rng.integers(len(goals))]
     return start, goal, {start.link: float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind])) if opened else 0.0}
 
@@ -182,7 +190,10 @@ def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
     """The drawers of the top row, or the boards of the fridge."""
     of_kind = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
     if not of_kind:
-        raise UserError(f"scene {layout.name} has no {kind} with a receptacle in it that the robot reaches: choose other scenes.")
+        count = sum(kind_of(body.name) == kind for body in layout.bodies)  # a fridge with nothing in it is not among them
+        if kind == "fridge" or not count:
+            raise SceneLacks(layout.name, f"has no {kind}" + (" with a receptacle behind its door" if kind == "fridge" else ""))
+        raise SceneLacks(layout.name, f"has {count} {kind}{'s' if count > 1 else ''}, but no receptacle in one that opens far enough")
     floor_m = {body.name: body.position_m[2] for body in layout.bodies}
     top_m = max(floor_m[receptacle.link] for receptacle in of_kind)
     return [receptacle for receptacle in of_kind if floor_m[receptacle.link] > top_m - 0.01]

@@ -66,7 +66,7 @@ def names_for(drawers: list[MovingLink]) -> list[str]:
     """Names as ours, which begin with drawer_: drawer3 is drawer_3, drawer1_top is drawer_1_top."""
     names: list[str] = []
     for link in drawers:
-        name = stem = "drawer_" + re.sub(r"^drawer_?", "", link.name)
+        name = stem = "drawer_" + (re.sub(r"^drawer_?", "", link.name) or "1")
         number = 2
         while name in names:
             name, number = f"{stem}_{number}", number + 1

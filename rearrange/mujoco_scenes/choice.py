@@ -12,16 +12,17 @@ from rearrange.apartments.containers import OPEN_M_OR_RAD, kind_of
 from rearrange.apartments.episodes import Episode
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.parts import Receptacle
-from rearrange.episode_making.generator import generate_in_scenes
+from rearrange.episode_making.generator import KINDS, SceneLacks, generate_in_scenes
 from rearrange.errors import UserError
 from rearrange.external_scenes.layout import SceneHome
-from rearrange.mujoco_scenes.scene import data_set, load_scene, matching, name_of
-from rearrange.scene_files.data_set import ENDING
+from rearrange.mujoco_scenes.scene import data_set, load_scene, matching, name_of, short_name
 
 # What HAB's authors train, validate and test on: whole macro layouts are held out.
 _OF_REPLICA_CAD = {"train": "v3_sc[0-2]_staging_*", "val": "v3_sc3_staging_*", "test": "v3_sc4_staging_*"}
 _SPLITS = ("train", "val", "test")
 _REACHED_M = (0.1, 1.3)  # heights of surfaces from which the arm picks
+EPISODES_TRIED = 8
+"""Of each skill in a scene, before it is said that the skill can be learned there."""
 _LEAST_OPEN = 0.9  # share of what episodes open that a drawer or door must have
 
 
@@ -32,7 +33,7 @@ def scenes_of(dataset: Path, split: str, wanted: str | None) -> list[str]:
     names = data_set(dataset).scenes
     if wanted is not None:
         return matching(dataset, wanted, "sim.scenes")
-    found = _of_split(dataset.name.removesuffix(ENDING), names, split)
+    found = _of_split(short_name(dataset), names, split)
     if not found:
         example = f", as sim.scenes={names[0]}" if names else ""
         raise UserError(f"{dataset} has no scene of split {split}: choose scenes with sim.scenes={example}.")
@@ -64,13 +65,25 @@ def generated_episode(dataset: Path, kind: str, split: str, wanted: str | None, 
     def layout_of(scene: str) -> Layout:
         return usable(load_scene(dataset, scene.rpartition("/")[2]).home)
 
-    where = f"{dataset.name.removesuffix(ENDING)}/{split if wanted is None else wanted}"
+    where = f"{short_name(dataset)}/{split if wanted is None else wanted}"
     return generate_in_scenes(kind, where, [name_of(dataset, name) for name in names], index, layout_of)
+
+
+def refused(home: SceneHome) -> dict[str, str]:
+    """Skill -> why episodes of it cannot be generated in a scene, for those of which one of the first `EPISODES_TRIED` is refused."""
+    found: dict[str, str] = {}
+    for kind in KINDS:
+        try:
+            for index in range(EPISODES_TRIED):
+                generate_in_scenes(kind, home.layout.name, [home.layout.name], index, lambda _: usable(home))
+        except SceneLacks as error:
+            found[kind] = error.lacking
+    return found
 
 
 def usable(home: SceneHome) -> Layout:
     """A layout without receptacles that the arm cannot reach, and without drawers and doors that do not open as far as skills open
-    them. Raises UserError when nothing is left.
+    them. Raises SceneLacks when nothing is left.
     """
     openings = {body.name: body.range_m_or_rad[1] for body in home.layout.bodies}
 
@@ -85,5 +98,5 @@ def usable(home: SceneHome) -> Layout:
     if not kept:
         count = len(home.layout.receptacles)
         what = f"declares {count} receptacles, but none that the robot can reach" if count else "declares no receptacle"
-        raise UserError(f"scene {home.layout.name} {what}: choose others with sim.scenes=.")
+        raise SceneLacks(home.layout.name, what, "choose others with sim.scenes=")
     return replace(home.layout, receptacles=kept)

@@ -15,6 +15,7 @@ import numpy as np
 from rearrange.apartments.objects import OBJECTS
 from rearrange.errors import UserError
 from rearrange.habitat_axes import AXES
+from rearrange.mujoco_scenes.mjcf import MjcfHomes
 from rearrange.mujoco_scenes.solids import Solid, hull
 from rearrange.pictures.meshes import Mesh
 from rearrange.scene_files.data_set import DataSet, read_object
@@ -36,7 +37,7 @@ class OwnObject:
     high: np.ndarray
 
 
-def files_of(data: DataSet, objects: tuple[str, ...], folders: tuple[str, ...]) -> tuple[Path | None, ...]:
+def files_of(data: DataSet | MjcfHomes, objects: tuple[str, ...], folders: tuple[str, ...]) -> tuple[Path | None, ...]:
     """The configuration of each object that has a mesh of its own: in one of the folders that an episode names, from where the command
     runs or from a folder above the data set, or, for one that is no primitive of ours, in the data set. Raises UserError for an object
     that is nowhere.

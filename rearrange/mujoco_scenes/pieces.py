@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rearrange.apartments.episodes import Marker
 from rearrange.errors import UserError
 from rearrange.external_scenes.joints import MovingLink, is_opening
 from rearrange.external_scenes.receptacles import PREFIX, FoundReceptacle, found_receptacle
@@ -53,7 +54,8 @@ class Part:
 @dataclass(eq=False)
 class Pieces:
     """solids: what does not move. walls: those of them that are of the stage. meshes: `row` is the number of a part, or STILL. owner:
-    of the stage 0, of each other thing a number of its own. floor: upward triangles (n, 3, 3) of the stage.
+    of the stage 0, of each other thing a number of its own. floor: upward triangles (n, 3, 3) of the stage. markers: of handles, where
+    the scene's own file has them.
     """
 
     solids: list[Solid] = field(default_factory=list)
@@ -63,6 +65,7 @@ class Pieces:
     receptacles: list[FoundReceptacle] = field(default_factory=list)
     roots: dict[str, np.ndarray] = field(default_factory=dict)
     floor: np.ndarray = field(default_factory=lambda: np.empty((0, 3, 3)))
+    markers: list[Marker] = field(default_factory=list)
 
     def moving_links(self) -> list[MovingLink]:
         """What can be opened, in the order of objects and links."""
@@ -97,10 +100,14 @@ def collect(scene: Scene) -> Pieces:
     for number, body in enumerate(scene.articulated, 1 + len(scene.objects)):
         _add_articulated(found, body, number)
     found.receptacles.sort(key=lambda receptacle: (receptacle.name, receptacle.handle or ""))
-    if len(found.solids) + len(found.walls) > MOST_SOLIDS:
-        raise UserError(f"scene {scene.name} has {len(found.solids) + len(found.walls):,} pieces that collide, more than {MOST_SOLIDS:,}: "
-                        "give its stage, or its largest object, a coarser collision_asset.")
+    check_size(found, scene.name, "give its stage, or its largest object, a coarser collision_asset")
     return found
+
+
+def check_size(found: Pieces, scene: str, advice: str = "give it fewer geoms that collide") -> None:
+    """Raise UserError for a scene of more pieces than are simulated."""
+    if (count := len(found.solids) + len(found.walls)) > MOST_SOLIDS:
+        raise UserError(f"scene {scene} has {count:,} pieces that collide, more than {MOST_SOLIDS:,}: {advice}.")
 
 
 def _upright(frame: np.ndarray) -> np.ndarray:

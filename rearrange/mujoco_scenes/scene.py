@@ -17,6 +17,8 @@ from rearrange.external_scenes.joints import HANDLE_HALF_M, drawers_of, fridge_d
 from rearrange.external_scenes.layout import FRIDGE_DOOR, FoundScene, SceneHome, home_of
 from rearrange.habitat_axes import Point
 from rearrange.mujoco_scenes.floor import blocked_cells, floor_of
+from rearrange.mujoco_scenes.mjcf import ENDING as MJCF_ENDING
+from rearrange.mujoco_scenes.mjcf import MjcfHomes, is_mjcf
 from rearrange.mujoco_scenes.model import UNSEEN_GROUPS, compile_scene, part_names
 from rearrange.mujoco_scenes.objects import OwnObject, own_object
 from rearrange.mujoco_scenes.pieces import STILL, Pieces, collect
@@ -48,14 +50,19 @@ class CompiledScene(CompiledHome):
 
 
 @lru_cache(maxsize=4)
-def data_set(path: Path) -> DataSet:
-    """The data set of a configuration, read once."""
-    return DataSet(path)
+def data_set(path: Path) -> DataSet | MjcfHomes:
+    """The Habitat data set of a configuration, or homes in MJCF; opened once."""
+    return MjcfHomes(path) if is_mjcf(path) else DataSet(path)
 
 
 def name_of(path: Path, scene: str) -> str:
     """What a scene of a data set is called in episodes: replicaCAD/apt_0."""
-    return f"{path.name.removesuffix(ENDING)}/{scene}"
+    return f"{short_name(path)}/{scene}"
+
+
+def short_name(path: Path) -> str:
+    """What a data set is called: replicaCAD."""
+    return path.resolve().name.removesuffix(ENDING).removesuffix(MJCF_ENDING)
 
 
 def matching(path: Path, wanted: str, setting: str) -> list[str]:
@@ -72,11 +79,7 @@ def matching(path: Path, wanted: str, setting: str) -> list[str]:
 @lru_cache(maxsize=KEPT_SCENES)
 def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> LoadedScene:
     """A scene by its name in the data set. `markers`: of its episodes. Raises UserError for one that is missing, or a file of it."""
-    scene, problems = data_set(path).read(name)
-    if problems:
-        more = f" (and {len(problems) - 1} more: rearrange scenes check dataset={path})" if len(problems) > 1 else ""
-        raise UserError(f"{problems[0].rstrip('.')}{more}.")
-    pieces = collect(scene)
+    pieces = _pieces(path, name)
     height, low, high = floor_of(pieces, name)
     origin = np.array((*low, height))
     moving = [replace(link, origin=link.origin - origin, corners=link.corners - origin, frame=_shifted(link.frame, -origin))
@@ -90,7 +93,18 @@ def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> Loade
         name_of(path, name), origin, blocked_cells(pieces, height, low, high), moving,
         [replace(place, middle_m=tuple((np.array(place.middle_m) - origin).tolist())) for place in pieces.receptacles],
         {handle: _shifted(root, -origin) for handle, root in pieces.roots.items()}, _Rays(name, pieces, origin, names, high - low))
-    return LoadedScene(pieces, home_of(found, markers), names)
+    return LoadedScene(pieces, home_of(found, (*markers, *pieces.markers)), names)
+
+
+def _pieces(path: Path, name: str) -> Pieces:
+    data = data_set(path)
+    if isinstance(data, MjcfHomes):
+        return data.pieces(name)
+    scene, problems = data.read(name)
+    if problems:
+        more = f" (and {len(problems) - 1} more: rearrange scenes check dataset={path})" if len(problems) > 1 else ""
+        raise UserError(f"{problems[0].rstrip('.')}{more}.")
+    return collect(scene)
 
 
 def _shifted(frame: np.ndarray, shift: np.ndarray) -> np.ndarray:

@@ -22,6 +22,8 @@ from rearrange.mujoco_sim.simulator import HOLD_DEPTH_M, MujocoSimulator, slots_
 from rearrange.scene_files.data_set import OUR_SCENE, SCENE_FILE
 from rearrange.simulator import SimulatorConfig
 
+_ON_M = 0.01  # so near to something a point lies on it
+
 
 class SceneSimulator(MujocoSimulator):
     """One robot in one scene of the data set with this configuration."""
@@ -68,6 +70,12 @@ class SceneSimulator(MujocoSimulator):
         x, y, yaw = body.pose(self.joint_position(name))
         c, s = math.cos(yaw), math.sin(yaw)
         return np.array((x, y, body.position_m[2])), np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
+
+    def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
+        """As in our homes; what the end lies on is not in between, as the front is on which a drawer or door has its handle here."""
+        length = math.dist(start, end)
+        near = max(0.0, 1.0 - _ON_M / length) if length > 0.0 else 0.0
+        return near > 0.0 and super().blocked(start, tuple(a + near * (b - a) for a, b in zip(start, end)))
 
     # ------------------------------------------------------------------ objects with meshes of their own
 

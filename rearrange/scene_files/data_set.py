@@ -18,7 +18,7 @@ import numpy as np
 from rearrange.errors import UserError
 from rearrange.geometry import quat_matrix
 from rearrange.scene_files.glb import Piece, read_glb
-from rearrange.scene_files.urdf import Urdf, read_urdf
+from rearrange.scene_files.urdf import HINGE, SLIDE, Urdf, read_urdf
 from rearrange.scene_files.whole import need_json
 
 ENDING = ".scene_dataset_config.json"
@@ -97,6 +97,20 @@ class Scene:
     articulated: tuple[PlacedArticulated, ...]
 
 
+@dataclass(frozen=True)
+class Figures:
+    """How many of each are in a scene. movable: of the objects, those that a simulator may let move. collision_meshes: those of their own."""
+
+    objects: int
+    movable: int
+    articulated: int
+    slides: int
+    hinges: int
+    receptacles: int
+    triangles: int
+    collision_meshes: int
+
+
 class DataSet:
     """Opened by its configuration. Raises UserError, naming the file and the reason, for whatever cannot be used."""
 
@@ -104,7 +118,7 @@ class DataSet:
         self.path = Path(path)
         if not self.path.name.endswith(ENDING) or not self.path.is_file():
             raise UserError(f"dataset={path} should be a file *{ENDING}, as ReplicaCAD has one and rearrange scenes export "
-                            "writes one.")
+                            "writes one, or a folder of MuJoCo XML files.")
         config = need_json(self.path, "dataset:")
         self._files = {kind: dict(self._listed(config, kind, endings)) for kind, endings in _ENDINGS.items()}
 
@@ -148,6 +162,14 @@ class DataSet:
         placed = None if of_stage is None else Placed(of_stage, _frame(stage) @ _turned(of_stage.turn))
         return Scene(name, placed, tuple(objects), tuple(articulated)), problems
 
+    def figures(self, name: str) -> tuple[Figures | None, list[str]]:
+        """What is in a scene, None unless all of its files can be used, and a sentence for each that cannot."""
+        try:
+            scene, problems = self.read(name)
+        except UserError as error:
+            return None, [str(error)]
+        return None if problems else _figures(scene), problems
+
     def object_file(self, name: str) -> Path | None:
         """The configuration, or the mesh, of an object of this very name; None when the data set has none."""
         return self._files["objects"].get(name)
@@ -172,6 +194,16 @@ class DataSet:
                     for file in sorted(place.iterdir()) if place.is_dir() else [place]:
                         if file.name.endswith(ending):
                             yield file.name.removesuffix(ending), file
+
+
+def _figures(scene: Scene) -> Figures:
+    templates = [placed.template for placed in (*scene.objects, *([scene.stage] if scene.stage else []))]
+    kinds = Counter(joint.kind for body in scene.articulated for joint in body.urdf.joints)
+    places = [thing.receptacles for thing in (*templates, *scene.articulated)]
+    return Figures(
+        len(scene.objects), sum(placed.moves for placed in scene.objects), len(scene.articulated), kinds[SLIDE], kinds[HINGE],
+        sum(map(len, places)), sum(len(piece.triangles) for template in templates for piece in template.seen),
+        sum(len(template.solid) for template in templates))
 
 
 def _matching(folder: Path, pattern: str) -> Iterator[Path]:

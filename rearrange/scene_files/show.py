@@ -5,49 +5,63 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Any, Protocol
 
 from rearrange.errors import UserError
 from rearrange.runs.text_table import columns
-from rearrange.scene_files.data_set import DataSet, Scene, Template
-from rearrange.scene_files.urdf import HINGE, SLIDE
+from rearrange.scene_files.data_set import Figures
 
 _MOST_SHOWN = 20  # problems that `check` prints
-_HEAD = ("scene", "objects", "movable", "articulated", "slides", "hinges", "receptacles", "triangles", "collision meshes")
+_NAMED = 3  # scenes that are named with a reason
+_HEAD = ("scene", *(field.name.replace("_", " ") for field in fields(Figures)))
 
 
-def show(action: str, path: str | None, progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
+class Scenes(Protocol):
+    """A data set that has been opened."""
+
+    path: Path
+
+    @property
+    def scenes(self) -> list[str]: ...
+
+    def figures(self, name: str) -> tuple[Figures | None, list[str]]: ...
+
+
+def show(action: str, path: str | None, opened: Callable[[Path], Scenes], skills: tuple[str, ...],
+         refused: Callable[[Path, str], dict[str, str]], progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
     """The command. Raises UserError when `check` finds files that are missing or cannot be used.
 
-    progress_of: gives, for a number of scenes, a `trainer.logs.progress.Progress`.
+    opened: opens a data set. refused: gives, for a data set and one of its scenes, which of the `skills` cannot be run there, and why;
+    raises UserError for a scene in which nothing can. progress_of: gives, for a number of scenes, a `trainer.logs.progress.Progress`.
     """
     if path is None:
         raise UserError(f"which data set? For example: rearrange scenes {action} "
                         "dataset=replica_cad/replicaCAD.scene_dataset_config.json.")
-    data = DataSet(path)
+    data = opened(Path(path))
     if not data.scenes:
         raise UserError(f"dataset={path} has no scenes: its scene_instances should name folders with *.scene_instance.json files.")
     if action == "list":
         print("\n".join(data.scenes))
         return
-    whole, bare, found = [], [], Counter[str]()
+    whole, fits, found = [], {}, Counter[str]()
     with progress_of(len(data.scenes)) as progress:
         for done, name in enumerate(data.scenes, 1):
             try:
-                scene, problems = data.read(name)
+                figures, problems = data.figures(name)
+                if figures is not None:
+                    whole.append((name, *map(str, astuple(figures))))
+                    fits[name] = refused(data.path, name)
             except UserError as error:
                 problems = [str(error)]
             found.update(problems)
-            if not problems:
-                whole.append(_row(scene))
-                if not _places(scene):
-                    bare.append(name)
             progress.update(done, {})
     if whole:
         print("\n".join(columns([_HEAD, *whole])))
     print(f"{len(whole)} of {len(data.scenes)} scenes have all their files")
-    for name in bare:
-        print(f"  scene {name} declares no receptacle: nothing can be picked or placed in it.")
+    if fits:
+        print("\n" + "\n".join(_skills_table(skills, fits)))
     for problem, scenes in found.most_common(_MOST_SHOWN):
         print(f"  {problem} ({scenes} scene{'s' if scenes > 1 else ''})")
     if found:
@@ -55,20 +69,17 @@ def show(action: str, path: str | None, progress_of: Callable[[int], AbstractCon
         raise UserError(f"dataset={path}: {len(found)} problem{'s' if len(found) > 1 else ''}{more}.")
 
 
-def _places(scene: Scene) -> int:
-    """Receptacles of a scene."""
-    return sum(map(len, [template.receptacles for template in _templates(scene)] + [body.receptacles for body in scene.articulated]))
+def _skills_table(skills: tuple[str, ...], fits: dict[str, dict[str, str]]) -> list[str]:
+    """Lines: which skills can be run in which scene, and for those that cannot a line for each reason. fits: scene -> skill -> reason."""
+    rows = [(name, *("no" if skill in reasons else "yes" for skill in skills)) for name, reasons in fits.items()]
+    lines = columns([("scene", *skills), *rows])
+    shared: dict[tuple[str, str], list[str]] = {}  # skills and reason -> scenes
+    for name, reasons in fits.items():
+        for why in dict.fromkeys(reasons.values()):
+            lacking = [skill for skill in skills if reasons.get(skill) == why]
+            shared.setdefault(("skill at all" if len(lacking) == len(skills) else ", ".join(lacking), why), []).append(name)
+    for (which, why), names in shared.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        lines.append(f"  no {which}: the scene {why} ({', '.join(names[:_NAMED])}{more})")
+    return lines
 
-
-def _templates(scene: Scene) -> list[Template]:
-    return [placed.template for placed in (*scene.objects, *([scene.stage] if scene.stage else []))]
-
-
-def _row(scene: Scene) -> tuple[str, ...]:
-    """Figures of a scene, as in `_HEAD`."""
-    templates = _templates(scene)
-    kinds = Counter(joint.kind for body in scene.articulated for joint in body.urdf.joints)
-    triangles = sum(len(piece.triangles) for template in templates for piece in template.seen)
-    return (scene.name, *map(str, (
-        len(scene.objects), sum(placed.moves for placed in scene.objects), len(scene.articulated), kinds[SLIDE], kinds[HINGE],
-        _places(scene), triangles, sum(len(template.solid) for template in templates))))

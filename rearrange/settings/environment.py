@@ -77,10 +77,10 @@ def check_depth_size(pixels: int) -> None:
 
 @dataclass(frozen=True)
 class MujocoSettings:
-    """The embedded simulator on MuJoCo, without a GPU: procedural apartments, or scenes of a Habitat data set."""
+    """The embedded simulator on MuJoCo, without a GPU: procedural apartments, or scenes of a Habitat data set or in MJCF."""
 
     scene_dataset: str | None = like(
-        HomeSettings, "scene_dataset", None, "a *.scene_dataset_config.json, as ReplicaCAD's; null = procedural apartments")
+        HomeSettings, "scene_dataset", None, "a *.scene_dataset_config.json, as ReplicaCAD's, or a folder of MuJoCo XML; null = procedural apartments")
     scenes: str | None = like(HomeSettings, "scenes")
     num_layouts: int = like(HomeSettings, "num_layouts")
     episodes: str | None = like(HomeSettings, "episodes")

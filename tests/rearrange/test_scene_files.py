@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 from rearrange.command_line.cli import main
+from rearrange.episode_making.generator import KINDS
 from rearrange.errors import UserError
+from rearrange.mujoco_scenes.choice import generated_episode, refused
+from rearrange.mujoco_scenes.scene import load_scene
 from rearrange.scene_files.data_set import DataSet
 from rearrange.scene_files.glb import read_glb
 from rearrange.scene_files.urdf import HINGE, SLIDE, read_urdf
-from tests.rearrange.scene_data import CONFIG, COUNTER, box, make_data_set, write_glb
+from tests.rearrange.scene_data import CONFIG, COUNTER, box, make_data_set, make_furnished_room, write_glb
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +85,52 @@ def test_check_prints_figures_and_list_the_names(whole, capsys):
     assert main(["scenes", "list", f"dataset={whole / CONFIG}"]) == 0
     assert capsys.readouterr().out == "flat\n"
     assert main(["scenes", "check", f"dataset={whole / CONFIG}"]) == 0
-    head, row, said = capsys.readouterr().out.splitlines()
+    head, row, said, *skills = capsys.readouterr().out.splitlines()
     assert dict(zip(head.split(), row.split())) == {
         "scene": "flat", "objects": "2", "movable": "1", "articulated": "2", "slides": "1", "hinges": "2", "receptacles": "2",
         "triangles": "96", "collision": "2"}
     assert said == "1 of 1 scenes have all their files"
+    assert skills[0] == "" and skills[1].split() == ["scene", *KINDS] and skills[2].split()[0] == "flat"
+
+
+def test_check_says_for_each_skill_what_a_scene_lacks_in_the_words_of_the_refusal(tmp_path, capsys):
+    room = make_furnished_room(tmp_path)
+    assert main(["scenes", "check", f"dataset={room}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = next(k for k, line in enumerate(lines) if "open_cabinet" in line)
+    said = {row.split()[0]: dict(zip(lines[first].split()[1:], row.split()[1:])) for row in lines[first + 1:first + 5]}
+    for scene, answers in said.items():
+        for skill, answer in answers.items():
+            try:
+                generated_episode(room, skill, "val", scene, 1, 0)
+                assert answer == "yes", (scene, skill)
+            except UserError as error:
+                why = str(error).removeprefix(f"scene small/{scene} ").partition(": choose")[0]
+                (line,) = (line for line in lines if why in line and scene in line and (skill in line or "skill at all" in line))
+                assert answer == "no" and line.startswith("  no "), (scene, skill)
+    assert {said["bare_table"]["pick"], said["bare_table"]["open_cabinet"], said["nothing"]["pick"]} == {"yes", "no"}
+    shared = [line for line in lines if line.startswith("  no open_fridge, close_fridge:")]
+    assert len(shared) == 1 and all(scene in shared[0] for scene in ("bare_table", "flat", "furnished"))
+
+
+def test_a_drawer_with_a_receptacle_is_one_for_the_cabinet_skills(tmp_path):
+    room = make_furnished_room(tmp_path)
+    declared = {"receptacle_aabb_in": {"position": [-0.25, 0.07, 0], "scale": [0.2, 0.05, 0.3], "parent_link": "drawer1"}}
+    config = tmp_path / "urdf" / "cupboard" / "cupboard.ao_config.json"
+    config.write_text(json.dumps({"urdf_filepath": "cupboard.urdf", "user_defined": declared}))
+    assert set(refused(load_scene(room, "furnished").home)) == {"open_fridge", "close_fridge"}
+    urdf = tmp_path / "urdf" / "cupboard" / "cupboard.urdf"
+    urdf.write_text(urdf.read_text().replace('upper="0.5"', 'upper="0.3"'))
+    load_scene.cache_clear(), read_urdf.cache_clear()
+    assert "opens far enough" in refused(load_scene(room, "furnished").home)["open_cabinet"]
+
+
+def test_a_scene_in_which_nothing_can_stand_is_a_problem(tmp_path, capsys):
+    room = make_furnished_room(tmp_path)
+    write_glb(tmp_path / "stages" / "room.glb", [box((-300, -0.1, -300), (300, 0, 300))])
+    assert main(["scenes", "check", f"dataset={room}"]) == 2
+    shown = capsys.readouterr()
+    assert "4 of 4 scenes have all their files" in shown.out and "the floor of scene furnished is 600 by 600 m" in shown.out
 
 
 def test_all_that_is_missing_is_named_at_once(folder, capsys):
@@ -168,7 +212,7 @@ def test_a_bad_scene_is_a_sentence(folder, capsys):
         assert len(problems) == 1 and words in problems[0]
     path.write_text(json.dumps(content | {"object_instances": [], "articulated_object_instances": []}))
     assert main(["scenes", "check", f"dataset={folder / CONFIG}"]) == 0
-    assert "flat declares no receptacle" in capsys.readouterr().out
+    assert "no skill at all: the scene declares no receptacle (flat)" in capsys.readouterr().out
     path.write_text("{")
     assert main(["scenes", "check", f"dataset={folder / CONFIG}"]) == 2
     assert "flat.scene_instance.json is damaged" in capsys.readouterr().out

@@ -1,0 +1,278 @@
+"""Homes in MuJoCo's own XML (MJCF): a folder of files, or one file; each is a scene.
+
+What MJCF does not say is said by names: site `receptacle_<name>`, a box over a surface; site `handle_<joint>`; a body with "fridge"
+in its name; geoms or bodies with "floor" in theirs. A body with one hinge or slide joint moves. What is free, as an apple, is left out: episodes bring their own objects.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from rearrange.apartments.episodes import Marker
+from rearrange.errors import UserError
+from rearrange.external_scenes.joints import is_fridge
+from rearrange.external_scenes.receptacles import found_receptacle
+from rearrange.files import read_text
+from rearrange.habitat_axes import to_z_up
+from rearrange.mujoco_scenes.mjcf_shapes import seen_of, solid_of
+from rearrange.mujoco_scenes.pieces import STILL, Part, Pieces, check_size
+from rearrange.pictures.meshes import Mesh
+from rearrange.scene_files.data_set import Figures
+from rearrange.scene_files.urdf import HINGE, SLIDE
+from rearrange.scene_files.whole import MOST_BYTES
+
+ENDING = ".xml"
+_RECEPTACLE, _HANDLE, _FLOOR = "receptacle_", "handle_", "floor"  # in names
+_SEEN_GROUPS = 3  # geoms of the first so many are seen, as in MuJoCo's viewer
+_FREE = (mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_BALL)
+_KINDS = {mujoco.mjtJoint.mjJNT_HINGE: HINGE, mujoco.mjtJoint.mjJNT_SLIDE: SLIDE}
+_WORLD = 0
+
+
+def is_mjcf(path: Path) -> bool:
+    """Whether a path is read as homes in MJCF: a folder, or a file *.xml."""
+    return path.is_dir() or path.suffix == ENDING
+
+
+class MjcfHomes:
+    """Opened by a folder, of which every file *.xml with a <worldbody> or an <include> is a scene, or by one such file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.exists():
+            raise UserError(f"{path} does not exist; it should be a folder of MuJoCo XML files, or one of them.")
+        files = sorted(path.glob(f"*{ENDING}")) if path.is_dir() else [path]
+        self._files = {file.name.removesuffix(ENDING): file for file in files if _is_scene(file)}
+        if not self._files:
+            raise UserError(f"{path} has no MuJoCo XML file with a <worldbody>; a scene is a file *.xml; of a Habitat "
+                            "data set, name its *.scene_dataset_config.json.")
+
+    @property
+    def scenes(self) -> list[str]:
+        """Names of all scenes, in order."""
+        return list(self._files)
+
+    def object_file(self, name: str) -> None:
+        """There are no objects with meshes of their own: those that stand in a scene belong to it."""
+
+    def pieces(self, name: str) -> Pieces:
+        """What a scene consists of. Raises UserError, with the file and the reason, if it cannot be used."""
+        if name not in self._files:
+            raise UserError(f"{self.path} has no scene {name!r}; it has {', '.join(self.scenes[:5])}{', ...' if len(self.scenes) > 5 else ''}.")
+        pieces = _Reader(self._files[name]).pieces()
+        check_size(pieces, name)
+        return pieces
+
+    def figures(self, name: str) -> tuple[Figures | None, list[str]]:
+        """What is in a scene, or a sentence on why it cannot be used."""
+        try:
+            reader = _Reader(self._files[name])
+            pieces = reader.pieces()
+        except UserError as error:
+            return None, [str(error)]
+        kinds = [part.kind for part in pieces.parts]
+        free = int((reader.model.jnt_type == mujoco.mjtJoint.mjJNT_FREE).sum())
+        solids = [*pieces.solids, *pieces.walls, *(solid for part in pieces.parts for solid in part.solids)]
+        return Figures(free, free, len({part.handle for part in pieces.parts}), kinds.count(SLIDE), kinds.count(HINGE),
+                       len(pieces.receptacles), sum(len(mesh.triangles) for mesh in pieces.meshes),
+                       sum(solid.kind == "hull" for solid in solids)), []
+
+
+def _is_scene(file: Path) -> bool:
+    """A file that is damaged counts as one: why it cannot be used is told when it is read."""
+    try:
+        root = ElementTree.fromstring(read_text(file, MOST_BYTES))
+    except (OSError, ValueError, ElementTree.ParseError):
+        return True
+    return root.tag == "mujoco" and any(child.tag in ("worldbody", "include") for child in root)
+
+
+@lru_cache(maxsize=4)
+def _compiled(file: Path) -> mujoco.MjModel:
+    try:
+        return mujoco.MjModel.from_xml_path(str(file))
+    except ValueError as error:
+        raise UserError(f"{file} cannot be used: MuJoCo says {' '.join(str(error).split()).rstrip('.')}.") from None
+
+
+@dataclass(frozen=True)
+class _Mover:
+    """The joint that moves a body, and whose part it is."""
+
+    body: int
+    joint: int
+
+
+class _Reader:
+    """Takes one file apart."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self.model = file, _compiled(file)
+        self._data = mujoco.MjData(self.model)
+        mujoco.mj_kinematics(self.model, self._data)
+        free = {int(self.model.jnt_bodyid[joint]) for joint in range(self.model.njnt) if int(self.model.jnt_type[joint]) in _FREE}
+        self._left_out = {body for body in range(self.model.nbody) if not free.isdisjoint(self._above(body))}
+        self._movers = list(self._find_movers())
+        self._part_of = {mover.body: number for number, mover in enumerate(self._movers)}  # body that moves -> number of its part
+
+    def pieces(self) -> Pieces:
+        found = Pieces()
+        for mover in self._movers:
+            found.parts.append(self._part(mover))
+        for geom in range(self.model.ngeom):
+            if int(self.model.geom_bodyid[geom]) not in self._left_out:
+                self._add_geom(found, geom)
+        for handle in {part.handle for part in found.parts}:
+            found.roots[handle] = self._root(handle)
+        for site in range(self.model.nsite):
+            name = self.model.site(site).name
+            if int(self.model.site_bodyid[site]) in self._left_out:
+                continue
+            if name.startswith(_RECEPTACLE):
+                self._add_receptacle(found, site, name.removeprefix(_RECEPTACLE))
+            elif name.startswith(_HANDLE):
+                found.markers.append(self._marker(found, site, name.removeprefix(_HANDLE)))
+        return found
+
+    # ------------------------------------------------------------------ bodies
+
+    def _fail(self, why: str) -> None:
+        raise UserError(f"{self._file} cannot be used: {why}.")
+
+    def _name(self, body: int) -> str:
+        return self.model.body(body).name or f"body_{body}"
+
+    def _above(self, body: int) -> Iterator[int]:
+        """The body and those that it hangs in, without the world."""
+        while body != _WORLD:
+            yield body
+            body = int(self.model.body_parentid[body])
+
+    def _find_movers(self) -> Iterator[_Mover]:
+        for body in sorted(set(range(1, self.model.nbody)) - self._left_out):
+            first, count = int(self.model.body_jntadr[body]), int(self.model.body_jntnum[body])
+            joints = [joint for joint in range(first, first + count) if int(self.model.jnt_type[joint]) in _KINDS]
+            if len(joints) > 1:
+                self._fail(f"body {self._name(body)!r} has {len(joints)} joints, {self.model.joint(joints[0]).name!r} and "
+                           f"{self.model.joint(joints[1]).name!r}; one hinge or slide can be used: put a body between them")
+            if joints:
+                yield _Mover(body, joints[0])
+
+    def _moved_with(self, body: int) -> int:
+        """Number of the part that a body belongs to, or STILL."""
+        return next((self._part_of[above] for above in self._above(body) if above in self._part_of), STILL)
+
+    def _handle(self, body: int) -> str:
+        """What a body that moves belongs to: the outermost with "fridge" in its name, or else the one that it hangs in."""
+        fridges = [above for above in self._above(body) if above != body and is_fridge(self._name(above))]
+        parent = int(self.model.body_parentid[body])
+        return self._name(fridges[-1] if fridges else parent if parent != _WORLD else body)
+
+    def _part(self, mover: _Mover) -> Part:
+        """The opening is counted from how the file has the body, in the direction in which there is more of it."""
+        model, body, joint = self.model, mover.body, mover.joint
+        frame = _frame(self._data.xanchor[joint], self._data.xmat[body])
+        axis, (low, high) = frame[:3, :3].T @ self._data.xaxis[joint], (-math.inf, math.inf)
+        if model.jnt_limited[joint]:
+            low, high = (model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]).tolist()
+            if abs(low) > abs(high):
+                axis, low, high = -axis, -high, -low
+        dof = int(model.jnt_dofadr[joint])
+        welded = [other for other in range(model.nbody) if self._moved_with(other) == self._part_of[body]]
+        parent = self._moved_with(int(model.body_parentid[body]))
+        return Part(self._handle(body), self._name(body), parent, _KINDS[int(model.jnt_type[joint])], frame, axis, (low, high),
+                    float(model.dof_damping[dof]), float(model.dof_frictionloss[dof]), float(model.body_mass[welded].sum()))
+
+    def _root(self, handle: str) -> np.ndarray:
+        """(4, 4): axes of the body, in the middle of what stands still of it."""
+        body = next(body for body in range(1, self.model.nbody) if self._name(body) == handle)
+        frame = _frame(self._data.xpos[body], self._data.xmat[body])
+        of_geom = [int(of) for of in self.model.geom_bodyid]
+        still = [self._solid(geom) for geom, of in enumerate(of_geom)
+                 if of not in self._left_out and body in self._above(of) and self._moved_with(of) == STILL]
+        corners = [solid.corners() for solid in still if solid is not None]
+        if corners:
+            points = np.concatenate(corners)
+            frame[:2, 3] = (points.min(axis=0) + points.max(axis=0))[:2] / 2
+        return frame
+
+    # ------------------------------------------------------------------ geoms
+
+    def _solid(self, geom: int):
+        return solid_of(self.model, geom, _frame(self._data.geom_xpos[geom], self._data.geom_xmat[geom]), str(self._file))
+
+    def _add_geom(self, found: Pieces, geom: int) -> None:
+        model, body = self.model, int(self.model.geom_bodyid[geom])
+        number = self._moved_with(body)
+        frame = _frame(self._data.geom_xpos[geom], self._data.geom_xmat[geom])
+        to_part = np.eye(4) if number == STILL else np.linalg.inv(found.parts[number].frame)
+        is_floor = number == STILL and (_FLOOR in f"{model.geom(geom).name} {self._name(body) if body else ''}".lower()
+                                        or model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE)
+        if self._is_seen(geom) or is_floor:
+            vertices, triangles = seen_of(model, geom)
+            color = model.geom_rgba[geom] if model.geom_matid[geom] < 0 else model.mat_rgba[model.geom_matid[geom]]
+            local = to_part @ frame
+            placed = vertices @ local[:3, :3].T + local[:3, 3]
+            if self._is_seen(geom):
+                found.meshes.append(Mesh(number, placed, triangles, lambda rgb=color[:3].astype(float): rgb, body))
+            if is_floor:
+                corners = placed[triangles]
+                normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+                found.floor = np.concatenate([found.floor, corners[normals[:, 2] > 0.9 * np.linalg.norm(normals, axis=1)]])
+        if self._collides(geom) and (solid := self._solid(geom)) is not None:
+            solids = found.parts[number].solids if number != STILL else found.walls if is_floor else found.solids
+            solids.append(solid.moved(to_part))
+
+    def _collides(self, geom: int) -> bool:
+        return bool(self.model.geom_contype[geom] or self.model.geom_conaffinity[geom])
+
+    def _is_visible(self, geom: int) -> bool:
+        """As in MuJoCo's viewer."""
+        material = int(self.model.geom_matid[geom])
+        alpha = self.model.geom_rgba[geom][3] if material < 0 else self.model.mat_rgba[material][3]
+        return bool(alpha > 0.0 and self.model.geom_group[geom] < _SEEN_GROUPS)
+
+    def _is_seen(self, geom: int) -> bool:
+        """What is visible; of a body that has shapes for the eye alone, those."""
+        body = int(self.model.geom_bodyid[geom])
+        if not self._is_visible(geom) or body == _WORLD or not self._collides(geom):
+            return self._is_visible(geom)
+        first = int(self.model.body_geomadr[body])
+        return not any(self._is_visible(other) and not self._collides(other)
+                       for other in range(first, first + int(self.model.body_geomnum[body])))
+
+    # ------------------------------------------------------------------ sites
+
+    def _add_receptacle(self, found: Pieces, site: int, name: str) -> None:
+        if self.model.site_type[site] != mujoco.mjtGeom.mjGEOM_BOX:
+            self._fail(f"site {_RECEPTACLE}{name} should be a box over the surface: type=\"box\" with half sizes")
+        body = int(self.model.site_bodyid[site])
+        number = self._moved_with(body)
+        handle, link = (found.parts[number].handle, found.parts[number].link) if number != STILL else \
+            (self._name(body) if body != _WORLD else None, None)
+        frame = _frame(self._data.site_xpos[site], self._data.site_xmat[site])
+        found.receptacles.append(found_receptacle(name, handle, link, np.zeros(3), self.model.site_size[site].copy(), frame))
+
+    def _marker(self, found: Pieces, site: int, joint: str) -> Marker:
+        number = next((k for k, mover in enumerate(self._movers) if self.model.joint(mover.joint).name == joint), None)
+        if number is None:
+            self._fail(f"site {_HANDLE}{joint} is the handle of a hinge or slide joint {joint!r}, which there is not")
+        if self._moved_with(int(self.model.site_bodyid[site])) != number:
+            self._fail(f"site {_HANDLE}{joint} should be in the body that joint {joint!r} moves, {found.parts[number].link!r}")
+        local = np.linalg.inv(found.parts[number].frame) @ (*self._data.site_xpos[site], 1.0)
+        return Marker(f"{_HANDLE}{joint}", found.parts[number].handle, found.parts[number].link, to_z_up(*local[:3].tolist()))
+
+
+def _frame(position: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """(4, 4) of a position (3,) and a rotation matrix (9,)."""
+    frame = np.eye(4)
+    frame[:3, :3], frame[:3, 3] = turn.reshape(3, 3), position
+    return frame

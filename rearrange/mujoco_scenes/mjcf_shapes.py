@@ -1,0 +1,90 @@
+"""Geoms of a MuJoCo model as what collides and as triangles, in the geom's frame (m)."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+
+from rearrange.errors import UserError
+from rearrange.mujoco_scenes.solids import Solid, hull
+
+_ROUND = 16  # sides of what is round
+_INFINITE_M = 20.0  # half a side of a plane that has none
+_THICK_M = 0.01  # half, of a plane that stands upright
+_GEOM = mujoco.mjtGeom
+_KINDS = {_GEOM.mjGEOM_BOX: ("box", 3), _GEOM.mjGEOM_CYLINDER: ("cylinder", 2), _GEOM.mjGEOM_CAPSULE: ("capsule", 2),
+          _GEOM.mjGEOM_SPHERE: ("sphere", 1)}
+_BOX = np.array([(0, 1, 3), (0, 3, 2), (4, 7, 5), (4, 6, 7), (0, 5, 1), (0, 4, 5), (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7),
+                 (1, 7, 3)])
+
+
+def solid_of(model: mujoco.MjModel, geom: int, frame: np.ndarray, file: str) -> Solid | None:
+    """What of a geom collides, in the frame that `frame` (4, 4) of the geom is given in: of a mesh its hull, as in MuJoCo; None for a
+    level plane. Raises UserError, naming the file, for height fields and the like.
+    """
+    kind, size = int(model.geom_type[geom]), model.geom_size[geom]
+    if kind in _KINDS:
+        name, count = _KINDS[kind]
+        return Solid(name, frame, tuple(size[:count].tolist()))
+    if kind == _GEOM.mjGEOM_PLANE:
+        if abs(frame[2, 2]) > 0.5:
+            return None
+        behind = frame.copy()
+        behind[:3, 3] -= _THICK_M * frame[:3, 2]
+        return Solid("box", behind, (*_plane_half(size), _THICK_M))
+    if kind in (_GEOM.mjGEOM_MESH, _GEOM.mjGEOM_ELLIPSOID):
+        return hull(seen_of(model, geom)[0] @ frame[:3, :3].T + frame[:3, 3])
+    raise UserError(f"{file} cannot be used: geom {model.geom(geom).name!r} is of the type {_type_name(kind)}; there are plane, mesh, "
+                    "ellipsoid, " + ", ".join(name for name, _ in _KINDS.values()) + ".")
+
+
+def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (n, 3) and triangles (m, 3) of a geom, counterclockwise from outside; none of height fields and the like."""
+    kind, size = int(model.geom_type[geom]), model.geom_size[geom]
+    if kind == _GEOM.mjGEOM_MESH:
+        mesh = int(model.geom_dataid[geom])
+        first, faces = int(model.mesh_vertadr[mesh]), int(model.mesh_faceadr[mesh])
+        return (model.mesh_vert[first:first + int(model.mesh_vertnum[mesh])].astype(float),
+                model.mesh_face[faces:faces + int(model.mesh_facenum[mesh])].astype(int))
+    if kind == _GEOM.mjGEOM_PLANE:
+        x, y = _plane_half(size)
+        return np.array([(-x, -y, 0.0), (x, -y, 0.0), (x, y, 0.0), (-x, y, 0.0)]), np.array([(0, 1, 2), (0, 2, 3)])
+    if kind == _GEOM.mjGEOM_BOX:
+        return np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]) * size, _BOX
+    arc = [(math.cos(a), math.sin(a)) for a in np.linspace(-math.pi / 2, math.pi / 2, _ROUND // 2 + 1)]
+    if kind == _GEOM.mjGEOM_SPHERE:
+        return _turned([(size[0] * r, size[0] * z) for r, z in arc])
+    if kind == _GEOM.mjGEOM_ELLIPSOID:
+        vertices, triangles = _turned(arc)
+        return vertices * size, triangles
+    if kind == _GEOM.mjGEOM_CAPSULE:
+        half = len(arc) // 2 + 1
+        return _turned([(size[0] * r, size[0] * z - size[1]) for r, z in arc[:half]]
+                       + [(size[0] * r, size[0] * z + size[1]) for r, z in arc[half - 1:]])
+    if kind == _GEOM.mjGEOM_CYLINDER:
+        return _turned([(0.0, -size[1]), (size[0], -size[1]), (size[0], size[1]), (0.0, size[1])])
+    return np.empty((0, 3)), np.empty((0, 3), int)
+
+
+def _plane_half(size: np.ndarray) -> tuple[float, float]:
+    """Half sides of a plane."""
+    x, y = (float(value) if value > 0.0 else _INFINITE_M for value in size[:2])
+    return x, y
+
+
+def _turned(outline: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """The surface that an outline (radius, z), from below upwards, makes about z."""
+    turns = np.linspace(0.0, 2 * math.pi, _ROUND, endpoint=False)
+    vertices = np.array([(r * math.cos(a), r * math.sin(a), z) for r, z in outline for a in turns])
+    triangles = []
+    for row in range(len(outline) - 1):
+        for k in range(_ROUND):
+            a, b = row * _ROUND + k, row * _ROUND + (k + 1) % _ROUND
+            triangles += [(a, b, b + _ROUND), (a, b + _ROUND, a + _ROUND)]
+    return vertices, np.array(triangles)
+
+
+def _type_name(kind: int) -> str:
+    return mujoco.mjtGeom(kind).name.removeprefix("mjGEOM_").lower()

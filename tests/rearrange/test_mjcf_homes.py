@@ -1,0 +1,168 @@
+"""Homes in MuJoCo's XML: what the file says, and what its names say, is what the simulator and the skills find."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import mujoco
+import numpy as np
+import pytest
+
+from rearrange.command_line.cli import main
+from rearrange.errors import UserError
+from rearrange.mujoco_scenes.choice import refused
+from rearrange.mujoco_scenes.mjcf import MjcfHomes
+from rearrange.mujoco_scenes.mjcf_shapes import seen_of
+from rearrange.mujoco_scenes.scene import data_set, load_scene
+from skills import make_env
+from tests.rearrange.mjcf_data import KITCHEN, make_homes
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory):
+    return make_homes(tmp_path_factory.mktemp("mjcf") / "homes")
+
+
+def changed(tmp_path, *changes):
+    """The kitchen with some of its text replaced, in a file of its own."""
+    text = KITCHEN
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    file = tmp_path / "kitchen.xml"
+    file.write_text(text)
+    return file
+
+
+def test_a_kitchen_has_what_its_names_say(homes):
+    home = load_scene(homes, "kitchen").home
+    origin = np.array(home.origin_m)
+    assert home.layout.name == "homes/kitchen" and np.allclose(origin, (-3, -3, 0))
+    assert home.links == {"drawer_1": ("counter", "drawer"), "fridge_door": ("fridge_a", "door")}
+    drawer, door = home.layout.bodies
+    assert drawer.range_m_or_rad == (0.0, 0.5) and drawer.yaw_rad == pytest.approx(0.0)
+    # The door's range is -2.2 .. 0 about an axis downwards: it opens 2.2 rad about one upwards, hinged at (0.35, 0.37) turned half way.
+    assert door.range_m_or_rad == pytest.approx((0.0, 2.2)) and door.hinge_sign == 1.0
+    assert np.allclose(np.add(door.position_m, origin), (2.65 - 0.35, -0.37, 0.0), atol=1e-6)
+    assert math.cos(door.yaw_rad) == pytest.approx(-1.0)
+    places = {place.name: place for place in home.layout.receptacles}
+    assert {name: (place.kind, place.closed, place.link) for name, place in places.items()} == {
+        "table_top": ("table", False, None), "counter_top": ("counter", False, None), "in_drawer": ("drawer", True, "drawer_1"),
+        "shelf": ("fridge", True, "fridge_door")}
+    assert np.allclose(np.add(places["table_top"].center_m, origin), (-1, -1, 0.62), atol=1e-3)  # under the apple, which is left out
+    assert places["shelf"].center_m[2] == pytest.approx(0.71, abs=1e-3)
+
+
+def test_a_drawer_and_a_door_move_as_in_the_file(homes):
+    env = make_env("open_cabinet", depth_size=32, scene_dataset=str(homes), scenes="kitchen")
+    env.reset(options={"episode": 0})
+    sim = env.unwrapped.sim
+    file = mujoco.MjModel.from_xml_path(str(homes / "kitchen.xml"))
+    data, origin = mujoco.MjData(file), np.array(sim.home.scene.origin_m)
+    # Of the door a point at its far edge; its frame here is at the hinge, 0.02 m beside that of the file.
+    for joint, body, name, opening, sign, point, shift in (
+            ("slide", "drawer", "drawer_1", 0.3, 1.0, (0.1, 0.2, 0.3), (0.0, 0.0, 0.0)),
+            ("door", "door", "fridge_door", 1.1, -1.0, (-0.05, -0.37, 0.85), (0.0, 0.02, 0.0))):
+        data.joint(joint).qpos = sign * opening
+        mujoco.mj_kinematics(file, data)
+        sim.set_joint(name, opening)
+        sim.place_robot(3.0, 3.0, 0.0)  # brings positions up to date
+        here, there = sim.data.body(name), data.body(body)
+        assert np.allclose(here.xpos + here.xmat.reshape(3, 3) @ np.subtract(point, shift) + origin,
+                           there.xpos + there.xmat.reshape(3, 3) @ point, atol=1e-6)
+    assert np.allclose(sim.handle_position("drawer_1") + origin, data.site("handle_slide").xpos, atol=1e-6)
+
+
+def test_pictures_show_what_is_for_the_eye_and_contacts_what_collides(homes):
+    loaded = load_scene(homes, "kitchen")
+    assert [len(part.solids) for part in loaded.pieces.parts] == [2, 1]
+    of_door = [mesh for mesh in loaded.pieces.meshes if mesh.row == 1]
+    assert len(of_door) == 1 and np.ptp(of_door[0].vertices[:, 0]) == pytest.approx(0.02)  # the thin one
+    wood = [mesh for mesh in loaded.pieces.meshes if np.allclose(mesh.rgb(), (0.6, 0.4, 0.2))]
+    assert len(wood) == 1
+    env = make_env("pick", depth_size=32, scene_dataset=str(homes), scenes="kitchen")
+    env.reset(options={"episode": 0})
+    sim = env.unwrapped.sim
+    sim.place_robot(3.0, 3.0, math.pi / 2)
+    depth = sim.depth_image(64)
+    assert 0.0 < depth.min() < depth.max() <= 1.0 and np.isfinite(depth).all()
+
+
+@pytest.mark.parametrize("kind, size, volume", [
+    ("box", "0.1 0.2 0.3", 8 * 0.006), ("sphere", "0.2", 4 / 3 * math.pi * 0.008), ("cylinder", "0.1 0.3", math.pi * 0.01 * 0.6),
+    ("capsule", "0.1 0.3", math.pi * 0.01 * 0.6 + 4 / 3 * math.pi * 0.001), ("ellipsoid", "0.1 0.2 0.3", 4 / 3 * math.pi * 0.006)])
+def test_triangles_of_a_shape_enclose_it_and_face_outwards(kind, size, volume):
+    model = mujoco.MjModel.from_xml_string(f'<mujoco><worldbody><geom type="{kind}" size="{size}"/></worldbody></mujoco>')
+    vertices, triangles = seen_of(model, 0)
+    a, b, c = (vertices[triangles[:, k]] for k in range(3))
+    assert 0.9 * volume < np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6 <= volume * 1.0001
+
+
+def test_every_skill_begins_and_ends_in_a_kitchen(homes):
+    assert refused(load_scene(homes, "kitchen").home) == {}
+    for skill in ("pick", "place", "navigate", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge"):
+        env = make_env(skill, depth_size=0, scene_dataset=str(homes), scenes="kitchen")
+        _, info = env.reset(options={"episode": 0})
+        assert info["scene"] == "homes/kitchen"
+        assert math.isfinite(env.step(env.action_space.sample() * 0)[1])
+
+
+@pytest.mark.parametrize("skill", ["pick", "open_cabinet", "close_fridge"])
+def test_an_expert_solves_a_skill_there(homes, skill, tmp_path):
+    assert main(["eval", f"skill={skill}", "agent=expert", "episodes=1", f"sim.scene_dataset={homes}", "sim.scenes=kitchen",
+                 f"output={tmp_path}"]) == 0
+    assert json.loads(next(tmp_path.rglob("metrics.json")).read_text())["success"] == 1.0
+
+
+def test_list_check_and_view(homes, tmp_path, capsys):
+    assert main(["scenes", "list", f"dataset={homes}"]) == 0
+    assert capsys.readouterr().out == "empty\nkitchen\n"
+    assert main(["scenes", "check", f"dataset={homes}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines if line.startswith("kitchen")] == [
+        ["kitchen", "1", "1", "2", "1", "1", "4", lines[2].split()[7], "1"], ["kitchen", *["yes"] * 7]]
+    assert "  no skill at all: the scene declares no receptacle (empty)" in lines
+    assert main(["scenes", "view", f"dataset={homes / 'kitchen.xml'}", f"out={tmp_path / 'it.png'}"]) == 0
+    assert (tmp_path / "it.png").stat().st_size > 1000
+
+
+BAD = {  # what is replaced, by what, and what is said
+    "no XML": ("</worldbody>", "", "MuJoCo says"),
+    "a mesh that is not there": ('mesh="roof"', 'mesh="ceiling"', "MuJoCo says"),
+    "two joints": ('<joint name="slide"', '<joint name="turn"/><joint name="slide"', "body 'drawer' has 2 joints, 'turn' and 'slide'"),
+    "a handle of nothing": ("handle_slide", "handle_slid", "joint 'slid', which there is not"),
+    "a handle elsewhere": ("handle_slide", "handle_door", "should be in the body that joint 'door' moves, 'door'"),
+    "a receptacle that is no box": ('"receptacle_shelf" type="box"', '"receptacle_shelf" type="sphere"', "site receptacle_shelf should be a box"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_a_sentence(name, tmp_path, capsys):
+    old, new, words = BAD[name]
+    file = changed(tmp_path, (old, new))
+    assert main(["scenes", "check", f"dataset={file}"]) == 2
+    shown = capsys.readouterr()
+    (line,) = (line for line in shown.out.splitlines() if words in line)
+    assert str(file) in line and "1 problem." in shown.err and "Traceback" not in shown.err
+    with pytest.raises(UserError, match="kitchen.xml cannot be used"):
+        load_scene(file, "kitchen")
+
+
+def test_a_door_without_a_receptacle_behind_it_is_no_fridge(tmp_path):
+    file = changed(tmp_path, ("fridge_a", "closet"))
+    assert set(refused(load_scene(file, "kitchen").home)) == {"open_fridge", "close_fridge"}
+
+
+@pytest.mark.parametrize("ref, span", [("0", (0.0, 0.5)), ("0.1", (-0.1, 0.4))])
+def test_an_opening_is_counted_from_how_the_file_has_the_body(tmp_path, ref, span):
+    (drawer, _) = MjcfHomes(changed(tmp_path, ('range="0 0.5"', f'range="0 0.5" ref="{ref}"'))).pieces("kitchen").parts
+    assert drawer.range == pytest.approx(span)
+
+
+def test_a_folder_without_scenes_and_a_path_that_is_not_there_are_sentences(tmp_path, capsys):
+    for path, words in ((tmp_path, "has no MuJoCo XML file with a <worldbody>"), (tmp_path / "no.xml", "does not exist")):
+        assert main(["eval", "skill=pick", "agent=random", "episodes=1", f"sim.scene_dataset={path}", f"output={tmp_path / 'out'}"]) == 2
+        assert words in capsys.readouterr().err
+        with pytest.raises(UserError, match=words):
+            data_set(path)
