@@ -1,0 +1,41 @@
+"""A step ahead or a turn, as an action of PointNav is one, carried out by the Fetch's base: at its speeds, until odometry says that it is
+done."""
+
+from __future__ import annotations
+
+import math
+
+from rearrange.geometry import PlanePose, wrap_angle
+from rearrange.simulator import STEP_S, SimulatorConfig
+
+_PATIENCE = 3  # times as long as an action should take it may take, when something holds the robot up
+_LATE = 0.5  # share of a step's motion that counts as done
+
+
+class CarriedOut:
+    """One step or turn. ahead_m, turn_rad: one of them is 0."""
+
+    def __init__(self, limits: SimulatorConfig, pose: PlanePose, ahead_m: float, turn_rad: float) -> None:
+        x, y, yaw = pose
+        self._speed_m, self._turn_rad = limits.base_speed_m_s * STEP_S, limits.base_turn_rad_s * STEP_S  # of a step of 1/30 s
+        self._drives = bool(ahead_m)
+        self._to = (x + ahead_m * math.cos(yaw), y + ahead_m * math.sin(yaw), wrap_angle(yaw + turn_rad))
+        self._left = math.ceil(_PATIENCE * (ahead_m / limits.base_speed_m_s / STEP_S + abs(turn_rad) / limits.base_turn_rad_s / STEP_S))
+
+    def command(self, pose: PlanePose) -> tuple[float, float]:
+        """Forward and turning command of the base, -1..1, for the next 1/30 s."""
+        self._left -= 1
+        turn_left = wrap_angle(self._to[2] - pose[2])
+        ahead = min(max(self._ahead_left_m(pose) / self._speed_m, 0.0), 1.0) if self._drives else 0.0
+        return ahead, min(max(turn_left / self._turn_rad, -1.0), 1.0)
+
+    def is_done(self, pose: PlanePose) -> bool:
+        """Whether the base is there, or something has held it up for too long."""
+        if self._left <= 0:
+            return True
+        if self._drives:
+            return self._ahead_left_m(pose) < _LATE * self._speed_m
+        return abs(wrap_angle(self._to[2] - pose[2])) < _LATE * self._turn_rad
+
+    def _ahead_left_m(self, pose: PlanePose) -> float:
+        return math.cos(self._to[2]) * (self._to[0] - pose[0]) + math.sin(self._to[2]) * (self._to[1] - pose[1])
