@@ -50,12 +50,16 @@ class NavAgent(ABC):
             number = np.asarray(action)
             if number.ndim or number.dtype.kind not in "iu" or int(number) not in self._commands:
                 raise ValueError(f"an action of {self._task} is a number from 0 to 3 (stop, forward, left, right), not {action!r}.")
-            return self._commands[int(number)]
+            return self.metres_and_radians(int(number))
         given = np.asarray(action)
         if given.shape != (2,) or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
             raise ValueError(f"an action of {self._task} is two finite numbers, shape (2,), not {action!r}.")
         speed, turn = (min(max(float(value), -1.0), 1.0) for value in given)
         return self.speeds(speed, turn)
+
+    def metres_and_radians(self, number: int) -> tuple[float, float]:
+        """What a discrete action is: metres ahead, radians to the left."""
+        return self._commands[number]
 
     @abstractmethod
     def speeds(self, speed: float, turn: float) -> tuple[float, float]:

@@ -13,17 +13,17 @@ _LATE = 0.5  # share of a step's motion that counts as done
 
 
 class CarriedOut:
-    """One step or turn. ahead_m, turn_rad: one of them is 0."""
+    """One step or turn. ahead_m, turn_rad: one of them is 0. repeat: steps of 1/30 s for which a command holds."""
 
-    def __init__(self, limits: SimulatorConfig, pose: PlanePose, ahead_m: float, turn_rad: float) -> None:
+    def __init__(self, limits: SimulatorConfig, pose: PlanePose, ahead_m: float, turn_rad: float, repeat: int = 1) -> None:
         x, y, yaw = pose
-        self._speed_m, self._turn_rad = limits.base_speed_m_s * STEP_S, limits.base_turn_rad_s * STEP_S  # of a step of 1/30 s
+        self._speed_m, self._turn_rad = (speed * STEP_S * repeat for speed in (limits.base_speed_m_s, limits.base_turn_rad_s))  # of a command
         self._drives = bool(ahead_m)
         self._to = (x + ahead_m * math.cos(yaw), y + ahead_m * math.sin(yaw), wrap_angle(yaw + turn_rad))
-        self._left = math.ceil(_PATIENCE * (ahead_m / limits.base_speed_m_s / STEP_S + abs(turn_rad) / limits.base_turn_rad_s / STEP_S))
+        self._left = math.ceil(_PATIENCE * (ahead_m / self._speed_m + abs(turn_rad) / self._turn_rad))
 
     def command(self, pose: PlanePose) -> tuple[float, float]:
-        """Forward and turning command of the base, -1..1, for the next 1/30 s."""
+        """Forward and turning command of the base, -1..1, until the next."""
         self._left -= 1
         turn_left = wrap_angle(self._to[2] - pose[2])
         ahead = min(max(self._ahead_left_m(pose) / self._speed_m, 0.0), 1.0) if self._drives else 0.0

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rearrange.apartments.episodes import Episode
+from rearrange.geometry import wrap_angle
 from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.navigation.agent import STILL, NavAgent
 from rearrange.navigation.carried_out import CarriedOut
@@ -73,7 +74,7 @@ class Fetch(NavAgent):
             self.broken = True
             return False
         x, y, yaw = sim.base_pose
-        pose = (x + WALL_M, y + WALL_M, yaw)
+        pose = (x + WALL_M, y + WALL_M, wrap_angle(yaw))
         env.driven_m += math.dist(pose[:2], env.pose[:2])
         env.pose = pose
         return sim.base_force_n > 0.0 or sim.arm_force_n > 0.0
