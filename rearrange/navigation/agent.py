@@ -37,7 +37,7 @@ class NavAgent(ABC):
         self._task, self.config = task, config
         self.turn_rad = math.radians(config.turn_deg)
         self.is_discrete = config.actions == "discrete"
-        self.action_space = gymnasium.spaces.Discrete(4) if self.is_discrete else gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.action_space = action_space(config)
         self._commands = {STOP: (0.0, 0.0), FORWARD: (config.forward_m, 0.0),
                           LEFT: (0.0, self.turn_rad), RIGHT: (0.0, -self.turn_rad)}
 
@@ -54,8 +54,7 @@ class NavAgent(ABC):
         given = np.asarray(action)
         if given.shape != (2,) or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
             raise ValueError(f"an action of {self._task} is two finite numbers, shape (2,), not {action!r}.")
-        speed, turn = (min(max(float(value), -1.0), 1.0) for value in given)
-        return self.speeds(speed, turn)
+        return self.speeds(*(min(max(float(value), -1.0), 1.0) for value in given))
 
     def metres_and_radians(self, number: int) -> tuple[float, float]:
         """What a discrete action is: metres ahead, radians to the left."""
@@ -68,6 +67,17 @@ class NavAgent(ABC):
     @abstractmethod
     def move(self, env: NavigationEnv, ahead: float, turn: float) -> None:
         """Carry out a command."""
+
+
+def action_space(config: NavigationConfig) -> gymnasium.Space:
+    """That of either agent."""
+    return gymnasium.spaces.Discrete(4) if config.actions == "discrete" else gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+def limited(speed: float, turn: float) -> tuple[float, float]:
+    """A velocity of the Fetch as a command of its base, -1..1; both 0, which is stop, where both are nearly."""
+    speed, turn = (min(max(float(value), -1.0), 1.0) for value in (speed, turn))
+    return (0.0, 0.0) if abs(speed) < STILL and abs(turn) < STILL else (speed, turn)
 
 
 def moved(pose: PlanePose, ahead: float, right: float = 0.0, turn: float = 0.0) -> PlanePose:

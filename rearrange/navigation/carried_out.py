@@ -1,5 +1,4 @@
-"""A step ahead or a turn, as an action of PointNav is one, carried out by the Fetch's base: at its speeds, until odometry says that it is
-done."""
+"""Actions of navigation tasks as commands of the Fetch's base, -1..1, one for each 1/30 s."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ _LATE = 0.5  # share of a step's motion that counts as done
 
 
 class CarriedOut:
-    """One step or turn. ahead_m, turn_rad: one of them is 0. repeat: steps of 1/30 s for which a command holds."""
+    """A step ahead or a turn, at the base's speeds, until odometry says that it is done. ahead_m, turn_rad: one of them is 0. repeat: steps of 1/30 s for which a command holds."""
 
     def __init__(self, limits: SimulatorConfig, pose: PlanePose, ahead_m: float, turn_rad: float, repeat: int = 1) -> None:
         x, y, yaw = pose
@@ -39,3 +38,19 @@ class CarriedOut:
 
     def _ahead_left_m(self, pose: PlanePose) -> float:
         return math.cos(self._to[2]) * (self._to[0] - pose[0]) + math.sin(self._to[2]) * (self._to[1] - pose[1])
+
+
+class Held:
+    """A velocity, for some steps of 1/30 s."""
+
+    def __init__(self, speeds: tuple[float, float], steps: int) -> None:
+        self._speeds, self._left = speeds, steps
+
+    def command(self, pose: PlanePose) -> tuple[float, float]:
+        """As of `CarriedOut`."""
+        self._left -= 1
+        return self._speeds
+
+    def is_done(self, pose: PlanePose) -> bool:
+        """Whether that was the last step."""
+        return self._left <= 0

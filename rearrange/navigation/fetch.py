@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from rearrange.apartments.episodes import Episode
 from rearrange.geometry import wrap_angle
 from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.navigation.agent import STILL, NavAgent
-from rearrange.navigation.carried_out import CarriedOut
+from rearrange.navigation.agent import NavAgent, limited
+from rearrange.navigation.carried_out import CarriedOut, Held
 from rearrange.navigation.homes import WALL_M
 from rearrange.navigation.settings import NavigationConfig
 from rearrange.simulator import STEP_S
@@ -49,20 +49,15 @@ class Fetch(NavAgent):
         self.broken = False
 
     def speeds(self, speed: float, turn: float) -> tuple[float, float]:
-        return (0.0, 0.0) if abs(speed) < STILL and abs(turn) < STILL else (speed, turn)
+        return limited(speed, turn)
 
     def move(self, env: NavigationEnv, ahead: float, turn: float) -> None:
         """Velocities as shares of full speed; of a discrete action metres ahead and radians to the left."""
-        touched = False
-        if self.is_discrete and (ahead or turn):
-            motion = CarriedOut(self.sim.config, env.pose, ahead, turn)
-            while not (motion.is_done(env.pose) or self.broken):
-                touched |= self._step(env, *motion.command(env.pose))
-        else:
-            for _ in range(self.config.action_repeat):
-                touched |= self._step(env, ahead, turn)
-                if self.broken:
-                    break
+        touched, config = False, self.config
+        carried = self.is_discrete and (ahead or turn)
+        motion = CarriedOut(self.sim.config, env.pose, ahead, turn) if carried else Held((ahead, turn), config.action_repeat)
+        while not (motion.is_done(env.pose) or self.broken):
+            touched |= self._step(env, *motion.command(env.pose))
         env.collisions += touched
         env.path.append(env.pose[:2])
 

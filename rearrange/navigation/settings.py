@@ -62,22 +62,22 @@ class NavigationConfig:
         """UserError for a setting that the agent has not. Those of a checkpoint name all settings: what has its default is not given."""
         if self.agent == "cylinder":
             if self.action_repeat != 1:
-                raise UserError(f"nav.action_repeat={self.action_repeat} is for nav.agent=fetch, which is driven 30 times a second: leave it out.")
+                raise UserError(f"nav.action_repeat={self.action_repeat} is for nav.agent=fetch, which is driven 30 times a second: leave it at 1.")
             return
         of_steps = ("forward_m", "turn_deg") if self.actions == "velocity" else ()
         for name in (*OF_CYLINDER, *of_steps):
             value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
             if value != default:
-                shown = str(value).lower() if isinstance(value, bool) else f"{value:g}"
+                shown, usual = (str(v).lower() if isinstance(v, bool) else f"{v:g}" for v in (value, default))
                 why = "its velocities are those of its base" if name in of_steps else "its body and physics decide that"
-                raise UserError(f"nav.{name}={shown} is not for nav.agent=fetch: {why}. Leave it out.")
+                raise UserError(f"nav.{name}={shown} is not for nav.agent=fetch, where {why}: leave it at {usual}.")
         if self.size != "small":
             raise UserError(f"nav.size={self.size} is not for nav.agent=fetch, whose physics knows single flats: it must be small.")
         if self.odometry == "commands":
             raise UserError("nav.odometry=commands is not for nav.agent=fetch, which does not jump to where a command leads: it must be "
                             "perfect or start.")
         if self.actions == "discrete" and self.action_repeat != 1:
-            raise UserError(f"nav.action_repeat={self.action_repeat} is for velocities: leave it out, or write nav.actions=velocity.")
+            raise UserError(f"nav.action_repeat={self.action_repeat} is for velocities: leave it at 1, or write nav.actions=velocity.")
 
     @property
     def body_m(self) -> tuple[float, float]:
