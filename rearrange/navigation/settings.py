@@ -5,6 +5,7 @@ The defaults are those of Habitat 1.0 (habitat-lab, default_structured_configs.p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ ODOMETRY = ("perfect", "commands", "start")
 AGENTS = ("cylinder", "fetch")
 FETCH_RADIUS_M, FETCH_HEIGHT_M = 0.3, 1.4
 """Where the Fetch's base can be: its radius, 0.275 m, with some air, and what is lower than its head with some air."""
+STEPS, FETCH_STEPS = 500, 900
+"""Of an episode: Habitat's actions, and steps of 1/30 s."""
 OF_CYLINDER = ("sliding", "radius_m", "height_m", "actuation_noise")
 """Settings that the Fetch has not: physics, or its body, says what they say."""
 
@@ -28,7 +31,8 @@ class NavigationConfig:
     agent: str = setting("cylinder", "who drives: Habitat's cylinder, without physics; or the Fetch's base, with physics", choices=AGENTS)
     size: str = setting("small", "homes: one flat, two to four flats joined by doorways, or half of each", choices=SIZES)
     num_homes: int = setting(512, "different homes of the split; episodes are unlimited", above=0, at_most=1_000_000)
-    max_steps: int = setting(500, "actions of an episode", above=0, at_most=1_000_000)
+    max_steps: int | None = setting(
+        None, "actions of an episode; null = 500, and of the Fetch's velocities those of 30 s, as Navigate has", above=0, at_most=1_000_000)
     actions: str | None = setting(
         None, "stop, forward and turns; or a forward and a turning speed; null = discrete, and of the Fetch velocity",
         choices=("discrete", "velocity"))
@@ -56,6 +60,9 @@ class NavigationConfig:
             raise UserError(f"near_m={self.near_m:g} is not below far_m={self.far_m:g}: lower nav.near_m= or raise nav.far_m=.")
         if self.actions is None:
             object.__setattr__(self, "actions", "velocity" if self.agent == "fetch" else "discrete")
+        if self.max_steps is None:
+            fetch = self.agent == "fetch" and self.actions == "velocity"
+            object.__setattr__(self, "max_steps", math.ceil(FETCH_STEPS / self.action_repeat) if fetch else STEPS)
         self._check_agent()
 
     def _check_agent(self) -> None:
