@@ -145,3 +145,19 @@ def test_a_discrete_action_has_the_size_of_the_settings():
     yaw = env.pose[2]
     env.step(2)
     assert abs(wrap_angle(env.pose[2] - yaw - math.radians(30))) < math.radians(5)
+
+
+def test_where_the_physics_breaks_down_the_episode_ends(env, monkeypatch):
+    env.reset(options={"episode": 0})
+    pose, sim = env.pose, env.agent.sim
+
+    def broken(**commands):
+        sim.unstable, sim.base_pose = True, (math.nan, math.nan, math.nan)
+
+    monkeypatch.setattr(sim, "step", broken)
+    observation, reward, terminated, truncated, info = env.step(AHEAD)
+    assert truncated and not terminated and info["metrics"]["failure/unstable"] == 1 and env.pose == pose
+    assert math.isfinite(reward) and all(np.isfinite(values).all() for values in observation.values())
+    monkeypatch.undo()
+    env.reset(options={"episode": 0})
+    assert not env.step(AHEAD)[3], "the next episode is a new one"
