@@ -1,6 +1,6 @@
 """The Fetch as the agent of a navigation task: its base driven by velocities in MuJoCo, among walls and furniture that stop it.
 
-The arm is tucked as Fetch Robotics ships the robot's tuck: it stays above the base, so that the robot is as wide as its base. Drawers and
+The arm is tucked as in Fetch Robotics' own demo: it stays above the base, so that the robot is as wide as its base. Drawers and
 doors are shut, and there are no objects. MuJoCo's homes are flats (`nav.size=small`); their frame begins inside the outer walls, that of
 `rearrange.navigation.homes` outside.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
 
 TUCKED_RAD = (1.32, 1.40, -0.2, 1.72, 0.0, 1.66, 0.0)
-"""Arm joints of fetch_gazebo's prepare_simulated_robot.py: within 0.24 m of the middle of the base, at 0.53 to 0.99 m."""
+"""Arm joints of `tuck` in Fetch Robotics' pick and place demo (fetch_gazebo, demo.py): within 0.24 m of the middle of the base, at 0.53 to 0.99 m."""
 
 
 class Fetch(NavAgent):
