@@ -6,7 +6,8 @@ map's way, but by what it sees. The last 0.35 m, and the turn to the object, are
 
 What differs between the agent of the training and the Fetch:
 
-- Action: a step ahead or a turn is carried out at the base's speeds, until odometry says that it is done.
+- Action: a step ahead or a turn is carried out at the base's speeds, until odometry says that it is done. A policy that was trained on the
+  Fetch itself (`nav.agent=fetch`) may have velocities as actions, which are the base's.
 - Camera: the Fetch's own, 0.25 m ahead of the middle of the base, turned level and drawn from the height of the training; what the
   field of view is narrower is cut off, and depth is limited as in the training.
 - Body: the arm hangs before the camera. The robot knows its shape, and its pixels get the depth of their neighbours in the row.
@@ -29,13 +30,13 @@ from eval.trained_policy import training_of
 from planner.spa.controllers import AWAY_M, Memory, NavigateSPA
 from rearrange.apartments.segmentation import OBJECT, ROBOT
 from rearrange.errors import UserError
-from rearrange.geometry import wrap_angle
 from rearrange.navigation import CONFIGS
+from rearrange.navigation.agent import action_space, limited
+from rearrange.navigation.carried_out import CarriedOut, Held
 from rearrange.navigation.pointnav import GOAL_SPACE, polar_goal
 from rearrange.navigation.settings import PointNavConfig
 from rearrange.pictures.looks import Looks
 from rearrange.robot.cameras import FOV_DEG, RANGE_M, mounting
-from rearrange.simulator import STEP_S
 from trainer.checkpoint import load_policy
 from trainer.player import Player
 
@@ -47,12 +48,10 @@ if TYPE_CHECKING:
 JUDGED = {"any_start": True, "to_handle": True, "stop_within_m": 2.0}
 """Settings of Navigate beside it: those of the policy of Navigate that comes with the package."""
 _STRAIGHT_M = 0.35  # from its place on it drives straight to it
-_PATIENCE = 3  # times as long as an action should take it may take, when something holds the robot up
 _STOPS = 5  # calls of stop elsewhere, after which the place is another
 _HELD_UP = 2  # times that something holds it up, after which the place is another
 _SOON = 15  # steps after which a place is looked for again where there was none
 _FROM_HANDLE_M = (0.82, 1.05)  # where drawers and doors are opened and closed from
-_LATE = 0.5  # share of a step's motion that counts as done
 
 
 def pointnav_config(env: dict[str, Any], name: str) -> PointNavConfig:
@@ -60,8 +59,9 @@ def pointnav_config(env: dict[str, Any], name: str) -> PointNavConfig:
     Fetch; `name`: of its file."""
     env = {key: value for key, value in env.items() if key in PointNavConfig.__dataclass_fields__}
     config = CONFIGS["pointnav"](**env)
-    if config.actions != "discrete":
-        raise UserError(f"{name} was trained with nav.actions={config.actions}: the Fetch is driven by a policy of discrete actions.")
+    if config.actions != "discrete" and config.agent != "fetch":
+        raise UserError(f"{name} was trained with nav.actions={config.actions}: the Fetch is driven by a policy of discrete actions, or by one "
+                        "of velocities that was trained with nav.agent=fetch.")
     if config.fov_deg > FOV_DEG or config.far_m > RANGE_M:
         raise UserError(f"{name} was trained with nav.fov_deg={config.fov_deg:g} and nav.far_m={config.far_m:g}: the Fetch's camera sees "
                         f"{FOV_DEG:g} degrees and {RANGE_M:g} m at most.")
@@ -77,51 +77,32 @@ class Pilot:
         self._policy, self._deterministic = load_policy(content, of_checkpoint(content, network)), deterministic
         boxes = {"pointgoal": GOAL_SPACE, "depth": gymnasium.spaces.Box(0.0, 1.0, (self._size, self._size, 1), np.float32)}
         self._spaces = SimpleNamespace(observation_space=gymnasium.spaces.Dict(boxes if self._size else {"pointgoal": GOAL_SPACE}),
-                                       action_space=gymnasium.spaces.Discrete(4))
+                                       action_space=action_space(self.config))
 
     def begin(self, seed: int, mean: bool = False) -> None:
         """A way begins; mean: the likeliest actions, not drawn ones."""
         self._player = Player.of(self._policy, self._spaces, mean or self._deterministic, seed)
-        self._to: PlanePose | None = None  # where the action that is being carried out ends
+        self._motion: CarriedOut | Held | None = None  # the action that is being carried out
         self._ahead_m = self._turn_rad = 0.0
 
     def command(self, sim: Simulator, goal: tuple[float, float]) -> tuple[float, float] | None:
         """Forward and turning command of the base, -1..1, towards a goal (world, m); None: the policy calls stop."""
-        if self._to is None or self._is_done(sim):
+        if self._motion is None or self._motion.is_done(sim.base_pose):
             self._ask(sim, goal)
-        if self._to is None:
-            return None
-        self._left -= 1
-        turn_left = wrap_angle(self._to[2] - sim.base_pose[2])
-        ahead_left = self._ahead_left(sim)
-        speed, turn = sim.config.base_speed_m_s * STEP_S, sim.config.base_turn_rad_s * STEP_S
-        return (min(max(ahead_left / speed, 0.0), 1.0) if self._ahead_m else 0.0), min(max(turn_left / turn, -1.0), 1.0)
+        return None if self._motion is None else self._motion.command(sim.base_pose)
 
     def _ask(self, sim: Simulator, goal: tuple[float, float]) -> None:
         seen = {"pointgoal": polar_goal(sim.base_pose, goal)}
         if self._size:
             seen["depth"] = level_depth(sim, self._size, self.config)
-        action = int(self._player.act(seen))
-        self._ahead_m = self.config.forward_m if action == 1 else 0.0
-        self._turn_rad = {2: 1.0, 3: -1.0}.get(action, 0.0) * math.radians(self.config.turn_deg)
-        if not action:
-            self._to = None
+        action = self._player.act(seen)
+        if self.config.actions == "velocity":
+            speeds = limited(*action)
+            self._motion = Held(speeds, self.config.action_repeat) if any(speeds) else None
             return
-        x, y, yaw = sim.base_pose
-        self._to = (x + self._ahead_m * math.cos(yaw), y + self._ahead_m * math.sin(yaw), wrap_angle(yaw + self._turn_rad))
-        steps = self._ahead_m / sim.config.base_speed_m_s / STEP_S + abs(self._turn_rad) / sim.config.base_turn_rad_s / STEP_S
-        self._left = math.ceil(_PATIENCE * steps)
-
-    def _ahead_left(self, sim: Simulator) -> float:
-        x, y, _ = sim.base_pose
-        return math.cos(self._to[2]) * (self._to[0] - x) + math.sin(self._to[2]) * (self._to[1] - y)
-
-    def _is_done(self, sim: Simulator) -> bool:
-        if self._left <= 0:
-            return True
-        if self._ahead_m:
-            return self._ahead_left(sim) < _LATE * sim.config.base_speed_m_s * STEP_S
-        return abs(wrap_angle(self._to[2] - sim.base_pose[2])) < _LATE * sim.config.base_turn_rad_s * STEP_S
+        self._ahead_m = self.config.forward_m if action == 1 else 0.0
+        self._turn_rad = {2: 1.0, 3: -1.0}.get(int(action), 0.0) * math.radians(self.config.turn_deg)
+        self._motion = CarriedOut(sim.config, sim.base_pose, self._ahead_m, self._turn_rad) if action else None
 
 
 class NavigatePointNav(NavigateSPA):

@@ -182,13 +182,16 @@ def _read(choice: Choice, network: str | None) -> Source:
 def point_goal(choice: Choice, key: str, network: str | None) -> Source:
     """A policy of PointNav as Navigate, which is judged as the policy of Navigate that comes with the package."""
     from eval.point_goal import JUDGED, pointnav_config
+    from rearrange.navigation.agent import action_space
     from rearrange.navigation.pointnav import GOAL_SPACE
+    from trainer.spaces import action_numbers, choices
 
     content, meta = _loaded(choice, key)
     name, size = str(choice.checkpoint), meta.get("image_size", 0)
-    pointnav_config(trained_settings(choice.checkpoint, meta, POINTNAV), name)
+    space = action_space(pointnav_config(trained_settings(choice.checkpoint, meta, POINTNAV), name))
     shapes = {"pointgoal": GOAL_SPACE.shape} | ({"depth": (size, size, 1)} if size else {})
-    check_fit(choice.checkpoint, content, shapes, 4, "skill navigate", network if "network" in content else None, (4,))
+    check_fit(choice.checkpoint, content, shapes, action_numbers(space), "skill navigate", network if "network" in content else None,
+              choices(space))
     return Source(POINTNAV, name, size, dict(JUDGED), network=network if "network" in content else None,
                   choice=choice)
 

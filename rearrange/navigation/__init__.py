@@ -1,4 +1,4 @@
-"""Navigation as in DD-PPO and VER: PointNav and its like, with a kinematic agent and without physics."""
+"""Navigation as in DD-PPO and VER: PointNav and its like, with a kinematic agent and without physics, or with the Fetch and physics."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The Gymnasium environment of navigation tasks: a kinematic agent in a home, with a level camera, and no physics.
+"""The Gymnasium environment of navigation tasks: an agent in a home, with a level camera.
 
-Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `actions=velocity` two numbers in [-1, 1]: forward speed,
-from none to `forward_m` a step, and turn, of `turn_deg` to the left at 1; both near rest mean stop, as in habitat-lab's velocity
-control.
+Who drives is `rearrange.navigation.cylinder`, without physics, or `rearrange.navigation.fetch`, with physics; they say what actions
+mean.
 """
 
 from __future__ import annotations
@@ -14,17 +13,15 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M
 from rearrange.apartments.segmentation import names_of
 from rearrange.errors import UserError
-from rearrange.geometry import wrap_angle
+from rearrange.navigation.agent import NavAgent
+from rearrange.navigation.cylinder import Cylinder
 from rearrange.navigation.episodes import NavEpisode
 from rearrange.navigation.explore import Explore
 from rearrange.navigation.flee import Flee
 from rearrange.navigation.homes import home_name
 from rearrange.navigation.homes_in_use import load_home
-from rearrange.navigation.motion import drive
-from rearrange.navigation.noise import motion_noise
 from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig
@@ -36,9 +33,7 @@ from rearrange.pictures.photograph import photograph
 from rearrange.robot.cameras import in_world
 from rearrange.settings.environment import SEEN, SPLITS, HomeSettings
 
-STOP, FORWARD, LEFT, RIGHT = range(4)
 TASKS = {"pointnav": PointNav, "objectnav": ObjectNav, "flee": Flee, "explore": Explore}
-STILL = 0.1  # share of full speed under which a velocity counts as none; both: stop
 _EPISODES = 1 << 31
 OF_A_GOAL = {"train": 4}
 """So many episodes in a row share their home and goal, because distances are what a reset costs; elsewhere each has its own."""
@@ -58,11 +53,9 @@ class NavigationEnv(gymnasium.Env):
         self.task = TASKS[task](config)
         self.max_steps = config.max_steps
         self.during_action = None  # of videos: an action is one step
-        self._turn_rad = math.radians(config.turn_deg)
-        discrete = config.actions == "discrete"
-        self.action_space = gymnasium.spaces.Discrete(4) if discrete else gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
-        self._commands = {STOP: (0.0, 0.0), FORWARD: (config.forward_m, 0.0),
-                          LEFT: (0.0, self._turn_rad), RIGHT: (0.0, -self._turn_rad)}
+        self.agent = make_agent(task, config)
+        self.metadata = self.metadata | {"render_fps": self.agent.actions_per_s}
+        self.action_space = self.agent.action_space
         self._size, self._masks = home.depth_size, getattr(self.task, "masks", False)
         boxes: dict[str, gymnasium.Space] = {}
         if self._size:
@@ -123,15 +116,16 @@ class NavigationEnv(gymnasium.Env):
         config, split = self.config, SPLITS.index(self.split)
         goal_rng = np.random.default_rng((split, index // OF_A_GOAL.get(self.split, 1)))
         name = home_name(self.split, config.size, int(goal_rng.integers(config.num_homes)))
-        self.home = load_home(name, config.radius_m, config.height_m)
+        self.home = load_home(name, *config.body_m)
         self.episode = self.task.episode(self.home, index, goal_rng, np.random.default_rng((split, index, 1)))
-        self._noise = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
-        self.pose = self._commanded = self.episode.start
+        self.noise_rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
+        self.pose = self.commanded = self.episode.start
         self.steps = self.collisions = 0
         self.driven_m = 0.0
         self.stop_called = False
         self.path = [self.pose[:2]]
         self._sums = dict.fromkeys(config.reward_scales, 0.0)
+        self.agent.begin(self)
         self.task.begin(self)
 
     # ------------------------------------------------------------------ step
@@ -139,10 +133,9 @@ class NavigationEnv(gymnasium.Env):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if self.episode is None:
             raise RuntimeError("step before reset: an episode has to be started first.")
-        ahead, turn = self._command(action)
-        self.stop_called = self.task.stops and not (ahead or turn)
-        if ahead or turn:
-            self._move(ahead, turn)
+        command = self.agent.command(action)
+        self.stop_called = self.task.stops and not any(command)
+        self.agent.move(self, *command)
         self.steps += 1
         self.task.after_step(self)
         success = self.task.success(self)
@@ -152,49 +145,16 @@ class NavigationEnv(gymnasium.Env):
             self._sums[name] += scaled
             reward += scaled
         terminated = self.stop_called
-        truncated = not terminated and self.steps >= self.max_steps
+        truncated = not terminated and (self.steps >= self.max_steps or self.agent.broken)
         info: dict[str, Any] = {"success": success, "is_success": success}
         if terminated or truncated:
-            ended = "stopped_elsewhere" if terminated else "time_limit"
+            ended = "stopped_elsewhere" if terminated else "unstable" if self.agent.broken else "time_limit"
             info["metrics"] = self._metrics(success, None if success else ended)
         return self._observe(), reward, terminated, truncated, info
 
-    def _command(self, action: Any) -> tuple[float, float]:
-        """Metres ahead and radians to the left; both 0: stop."""
-        if isinstance(self.action_space, gymnasium.spaces.Discrete):
-            number = np.asarray(action)
-            if number.ndim or number.dtype.kind not in "iu" or int(number) not in self._commands:
-                raise ValueError(f"an action of {self.name} is a number from 0 to 3 (stop, forward, left, right), not {action!r}.")
-            return self._commands[int(number)]
-        given = np.asarray(action)
-        if given.shape != (2,) or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
-            raise ValueError(f"an action of {self.name} is two finite numbers, shape (2,), not {action!r}.")
-        speed, turn = (min(max(float(value), -1.0), 1.0) for value in given)
-        share = (speed + 1.0) / 2.0
-        if share < STILL and abs(turn) < STILL:
-            return 0.0, 0.0
-        return share * self.config.forward_m, turn * self._turn_rad
-
-    def _move(self, ahead: float, turn: float) -> None:
-        """Turn, then drive."""
-        self._commanded = _moved(self._commanded, ahead, 0.0, turn)
-        right = 0.0
-        if self.config.actuation_noise:
-            more, right, about = motion_noise(ahead, turn, self.config.actuation_noise, self._noise)
-            ahead, turn = ahead + more, turn + about
-        x, y, yaw = self.pose
-        to_x, to_y, yaw = _moved((x, y, yaw), ahead, right, turn)
-        if ahead or right:
-            new_x, new_y, blocked = drive(self.home.free, CELL_M, x, y, to_x - x, to_y - y, self.config.sliding)
-            self.collisions += blocked
-            self.driven_m += math.hypot(new_x - x, new_y - y)
-            x, y = new_x, new_y
-            self.path.append((x, y))
-        self.pose = (x, y, yaw)
-
     def _metrics(self, success: bool, failure: str | None) -> dict[str, float]:
         return {"success": float(success), "episode_steps": float(self.steps),
-                **{f"failure/{name}": float(name == failure) for name in self.task.failures},
+                **{f"failure/{name}": float(name == failure) for name in (*self.task.failures, *self.agent.failures)},
                 **{f"reward/{name}": value for name, value in self._sums.items()},
                 **self.task.measures(self, success), "collisions": float(self.collisions), "driven_m": self.driven_m}
 
@@ -204,7 +164,7 @@ class NavigationEnv(gymnasium.Env):
     def believed_pose(self) -> tuple[float, float, float]:
         """Where the agent thinks it is, by its odometry."""
         odometry = self.config.odometry
-        return self.pose if odometry == "perfect" else self._commanded if odometry == "commands" else self.episode.start
+        return self.pose if odometry == "perfect" else self.commanded if odometry == "commands" else self.episode.start
 
     def _observe(self) -> Observation:
         observation = self.task.observe(self)
@@ -219,7 +179,8 @@ class NavigationEnv(gymnasium.Env):
         image = np.empty((self._size, self._size, 1), np.float32)
         images = {"depth": image}
         x, y, yaw = self.pose
-        view = (s.shapes, s.halves, s.centers, s.rotations, x, y, config.camera_height_m, yaw, self._slopes,
+        ahead_m = config.camera_ahead_m
+        view = (s.shapes, s.halves, s.centers, s.rotations, x + ahead_m * math.cos(yaw), y + ahead_m * math.sin(yaw), config.camera_height_m, yaw, self._slopes,
                 np.float32(config.near_m), np.float32(config.far_m), self._inverse, image)
         if self._masks:
             images["segmentation"] = mask = np.empty_like(image)
@@ -229,7 +190,7 @@ class NavigationEnv(gymnasium.Env):
         else:
             look(*view)
         if config.depth_noise:
-            noisy_depth(image, config.far_m, config.depth_noise, self._noise)
+            noisy_depth(image, config.far_m, config.depth_noise, self.noise_rng)
         if self._home_settings.random_depth_noise:
             noisy_depth(image, config.far_m, self._home_settings.random_depth_noise, self._look_rng)
         if self._home_settings.random_depth_holes:
@@ -239,7 +200,7 @@ class NavigationEnv(gymnasium.Env):
     def _photograph(self, wanted: list[str], size: int) -> Observation:
         """Images of `rearrange.pictures.photograph` by the camera."""
         (x, y, yaw), s, config = self.pose, self.home.shapes, self.config
-        level = np.array([(0.0, -1.0, 0.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.0, 0.0, config.camera_height_m)])
+        level = np.array([(0.0, -1.0, 0.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (config.camera_ahead_m, 0.0, config.camera_height_m)])
         c, sin = math.cos(yaw), math.sin(yaw)
         turned = np.array([(c, -sin, 0.0), (sin, c, 0.0), (0.0, 0.0, 1.0)])
         pose = in_world(self._looks.mounted("head", level), turned, np.array([x, y, 0.0]))
@@ -264,11 +225,13 @@ class NavigationEnv(gymnasium.Env):
         return [*self.task.status_lines(), f"driven {self.driven_m:.1f} m, {self.collisions} collisions"]
 
 
-def _moved(pose: tuple[float, float, float], ahead: float, right: float, turn: float) -> tuple[float, float, float]:
-    """A pose after a turn (rad, to the left) and a way ahead and to the right (m)."""
-    x, y, yaw = pose[0], pose[1], wrap_angle(pose[2] + turn)
-    c, s = math.cos(yaw), math.sin(yaw)
-    return x + c * ahead + s * right, y + s * ahead - c * right, yaw
+def make_agent(task: str, config: NavigationConfig) -> NavAgent:
+    """Who drives."""
+    if config.agent == "cylinder":
+        return Cylinder(task, config)
+    from rearrange.navigation.fetch import Fetch  # brings MuJoCo
+
+    return Fetch(task, config)
 
 
 def _asked(options: dict[str, Any] | None) -> int | None:

@@ -3,6 +3,7 @@ that."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -36,6 +37,14 @@ class Home:
         i, j = int(x // CELL_M), int(y // CELL_M)
         return 0 <= i < self.free.shape[0] and 0 <= j < self.free.shape[1] and bool(self.free[i, j])
 
+    def nearest(self, x: float, y: float) -> tuple[float, float]:
+        """A point where the agent can be, or else the middle of the nearest free cell: physics lets a robot a little nearer to things than
+        the cells."""
+        if self.is_free(x, y):
+            return x, y
+        i, j = x / CELL_M - 0.5, y / CELL_M - 0.5
+        return self.center(int(((self.cells - (i, j)) ** 2).sum(axis=1).argmin()))
+
 
 @lru_cache(maxsize=KEPT_HOMES)
 def load_home(name: str, radius_m: float, height_m: float) -> Home:
@@ -49,11 +58,15 @@ class Field:
     """Metres to the nearest of some free cells (n, 2), from everywhere."""
 
     def __init__(self, home: Home, goals: np.ndarray) -> None:
-        self.distance_m = distances(home.ways, goals)
+        self._home, self.distance_m = home, distances(home.ways, goals)
 
     def at(self, x: float, y: float) -> float:
-        """From a point, interpolated; inf where there is no way."""
-        return float(interpolate(self.distance_m, x, y, CELL_M))
+        """From a point, interpolated; from one among blocked cells by the nearest free one."""
+        found = float(interpolate(self.distance_m, x, y, CELL_M))
+        if math.isfinite(found):
+            return found
+        near = self._home.nearest(x, y)
+        return float(interpolate(self.distance_m, *near, CELL_M)) + math.dist(near, (x, y))
 
 
 @lru_cache(maxsize=KEPT_FIELDS)

@@ -1,7 +1,8 @@
 """Scripted agents of navigation tasks: the floors and ceilings beside which a trained policy is read.
 
 Forward and goal follower are habitat-lab's (habitat_baselines/agents/simple_agents.py). The map agent sees what a policy sees,
-depth and pose, and no more; the oracle knows the home.
+depth and pose, and no more; the oracle knows the home. All choose among the discrete actions; where the Fetch is driven by velocities,
+each choice is carried out by them.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from rearrange.errors import UserError
 from rearrange.geometry import wrap_angle
 from rearrange.mapping.floor_map import Camera, FloorMap
 from rearrange.mapping.route import Clearance
+from rearrange.navigation.agent import FORWARD, LEFT, RIGHT, STOP
+from rearrange.navigation.carried_out import CarriedOut
 from rearrange.navigation.distances import shortest_path
 from rearrange.navigation.motion import drive
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
 
-STOP, FORWARD, LEFT, RIGHT = range(4)
 TURN_COSTS_M = 0.02  # what a turn counts as to the oracle beside a blocked way
 NEAR_ENOUGH = 0.9  # share of the allowed distance, as the crow flies: the way may be a little longer
 GAIN = 0.3  # share of a step forward that has to bring it nearer
@@ -33,20 +35,34 @@ STUCK_TURNS = 3  # how far the map agent turns away from what it has run into
 
 
 class Scripted(ABC):
-    """One agent in one environment, whose actions are discrete."""
+    """One agent in one environment."""
 
     def __init__(self, env: NavigationEnv) -> None:
-        if env.config.actions != "discrete":
+        if env.config.actions != "discrete" and env.config.agent != "fetch":
             raise UserError(f"scripted agents of navigation take discrete actions, not nav.actions={env.config.actions}.")
         self.env = env
         self.turn_rad = math.radians(env.config.turn_deg)
+        self._motion: CarriedOut | None = None  # of the last choice, where actions are velocities
 
     def begin(self) -> None:
-        pass
+        """An episode begins."""
+        self._motion = None
+
+    def act(self, observation: dict[str, np.ndarray]) -> Any:
+        """An action of the environment: the number of one, or velocities."""
+        agent, pose = self.env.agent, self.env.pose
+        if agent.is_discrete:
+            return self.choose(observation)
+        if self._motion is None or self._motion.is_done(pose):
+            choice = self.choose(observation)
+            if choice == STOP:
+                return np.zeros(2, np.float32)
+            self._motion = CarriedOut(agent.sim.config, pose, *agent.metres_and_radians(choice), self.env.config.action_repeat)
+        return np.array(self._motion.command(pose), np.float32)
 
     @abstractmethod
-    def act(self, observation: dict[str, np.ndarray]) -> int:
-        """The number of an action."""
+    def choose(self, observation: dict[str, np.ndarray]) -> int:
+        """The number of a discrete action."""
 
     def towards(self, angle: float) -> int:
         """Turn until an angle (rad, to the left) is nearly ahead, then drive."""
@@ -69,14 +85,14 @@ class PointAgent(Scripted):
 class Forward(PointAgent):
     """Drives straight ahead, and stops at the goal if it happens to come there."""
 
-    def act(self, observation: dict[str, np.ndarray]) -> int:
+    def choose(self, observation: dict[str, np.ndarray]) -> int:
         return STOP if self.there(observation) else FORWARD
 
 
 class GoalFollower(PointAgent):
     """Turns towards the goal and drives, whatever is in between."""
 
-    def act(self, observation: dict[str, np.ndarray]) -> int:
+    def choose(self, observation: dict[str, np.ndarray]) -> int:
         cosine, sine = observation["pointgoal"][2:]
         return STOP if self.there(observation) else self.towards(math.atan2(sine, cosine))
 
@@ -88,22 +104,23 @@ class MapAndPlan(PointAgent):
         super().__init__(env)
         if env.config.far_m != 10.0:
             raise UserError(f"agent=map reads depth up to 10 m, not nav.far_m={env.config.far_m:g}.")
-        radius_m = env.config.radius_m
+        radius_m = env.config.body_m[0]
         self._clearance = Clearance(radius_m + 0.05, ((radius_m + 0.1, 2.0), (radius_m + 0.2, 1.2)))
-        self._camera = Camera(0.0, env.config.camera_height_m, (1.0, 0.0), env.config.fov_deg)
+        self._camera = Camera(env.config.camera_ahead_m, env.config.camera_height_m, (1.0, 0.0), env.config.fov_deg)
 
     def begin(self) -> None:
+        super().begin()
         self._map = FloorMap(self.env.believed_pose, self._camera, MAP_CELLS, self._clearance)
         self._before: tuple[float, float, float] | None = None
         self._last = STOP
         self._waiting: list[int] = []  # actions that come first
 
-    def act(self, observation: dict[str, np.ndarray]) -> int:
+    def choose(self, observation: dict[str, np.ndarray]) -> int:
         pose = self.env.believed_pose
         self._map.add(observation["depth"], pose)
         stuck = self._last == FORWARD and math.dist(pose[:2], self._before[:2]) < 0.2 * self.env.config.forward_m
         if stuck:
-            ahead_m = self.env.config.radius_m + 0.1
+            ahead_m = self.env.config.body_m[0] + 0.1
             self._map.touched(pose[0] + ahead_m * math.cos(pose[2]), pose[1] + ahead_m * math.sin(pose[2]))
         route = self._map.route(pose, self.env.task.goal)
         if self.there(observation) and route[0] < ROUND_M:
@@ -123,20 +140,29 @@ class Oracle(Scripted):
     """Knows the home: drives to the next corner of the shortest way; where that is blocked, to where the way becomes shortest."""
 
     def begin(self) -> None:
+        super().begin()
+        self._last = STOP
         self._waiting: list[int] = []  # actions that come first
 
-    def act(self, observation: dict[str, np.ndarray]) -> int:
-        env, (x, y, yaw) = self.env, self.env.pose
+    def choose(self, observation: dict[str, np.ndarray]) -> int:
+        self._last = self._next()
+        return self._last
+
+    def _next(self) -> int:
+        env, yaw = self.env, self.env.pose[2]
+        x, y = env.home.nearest(*env.pose[:2])
         field = getattr(env.task, "field", None)
         if field is None:
             raise UserError(f"agent=oracle is for tasks with a goal, which nav={env.name} has not.")
-        if env.task.at_goal(x, y):
+        if env.task.at_goal(*env.pose[:2]):
             return STOP
         if self._waiting:
             return self._waiting.pop(0)
         path = shortest_path(field.distance_m, env.home.free, x, y)
         corner = next((p for p in path[1:] if math.dist(p, (x, y)) > CELL_M), path[-1])
         action = self.towards(wrap_angle(math.atan2(corner[1] - y, corner[0] - x) - yaw))
+        if env.config.agent == "fetch" and {action, self._last} == {LEFT, RIGHT}:
+            action = FORWARD  # it drifts a little while it turns, and another corner may be the next: no turning back and forth
         if action != FORWARD or field.at(*self._end(yaw)) < field.at(x, y) - GAIN * env.config.forward_m:
             return action
         most = int(round(math.pi / self.turn_rad))
@@ -147,7 +173,7 @@ class Oracle(Scripted):
 
     def _end(self, yaw: float) -> tuple[float, float]:
         """Where a step forward would end, looking along `yaw`."""
-        env, (x, y, _) = self.env, self.env.pose
+        env, (x, y) = self.env, self.env.home.nearest(*self.env.pose[:2])
         dx, dy = env.config.forward_m * math.cos(yaw), env.config.forward_m * math.sin(yaw)
         return drive(env.home.free, CELL_M, x, y, dx, dy, env.config.sliding)[:2]
 

@@ -5,24 +5,38 @@ The defaults are those of Habitat 1.0 (habitat-lab, default_structured_configs.p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rearrange.errors import UserError
+from rearrange.robot.fetch import HEAD_CAMERA_POSITION_M
 from rearrange.settings.rules import block, like, setting
 
 SIZES = ("small", "large", "mixed")
 ODOMETRY = ("perfect", "commands", "start")
+AGENTS = ("cylinder", "fetch")
+FETCH_RADIUS_M, FETCH_HEIGHT_M = 0.3, 1.4
+"""Where the Fetch's base can be: its radius, 0.275 m, with some air, and what is lower than its head with some air."""
+STEPS, FETCH_STEPS = 500, 900
+"""Of an episode: Habitat's actions, and steps of 1/30 s."""
+OF_CYLINDER = ("sliding", "radius_m", "height_m", "actuation_noise")
+"""Settings that the Fetch has not: physics, or its body, says what they say."""
 
 
 @dataclass(frozen=True)
 class NavigationConfig:
     """What all navigation tasks have: homes, the agent, its camera."""
 
+    agent: str = setting("cylinder", "who drives: Habitat's cylinder, without physics; or the Fetch's base, with physics", choices=AGENTS)
     size: str = setting("small", "homes: one flat, two to four flats joined by doorways, or half of each", choices=SIZES)
     num_homes: int = setting(512, "different homes of the split; episodes are unlimited", above=0, at_most=1_000_000)
-    max_steps: int = setting(500, "actions of an episode", above=0, at_most=1_000_000)
-    actions: str = setting("discrete", "stop, forward and turns; or a forward and a turning speed", choices=("discrete", "velocity"))
+    max_steps: int | None = setting(
+        None, "actions of an episode; null = 500, and of the Fetch's velocities those of 30 s, as Navigate has", above=0, at_most=1_000_000)
+    actions: str | None = setting(
+        None, "stop, forward and turns; or a forward and a turning speed; null = discrete, and of the Fetch velocity",
+        choices=("discrete", "velocity"))
+    action_repeat: int = setting(1, "steps of 1/30 s for which a velocity of the Fetch holds", above=0, at_most=1000)
     forward_m: float = setting(0.25, "of one step forward, or at full speed", above=0, at_most=10)
     turn_deg: float = setting(10.0, "of one turn, or at full speed; challenges since 2020 have 30", above=0, at_most=180)
     sliding: bool = setting(True, "a blocked agent slides along what blocks it; challenges since 2020: false")
@@ -44,6 +58,43 @@ class NavigationConfig:
     def __post_init__(self) -> None:
         if self.near_m >= self.far_m:
             raise UserError(f"near_m={self.near_m:g} is not below far_m={self.far_m:g}: lower nav.near_m= or raise nav.far_m=.")
+        if self.actions is None:
+            object.__setattr__(self, "actions", "velocity" if self.agent == "fetch" else "discrete")
+        if self.max_steps is None:
+            fetch = self.agent == "fetch" and self.actions == "velocity"
+            object.__setattr__(self, "max_steps", math.ceil(FETCH_STEPS / self.action_repeat) if fetch else STEPS)
+        self._check_agent()
+
+    def _check_agent(self) -> None:
+        """UserError for a setting that the agent has not. Those of a checkpoint name all settings: what has its default is not given."""
+        if self.agent == "cylinder":
+            if self.action_repeat != 1:
+                raise UserError(f"nav.action_repeat={self.action_repeat} is for nav.agent=fetch, which is driven 30 times a second: leave it at 1.")
+            return
+        of_steps = ("forward_m", "turn_deg") if self.actions == "velocity" else ()
+        for name in (*OF_CYLINDER, *of_steps):
+            value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
+            if value != default:
+                shown, usual = (str(v).lower() if isinstance(v, bool) else f"{v:g}" for v in (value, default))
+                why = "its velocities are those of its base" if name in of_steps else "its body and physics decide that"
+                raise UserError(f"nav.{name}={shown} is not for nav.agent=fetch, where {why}: leave it at {usual}.")
+        if self.size != "small":
+            raise UserError(f"nav.size={self.size} is not for nav.agent=fetch, whose physics knows single flats: it must be small.")
+        if self.odometry == "commands":
+            raise UserError("nav.odometry=commands is not for nav.agent=fetch, which does not jump to where a command leads: it must be "
+                            "perfect or start.")
+        if self.actions == "discrete" and self.action_repeat != 1:
+            raise UserError(f"nav.action_repeat={self.action_repeat} is for velocities: leave it at 1, or write nav.actions=velocity.")
+
+    @property
+    def body_m(self) -> tuple[float, float]:
+        """Radius and height of what must be free where the agent is."""
+        return (FETCH_RADIUS_M, FETCH_HEIGHT_M) if self.agent == "fetch" else (self.radius_m, self.height_m)
+
+    @property
+    def camera_ahead_m(self) -> float:
+        """How far the camera is ahead of the middle of the agent."""
+        return HEAD_CAMERA_POSITION_M[0] if self.agent == "fetch" else 0.0
 
 
 @dataclass(frozen=True)

@@ -92,3 +92,17 @@ def test_a_policy_of_pointnav_is_a_source_of_navigate_alone(file, found, tmp_pat
 def test_one_that_cannot_drive_the_fetch_is_one_sentence(settings, words):
     with pytest.raises(UserError, match=f"x.pt was trained with nav.*{words}"):
         pointnav_config(settings, "x.pt")
+
+
+def test_one_that_was_trained_on_the_fetch_drives_it_by_its_velocities(env, tmp_path):
+    file = untrained(tmp_path, "pointnav", image_size=16, agent="fetch", action_repeat=3)
+    source = sources("expert", {"navigate": str(file)}, ["navigate"], tmp_path, "tidy_house")["navigate"]
+    assert source.kind == "pointnav"
+    env.reset(seed=0, options={"episode": 1})
+    pilot = Pilot(load_checkpoint(file), str(file))
+    pilot.begin(0)
+    given = []
+    for action in ((0.5, -2.0), (0.05, -0.05), (-1.0, 0.2)):
+        pilot._player.act = lambda seen, action=action: np.array(action, np.float32)
+        given += [pilot.command(env.sim, (1.0, 1.0)) for _ in range(1 if action[0] == 0.05 else 3)]
+    assert given == [(0.5, -1.0)] * 3 + [None] + [(-1.0, pytest.approx(0.2))] * 3, "held for three steps; nearly nothing is stop"

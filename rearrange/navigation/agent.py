@@ -1,0 +1,87 @@
+"""Who drives in a navigation task: what its actions mean, and how they move it. Two there are: `cylinder` and `fetch`.
+
+Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `nav.actions=velocity` two numbers in [-1, 1], a forward and a
+turning speed, of which each agent says how fast they are; both near rest mean stop, as in habitat-lab's velocity control.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from rearrange.geometry import PlanePose, wrap_angle
+from rearrange.navigation.settings import NavigationConfig
+
+if TYPE_CHECKING:
+    from rearrange.navigation.env import NavigationEnv
+
+STOP, FORWARD, LEFT, RIGHT = range(4)
+STILL = 0.1  # share of full speed under which a velocity counts as none; both: stop
+
+
+class NavAgent(ABC):
+    """The agent of one environment, whose `pose`, `commanded`, `driven_m`, `collisions` and `path` it keeps.
+
+    failures: how an episode can end because of it. broken: the episode has to end now. actions_per_s: for videos.
+    """
+
+    failures: tuple[str, ...] = ()
+    broken = False
+    actions_per_s: float = 10
+
+    def __init__(self, task: str, config: NavigationConfig) -> None:
+        self._task, self.config = task, config
+        self.turn_rad = math.radians(config.turn_deg)
+        self.is_discrete = config.actions == "discrete"
+        self.action_space = action_space(config)
+        self._commands = {STOP: (0.0, 0.0), FORWARD: (config.forward_m, 0.0),
+                          LEFT: (0.0, self.turn_rad), RIGHT: (0.0, -self.turn_rad)}
+
+    def begin(self, env: NavigationEnv) -> None:
+        """An episode begins, at the pose of `env`."""
+
+    def command(self, action: Any) -> tuple[float, float]:
+        """What an action means, for `move`; both 0: stop. Of a discrete one metres ahead and radians to the left. ValueError."""
+        if self.is_discrete:
+            number = np.asarray(action)
+            if number.ndim or number.dtype.kind not in "iu" or int(number) not in self._commands:
+                raise ValueError(f"an action of {self._task} is a number from 0 to 3 (stop, forward, left, right), not {action!r}.")
+            return self.metres_and_radians(int(number))
+        given = np.asarray(action)
+        if given.shape != (2,) or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
+            raise ValueError(f"an action of {self._task} is two finite numbers, shape (2,), not {action!r}.")
+        return self.speeds(*(min(max(float(value), -1.0), 1.0) for value in given))
+
+    def metres_and_radians(self, number: int) -> tuple[float, float]:
+        """What a discrete action is: metres ahead, radians to the left."""
+        return self._commands[number]
+
+    @abstractmethod
+    def speeds(self, speed: float, turn: float) -> tuple[float, float]:
+        """What a velocity means, for `move`; both numbers are in [-1, 1]."""
+
+    @abstractmethod
+    def move(self, env: NavigationEnv, ahead: float, turn: float) -> None:
+        """Carry out a command."""
+
+
+def action_space(config: NavigationConfig) -> gymnasium.Space:
+    """That of either agent."""
+    return gymnasium.spaces.Discrete(4) if config.actions == "discrete" else gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+def limited(speed: float, turn: float) -> tuple[float, float]:
+    """A velocity of the Fetch as a command of its base, -1..1; both 0, which is stop, where both are nearly."""
+    speed, turn = (min(max(float(value), -1.0), 1.0) for value in (speed, turn))
+    return (0.0, 0.0) if abs(speed) < STILL and abs(turn) < STILL else (speed, turn)
+
+
+def moved(pose: PlanePose, ahead: float, right: float = 0.0, turn: float = 0.0) -> PlanePose:
+    """A pose after a turn (rad, to the left) and a way ahead and to the right (m)."""
+    x, y, yaw = pose[0], pose[1], wrap_angle(pose[2] + turn)
+    c, s = math.cos(yaw), math.sin(yaw)
+    return x + c * ahead + s * right, y + s * ahead - c * right, yaw

@@ -1,0 +1,43 @@
+"""Habitat's agent: a cylinder on the free cells of the floor, without physics. An action moves it at once."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rearrange.apartments.floor_grid import CELL_M
+from rearrange.navigation.agent import STILL, NavAgent, moved
+from rearrange.navigation.motion import drive
+from rearrange.navigation.noise import motion_noise
+
+if TYPE_CHECKING:
+    from rearrange.navigation.env import NavigationEnv
+
+
+class Cylinder(NavAgent):
+    """A velocity is one forward, from none at -1 to `forward_m` a step at 1, and one of the turn, `turn_deg` to the left at 1."""
+
+    def speeds(self, speed: float, turn: float) -> tuple[float, float]:
+        share = (speed + 1.0) / 2.0
+        if share < STILL and abs(turn) < STILL:
+            return 0.0, 0.0
+        return share * self.config.forward_m, turn * self.turn_rad
+
+    def move(self, env: NavigationEnv, ahead: float, turn: float) -> None:
+        """Turn (rad, to the left), then drive (m)."""
+        if not (ahead or turn):
+            return
+        env.commanded = moved(env.commanded, ahead, 0.0, turn)
+        right = 0.0
+        if self.config.actuation_noise:
+            more, right, about = motion_noise(ahead, turn, self.config.actuation_noise, env.noise_rng)
+            ahead, turn = ahead + more, turn + about
+        x, y, yaw = env.pose
+        to_x, to_y, yaw = moved((x, y, yaw), ahead, right, turn)
+        if ahead or right:
+            new_x, new_y, blocked = drive(env.home.free, CELL_M, x, y, to_x - x, to_y - y, self.config.sliding)
+            env.collisions += blocked
+            env.driven_m += math.hypot(new_x - x, new_y - y)
+            x, y = new_x, new_y
+            env.path.append((x, y))
+        env.pose = (x, y, yaw)
