@@ -27,6 +27,7 @@ NEAR_M, FAR_M = 0.02, 60.0
 SUN_DIRECTION = np.array([-0.36, -0.50, 0.79]) / np.linalg.norm([-0.36, -0.50, 0.79])  # towards the sun, world
 SUN_DISTANCE_M, SHADOW_RADIUS_M, SHADOW_SIZE = 60.0, 6.0, 1024
 WALL_HALF_LENGTH_M = 1.3  # boxes this long are walls, others belong to furniture
+JUMP_M = 0.5  # of the eye, between two pictures: after it nothing fades
 ARTICULATED_GROUP = 1  # geom group of doors and drawers, which are cut away like fixed furniture
 
 
@@ -157,7 +158,8 @@ class Painter:
 
     fov_deg: vertical field of view; hide_groups: geom groups left out (the ceiling). Walls and furniture
     higher than `cut_above_m` that stand between the eye and the target are cut down to `stub_m`. meshes: drawn beside the geoms; those
-    of a thing that stands in between are left out, of the thing with number 0 the triangles that do.
+    of a thing that stands in between are left out, of the thing with number 0 the triangles that do. fade_frames: what is cut down, and
+    what is whole again, fades in so many pictures; 1: at once, and no picture depends on the one before.
     """
 
     def __init__(
@@ -171,10 +173,11 @@ class Painter:
         cut_above_m: float = 1.25,
         stub_m: float = 0.12,
         meshes: MeshTable | None = None,
+        fade_frames: int = 1,
     ):
-        if min(width, height, supersample) < 1 or not 0.0 < fov_deg < 180.0:
+        if min(width, height, supersample, fade_frames) < 1 or not 0.0 < fov_deg < 180.0:
             raise ValueError(
-                f"picture: width {width}, height {height}, supersample {supersample} (at least 1), "
+                f"picture: width {width}, height {height}, supersample {supersample}, fade_frames {fade_frames} (at least 1), "
                 f"fov_deg {fov_deg} (0 to 180)"
             )
         self._cut_above_m, self._stub_m = cut_above_m, stub_m
@@ -185,6 +188,8 @@ class Painter:
         self._articulated = model.geom_group[geoms] == ARTICULATED_GROUP
         fixed = (model.body_weldid[self._bodies] == 0) | self._articulated
         self._cuttable = np.flatnonzero(fixed & (self._shapes[:, 0] == BOX))
+        self._fade, self._presence = 1.0 / fade_frames, np.ones(len(self._cuttable))  # 1: whole, 0: cut down
+        self._last_eye: np.ndarray | None = None
         pitch = 2.0 * math.tan(math.radians(fov_deg) / 2.0) / (height * supersample)
         self._us, self._vs = pixel_slopes(width * supersample, pitch), pixel_slopes(height * supersample, pitch)
         self._focal_px = 1.0 / (pitch * supersample)
@@ -203,15 +208,59 @@ class Painter:
         self, data: mujoco.MjData, eye_m: Vector, target_m: Vector, marks: Sequence[WireBox | Sphere | Ghost] = ()
     ) -> np.ndarray:
         """The scene from eye_m towards target_m (world), uint8 (height, width, 3); marks are faint behind things."""
-        axes = camera_axes(eye_m, target_m)
-        kept, halves, centers = self._cut_away(data, axes[3], np.asarray(target_m, float))
+        axes, target = camera_axes(eye_m, target_m), np.asarray(target_m, float)
+        self._advance_fading(self._blocking(data, axes[3], target), axes[3])
+        going = (self._presence > 0.0) & (self._presence < 1.0)
+        if going.any():  # the picture with what fades, over the picture without
+            kept = self._paint(data, axes, target, self._presence == 0.0)
+            share, whole = self._shares(kept, float(self._presence[going].mean())), self._image.astype(np.float32)
+            self._paint(data, axes, target, self._presence < 1.0)
+            self._image[:] = np.round(self._image + share[:, :, None] * (whole - self._image))
+        else:
+            self._paint(data, axes, target, self._presence < 1.0)
+        self._draw_marks(axes, marks)
+        return self._image.copy()
+
+    def render_from(self, data: mujoco.MjData, axes: np.ndarray) -> np.ndarray:
+        """What a camera sees, (height, width, 3) uint8, with nothing cut away; axes (4, 3): right, down, forward and its place."""
+        self._paint(data, axes, axes[3] + axes[2], np.zeros(len(self._cuttable), bool), cut_meshes=False)
+        return self._image.copy()
+
+    def forget(self) -> None:
+        """The next picture is of another episode: nothing fades from the last one."""
+        self._last_eye = None
+
+    def _advance_fading(self, blocking: np.ndarray, eye: np.ndarray) -> None:
+        """One picture nearer to what shall be cut down; at once after a jump of the eye."""
+        jumped = self._last_eye is None or np.linalg.norm(eye - self._last_eye) > JUMP_M
+        step = 1.0 if jumped else self._fade
+        self._presence = np.round(np.clip(self._presence + np.where(blocking, -step, step), 0.0, 1.0), 6)
+        self._last_eye = eye.copy()
+
+    def _shares(self, kept: np.ndarray, elsewhere: float) -> np.ndarray:
+        """Of each pixel of the picture that was painted last, how much of it is to be seen, (height, width) float32: of what fades as it
+        fades; `elsewhere`, where a shadow of it may lie, one share.
+        """
+        of_row = np.full(len(self._halves), elsewhere, np.float32)
+        of_row[self._cuttable] = np.where(self._presence < 1.0, self._presence, elsewhere)
+        for body in np.unique(self._bodies[self._cuttable[(self._presence < 1.0) & self._articulated[self._cuttable]]]):
+            of_row[self._bodies == body] = of_row[self._cuttable[self._bodies[self._cuttable] == body]].min()
+        of_code = np.append(of_row[kept], np.float32(elsewhere))  # the last of pixels that show nothing, or a mesh
+        rows = np.where(self._codes >= 0, self._codes // FACES, len(kept))
+        height, width, _ = self._image.shape
+        shares = of_code[np.minimum(rows, len(kept))].reshape(height, rows.shape[0] // height, width, -1)
+        return shares.mean(axis=(1, 3))
+
+    def _paint(self, data: mujoco.MjData, axes: np.ndarray, target: np.ndarray, cut: np.ndarray, cut_meshes: bool = True) -> np.ndarray:
+        """Draw into the image, without marks; cut: which of the cuttable rows are cut down. The rows that are drawn."""
+        kept, halves, centers = self._cut_away(data, cut)
         scene = (self._shapes[kept], halves, centers, data.geom_xmat)
         camera = _mujoco_camera(axes)
         draw(*scene, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes)
-        meshes = self._meshes and self._meshes.between(data, axes[3], np.asarray(target_m, float))
+        meshes = self._meshes and (self._meshes.between(data, axes[3], target) if cut_meshes else self._meshes)
         if meshes:
             meshes.draw(data, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes, FACES * len(kept))
-        sun = self._draw_shadows(data, scene, meshes, np.asarray(target_m, float))
+        sun = self._draw_shadows(data, scene, meshes, target)
         surfaces, colors = _surfaces(*scene, axes[3]), self._colors[kept]
         if meshes:
             surfaces, colors = meshes.surfaces(data, surfaces), np.concatenate([colors[:, :3], meshes.linear])
@@ -220,20 +269,23 @@ class Painter:
         blur(self._coarse_z, self._open, self._blurred)
         light = (sun, self._shadow, self._coarse_z, self._blurred)
         paint(self._depth, self._codes, *view, *surfaces, colors, *light, tone_table(), self._image)
+        return kept
+
+    def _draw_marks(self, axes: np.ndarray, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
         self._draw_translucent(axes, [mark for mark in marks if not isinstance(mark, WireBox)])
         for mark in marks:
             if isinstance(mark, WireBox):
                 self._draw_wire(axes, mark)
-        return self._image.copy()
 
-    def _cut_away(
-        self, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of the shape table to draw, their halves, and all geom centres, with what blocks the view cut down."""
-        halves, centers, kept = self._halves.copy(), data.geom_xpos.copy(), np.ones(len(self._halves), bool)
-        geoms = self._shapes[self._cuttable, 1]
-        rotations, sizes = data.geom_xmat[geoms].reshape(-1, 3, 3), halves[self._cuttable, :3]
-        reach = np.einsum("gij,gj->gi", np.abs(rotations), sizes)  # half extents along the world axes
+    def _extents(self, data: mujoco.MjData) -> np.ndarray:
+        """Half extents (m) of the cuttable boxes along the world axes."""
+        rotations = data.geom_xmat[self._shapes[self._cuttable, 1]].reshape(-1, 3, 3)
+        return np.einsum("gij,gj->gi", np.abs(rotations), self._halves[self._cuttable, :3])
+
+    def _blocking(self, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Which of the cuttable rows block the view."""
+        geoms, centers = self._shapes[self._cuttable, 1], data.geom_xpos
+        rotations, sizes, reach = data.geom_xmat[geoms].reshape(-1, 3, 3), self._halves[self._cuttable, :3], self._extents(data)
         tall = centers[geoms, 2] + reach[:, 2] > self._cut_above_m
         blocking = tall & _between(eye, target, centers[geoms], rotations, sizes)
         high = tall | (centers[geoms, 2] - reach[:, 2] > 0.7 * self._cut_above_m)  # would float without the rest
@@ -245,7 +297,13 @@ class Painter:
             joined = furniture & ~blocking & (gap.max(axis=1) < 0.01)
             to_follow.extend(np.flatnonzero(joined))
             blocking |= joined
-        for row, geom, half_height in zip(self._cuttable[blocking], geoms[blocking], reach[blocking, 2], strict=True):
+        return blocking
+
+    def _cut_away(self, data: mujoco.MjData, cut: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of the shape table to draw, their halves, and all geom centres, with some of the cuttable rows cut down."""
+        halves, centers, kept = self._halves.copy(), data.geom_xpos.copy(), np.ones(len(self._halves), bool)
+        geoms, reach = self._shapes[self._cuttable, 1], self._extents(data)
+        for row, geom, half_height in zip(self._cuttable[cut], geoms[cut], reach[cut, 2], strict=True):
             bottom = centers[geom, 2] - half_height
             if bottom > self._stub_m / 2 or abs(data.geom_xmat[geom, 8]) < 0.999:
                 kept[row] = False
