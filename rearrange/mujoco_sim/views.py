@@ -99,6 +99,8 @@ class Spectator:
             painter.forget()
 
     def _painter(self, home: CompiledHome, width: int, height: int, fov_deg: float) -> Painter:
+        from rearrange.mujoco_sim.materials import materials_of
+        from rearrange.pictures.attached import dressed_fetch
         from rearrange.pictures.picture import Painter  # compiles for seconds; only videos need it
 
         if self._home is not home:
@@ -106,5 +108,6 @@ class Spectator:
         key = (width, height, fov_deg)
         if key not in self._painters:
             self._painters[key] = Painter(home.model, width, height, fov_deg, hide_groups=home.unseen_groups or (CEILING_GROUP,),
-                                          meshes=home.meshes, fade_frames=FADE_FRAMES)
+                                          meshes=home.meshes, fade_frames=FADE_FRAMES, attached=dressed_fetch(home.model),
+                                          materials=materials_of(home.model, home.objects))
         return self._painters[key]

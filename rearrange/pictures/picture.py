@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from rearrange.pictures.attached import Attached
 from rearrange.pictures.meshes import MeshTable
 from rearrange.pictures.painted_meshes import PaintedMeshes
 from rearrange.pictures.raster import SHAPE_NAMES, box_half_extents, draw, pixel_slopes, shape_table
@@ -159,7 +160,8 @@ class Painter:
     fov_deg: vertical field of view; hide_groups: geom groups left out (the ceiling). Walls and furniture
     higher than `cut_above_m` that stand between the eye and the target are cut down to `stub_m`. meshes: drawn beside the geoms; those
     of a thing that stands in between are left out, of the thing with number 0 the triangles that do. fade_frames: what is cut down, and
-    what is whole again, fades in so many pictures; 1: at once, and no picture depends on the one before.
+    what is whole again, fades in so many pictures; 1: at once, and no picture depends on the one before. attached: shapes that are drawn in place of
+    some geoms. materials (ngeom,): of `rearrange.pictures.textures`, None: all plain.
     """
 
     def __init__(
@@ -174,6 +176,8 @@ class Painter:
         stub_m: float = 0.12,
         meshes: MeshTable | None = None,
         fade_frames: int = 1,
+        attached: Attached | None = None,
+        materials: np.ndarray | None = None,
     ):
         if min(width, height, supersample, fade_frames) < 1 or not 0.0 < fov_deg < 180.0:
             raise ValueError(
@@ -182,7 +186,11 @@ class Painter:
             )
         self._cut_above_m, self._stub_m = cut_above_m, stub_m
         self._shapes, self._halves = shape_table(model, hide_groups)
+        if attached is not None:
+            drawn = ~np.isin(self._shapes[:, 1], attached.instead_of)
+            self._shapes, self._halves = self._shapes[drawn], self._halves[drawn]
         geoms = self._shapes[:, 1]
+        self._materials = np.zeros(len(geoms), np.int32) if materials is None else materials[geoms].astype(np.int32)
         self._colors = np.clip(model.geom_rgba[geoms], 0, 1).astype(np.float32) ** 2.2
         self._bodies = model.geom_bodyid[geoms]
         self._articulated = model.geom_group[geoms] == ARTICULATED_GROUP
@@ -190,6 +198,9 @@ class Painter:
         self._cuttable = np.flatnonzero(fixed & (self._shapes[:, 0] == BOX))
         self._fade, self._presence = 1.0 / fade_frames, np.ones(len(self._cuttable))  # 1: whole, 0: cut down
         self._last_eye: np.ndarray | None = None
+        if attached is not None:
+            self._attach(model, attached)
+        self._attached = attached
         pitch = 2.0 * math.tan(math.radians(fov_deg) / 2.0) / (height * supersample)
         self._us, self._vs = pixel_slopes(width * supersample, pitch), pixel_slopes(height * supersample, pitch)
         self._focal_px = 1.0 / (pitch * supersample)
@@ -203,6 +214,23 @@ class Painter:
         self._image = np.empty((height, width, 3), np.uint8)
         self._pattern = occlusion_pattern()
         self._meshes = None if meshes is None else PaintedMeshes(meshes, cut_above_m)
+
+    def _attach(self, model: mujoco.MjModel, attached: Attached) -> None:
+        """Rows for shapes that are no geoms: their poses follow those of the geoms."""
+        count = len(attached.kinds)
+        rows = np.column_stack([attached.kinds, model.ngeom + np.arange(count)]).astype(np.int32)
+        self._shapes, self._halves = np.concatenate([self._shapes, rows]), np.concatenate([self._halves, attached.halves])
+        linear = np.column_stack([attached.rgb**2.2, np.ones(count)]).astype(np.float32)
+        self._colors, self._bodies = np.concatenate([self._colors, linear]), np.concatenate([self._bodies, attached.bodies])
+        self._articulated = np.concatenate([self._articulated, np.zeros(count, bool)])
+        self._materials = np.concatenate([self._materials, np.zeros(count, np.int32)])
+
+    def _poses(self, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
+        """Middles (n, 3) and rotation matrices (n, 9) of geoms and of what is attached, which may be written to."""
+        if self._attached is None:
+            return data.geom_xpos.copy(), data.geom_xmat
+        places, turns = self._attached.poses(data)
+        return np.concatenate([data.geom_xpos, places]), np.concatenate([data.geom_xmat, turns])
 
     def render(
         self, data: mujoco.MjData, eye_m: Vector, target_m: Vector, marks: Sequence[WireBox | Sphere | Ghost] = ()
@@ -253,22 +281,25 @@ class Painter:
 
     def _paint(self, data: mujoco.MjData, axes: np.ndarray, target: np.ndarray, cut: np.ndarray, cut_meshes: bool = True) -> np.ndarray:
         """Draw into the image, without marks; cut: which of the cuttable rows are cut down. The rows that are drawn."""
-        kept, halves, centers = self._cut_away(data, cut)
-        scene = (self._shapes[kept], halves, centers, data.geom_xmat)
+        centers, turns = self._poses(data)
+        kept, halves = self._cut_away(data, cut, centers)
+        scene = (self._shapes[kept], halves, centers, turns)
         camera = _mujoco_camera(axes)
         draw(*scene, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes)
         meshes = self._meshes and (self._meshes.between(data, axes[3], target) if cut_meshes else self._meshes)
         if meshes:
             meshes.draw(data, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes, FACES * len(kept))
         sun = self._draw_shadows(data, scene, meshes, target)
-        surfaces, colors = _surfaces(*scene, axes[3]), self._colors[kept]
+        surfaces, colors, materials = _surfaces(*scene, axes[3]), self._colors[kept], self._materials[kept]
+        frames = turns[self._shapes[kept, 1]].reshape(-1, 3, 3).transpose(0, 2, 1).astype(np.float32)
         if meshes:
             surfaces, colors = meshes.surfaces(data, surfaces), np.concatenate([colors[:, :3], meshes.linear])
+            materials = np.concatenate([materials, np.zeros(len(meshes.linear), np.int32)])
         view = (self._us, self._vs, axes.astype(np.float32))
         occlusion(self._depth, self._codes, *view, *surfaces, self._pattern, self._coarse_z, self._open)
         blur(self._coarse_z, self._open, self._blurred)
         light = (sun, self._shadow, self._coarse_z, self._blurred)
-        paint(self._depth, self._codes, *view, *surfaces, colors, *light, tone_table(), self._image)
+        paint(self._depth, self._codes, *view, *surfaces, colors, materials, np.ascontiguousarray(frames), *light, tone_table(), self._image)
         return kept
 
     def _draw_marks(self, axes: np.ndarray, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
@@ -299,9 +330,9 @@ class Painter:
             blocking |= joined
         return blocking
 
-    def _cut_away(self, data: mujoco.MjData, cut: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of the shape table to draw, their halves, and all geom centres, with some of the cuttable rows cut down."""
-        halves, centers, kept = self._halves.copy(), data.geom_xpos.copy(), np.ones(len(self._halves), bool)
+    def _cut_away(self, data: mujoco.MjData, cut: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the shape table to draw and their halves, with some of the cuttable rows cut down; moves the centres of these."""
+        halves, kept = self._halves.copy(), np.ones(len(self._halves), bool)
         geoms, reach = self._shapes[self._cuttable, 1], self._extents(data)
         for row, geom, half_height in zip(self._cuttable[cut], geoms[cut], reach[cut, 2], strict=True):
             bottom = centers[geom, 2] - half_height
@@ -311,7 +342,7 @@ class Painter:
             halves[row, 2] = (self._stub_m - bottom) / 2
             centers[geom, 2] = bottom + halves[row, 2]
         kept &= ~np.isin(self._bodies, self._bodies[~kept & self._articulated])  # a door goes with its handle
-        return np.flatnonzero(kept), halves[kept], centers
+        return np.flatnonzero(kept), halves[kept]
 
     def _draw_shadows(self, data: mujoco.MjData, scene: tuple[np.ndarray, ...], meshes: PaintedMeshes | None,
                       target: np.ndarray) -> np.ndarray:
