@@ -206,7 +206,7 @@ class VideoWriter:
         from imageio_ffmpeg import get_ffmpeg_exe
 
         source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{self.fps:g}", "-i", "-"]
-        target = ["-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-preset", "veryfast",
+        target = ["-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "23", "-preset", "veryfast",
                   "-movflags", "+faststart"]
         return subprocess.Popen([get_ffmpeg_exe(), "-y", "-v", "error", *source, *target, str(self._partial)],
                                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
