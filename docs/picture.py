@@ -1,12 +1,12 @@
 """Pictures of episodes. The moving one of the README, from videos of evaluations:
 
-    rearrange eval skill=pick agent=pretrained episodes=4 video=4 name=moving
-    rearrange eval skill=open_fridge agent=pretrained episodes=4 video=4 name=moving
+    rearrange eval skill=pick agent=pretrained episodes=4 video=4 video_speed=1 name=moving
+    rearrange eval skill=open_fridge agent=pretrained episodes=4 video=4 video_speed=1 name=moving
     rearrange eval hab=tidy_house episodes=4 video=1 name=moving
     python docs/picture.py docs/images/skills.webp outputs/eval/pick/moving outputs/eval/open_fridge/moving outputs/eval/tidy_house/moving
 
 One panel for each evaluation, side by side: its successes one after another, for SECONDS. Each panel shows the scene from outside
-and, in its corner, the depth image of the head camera.
+and, in its upper right corner, the depth image of the head camera.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import yaml
 from PIL import Image
 
-from eval.video import DEPTH_SIZE, MARGIN, TITLE_SIZE
+from eval.video import DEPTH_SIZE, MARGIN, PANEL_WIDTH, TITLE_SIZE, default_speed
 from rearrange.pictures.overlay import draw_text
 
 MOMENTS = (0.0, 0.6, 1.0)  # of the episode, in a still picture
@@ -31,13 +31,14 @@ PANEL_PX, CAPTION_PX, QUALITY = 300, 24, 60
 
 
 def column(frame: np.ndarray, width: int = WIDTH_PX) -> np.ndarray:
-    """The scene from outside, with the depth image in its lower right corner."""
-    side = frame.shape[0]
-    top, left = MARGIN - 4 + TITLE_SIZE + 10, side + MARGIN  # where eval.video.compose puts the depth image
+    """The middle of the scene from outside, with the depth image in its upper right corner."""
+    side, wide = frame.shape[0], frame.shape[1] - PANEL_WIDTH
+    top, left = MARGIN - 4 + TITLE_SIZE + 10, wide + MARGIN  # where eval.video.compose puts the depth image
     depth = frame[top : top + DEPTH_SIZE, left : left + DEPTH_SIZE]
-    scene = Image.fromarray(frame[:, :side]).resize((width, width), Image.LANCZOS)
+    cut = (wide - side) // 2
+    scene = Image.fromarray(frame[:, cut : cut + side]).resize((width, width), Image.LANCZOS)
     inset = width // 3
-    scene.paste(Image.fromarray(depth).resize((inset, inset), Image.LANCZOS), (width - inset, width - inset))
+    scene.paste(Image.fromarray(depth).resize((inset, inset), Image.LANCZOS), (width - inset, 0))
     return np.asarray(scene)
 
 
@@ -69,7 +70,7 @@ def caption(directory: Path) -> str:
     """Which skill or scenario, and how much faster than the robot it is shown."""
     name = directory.parent.name.replace("_", " ")
     settings = yaml.safe_load((directory / "config.yaml").read_text(encoding="utf-8"))
-    return f"{name.title()}, {settings['video_speed']} times as fast" if settings.get("hab") else name.capitalize()
+    return f"{name.title()}, {default_speed(settings):g} times as fast" if settings.get("hab") else name.capitalize()
 
 
 def main(target: str, *evaluations: str) -> None:

@@ -7,23 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.video import VideoError, VideoWriter, compose, known_floor
+from eval.video import FPS, HAND_SIZE, SCENE_SIZE, VideoError, VideoWriter, compose, in_words, known_floor, pace
 
 if TYPE_CHECKING:
     from rearrange.env import RearrangeEnv
 
 
 class EpisodeRecorder:
-    """Writes `episode_<index>_<success|failure>.mp4`, one frame for each 1/30 s; nothing stays of an episode that is not finished.
+    """Writes `episode_<index>_<success|failure>.mp4`, one frame for each 1/30 s, or fewer where `speed`, times as fast as the
+    robot, is above 1; nothing stays of an episode that is not finished.
 
     observation: that of the reset. Where an action lasts several steps of the simulator, the panel shows between them what the
     policy saw last.
     """
 
-    def __init__(self, env: RearrangeEnv, directory: Path, index: int, observation: dict[str, np.ndarray]):
+    def __init__(self, env: RearrangeEnv, directory: Path, index: int, observation: dict[str, np.ndarray], speed: float = 1.0):
         self.env, self.directory, self.index = env, directory, index
         self._depth, self._rewards = observation.get("depth"), "reward +0.00   sum 0.0"
-        fps = 30 if hasattr(env, "skill") else env.metadata["render_fps"]  # of navigation, an action is a frame
+        self._speed, (self._every, fps) = speed, pace(speed)
+        if hasattr(env, "skill"):
+            env.scene.picture_size = SCENE_SIZE
+        else:  # of navigation, an action is a frame
+            fps *= env.metadata["render_fps"] / FPS
+        self._steps = 0
         self._video = VideoWriter(directory / f"episode_{index:04d}.mp4", fps)
         self._problem: VideoError | None = None
         self._video.__enter__()
@@ -48,13 +54,16 @@ class EpisodeRecorder:
                 self._problem = error
 
     def _add(self, outcome: bool | None = None, reason: str = "") -> None:
-        """The scene as it stands."""
+        """The scene as it stands, if this step has a frame; the end has one."""
         env = self.env
+        self._steps += 1
+        if self._steps % self._every and outcome is None:
+            return env.scene.follow() if hasattr(env, "skill") else None
         skill = getattr(env, "skill", None)  # navigation tasks have none: their picture is a map
-        lines = [f"step {env.steps} of {(skill or env).max_steps}", self._rewards, *env.status_lines()]
+        lines = [f"step {env.steps} of {(skill or env).max_steps}{in_words(self._speed)}", self._rewards, *env.status_lines()]
         self._video.add(compose(env.render(), self._depth, lines, title=(skill or env).name,
                                 footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=reason,
-                                floor=skill and known_floor(env.scene, skill)))
+                                floor=skill and known_floor(env.scene, skill), hand=skill and env.sim.hand_picture(HAND_SIZE)))
 
     def close(self, success: bool) -> str:
         """Finish the file, name it by the outcome, and return its path."""

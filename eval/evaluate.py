@@ -47,6 +47,7 @@ class Job:
     videos: int = 0  # the first so many episodes are recorded
     video_dir: str | None = None
     video_env: dict[str, Any] | None = None  # settings of the environments of those; None = `env`
+    video_speed: float = 1.0  # times as fast as the robot
     network: str | None = None  # of the checkpoint, where the user typed it
     remote: Remote | None = None  # of agent=remote
 
@@ -162,7 +163,8 @@ class _Slot:
         if self.index < self.job.videos:
             from eval.episode_video import EpisodeRecorder
 
-            self.recorder = EpisodeRecorder(self.env, Path(self.job.video_dir), self.index, self.observation)
+            self.recorder = EpisodeRecorder(self.env, Path(self.job.video_dir), self.index, self.observation,
+                                            self.job.video_speed)
             self.video_problem = None
 
     def step(self, action: np.ndarray) -> EpisodeResult | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from rearrange.home_scene import HomeScene
     from skills.skill import Skill
 
-PANEL_WIDTH, MARGIN, DEPTH_SIZE, MAP_SIZE = 288, 16, 256, 128
+SCENE_SIZE = (960, 720)  # width and height of the scene in a video, which is 1280 x 720 with the panel beside it
+PANEL_WIDTH, MARGIN, DEPTH_SIZE, MAP_SIZE, HAND_SIZE = 320, 16, 256, 128, 224
 PANEL_RGB, TEXT_RGB, FAINT_RGB = (24, 27, 33), (232, 234, 238), (150, 156, 166)
 SUCCESS_RGB, FAILURE_RGB = (46, 160, 87), (201, 65, 55)
 BADGE_RGB = (255, 255, 255)
 TITLE_SIZE, BADGE_SIZE, TEXT_SIZE, SMALL_SIZE = 20, 18, 16, 13
+FPS = 30  # of a video in real time: a frame for each step of the simulator
+SLOWEST = 0.1  # times as fast as the robot
 HOLD_S = 0.7  # how long the last frame stays, so that the outcome can be read
 
 
@@ -38,6 +42,26 @@ def known_floor(scene: HomeScene, skill: Skill) -> tuple[np.ndarray, np.ndarray 
     return known and (known.around(scene.sim.base_pose, skill.nav_point[:2]), known.latest_route)
 
 
+def default_speed(settings: Mapping[str, Any]) -> float:
+    """How many times as fast as the robot the videos of an evaluation are: as `video_speed` of its settings says, else half as fast of
+    a skill, where the hand is to be seen at work, and faster of a scenario, which lasts minutes.
+    """
+    if settings.get("video_speed") is not None:
+        return float(settings["video_speed"])
+    return 4.0 if settings.get("hab") else 1.0 if settings.get("nav") else 0.5
+
+
+def pace(speed: float) -> tuple[int, float]:
+    """Steps of 1/30 s for each frame, and frames per second, of a video that is `speed` times as fast as the robot."""
+    steps = max(1, round(speed))
+    return steps, FPS * speed / steps
+
+
+def in_words(speed: float) -> str:
+    """What the panel says of the speed, behind the step."""
+    return "" if speed == 1.0 else f"   x{speed:g}"
+
+
 def compose(
     third_person: np.ndarray,
     depth: np.ndarray | None,
@@ -48,13 +72,15 @@ def compose(
     outcome: bool | None = None,
     reason: str = "",
     floor: tuple[np.ndarray, np.ndarray | None] | None = None,
+    hand: np.ndarray | None = None,
 ) -> np.ndarray:
     """One video frame: the scene from outside; to its right a title, the depth image, lines of text, a faint footer.
 
-    third_person: uint8 (H, W, 3), 512x512 or about that. depth: normalised (h, w) or (h, w, 1), None for a blind
+    third_person: uint8 (H, W, 3), as SCENE_SIZE or smaller. depth: normalised (h, w) or (h, w, 1), None for a blind
     policy.
     outcome: True or False adds a badge, success or failure, and the reason below the word. Lines that are too long are cut with an
-    ellipsis. floor: what a policy knows of the floor and its route, in the lower left corner.
+    ellipsis. floor: what a policy knows of the floor and its route, in the lower left corner. hand: what the camera at the wrist
+    sees, uint8 (h, w, 3), in the upper right corner.
     """
     height = max(third_person.shape[0] + third_person.shape[0] % 2, 512)
     width = third_person.shape[1] + PANEL_WIDTH
@@ -64,6 +90,8 @@ def compose(
         top = third_person.shape[0] - MARGIN - MAP_SIZE
         frame[top - 2 : top + MAP_SIZE + 2, MARGIN - 2 : MARGIN + MAP_SIZE + 2] = PANEL_RGB
         frame[top : top + MAP_SIZE, MARGIN : MARGIN + MAP_SIZE] = floor_picture(floor[0], MAP_SIZE, floor[1])
+    if hand is not None:
+        _inset(frame, hand, third_person.shape[1])
     left, y = third_person.shape[1] + MARGIN, MARGIN - 4
     if title:
         draw_text(frame, (left, y), fit(title, TITLE_SIZE), TITLE_SIZE, TEXT_RGB)
@@ -88,6 +116,14 @@ def compose(
     if outcome is not None:
         _badge(frame, outcome, reason, third_person.shape[1] - 4 * MARGIN)
     return frame
+
+
+def _inset(frame: np.ndarray, hand: np.ndarray, right: int) -> None:
+    """The hand's view with an edge and its name, in the upper right corner of a scene that ends at column `right`."""
+    (height, width), left = hand.shape[:2], right - MARGIN - hand.shape[1]
+    frame[MARGIN - 2 : MARGIN + height + 2, left - 2 : left + width + 2] = PANEL_RGB
+    frame[MARGIN : MARGIN + height, left : left + width] = hand
+    draw_text(frame, (left + 6, MARGIN + height - SMALL_SIZE - 8), "hand", SMALL_SIZE, BADGE_RGB, shadow=True)
 
 
 def _badge(frame: np.ndarray, outcome: bool, reason: str, width: int) -> None:
@@ -130,7 +166,7 @@ class VideoWriter:
     seconds.
     """
 
-    def __init__(self, path: str | Path, fps: int = 30, hold_s: float = HOLD_S):
+    def __init__(self, path: str | Path, fps: float = FPS, hold_s: float = HOLD_S):
         if fps < 1:
             raise ValueError(f"a video's fps is {fps}; it must be at least 1")
         self.path, self.fps, self.frames = Path(path), fps, 0
@@ -169,8 +205,8 @@ class VideoWriter:
         """ffmpeg, which reads frames and writes the file. Of its own session: Ctrl-C is for us, who then end it."""
         from imageio_ffmpeg import get_ffmpeg_exe
 
-        source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(self.fps), "-i", "-"]
-        target = ["-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-preset", "veryfast",
+        source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{self.fps:g}", "-i", "-"]
+        target = ["-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "23", "-preset", "veryfast",
                   "-movflags", "+faststart"]
         return subprocess.Popen([get_ffmpeg_exe(), "-y", "-v", "error", *source, *target, str(self._partial)],
                                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)

@@ -266,7 +266,7 @@ class ScenarioEnv(gymnasium.Env):
         return within(self.observation_space, observation) if sim.unstable else observation
 
     def render(self, marks: list[Any] | None = None) -> np.ndarray | None:
-        """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with what a spectator shall see."""
+        """The scene from outside, uint8 (512, 512, 3) or as `scene.picture_size` says, with what a spectator shall see."""
         if self.render_mode is None or self.episode is None:
             return None
         return self.scene.picture(marks or [])

@@ -249,7 +249,7 @@ class RearrangeEnv(gymnasium.Env):
     # ------------------------------------------------------------------ picture
 
     def render(self) -> np.ndarray | None:
-        """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with the marks of the skill."""
+        """The scene from outside, uint8 (512, 512, 3) or as `scene.picture_size` says, with the marks of the skill."""
         if self.render_mode is None or self.episode is None:
             return None
         return self.scene.picture(self.skill.marks(self.sim))

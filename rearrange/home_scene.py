@@ -20,9 +20,10 @@ from rearrange.mapping.floor_map import FloorMap
 from rearrange.observations import CAMERA_OF, OBSERVATIONS, Observation
 from rearrange.pictures.depth_noise import noisy_depth, punch_holes
 from rearrange.pictures.looks import PLAIN, draw_looks
+from rearrange.pictures.spectator_camera import SpectatorCamera
 from rearrange.robot.cameras import RANGE_M
 from rearrange.settings.environment import HomeSettings
-from rearrange.simulator import Point, SimulatorConfig
+from rearrange.simulator import PICTURE_SIZE, Point, SimulatorConfig
 from rearrange.simulators import make_simulator, scene_data
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 class HomeScene:
     """depth_size: pixels of the depth images that are taken. maps_floor: whether they are entered in `floor_map`. seen, camera_size: what
     is seen beside the observations of the skill, and its pixels. instruction: the task in words. Whoever runs a skill sets these.
-    images: the last ones that an observation has, by name.
+    images: the last ones that an observation has, by name. picture_size: width and height of the spectator's pictures (pixels).
     """
 
     start_base_pose: Point  # x, y (m), yaw (rad), world frame: what `gps`, `compass` and the map of the floor are relative to
@@ -55,7 +56,8 @@ class HomeScene:
         self.instruction = ""
         self.images: dict[str, np.ndarray] = {}
         self._looks, self._look_rng = PLAIN, np.random.default_rng(0)
-        self._view: tuple[np.ndarray, np.ndarray] | None = None
+        self.picture_size = PICTURE_SIZE
+        self._spectator: SpectatorCamera | None = None
 
     def _refuse_what_no_scene_shows(self) -> None:
         """Of scenes of a data set the embedded simulator draws the head's depth alone, from where the camera stands."""
@@ -84,7 +86,7 @@ class HomeScene:
 
     def begin_episode(self, rng: np.random.Generator) -> None:
         """The robot stands where an episode begins. rng: of how it looks, where that is drawn at random."""
-        self._view, of = None, self.settings
+        self._spectator, of = None, self.settings
         if of.random_colors or of.random_light or of.random_camera_m or of.random_camera_deg:
             self._looks = draw_looks(rng, of.random_colors, of.random_light, of.random_camera_m, of.random_camera_deg)
         self._look_rng = rng
@@ -173,11 +175,10 @@ class HomeScene:
 
     def follow(self) -> None:
         """Let the spectator's camera follow the robot for one step; `picture` does it too."""
-        from rearrange.pictures.picture import follow_camera
-
-        self._view = follow_camera(self.sim.base_pose, self._view)
+        self._spectator = self._spectator or SpectatorCamera()
+        self._view = self._spectator.follow(self.sim.base_pose, self.sim.ee_position, self.sim.blocked)
 
     def picture(self, marks: list[Any]) -> np.ndarray:
-        """The scene from behind the robot's left shoulder, (512, 512, 3) uint8, with what a spectator shall see."""
+        """The scene from the side from which the hand is seen, (height, width, 3) uint8, with what a spectator shall see."""
         self.follow()
-        return self.sim.picture(*self._view, marks)
+        return self.sim.picture(*self._view, marks, self.picture_size)

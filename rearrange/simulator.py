@@ -28,6 +28,7 @@ __all__ = ["Home", "Simulator", "SimulatorConfig"]
 Point = tuple[float, float, float]
 
 STEP_S = 1 / 30  # of every simulator
+PICTURE_SIZE = (512, 512)  # width and height of a spectator's pictures, where no other is asked for (pixels)
 MAX_SPEED = 200.0  # m/s or rad/s of any joint or object: where something is faster the physics has broken down
 NOTHING = -1  # in an image of owners: neither an object nor a drawer or door
 FIRST_JOINT = -2  # the k-th drawer or door of `home.handles` is FIRST_JOINT - k
@@ -216,8 +217,13 @@ class Simulator(Protocol):
     def segmentation_names(self) -> dict[int, str]:
         """What each number in a segmentation stands for in this episode; see `rearrange.apartments.segmentation`."""
 
-    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
-        """What a spectator at `eye` sees who looks at `target` (world frame), with marks: (512, 512, 3) uint8."""
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
+        """What a spectator at `eye` sees who looks at `target` (world frame), with marks: (height, width, 3) uint8; size: width and
+        height (pixels). Walls in the way fade from one picture to the next.
+        """
+
+    def hand_picture(self, size: int) -> np.ndarray | None:
+        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8; None where it cannot be drawn."""
 
     # ------------------------------------------------------------------ trying out
 

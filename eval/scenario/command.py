@@ -15,6 +15,7 @@ from eval.scenario import substitution, video
 from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
 from eval.shared_episodes import refuse_together
 from eval.tasks import load_listed, sim_settings
+from eval.video import default_speed
 from planner import monolithic as whole_task
 from planner.rules import Rules, steps_of
 from planner.scenario import observe, plan, require_solved
@@ -122,7 +123,7 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     # An episode of a file that is run twice is no second sample.
     count = plain["episodes"] if env.get("episodes") is None else min(plain["episodes"], len(read_episodes(env["episodes"])))
     return hab.Job(scenario, agent, env, found, rules, count, plain["seed"], plain["deterministic"],
-                   str(run.videos), plain["video_speed"], plain["handoffs"],
+                   str(run.videos), default_speed(plain), plain["handoffs"],
                    run.settings.choices["planner"])
 
 

@@ -47,7 +47,7 @@ class Job:
     seed: int = 0
     deterministic: bool = False
     video_dir: str | None = None
-    video_speed: int = 4  # steps per frame
+    video_speed: float = 4.0  # times as fast as the robot
     handoffs: bool = False  # keep the states in which manipulation skills began
     protocol: str = "paper"  # the choice of `planner` that `rules` began with
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from eval.processes import share_out
 from eval.scenario.evaluate import EpisodeResult, Job, run_one
-from eval.video import VideoWriter, compose, known_floor
+from eval.video import HAND_SIZE, SCENE_SIZE, VideoWriter, compose, in_words, known_floor, pace
 from rearrange.simulator import STEP_S
 from skills.marks import goal_ball, handle_ball, object_box, object_ghost, spoken_name
 
 if TYPE_CHECKING:
     from planner.execute import Executor
     from planner.rules import Step
+    from rearrange.simulator import Simulator
 
 PLAN_LINES = 4  # of the plan, around the current step
 DEPTH_SIZE = 128  # of the picture for people, where the skill sees none
@@ -59,7 +60,7 @@ def record_one(job: Job, result: EpisodeResult) -> tuple[int, Path]:
     Raises RuntimeError if the episode does not go as it went before.
     """
     name = f"episode_{result.index:04d}_{'success' if result.success else 'failure'}.mp4"
-    with VideoWriter(Path(job.video_dir) / name) as video:
+    with VideoWriter(Path(job.video_dir) / name, pace(job.video_speed)[1]) as video:
         film = _Film(video, job)
         again = run_one(job, result.index, result.slot, film.watch)
         if (again.success, again.steps, again.metrics) != (result.success, result.steps, result.metrics):
@@ -70,15 +71,15 @@ def record_one(job: Job, result: EpisodeResult) -> tuple[int, Path]:
 
 
 class _Film:
-    """One frame every `video_speed` steps, and one at the end with the outcome."""
+    """One frame every so many steps as `video_speed` asks for, and one at the end with the outcome."""
 
     def __init__(self, video: VideoWriter, job: Job) -> None:
-        self._video, self._job = video, job
+        self._video, self._job, self._every = video, job, pace(job.video_speed)[0]
 
     def watch(self, run: Executor) -> None:
         self._run = run
-        run.env.render_mode = "rgb_array"
-        if run.env.steps % self._job.video_speed == 0 and not run.done:
+        run.env.render_mode, run.env.scene.picture_size = "rgb_array", SCENE_SIZE
+        if run.env.steps % self._every == 0 and not run.done:
             self._video.add(self._frame())
         elif not run.done:
             run.env.scene.follow()
@@ -91,13 +92,21 @@ class _Film:
     def _frame(self, outcome: bool | None = None, why: str = "") -> np.ndarray:
         run, env, scene = self._run, self._run.env, self._run.env.scene
         at_goal = sum(env.at_goal(k) for k in range(len(env.episode.targets)))
-        speed = f"   x{self._job.video_speed}" if self._job.video_speed > 1 else ""
-        lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{speed}",
-                 f"at their goals: {at_goal} of {len(env.episode.targets)}", *plan_lines(run)]
+        lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{in_words(self._job.video_speed)}", what_is_held(run.sim), f"at their goals: {at_goal} of {len(env.episode.targets)}", *plan_lines(run)]
         depth = scene.image if scene.image is not None else scene.take_image(DEPTH_SIZE)
         known = known_floor(scene, run.skills[run.step.skill]) if run.step is not None and scene.maps_floor else None
         return compose(env.render(marks(run)), depth, lines, title=f"{self._job.scenario.name}: {phase(run)}".replace("_", " "),
-                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=why, floor=known)
+                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=why, floor=known,
+                       hand=run.sim.hand_picture(HAND_SIZE))
+
+
+def what_is_held(sim: Simulator) -> str:
+    """What the suction holds, in words: `holds the bowl`, `holds the handle of fridge door`, `holds nothing`."""
+    if sim.held is not None:
+        return f"holds the {spoken_name(sim, sim.held)}".replace("_", " ")
+    if sim.held_handle is not None:
+        return f"holds the handle of {sim.held_handle}".replace("_", " ")
+    return "holds nothing"
 
 
 def phase(run: Executor) -> str:

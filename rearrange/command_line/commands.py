@@ -244,6 +244,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     from eval import evaluate as evaluation
     from eval.policy_choice import table
     from eval.summary_table import print_table
+    from eval.video import default_speed
 
     plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
     if plain["agent"] == "pretrained":
@@ -271,7 +272,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     run.create()
     count = _episodes(plain["episodes"], env.get("episodes"))
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
-                         plain["deterministic"], plain["video"], str(run.videos), recorded, plain["network"],
+                         plain["deterministic"], plain["video"], str(run.videos), recorded, default_speed(plain), plain["network"],
                          remote)
     run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {plain['agent']}")
     for line in table([choice]):

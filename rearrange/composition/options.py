@@ -100,7 +100,9 @@ class EvalOptions:
     video: int | None = setting(
         None, "record so many episodes as mp4: of a skill the first ones; of a scenario the first success, the first failure, the "
         "longest; null = 0 of a skill, 3 of a scenario", at_least=0, at_most=MANY)
-    video_speed: int = setting(4, "of a scenario's videos: steps per frame; 1 = as fast as the robot", above=0, at_most=1000)
+    video_speed: float | None = setting(
+        None, "how fast videos are; 1 = as fast as the robot; null = 0.5 of a skill, 1 of a navigation task, 4 of a scenario",
+        at_least=0.1, at_most=1000)
     handoffs: bool = setting(
         False, "of a scenario: keep the states in which skills began, as episode files for sim.episodes= of these skills")
     substitute: bool = setting(

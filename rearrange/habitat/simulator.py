@@ -35,7 +35,7 @@ from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.pictures.looks import PLAIN, Looks
 from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.robot.motors import move_targets
-from rearrange.simulator import FIRST_JOINT, Point, Simulator, SimulatorConfig
+from rearrange.simulator import FIRST_JOINT, PICTURE_SIZE, Point, Simulator, SimulatorConfig
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
@@ -332,13 +332,17 @@ class HabitatSimulator(InScene):
             self._furniture = number_things(self._objects, self.robot.body, self.world.furniture(), bodies, self.home.links)
             self._numbered = self.episode
 
-    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
-        """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8. Of our homes drawn from
-        the state by the embedded home's painter, of external scenes by Habitat.
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
+        """What a spectator at `eye` sees who looks at `target`, with marks: (height, width, 3) uint8. Of our homes drawn from
+        the state by the embedded home's painter, of external scenes by Habitat, always (512, 512, 3).
         """
         if self._is_ours:
-            return self.twin.picture(eye, target, marks)
+            return self.twin.picture(eye, target, marks, size)
         return spectator.picture(self.world.simulator, eye, target, np.array(self._origin), marks)
+
+    def hand_picture(self, size: int) -> np.ndarray | None:
+        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8; None in external scenes."""
+        return self.twin.hand_picture(size) if self._is_ours else None
 
     # ------------------------------------------------------------------ trying out
 

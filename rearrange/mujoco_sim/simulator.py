@@ -23,11 +23,11 @@ from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home, put_to_r
 from rearrange.mujoco_sim.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.mujoco_sim.home_copy import give_back, take
 from rearrange.mujoco_sim.views import Photographer, Spectator, head_camera
-from rearrange.pictures.looks import Looks
+from rearrange.pictures.looks import PLAIN, Looks
 from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMERA_RANGE_M
 from rearrange.robot.motors import move_targets
 from rearrange.robot_in_home import RobotInHome
-from rearrange.simulator import MAX_SPEED, NOTHING, STEP_S, SimulatorConfig
+from rearrange.simulator import MAX_SPEED, NOTHING, PICTURE_SIZE, STEP_S, SimulatorConfig
 
 _SUBSTEPS = 4  # of the timestep that a home is compiled with
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
@@ -59,6 +59,7 @@ class MujocoSimulator(RobotInHome):
         mujoco.mj_copyData(self.data, self.model, home.parked)
         self.model.opt.timestep = home.model.opt.timestep  # objects come to rest alike, however many substeps follow
         self.suction.release()
+        self._spectator.forget()
         self.episode = episode
         self._slots = _assign_slots(episode.objects, home.objects)
         self._bodies = [self._copy.body_of_slot[slot] for slot in self._slots]
@@ -290,9 +291,13 @@ class MujocoSimulator(RobotInHome):
         """What each number in a segmentation stands for."""
         return names_of(self.home.layout, self.episode.objects)
 
-    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list) -> np.ndarray:
-        """What a spectator at `eye` sees who looks at `target`, with marks: (512, 512, 3) uint8."""
-        return self._spectator.picture(self.home, self.data, eye, target, marks)
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
+        """What a spectator at `eye` sees who looks at `target`, with marks: (height, width, 3) uint8."""
+        return self._spectator.picture(self.home, self.data, eye, target, marks, size)
+
+    def hand_picture(self, size: int) -> np.ndarray:
+        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8."""
+        return self._spectator.from_camera(self.home, self.data, self.camera_pose("arm", PLAIN), size)
 
     # ------------------------------------------------------------------ scenes
 

@@ -13,12 +13,16 @@ from rearrange.mujoco_sim.compiled_home import CACHED_HOMES, CompiledHome
 from rearrange.pictures.looks import Looks, linear_colors
 from rearrange.pictures.photograph import photograph
 from rearrange.pictures.raster import DepthCamera, shape_table
+from rearrange.robot.cameras import FOV_DEG
 
 if TYPE_CHECKING:
     import mujoco
 
+    from rearrange.pictures.picture import Painter
+
 
 CEILING_GROUP = 4
+SPECTATOR_FOV_DEG, FADE_FRAMES = 60.0, 10
 
 
 @lru_cache(maxsize=CACHED_HOMES)
@@ -77,14 +81,33 @@ class Spectator:
     """Makes pictures from outside; remembers what it prepared for the home that it painted last."""
 
     def __init__(self) -> None:
-        self._last: tuple[Any, Any] | None = None
+        self._home: CompiledHome | None = None
+        self._painters: dict[tuple[int, int, float], Painter] = {}
 
     def picture(self, home: CompiledHome, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray,
-                marks: list[Any]) -> np.ndarray:
-        """From `eye` towards `target` (world, m), with marks: (512, 512, 3) uint8."""
+                marks: list[Any], size: tuple[int, int]) -> np.ndarray:
+        """From `eye` towards `target` (world, m), with marks: (height, width, 3) uint8; size: width and height."""
+        return self._painter(home, *size, SPECTATOR_FOV_DEG).render(data, eye, target, marks)
+
+    def from_camera(self, home: CompiledHome, data: mujoco.MjData, pose: np.ndarray, size: int) -> np.ndarray:
+        """What a camera of the robot at `pose` sees, drawn as the pictures from outside are: (size, size, 3) uint8."""
+        return self._painter(home, size, size, FOV_DEG).render_from(data, pose)
+
+    def forget(self) -> None:
+        """Another episode begins: nothing fades from the last one."""
+        for painter in self._painters.values():
+            painter.forget()
+
+    def _painter(self, home: CompiledHome, width: int, height: int, fov_deg: float) -> Painter:
+        from rearrange.mujoco_sim.materials import materials_of
+        from rearrange.pictures.attached import dressed_fetch
         from rearrange.pictures.picture import Painter  # compiles for seconds; only videos need it
 
-        if self._last is None or self._last[0] is not home:
-            groups = home.unseen_groups or (CEILING_GROUP,)
-            self._last = (home, Painter(home.model, hide_groups=groups, meshes=home.meshes))
-        return self._last[1].render(data, eye, target, marks)
+        if self._home is not home:
+            self._home, self._painters = home, {}
+        key = (width, height, fov_deg)
+        if key not in self._painters:
+            self._painters[key] = Painter(home.model, width, height, fov_deg, hide_groups=home.unseen_groups or (CEILING_GROUP,),
+                                          meshes=home.meshes, fade_frames=FADE_FRAMES, attached=dressed_fetch(home.model),
+                                          materials=materials_of(home.model, home.objects))
+        return self._painters[key]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from rearrange.pictures.attached import Attached
 from rearrange.pictures.meshes import MeshTable
 from rearrange.pictures.painted_meshes import PaintedMeshes
 from rearrange.pictures.raster import SHAPE_NAMES, box_half_extents, draw, pixel_slopes, shape_table
@@ -27,6 +28,7 @@ NEAR_M, FAR_M = 0.02, 60.0
 SUN_DIRECTION = np.array([-0.36, -0.50, 0.79]) / np.linalg.norm([-0.36, -0.50, 0.79])  # towards the sun, world
 SUN_DISTANCE_M, SHADOW_RADIUS_M, SHADOW_SIZE = 60.0, 6.0, 1024
 WALL_HALF_LENGTH_M = 1.3  # boxes this long are walls, others belong to furniture
+JUMP_M = 0.5  # of the eye, between two pictures: after it nothing fades
 ARTICULATED_GROUP = 1  # geom group of doors and drawers, which are cut away like fixed furniture
 
 
@@ -157,7 +159,9 @@ class Painter:
 
     fov_deg: vertical field of view; hide_groups: geom groups left out (the ceiling). Walls and furniture
     higher than `cut_above_m` that stand between the eye and the target are cut down to `stub_m`. meshes: drawn beside the geoms; those
-    of a thing that stands in between are left out, of the thing with number 0 the triangles that do.
+    of a thing that stands in between are left out, of the thing with number 0 the triangles that do. fade_frames: what is cut down, and
+    what is whole again, fades in so many pictures; 1: at once, and no picture depends on the one before. attached: shapes that are drawn in place of
+    some geoms. materials (ngeom,): of `rearrange.pictures.textures`, None: all plain.
     """
 
     def __init__(
@@ -171,20 +175,32 @@ class Painter:
         cut_above_m: float = 1.25,
         stub_m: float = 0.12,
         meshes: MeshTable | None = None,
+        fade_frames: int = 1,
+        attached: Attached | None = None,
+        materials: np.ndarray | None = None,
     ):
-        if min(width, height, supersample) < 1 or not 0.0 < fov_deg < 180.0:
+        if min(width, height, supersample, fade_frames) < 1 or not 0.0 < fov_deg < 180.0:
             raise ValueError(
-                f"picture: width {width}, height {height}, supersample {supersample} (at least 1), "
+                f"picture: width {width}, height {height}, supersample {supersample}, fade_frames {fade_frames} (at least 1), "
                 f"fov_deg {fov_deg} (0 to 180)"
             )
         self._cut_above_m, self._stub_m = cut_above_m, stub_m
         self._shapes, self._halves = shape_table(model, hide_groups)
+        if attached is not None:
+            drawn = ~np.isin(self._shapes[:, 1], attached.instead_of)
+            self._shapes, self._halves = self._shapes[drawn], self._halves[drawn]
         geoms = self._shapes[:, 1]
+        self._materials = np.zeros(len(geoms), np.int32) if materials is None else materials[geoms].astype(np.int32)
         self._colors = np.clip(model.geom_rgba[geoms], 0, 1).astype(np.float32) ** 2.2
         self._bodies = model.geom_bodyid[geoms]
         self._articulated = model.geom_group[geoms] == ARTICULATED_GROUP
         fixed = (model.body_weldid[self._bodies] == 0) | self._articulated
         self._cuttable = np.flatnonzero(fixed & (self._shapes[:, 0] == BOX))
+        self._fade, self._presence = 1.0 / fade_frames, np.ones(len(self._cuttable))  # 1: whole, 0: cut down
+        self._last_eye: np.ndarray | None = None
+        if attached is not None:
+            self._attach(model, attached)
+        self._attached = attached
         pitch = 2.0 * math.tan(math.radians(fov_deg) / 2.0) / (height * supersample)
         self._us, self._vs = pixel_slopes(width * supersample, pitch), pixel_slopes(height * supersample, pitch)
         self._focal_px = 1.0 / (pitch * supersample)
@@ -199,41 +215,108 @@ class Painter:
         self._pattern = occlusion_pattern()
         self._meshes = None if meshes is None else PaintedMeshes(meshes, cut_above_m)
 
+    def _attach(self, model: mujoco.MjModel, attached: Attached) -> None:
+        """Rows for shapes that are no geoms: their poses follow those of the geoms."""
+        count = len(attached.kinds)
+        rows = np.column_stack([attached.kinds, model.ngeom + np.arange(count)]).astype(np.int32)
+        self._shapes, self._halves = np.concatenate([self._shapes, rows]), np.concatenate([self._halves, attached.halves])
+        linear = np.column_stack([attached.rgb**2.2, np.ones(count)]).astype(np.float32)
+        self._colors, self._bodies = np.concatenate([self._colors, linear]), np.concatenate([self._bodies, attached.bodies])
+        self._articulated = np.concatenate([self._articulated, np.zeros(count, bool)])
+        self._materials = np.concatenate([self._materials, np.zeros(count, np.int32)])
+
+    def _poses(self, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
+        """Middles (n, 3) and rotation matrices (n, 9) of geoms and of what is attached, which may be written to."""
+        if self._attached is None:
+            return data.geom_xpos.copy(), data.geom_xmat
+        places, turns = self._attached.poses(data)
+        return np.concatenate([data.geom_xpos, places]), np.concatenate([data.geom_xmat, turns])
+
     def render(
         self, data: mujoco.MjData, eye_m: Vector, target_m: Vector, marks: Sequence[WireBox | Sphere | Ghost] = ()
     ) -> np.ndarray:
         """The scene from eye_m towards target_m (world), uint8 (height, width, 3); marks are faint behind things."""
-        axes = camera_axes(eye_m, target_m)
-        kept, halves, centers = self._cut_away(data, axes[3], np.asarray(target_m, float))
-        scene = (self._shapes[kept], halves, centers, data.geom_xmat)
+        axes, target = camera_axes(eye_m, target_m), np.asarray(target_m, float)
+        self._advance_fading(self._blocking(data, axes[3], target), axes[3])
+        going = (self._presence > 0.0) & (self._presence < 1.0)
+        if going.any():  # the picture with what fades, over the picture without
+            kept = self._paint(data, axes, target, self._presence == 0.0)
+            share, whole = self._shares(kept, float(self._presence[going].mean())), self._image.astype(np.float32)
+            self._paint(data, axes, target, self._presence < 1.0)
+            self._image[:] = np.round(self._image + share[:, :, None] * (whole - self._image))
+        else:
+            self._paint(data, axes, target, self._presence < 1.0)
+        self._draw_marks(axes, marks)
+        return self._image.copy()
+
+    def render_from(self, data: mujoco.MjData, axes: np.ndarray) -> np.ndarray:
+        """What a camera sees, (height, width, 3) uint8, with nothing cut away; axes (4, 3): right, down, forward and its place."""
+        self._paint(data, axes, axes[3] + axes[2], np.zeros(len(self._cuttable), bool), cut_meshes=False)
+        return self._image.copy()
+
+    def forget(self) -> None:
+        """The next picture is of another episode: nothing fades from the last one."""
+        self._last_eye = None
+
+    def _advance_fading(self, blocking: np.ndarray, eye: np.ndarray) -> None:
+        """One picture nearer to what shall be cut down; at once after a jump of the eye."""
+        jumped = self._last_eye is None or np.linalg.norm(eye - self._last_eye) > JUMP_M
+        step = 1.0 if jumped else self._fade
+        self._presence = np.round(np.clip(self._presence + np.where(blocking, -step, step), 0.0, 1.0), 6)
+        self._last_eye = eye.copy()
+
+    def _shares(self, kept: np.ndarray, elsewhere: float) -> np.ndarray:
+        """Of each pixel of the picture that was painted last, how much of it is to be seen, (height, width) float32: of what fades as it
+        fades; `elsewhere`, where a shadow of it may lie, one share.
+        """
+        of_row = np.full(len(self._halves), elsewhere, np.float32)
+        of_row[self._cuttable] = np.where(self._presence < 1.0, self._presence, elsewhere)
+        for body in np.unique(self._bodies[self._cuttable[(self._presence < 1.0) & self._articulated[self._cuttable]]]):
+            of_row[self._bodies == body] = of_row[self._cuttable[self._bodies[self._cuttable] == body]].min()
+        of_code = np.append(of_row[kept], np.float32(elsewhere))  # the last of pixels that show nothing, or a mesh
+        rows = np.where(self._codes >= 0, self._codes // FACES, len(kept))
+        height, width, _ = self._image.shape
+        shares = of_code[np.minimum(rows, len(kept))].reshape(height, rows.shape[0] // height, width, -1)
+        return shares.mean(axis=(1, 3))
+
+    def _paint(self, data: mujoco.MjData, axes: np.ndarray, target: np.ndarray, cut: np.ndarray, cut_meshes: bool = True) -> np.ndarray:
+        """Draw into the image, without marks; cut: which of the cuttable rows are cut down. The rows that are drawn."""
+        centers, turns = self._poses(data)
+        kept, halves = self._cut_away(data, cut, centers)
+        scene = (self._shapes[kept], halves, centers, turns)
         camera = _mujoco_camera(axes)
         draw(*scene, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes)
-        meshes = self._meshes and self._meshes.between(data, axes[3], np.asarray(target_m, float))
+        meshes = self._meshes and (self._meshes.between(data, axes[3], target) if cut_meshes else self._meshes)
         if meshes:
             meshes.draw(data, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes, FACES * len(kept))
-        sun = self._draw_shadows(data, scene, meshes, np.asarray(target_m, float))
-        surfaces, colors = _surfaces(*scene, axes[3]), self._colors[kept]
+        sun = self._draw_shadows(data, scene, meshes, target)
+        surfaces, colors, materials = _surfaces(*scene, axes[3]), self._colors[kept], self._materials[kept]
+        frames = turns[self._shapes[kept, 1]].reshape(-1, 3, 3).transpose(0, 2, 1).astype(np.float32)
         if meshes:
             surfaces, colors = meshes.surfaces(data, surfaces), np.concatenate([colors[:, :3], meshes.linear])
+            materials = np.concatenate([materials, np.zeros(len(meshes.linear), np.int32)])
         view = (self._us, self._vs, axes.astype(np.float32))
         occlusion(self._depth, self._codes, *view, *surfaces, self._pattern, self._coarse_z, self._open)
         blur(self._coarse_z, self._open, self._blurred)
         light = (sun, self._shadow, self._coarse_z, self._blurred)
-        paint(self._depth, self._codes, *view, *surfaces, colors, *light, tone_table(), self._image)
+        paint(self._depth, self._codes, *view, *surfaces, colors, materials, np.ascontiguousarray(frames), *light, tone_table(), self._image)
+        return kept
+
+    def _draw_marks(self, axes: np.ndarray, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
         self._draw_translucent(axes, [mark for mark in marks if not isinstance(mark, WireBox)])
         for mark in marks:
             if isinstance(mark, WireBox):
                 self._draw_wire(axes, mark)
-        return self._image.copy()
 
-    def _cut_away(
-        self, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of the shape table to draw, their halves, and all geom centres, with what blocks the view cut down."""
-        halves, centers, kept = self._halves.copy(), data.geom_xpos.copy(), np.ones(len(self._halves), bool)
-        geoms = self._shapes[self._cuttable, 1]
-        rotations, sizes = data.geom_xmat[geoms].reshape(-1, 3, 3), halves[self._cuttable, :3]
-        reach = np.einsum("gij,gj->gi", np.abs(rotations), sizes)  # half extents along the world axes
+    def _extents(self, data: mujoco.MjData) -> np.ndarray:
+        """Half extents (m) of the cuttable boxes along the world axes."""
+        rotations = data.geom_xmat[self._shapes[self._cuttable, 1]].reshape(-1, 3, 3)
+        return np.einsum("gij,gj->gi", np.abs(rotations), self._halves[self._cuttable, :3])
+
+    def _blocking(self, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Which of the cuttable rows block the view."""
+        geoms, centers = self._shapes[self._cuttable, 1], data.geom_xpos
+        rotations, sizes, reach = data.geom_xmat[geoms].reshape(-1, 3, 3), self._halves[self._cuttable, :3], self._extents(data)
         tall = centers[geoms, 2] + reach[:, 2] > self._cut_above_m
         blocking = tall & _between(eye, target, centers[geoms], rotations, sizes)
         high = tall | (centers[geoms, 2] - reach[:, 2] > 0.7 * self._cut_above_m)  # would float without the rest
@@ -245,7 +328,13 @@ class Painter:
             joined = furniture & ~blocking & (gap.max(axis=1) < 0.01)
             to_follow.extend(np.flatnonzero(joined))
             blocking |= joined
-        for row, geom, half_height in zip(self._cuttable[blocking], geoms[blocking], reach[blocking, 2], strict=True):
+        return blocking
+
+    def _cut_away(self, data: mujoco.MjData, cut: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the shape table to draw and their halves, with some of the cuttable rows cut down; moves the centres of these."""
+        halves, kept = self._halves.copy(), np.ones(len(self._halves), bool)
+        geoms, reach = self._shapes[self._cuttable, 1], self._extents(data)
+        for row, geom, half_height in zip(self._cuttable[cut], geoms[cut], reach[cut, 2], strict=True):
             bottom = centers[geom, 2] - half_height
             if bottom > self._stub_m / 2 or abs(data.geom_xmat[geom, 8]) < 0.999:
                 kept[row] = False
@@ -253,7 +342,7 @@ class Painter:
             halves[row, 2] = (self._stub_m - bottom) / 2
             centers[geom, 2] = bottom + halves[row, 2]
         kept &= ~np.isin(self._bodies, self._bodies[~kept & self._articulated])  # a door goes with its handle
-        return np.flatnonzero(kept), halves[kept], centers
+        return np.flatnonzero(kept), halves[kept]
 
     def _draw_shadows(self, data: mujoco.MjData, scene: tuple[np.ndarray, ...], meshes: PaintedMeshes | None,
                       target: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from functools import cache
 import numpy as np
 
 from rearrange.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, FACES, PLANE, SPHERE, F, compiled, inlined
+from rearrange.pictures.textures import PLAIN, textured, noise
 
 SHADOW_OFFSET_M = 0.02  # points are moved along their normal before the shadow test, against self-shadowing
 OCCLUSION_RADIUS_M = 0.28
@@ -62,20 +63,12 @@ def _surface(y, x, q, code, us, vs, camera, shapes, halves, centers, flat_normal
 
 
 @inlined
-def _noise(i, j):
-    """A repeatable number in [0, 1) for two integers."""
-    h = (np.uint32(i) * np.uint32(374761393) + np.uint32(j) * np.uint32(668265263)) & np.uint32(0xFFFFFFFF)
-    h = ((h ^ (h >> np.uint32(13))) * np.uint32(1274126177)) & np.uint32(0xFFFFFFFF)
-    return F((h >> np.uint32(8)) & np.uint32(0xFFFF)) / F(65536)
-
-
-@inlined
 def _plank(x, y, footprint):
     """Brightness of a plank floor at world x, y; joints fade where a pixel's footprint (m) is wider than they are."""
     row = math.floor(y / F(PLANK_M[1]))
-    shifted = x / F(PLANK_M[0]) + _noise(row, 7)
+    shifted = x / F(PLANK_M[0]) + noise(row, 7)
     column = math.floor(shifted)
-    tint = F(0.86) + F(0.22) * _noise(row, column)
+    tint = F(0.86) + F(0.22) * noise(row, column)
     across = abs(y / F(PLANK_M[1]) - row - F(0.5)) * F(PLANK_M[1])
     lengthwise = abs(shifted - column - F(0.5)) * F(PLANK_M[0])
     near_joint = min(F(0.5 * PLANK_M[1]) - across, F(0.5 * PLANK_M[0]) - lengthwise)
@@ -195,6 +188,8 @@ def paint(
     flat_normals,
     long_axes,
     colors,
+    materials,
+    frames,
     sun,
     shadow,
     z,
@@ -202,7 +197,10 @@ def paint(
     tones,
     image,
 ):
-    """Shade every pixel of `image` from its samples; a pixel that shows one face is shaded once, at its last sample."""
+    """Shade every pixel of `image` from its samples; a pixel that shows one face is shaded once, at its last sample.
+
+    materials (N,): of `rearrange.pictures.textures`. frames (N, 3, 3): the axes of each shape, one in a row.
+    """
     rows, columns, _ = image.shape
     s, one = np.uintp(codes.shape[0] // rows), np.uintp(1)
     scale, share, per_cell = F(TONES - 1) / F(BRIGHTEST), F(1) / F(s * s), F(z.shape[0]) / F(codes.shape[0])
@@ -228,6 +226,15 @@ def paint(
                     point, ray, normal = _surface(
                         sy, sx, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes
                     )
+                    own_red, own_green, own_blue = colors[n, 0], colors[n, 1], colors[n, 2]
+                    if materials[n] != PLAIN:
+                        own_red, own_green, own_blue, shines = _texture(code, n, point, ray, normal, (us[1] - us[0]) / q, materials[n], shapes,
+                                                                        halves, centers, frames, (own_red, own_green, own_blue))
+                        if shines:
+                            red += weight * own_red
+                            green += weight * own_green
+                            blue += weight * own_blue
+                            continue
                     fy, fx = (F(sy) + F(0.5)) * per_cell - F(0.5), (F(sx) + F(0.5)) * per_cell - F(0.5)
                     openness = _coarse(z, open_share, fy, fx, F(1) / q)
                     r, g, b = _light(point, ray, normal, sun, shadow, openness)
@@ -235,12 +242,26 @@ def paint(
                     if shapes[n, 0] == PLANE:
                         slant = -(normal[0] * ray[0] + normal[1] * ray[1] + normal[2] * ray[2])
                         albedo = weight * _plank(point[0], point[1], (us[1] - us[0]) / (q * max(F(0.1), slant)))
-                    red += albedo * colors[n, 0] * r
-                    green += albedo * colors[n, 1] * g
-                    blue += albedo * colors[n, 2] * b
+                    red += albedo * own_red * r
+                    green += albedo * own_green * g
+                    blue += albedo * own_blue * b
             image[y, x, 0] = tones[np.uintp(min(red * scale, F(TONES - 1)))]
             image[y, x, 1] = tones[np.uintp(min(green * scale, F(TONES - 1)))]
             image[y, x, 2] = tones[np.uintp(min(blue * scale, F(TONES - 1)))]
+
+
+@inlined
+def _texture(code, n, point, ray, normal, width, material, shapes, halves, centers, frames, rgb):
+    """Colour of a point of shape n, and whether it shines by itself; width: of a pixel at this distance, seen from the front (m)."""
+    dx, dy, dz = point[0] - centers[n, 0], point[1] - centers[n, 1], point[2] - centers[n, 2]
+    local = (frames[n, 0, 0] * dx + frames[n, 0, 1] * dy + frames[n, 0, 2] * dz,
+             frames[n, 1, 0] * dx + frames[n, 1, 1] * dy + frames[n, 1, 2] * dz,
+             frames[n, 2, 0] * dx + frames[n, 2, 1] * dy + frames[n, 2, 2] * dz)
+    through = frames[n, 0, 0] * ray[0] + frames[n, 0, 1] * ray[1] + frames[n, 0, 2] * ray[2]
+    along = (frames[n, 1, 0] * ray[0] + frames[n, 1, 1] * ray[1] + frames[n, 1, 2] * ray[2]) / max(F(1e-3), abs(through))
+    slant = -(normal[0] * ray[0] + normal[1] * ray[1] + normal[2] * ray[2])
+    return textured(material, shapes[n, 0], np.uintp(code) % np.uintp(FACES), np.int64(n), local, (halves[n, 0], halves[n, 1], halves[n, 2]),
+                    along, width / max(F(0.25), slant), rgb)
 
 
 @inlined

@@ -65,9 +65,9 @@ def test_videos_play_and_show_every_step(evaluated):
         assert file.name.endswith("_success.mp4" if row["success"] == "1" else "_failure.mp4")
         assert row["video"].endswith(file.name)
         frames = iio.imread(file)
-        assert len(frames) == int(row["steps"]) + round(HOLD_S * 30)
-        assert frames.shape[1] >= 512 and frames.shape[2] >= 700 and frames.std() > 20
-        assert iio.immeta(file)["fps"] == 30
+        assert len(frames) == int(row["steps"]) + round(HOLD_S * 15)  # at half speed
+        assert frames.shape[1:3] == (720, 1280) and frames.std() > 20
+        assert iio.immeta(file)["fps"] == 15
         assert abs(frames[0].astype(int) - frames[int(row["steps"]) - 1]).max() > 50, "nothing moves"
 
 

@@ -11,7 +11,18 @@ import pytest
 
 from eval.evaluate import EpisodeResult, Job, run_chunk, write
 from eval.scenario.video import PLAN_LINES
-from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoError, VideoWriter, compose, fit, wrap
+from eval.video import (
+    FAILURE_RGB,
+    PANEL_RGB,
+    SUCCESS_RGB,
+    VideoError,
+    VideoWriter,
+    compose,
+    default_speed,
+    fit,
+    pace,
+    wrap,
+)
 from rearrange.pictures.overlay import text_width
 from rearrange.runs.run_directory import write_whole
 from skills import SKILLS, make_env
@@ -82,7 +93,7 @@ def test_a_video_that_ffmpeg_could_not_write_is_an_error_without_a_file(tmp_path
 
 def test_an_evaluation_goes_on_without_a_video_that_cannot_be_written(tmp_path, monkeypatch):
     class Recorder:
-        def __init__(self, env, directory, index, observation):
+        def __init__(self, env, directory, index, observation, speed):
             self.index, self.frames = index, 0
 
         def frame(self, *_):
@@ -128,6 +139,35 @@ def test_a_video_has_a_frame_for_every_step_and_says_why_it_failed(tmp_path, mon
     looks = [frame[1] for frame in frames]  # the policy looks once an action
     assert sum(not np.array_equal(a, b) for a, b in zip(looks, looks[1:])) == {1: 9, 4: 3}[repeat]
     assert len(iio.imread(first.video, plugin="FFMPEG")) == 10 + round(0.7 * 30)
+
+
+def test_a_slower_video_has_the_same_frames_for_longer_and_a_faster_one_fewer():
+    assert pace(1) == (1, 30) and pace(0.5) == (1, 15) and pace(0.1) == (1, 3) and pace(4) == (4, 30)
+    for speed in (0.3, 1.0, 1.7, 2.5, 7, 1000):
+        steps, fps = pace(speed)
+        assert steps * fps / 30 == pytest.approx(speed) and steps >= 1 and 3 <= fps <= 45
+    kinds = ({}, {"nav": "pointnav"}, {"hab": "tidy_house"})
+    assert [default_speed(kind) for kind in kinds] == [0.5, 1.0, 4.0]
+    assert [default_speed(kind | {"video_speed": 2}) for kind in kinds] == [2.0] * 3
+
+
+@pytest.mark.parametrize("speed, count, fps", [(0.5, 6, 15), (3, 2, 30)])
+def test_the_speed_of_a_video_says_which_steps_have_a_frame_of_what_size(tmp_path, monkeypatch, speed, count, fps):
+    monkeypatch.setattr("eval.evaluate._KEPT", {})
+    settings = {"depth_size": 16, "max_steps": 6, "num_layouts": 4, "render_mode": "rgb_array"}
+    (result,) = run_chunk(Job("pick", settings, "zero", None, 1, videos=1, video_dir=str(tmp_path), video_speed=speed), [0])
+    read = iio.imread(result.video, plugin="FFMPEG")
+    assert read.shape == (count + round(0.7 * fps), 720, 1280, 3)
+    assert iio.immeta(result.video, plugin="FFMPEG")["fps"] == fps
+
+
+def test_the_hands_view_is_in_the_upper_right_corner_of_the_scene():
+    scene, hand = np.zeros((720, 960, 3), np.uint8), np.full((224, 224, 3), 200, np.uint8)
+    plain, frame = compose(scene, None, []), compose(scene, None, [], hand=hand)
+    assert frame.shape == (720, 1280, 3)
+    assert (frame[16:200, 960 - 16 - 224 : 960 - 16] == 200).all()
+    changed = np.argwhere((frame != plain).any(2))
+    assert changed.min(0).tolist() == [14, 960 - 18 - 224] and changed.max(0).tolist() == [16 + 225, 960 - 15]
 
 
 def test_a_file_that_cannot_be_written_within_an_action_ends_no_episode(tmp_path, monkeypatch):
@@ -186,7 +226,7 @@ def test_a_frame_shows_the_scene_the_depth_and_the_text():
     depth = np.ones((128, 128, 1), np.float32)
     depth[:64] = 0.05
     frame = compose(third_person, depth, ["step 12 of 200"], title="pick", footer="val/3")
-    assert frame.dtype == np.uint8 and frame.shape == (512, 800, 3)
+    assert frame.dtype == np.uint8 and frame.shape == (512, 832, 3)
     assert np.array_equal(frame[:, :512], third_person)
     panel = frame[:, 512:].astype(int)
     near, far = panel[80:140, 60:200].mean(), panel[200:260, 60:200].mean()

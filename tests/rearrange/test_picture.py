@@ -73,6 +73,33 @@ def test_near_things_hide_far_ones_and_hidden_groups_are_left_out():
     assert red(picture(RED_BALL + screen)).sum() > 50
 
 
+WALL = '<geom type="box" size="2 .05 1.2" pos="0 -2 1.2" rgba="0 0 1 1"/>'
+
+
+def test_a_wall_in_the_way_fades_over_some_pictures_and_comes_back():
+    model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{FLOOR + RED_BALL + WALL}</worldbody></mujoco>")
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    painter = Painter(model, 160, 120, cut_above_m=1.25, fade_frames=5)
+
+    def blueness(target, eye=EYE_M):
+        image = painter.render(data, eye, target).astype(int)
+        return int(np.clip(image[..., 2] - image[..., 0], 0, None).sum())
+
+    behind, beside = TARGET_M, (2.5, -2.6, 0.5)  # of the wall
+    before = blueness(beside)
+    assert before > 50_000
+    fading = [blueness(behind) for _ in range(7)]
+    assert all(a > b for a, b in zip(fading[:5], fading[1:5])) and fading[4] == fading[5] == fading[6] < 0.3 * fading[0]
+    returning = [blueness(beside) for _ in range(7)]
+    assert all(a < b for a, b in zip(returning[:5], returning[1:5])) and returning[4] == returning[6] == before
+    blueness(behind, (0.0, 3.0, 2.3))
+    assert blueness(behind) == fading[-1]  # after a jump at once
+    blueness(beside)
+    painter.forget()
+    assert blueness(behind) == fading[-1]
+
+
 def test_a_floating_box_throws_a_shadow_away_from_the_sun():
     position = np.array([0, 0, 1.0])
     box = f'<body pos="0 0 1"><freejoint/><geom type="box" size=".25 .25 .05"/></body>{FLOOR}'

@@ -148,6 +148,7 @@ def test_a_video_shows_the_object_its_goal_where_to_drive_the_step_and_why_it_en
 
     def noting(*args, outcome, reason, **more):
         ends.append((outcome, reason))
+        assert "holds nothing" in args[2] and more["hand"].shape == (224, 224, 3)
         return compose(*args, outcome=outcome, reason=reason, **more)
 
     monkeypatch.setattr(hab_video, "compose", noting)
@@ -155,11 +156,20 @@ def test_a_video_shows_the_object_its_goal_where_to_drive_the_step_and_why_it_en
     assert set(ends[:-1]) == {(None, "")} and ends[-1] == (False, f"{result.ended_in}: {result.reason}")
     frames = iio.imread(path)
     assert index == 0 and path.name == "episode_0000_failure.mp4" and iio.immeta(path)["fps"] == 30
-    assert len(frames) == (result.steps + 1) // 2 + 1 + 21 and frames.shape[1:] == (512, 800, 3) and frames.std() > 20
+    assert len(frames) == (result.steps + 1) // 2 + 1 + 21 and frames.shape[1:] == (720, 1280, 3) and frames.std() > 20
     lines, kinds = [], []
     hab.run_one(it, 0, 0, lambda run: (lines.append(hab_video.plan_lines(run)), kinds.append(hab_video.marks(run))))
     assert lines[0][0].startswith("> 1  navigate to ") and lines[-1][1].startswith("> 2  pick ")
     assert [type(mark) for mark in kinds[0]] == [WireBox, Ghost, Sphere] and [type(mark) for mark in kinds[-1]] == [WireBox, Ghost]
+
+
+def test_the_panel_of_a_plan_says_what_is_held():
+    sim = SimpleNamespace(held=1, held_handle=None, episode=SimpleNamespace(objects=("024_bowl", "005_tomato_soup_can")))
+    assert hab_video.what_is_held(sim) == "holds the tomato soup can"
+    sim.held, sim.held_handle = None, "fridge_door"
+    assert hab_video.what_is_held(sim) == "holds the handle of fridge door"
+    sim.held_handle = None
+    assert hab_video.what_is_held(sim) == "holds nothing"
 
 
 def test_an_episode_that_goes_another_way_is_not_passed_off_as_the_first(tmp_path):
