@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from rearrange.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, FACES, PLANE, SPHERE, F, compiled, inlined
-from rearrange.pictures.textures import PLAIN, textured, noise
+from rearrange.pictures.textures import PLAIN, noise, textured
 
 SHADOW_OFFSET_M = 0.02  # points are moved along their normal before the shadow test, against self-shadowing
 OCCLUSION_RADIUS_M = 0.28

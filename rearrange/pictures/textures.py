@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from rearrange.pictures.raster_kernels import BOX, CYLINDER, FACES, F, inlined
+from rearrange.pictures.raster_kernels import BOX, CYLINDER, F, inlined
 
 PLAIN, WOOD, FABRIC, TILES, LABEL, WINDOW = range(6)
 """Materials of shapes. WINDOW: a pane whose frame has x through it, y along it and z up."""
