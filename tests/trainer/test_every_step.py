@@ -24,11 +24,12 @@ def test_every_trained_step_is_what_its_environment_tells(mode):
 
 
 def test_every_trained_step_of_two_ranks_is_what_its_environment_tells(tmp_path):
-    """One of them far slower, also on a busy machine, so that its rollouts are cut short and filled with the one before."""
+    """One of them is far slower, so that rollouts are cut short and filled with the one before (on a busy machine also the other's)."""
     run(2, "every_step", tmp_path)
+    filled = 0
     for rank in range(2):
         for mode, counts in json.loads((tmp_path / f"every_step_{rank}.json").read_text()).items():
             assert counts["steps"] > 150 and counts["learned"] > 300, (rank, mode, counts)
             assert counts["oldest"] <= 2
-    slow = json.loads((tmp_path / "every_step_1.json").read_text())
-    assert slow["ver"]["filled"] + slow["overlap"]["filled"] > 0, "nothing was filled: this shows nothing of it"
+            filled += counts["filled"]
+    assert filled > 0, "nothing was filled: this shows nothing of it"
