@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rearrange.apartments.episodes import Episode
 from rearrange.apartments.layouts import Layout
 from rearrange.external_scenes.episodes import in_terms_of
 from rearrange.external_scenes.layout import SceneHome
 from rearrange.habitat.data import HabitatData
-from rearrange.habitat.homes import Found, Homes, is_ours
+from rearrange.habitat.homes import Homes, is_ours
 from rearrange.habitat.joints import Joints
 from rearrange.habitat.robot import Fetch
 from rearrange.habitat.suction import Hold
 from rearrange.habitat.world import World
 from rearrange.habitat_axes import to_y_up
+from rearrange.mujoco_scenes.pieces import THIN_M
 from rearrange.mujoco_sim.compiled_home import CompiledHome, scene_layout
 from rearrange.robot_in_home import RobotInHome
 from rearrange.simulator import Point, SimulatorConfig
@@ -23,10 +26,10 @@ _NO_SHIFT = (0.0, 0.0, 0.0)
 class InScene(RobotInHome):
     """What does not depend on the episode: Habitat, the scene, its joints, the robot and its cup."""
 
-    def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool, found: Found | None) -> None:
+    def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool) -> None:
         super().__init__(config)
         self.world = World(data, nvidia)
-        self._homes = Homes(self.world, {} if found is None else found)
+        self._homes = Homes(self.world, Path(data.scene_dataset))
         self._homes.need(data.scenes)
         self.home: CompiledHome | SceneHome | None = None
 
@@ -44,7 +47,8 @@ class InScene(RobotInHome):
                 self.joints = Joints({name: world.link_of(name) for name in home.handles}, damped=True)
         if isinstance(home, SceneHome) and (loaded or home is not self.home):
             self.robot.stand_on(world.vector(*to_y_up(home.origin_m)))
-            self.joints = Joints({name: (world.bodies[handle], link) for name, (handle, link) in home.links.items()}, damped=False)
+            self.joints = Joints({name: world.link_called(handle, link) for name, (handle, link) in home.links.items()}, damped=False)
+            world.let_pass(home.origin_m[2] + THIN_M)
         self.home, self._origin = home, home.origin_m if isinstance(home, SceneHome) else _NO_SHIFT
         return loaded
 
@@ -52,15 +56,13 @@ class InScene(RobotInHome):
         """An episode of an external scene, as HAB's, in our frame and with our names; episodes of our homes as they are."""
         if self._homes.is_converted(episode):
             return episode
-        self._enter(episode)
-        return in_terms_of(self.home, episode)
+        return in_terms_of(self._homes.of_scene(episode), episode)
 
     def layout_of(self, episode: Episode) -> Layout:
         """The layout of an episode's home, which need not be loaded."""
         if is_ours(episode.scene):
             return scene_layout(episode.scene)
-        self._enter(episode)
-        return self.home.layout
+        return self._homes.of_scene(episode).layout
 
     @property
     def _is_ours(self) -> bool:

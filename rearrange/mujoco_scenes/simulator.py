@@ -15,14 +15,13 @@ from rearrange.apartments.episodes import Episode, Marker
 from rearrange.apartments.layouts import Layout
 from rearrange.errors import UserError
 from rearrange.external_scenes.episodes import in_terms_of
+from rearrange.external_scenes.layout import before_end
 from rearrange.geometry import matrix_quat, quat_matrix
 from rearrange.mujoco_scenes.objects import files_of
 from rearrange.mujoco_scenes.scene import CompiledScene, compiled_scene, data_set, load_scene, name_of
 from rearrange.mujoco_sim.simulator import HOLD_DEPTH_M, MujocoSimulator, slots_for
 from rearrange.scene_files.data_set import OUR_SCENE, SCENE_FILE
 from rearrange.simulator import SimulatorConfig
-
-_ON_M = 0.01  # so near to something a point lies on it
 
 
 class SceneSimulator(MujocoSimulator):
@@ -73,9 +72,8 @@ class SceneSimulator(MujocoSimulator):
 
     def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
         """As in our homes; what the end lies on is not in between, as the front is on which a drawer or door has its handle here."""
-        length = math.dist(start, end)
-        near = max(0.0, 1.0 - _ON_M / length) if length > 0.0 else 0.0
-        return near > 0.0 and super().blocked(start, tuple(a + near * (b - a) for a, b in zip(start, end)))
+        before = before_end(start, end)
+        return before is not None and super().blocked(start, before)
 
     # ------------------------------------------------------------------ objects with meshes of their own
 

@@ -43,7 +43,7 @@ class HomeSettings:
     scene_dataset: str | None = setting(None, "the *.scene_dataset_config.json of the homes; must be given", path=True)
     scenes: str | None = setting(
         None, "scenes of scene_dataset in which episodes are generated, names with *, separated by commas; null = those of the split")
-    robot: str | None = setting(None, "URDF of the Fetch; null = robots/fetch.urdf beside scene_dataset", path=True)
+    robot: str | None = setting(None, "URDF of the Fetch; null = robots/fetch.urdf beside scene_dataset, or else ours", path=True)
     gpu_device: int | None = setting(
         None, "number of the GPU that draws; -1 = CPU; null = 0 where there is one, else the CPU", at_least=-1)
     observations: tuple[str, ...] | None = setting(
@@ -106,6 +106,7 @@ class HabitatSettings:
     """Homes in Habitat-Sim with Bullet: ReplicaCAD, or our own apartments exported by rearrange scenes export."""
 
     scene_dataset: str | None = like(HomeSettings, "scene_dataset")
+    scenes: str | None = like(HomeSettings, "scenes")
     robot: str | None = like(HomeSettings, "robot")
     gpu_device: int | None = like(HomeSettings, "gpu_device")
     num_layouts: int = like(
