@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from skills.skill import Skill
 
 
+_MIXED = 31  # seeds which homes episodes take place in
+
+
 class HomeScene:
     """depth_size: pixels of the depth images that are taken. maps_floor: whether they are entered in `floor_map`. seen, camera_size: what
     is seen beside the observations of the skill, and its pixels. instruction: the task in words. Whoever runs a skill sets these.
@@ -73,9 +76,9 @@ class HomeScene:
         return self.sim.in_own_terms(self.episodes[index % len(self.episodes)])
 
     def generated_episode(self, kind: str, index: int) -> Episode:
-        """Episode `index` of a kind, in our homes, or in external scenes."""
+        """Episode `index` of a kind, in our homes, or in external scenes; where they are mixed, the number decides."""
         settings = self.settings
-        if draws_in_scenes(settings):
+        if draws_in_scenes(settings) and np.random.default_rng([_MIXED, index]).random() < settings.mix:
             from rearrange.mujoco_scenes.choice import generated_episode
 
             return generated_episode(Path(settings.scene_dataset), kind, settings.split, settings.scenes, settings.num_layouts, index)

@@ -37,7 +37,7 @@ def scene_data(settings: HomeSettings, listed: Sequence[Episode] | None) -> Habi
     in_scenes = listed is None and draws_in_scenes(settings)
     return HabitatData(settings.scene_dataset, settings.robot, settings.gpu_device,
                        () if in_scenes else scenes_of(settings.split, settings.num_layouts, listed), tuple(settings.observations or ()),
-                       settings.camera_size)
+                       settings.camera_size, settings.mix < 1.0)
 
 
 def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None = None) -> Simulator:
@@ -50,7 +50,7 @@ def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None 
 
         if not is_mjcf(Path(data.scene_dataset)):
             data.check()
-        return SceneSimulator(config, data.scene_dataset)
+        return SceneSimulator(config, data.scene_dataset, data.mixed)
     if name != "habitat":
         raise UserError(f"sim={name} is not one of {', '.join(SIMULATORS)}.")
     from rearrange.habitat.installed import need_habitat

@@ -32,7 +32,8 @@ class HabitatData:
     """Where the data is. scene_dataset: a *.scene_dataset_config.json. robot: URDF of the Fetch; None: the data set's own, or else ours.
     gpu_device: number of the GPU, -1 for the CPU, None for what there is. seen, camera_size: images that the robot's cameras will take
     beside depth, and their pixels.
-    scenes: those that episodes take place in, which the data set must have; read once.
+    scenes: those that episodes take place in, which the data set must have; read once. mixed: episodes also take place in our homes,
+    which are not of the data set.
     """
 
     scene_dataset: str | None
@@ -41,6 +42,7 @@ class HabitatData:
     scenes: Iterable[str] = ()
     seen: tuple[str, ...] = ()
     camera_size: int = 128
+    mixed: bool = False
 
     def robot_file(self) -> Path | None:
         """The robot's URDF; None where neither this nor the data set has one. Raises UserError when it is not there."""
