@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rearrange.habitat.mujoco_twin import Twin
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.robot.fetch import TORSO_JOINT_NAME
 from skills import make_env
 
@@ -30,7 +31,7 @@ def same(twin, sim) -> bool:
 @pytest.mark.parametrize("skill", ["place", "open_fridge"])
 def test_it_has_everything_where_it_is_whenever_it_is_asked_after_a_step(skill):
     env = make_env(skill, depth_size=0, num_layouts=2)
-    twin, sim = Twin(env.sim.config), env.sim
+    twin, sim = Twin(MujocoSimulator(env.sim.config)), env.sim
     for episode in range(2):
         env.reset(options={"episode": episode})
         assert same(twin.of(seen_as_habitat(sim)), sim)

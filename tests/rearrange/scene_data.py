@@ -106,7 +106,7 @@ def make_data_set(folder: Path) -> Path:
 
 
 def make_furnished_room(folder: Path) -> Path:
-    """The same data set, with four scenes more in which things stand apart: `furnished`, `kitchen`, `bare_table` and `nothing`. Returns its
+    """The same data set, with three scenes more in which things stand apart: `furnished`, `bare_table` and `nothing`. Returns its
     configuration.
     """
     config = make_data_set(folder)
@@ -132,7 +132,21 @@ def make_furnished_room(folder: Path) -> Path:
 <joint name="slide" type="prismatic"><origin xyz="0 0.5 0"/><parent link="body"/><child link="drawer1"/><axis xyz="1 0 0"/>
 <limit lower="0" upper="0.5" effort="1" velocity="1"/></joint></robot>""")
 
-    # A fridge with two doors, of whose bars nothing collides; above the middle of the upper one there is more than below.
+    def at(name: str, x: float, y: float, z: float) -> dict:
+        return {"template_name": name, "translation": [x, y, z], "rotation": [1.0, 0.0, 0.0, 0.0], "motion_type": "STATIC"}
+
+    stage, rug, table = at("room", 0, 0, 0), at("rug", 2, 0, 2), at("table", -2, 0, -2)
+    for name, objects, bodies in (
+            ("furnished", [rug, table, at("board", -3, 1.8, 3)], [at("cupboard", 2, 0, -2)]),
+            ("bare_table", [table], []), ("nothing", [], [])):
+        _json(folder / "configs" / "scenes" / f"{name}.scene_instance.json", {
+            "stage_instance": stage, "object_instances": objects, "articulated_object_instances": bodies})
+    return config
+
+
+def make_kitchen(folder: Path) -> Path:
+    """The same data set with one scene more, `kitchen`: a fridge with two doors, of whose bars nothing collides. Returns its configuration."""
+    config = make_data_set(folder)
     door, bar = box((-0.02, -0.4, -0.6), (0.02, 0.4, 0.0)), box((0.06, -0.35, -0.58), (0.07, -0.05, -0.54))
     write_glb(folder / "urdf" / "refrigerator" / "door.glb", [door, bar])
     (folder / "urdf" / "refrigerator" / "refrigerator.urdf").write_text("".join((
@@ -145,14 +159,7 @@ def make_furnished_room(folder: Path) -> Path:
         "</robot>")))
     _json(folder / "urdf" / "refrigerator" / "refrigerator.ao_config.json", {"urdf_filepath": "refrigerator.urdf", "user_defined": {
         "receptacle_aabb_board": {"parent_link": "body", "position": [0.0, 1.07, 0.0], "scale": [0.2, 0.1, 0.25]}}})
-
-    def at(name: str, x: float, y: float, z: float) -> dict:
-        return {"template_name": name, "translation": [x, y, z], "rotation": [1.0, 0.0, 0.0, 0.0], "motion_type": "STATIC"}
-
-    stage, rug, table = at("room", 0, 0, 0), at("rug", 2, 0, 2), at("table", -2, 0, -2)
-    for name, objects, bodies in (
-            ("furnished", [rug, table, at("board", -3, 1.8, 3)], [at("cupboard", 2, 0, -2)]),
-            ("kitchen", [rug, table], [at("refrigerator", 0, 0, 0)]), ("bare_table", [table], []), ("nothing", [], [])):
-        _json(folder / "configs" / "scenes" / f"{name}.scene_instance.json", {
-            "stage_instance": stage, "object_instances": objects, "articulated_object_instances": bodies})
+    at = {"translation": [0.0, 0.0, 0.0], "rotation": [1.0, 0.0, 0.0, 0.0]}
+    _json(folder / "configs" / "scenes" / "kitchen.scene_instance.json", {
+        "stage_instance": {"template_name": "room"} | at, "articulated_object_instances": [{"template_name": "refrigerator"} | at]})
     return config

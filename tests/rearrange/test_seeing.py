@@ -18,6 +18,7 @@ from rearrange.apartments import segmentation
 from rearrange.errors import UserError
 from rearrange.habitat.mujoco_twin import Twin
 from rearrange.habitat.scene_cameras import camera_transform, number_things, part_of_link, plain_name
+from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.observations import LONGEST_INSTRUCTION
 from rearrange.pictures.depth_noise import punch_holes
 from rearrange.pictures.looks import PLAIN, draw_looks, linear_colors
@@ -280,7 +281,7 @@ def test_a_mistake_is_one_sentence(make, said):
 
 def test_the_twin_of_a_home_in_habitat_shows_the_same(pick):
     pick.reset(options={"episode": 1})
-    sim, twin = pick.sim, Twin(pick.sim.config)
+    sim, twin = pick.sim, Twin(MujocoSimulator(pick.sim.config))
     other = twin.of(seen_as_habitat(sim))
     for camera in ("head", "arm"):
         here, there = (each.photograph(camera, 32, ("rgb", "segmentation"), PLAIN) for each in (sim, other))
