@@ -24,6 +24,7 @@ from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
 from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
+from trainer.transfer import take_over
 
 
 class Learner:
@@ -106,8 +107,12 @@ class Learner:
             "train_config": plain(asdict(self.config)),
         }
 
-    def begin_with(self, content: dict[str, Any]) -> None:
-        """Begin with the policy of a checkpoint. Raises CheckpointError if it is of another network or sees something else."""
+    def begin_with(self, content: dict[str, Any], transfer: bool = False) -> None:
+        """Begin with the policy of a checkpoint, or with what fits of it (trainer/transfer.py). Raises CheckpointError if it is of
+        another network or sees something else."""
+        if transfer:
+            take_over(self.policy, content, self.make_policy)
+            return
         refuse_another(content, self.make_policy)
         ours, theirs = self.policy.seen, checkpoint.seen(content)
         if list(ours.items()) != list(theirs.items()):

@@ -20,7 +20,7 @@ from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
 from rearrange import navigation
 from rearrange.nvidia import has_nvidia_device
 from rearrange.settings import presets
-from rearrange.settings.environment import NAVIGATION_AGENTS, SPLITS, HabitatSettings, HomeSettings, MujocoSettings
+from rearrange.settings.environment import NAVIGATION, NAVIGATION_AGENTS, SPLITS, HabitatSettings, HomeSettings, MujocoSettings
 from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
 from rearrange.settings.rules import Key, Rule, block, defaults_of, keys_of, like, setting
 from skills import SKILLS, config_class
@@ -49,6 +49,9 @@ class TrainOptions:
     steps: int = like(TrainConfig, "steps", 5_000_000)
     checkpoint: str | None = setting(
         None, "policy to begin with: a checkpoint, a run, or pretrained; null = a new one", path=True)
+    transfer: str | None = setting(
+        None, "the task that checkpoint= is of: begin with the parts of its network that fit, such as what looks at the same images, "
+        "and say which", choices=(*SKILLS, *NAVIGATION))
     demos: str | None = setting(
         None, "folder of a recording (rearrange record): the policy is not trained in homes, but learns to do what it shows", path=True)
     demos_episodes: int | None = setting(None, "of these, the first so many; null = all", above=0, at_most=MANY)
