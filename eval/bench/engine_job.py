@@ -57,9 +57,11 @@ def of_rank(job: dict[str, Any]) -> dict[str, Any]:
 def _build(job: dict[str, Any], number: int) -> Any:
     if job["env"] == "synthetic":
         return SyntheticEnv(StepCost(**job["cost"]), number, job["seed"], job["burn"], job["image_size"])
-    from skills import make_env as make_home
+    from eval.tasks import SEEING, group_of
+    from eval.tasks import make_env as make_home
 
-    return make_home(job["env"], depth_size=job["image_size"], **job["sim"])
+    sim = job["sim"] if group_of(job["env"]) == "skill" else {key: value for key, value in job["sim"].items() if key in SEEING}
+    return make_home(job["env"], depth_size=job["image_size"], **sim)
 
 
 class Clock:
