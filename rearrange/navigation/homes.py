@@ -79,8 +79,14 @@ def free_floor(building: Building, radius_m: float, height_m: float) -> np.ndarr
     for low_x, low_y, high_x, high_y in building.inside:
         a, b, c, d = (round(value / CELL_M) for value in (low_x, low_y, high_x, high_y))
         inside[a:c, b:d] = True
-    inside[:2], inside[-2:], inside[:, :2], inside[:, -2:] = False, False, False, False
-    free = opened(inside & ~blocked)
+    return whole_floor(inside & ~blocked)
+
+
+def whole_floor(free: np.ndarray) -> np.ndarray:
+    """Of free cells the largest connected set without slivers, and without the outermost two."""
+    free = free.copy()
+    free[:2], free[-2:], free[:, :2], free[:, -2:] = False, False, False, False
+    free = opened(free)
     labels, sizes = label(~free)
     return labels == int(np.argmax(sizes)) if len(sizes) else free
 
