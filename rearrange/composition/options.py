@@ -35,6 +35,10 @@ RECORD_FORMATS = {"lerobot": "eval.recording.lerobot:LeRobotFiles", "minari": "e
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
 
 
+_ALONE = (" alone; pointnav: the policy of nav=pointnav that comes with the package; also the path of a checkpoint or run, ws://host:port of "
+          "a policy server, or package.module:Name")
+
+
 def _sources(skill: str) -> tuple[str, ...]:
     """Words for what runs a skill of a plan; Navigate also by the policy of nav=pointnav that comes with the package."""
     return (*SOURCES, "pointnav") if skill == "navigate" else SOURCES
@@ -93,9 +97,9 @@ class EvalOptions:
         None, "package.module:Name, of checkpoints of a network of your own; null = none, or one of an installed package")
     agent: str | None = setting(
         None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees everything; uniform "
-        "random actions; no movement; a policy server, of url=; or an agent of your own (docs/remote.md); of a scenario also the plan with trained skills (tp_srl), the same without navigation, one "
-        "policy for everything (monolithic), or classical planning on the depth image (tp_spa); of a navigation task also forward, goal_follower, "
-        "map (a map from depth and the shortest way through it) and oracle (which knows the home); null = policy of a skill, tp_srl of a "
+        "random actions; no movement; a policy server, of url=; or an agent of your own (docs/remote.md); of a scenario also the plan with "
+        "trained skills (tp_srl), the same without navigation, one policy for everything (monolithic), or classical planning on the depth "
+        "image (tp_spa); of a navigation task also forward, goal_follower, map (a map from depth and the shortest way through it) and oracle (which knows the home); null = policy of a skill, tp_srl of a "
         "scenario", choices=AGENTS, also=("importable",))
     url: str | None = setting(None, "of agent=remote: where the policy server is", also=("url",))
     remote: RemoteSettings = field(default_factory=RemoteSettings)
@@ -119,8 +123,8 @@ class EvalOptions:
         setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest finished training "
                 "run (experiment=debug does not count), or the package's where there is none; experts; random actions; null = as agent= "
                 "says, which is pretrained for trained skills", choices=SOURCES),
-        **{name: setting(None, f"the same for {name}" + (" alone; pointnav: the policy of nav=pointnav that comes with the package; also the path of a checkpoint or run, ws://host:port of a policy server, or package.module:Name" if name == next(iter(SKILLS))
-                                                          else ""), choices=_sources(name), path=True) for name in SKILLS})
+        **{name: setting(None, f"the same for {name}" + (_ALONE if name == next(iter(SKILLS)) else ""), choices=_sources(name), path=True)
+           for name in SKILLS})
     planner: Rules = field(default_factory=Rules)
     name: str | None = setting(None, "directory of the evaluation; null = date and time")
     output: str = setting("outputs", "where results are kept: <output>/eval/<skill or scenario>/<name>/", path=True)
@@ -348,8 +352,8 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "ppo": (HomePPO,),
 }
 # Group -> the setting that holds the name of the choice, and what that is.
-CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"), "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
-          "trainer": ("mode", "how experience is collected")}
+CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"), "sim": ("name", "simulator"),
+          "bench": ("what", "the benchmark"), "trainer": ("mode", "how experience is collected")}
 NOTES = {("bench", "engine"): bench.ENGINE_FIGURES}  # lines that `--help` of a choice ends with
 
 
