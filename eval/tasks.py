@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from planner.scenarios import ScenarioConfig
 
+_DEFAULTS = (("episodes_share", 1.0), ("mix", 1.0))  # of `sim` that checkpoints do not say
 _MANY = 50  # episodes of a file, from which on loading them shows its progress
 
 
@@ -90,7 +91,7 @@ def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = F
 
 def sim_settings(group: dict[str, Any]) -> dict[str, Any]:
     """The group `sim` of a configuration as settings of an environment; what has its default is left out."""
-    return {("sim" if k == "name" else k): v for k, v in group.items() if v is not None and (k, v) != ("episodes_share", 1.0)}
+    return {("sim" if k == "name" else k): v for k, v in group.items() if v is not None and (k, v) not in _DEFAULTS}
 
 
 def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainer.networks import MakePolicy
     from trainer.player import Player
 
-WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "robot", "gpu_device",
+WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "mix", "robot", "gpu_device",
          "substeps", *RANDOM)
 """Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 

@@ -38,6 +38,7 @@ from rearrange.episode_making.scene_check import check_episode, random_start
 from rearrange.errors import UserError
 from rearrange.home_scene import HomeEnv, HomeSettings
 from rearrange.observations import FAR_M, OBSERVATIONS, Observation, seen_space, space_of, vector, within
+from rearrange.simulators import draws_in_scenes
 
 __all__ = ["OBSERVATION_KEYS", "ScenarioEnv"]
 
@@ -56,7 +57,7 @@ class ScenarioEnv(HomeEnv):
 
     def __init__(self, config: ScenarioConfig, home: HomeSettings = HomeSettings(split="val"),
                  reward_scales: Mapping[str, float] = REWARD_SCALES) -> None:
-        if home.sim == "mujoco" and home.scene_dataset is not None and home.episodes is None:
+        if home.episodes is None and draws_in_scenes(home):
             raise UserError("scenarios in scenes of a data set need sim.episodes=, an episode file of these scenes, as HAB's "
                             "set_table_10k_1k.json.gz.")
         super().__init__(home)

@@ -25,10 +25,13 @@ from rearrange.pictures.spectator_camera import SpectatorCamera
 from rearrange.robot.cameras import RANGE_M
 from rearrange.settings.environment import HomeSettings
 from rearrange.simulator import PICTURE_SIZE, Point, SimulatorConfig
-from rearrange.simulators import make_simulator, scene_data
+from rearrange.simulators import draws_in_scenes, make_simulator, scene_data
 
 if TYPE_CHECKING:
     from skills.skill import Skill
+
+
+_MIXED = 31  # seeds which homes episodes take place in
 
 
 class HomeScene:
@@ -45,8 +48,7 @@ class HomeScene:
         self.episodes = None if path is None else read_episodes(path)
         if self.episodes == []:
             raise UserError(f"the episode file {path} has no episodes.")
-        data = scene_data(settings.scene_dataset, settings.robot, settings.gpu_device, settings.render_mode is not None,
-                          settings.split, settings.num_layouts, self.episodes, tuple(settings.observations or ()), settings.camera_size)
+        data = scene_data(settings, self.episodes)
         limits = SimulatorConfig(base_speed_m_s=settings.base_speed_m_s, base_turn_rad_s=settings.base_turn_rad_s,
                                  suction_max_angle_rad=settings.suction_max_angle_rad, substeps=settings.substeps)
         self.sim = make_simulator(settings.sim, limits, data)
@@ -76,9 +78,9 @@ class HomeScene:
         return self.sim.in_own_terms(self.episodes[index % len(self.episodes)])
 
     def generated_episode(self, kind: str, index: int) -> Episode:
-        """Episode `index` of a kind, in our homes, or in scenes of a data set that the embedded simulator was given."""
+        """Episode `index` of a kind, in our homes, or in external scenes; where they are mixed, the number decides."""
         settings = self.settings
-        if settings.sim == "mujoco" and settings.scene_dataset is not None:
+        if draws_in_scenes(settings) and np.random.default_rng([_MIXED, index]).random() < settings.mix:
             from rearrange.mujoco_scenes.choice import generated_episode
 
             return generated_episode(Path(settings.scene_dataset), kind, settings.split, settings.scenes, settings.num_layouts, index)

@@ -15,18 +15,29 @@ from rearrange.simulator import Simulator, SimulatorConfig
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
     from rearrange.habitat.data import HabitatData
+    from rearrange.settings.environment import HomeSettings
 
 __all__ = ["make_simulator"]
 
 
-def scene_data(scene_dataset: str | None, robot: str | None, gpu_device: int | None, pictures: bool, split: str,
-               num_layouts: int, listed: Sequence[Episode] | None, seen: tuple[str, ...] = (), camera_size: int = 128) -> HabitatData:
-    """What a simulator that reads a scene data set needs to know of it; `pictures`: it will be drawn in colour; `seen`, `camera_size`:
-    what the robot sees beside depth. It must have the scenes of the episodes: of those that are listed, or else of the homes of the split.
+def draws_in_scenes(settings: HomeSettings) -> bool:
+    """Whether generated episodes are drawn in external scenes, of which nothing is known but their files."""
+    from rearrange.habitat.data import is_exported
+
+    dataset = settings.scene_dataset
+    return dataset is not None and (settings.sim == "mujoco" or not is_exported(Path(dataset)))
+
+
+def scene_data(settings: HomeSettings, listed: Sequence[Episode] | None) -> HabitatData:
+    """What a simulator that reads a scene data set needs to know of it. It must have the scenes of the episodes: of those that are
+    listed, or else of the homes of the split.
     """
     from rearrange.habitat.data import HabitatData, scenes_of
 
-    return HabitatData(scene_dataset, robot, gpu_device, pictures, scenes_of(split, num_layouts, listed), seen, camera_size)
+    in_scenes = listed is None and draws_in_scenes(settings)
+    return HabitatData(settings.scene_dataset, settings.robot, settings.gpu_device,
+                       () if in_scenes else scenes_of(settings.split, settings.num_layouts, listed), tuple(settings.observations or ()),
+                       settings.camera_size, settings.mix < 1.0)
 
 
 def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None = None) -> Simulator:
@@ -41,7 +52,7 @@ def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None 
 
         if not is_mjcf(Path(data.scene_dataset)):
             data.check()
-        return SceneSimulator(config, data.scene_dataset)
+        return SceneSimulator(config, data.scene_dataset, data.mixed)
     if name != "habitat":
         raise UserError(f"sim={name} is not one of {', '.join(SIMULATORS)}.")
     from rearrange.habitat.installed import need_habitat

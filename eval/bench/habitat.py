@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from eval.bench.sim import NOISE_MEMORY, NOISE_STD
 from eval.tasks import sim_settings
 from rearrange.errors import UserError
-from rearrange.habitat.data import HabitatData
+from rearrange.habitat.data import HabitatData, is_exported
 from rearrange.habitat.installed import need_habitat
 from rearrange.settings.environment import check_depth_size
 from skills import make_env
@@ -38,6 +39,16 @@ def check(settings: dict[str, Any]) -> None:
     HabitatData(sim["scene_dataset"], sim["robot"], sim["gpu_device"]).check()
 
 
+def of_homes(sim: dict[str, Any], name: str) -> tuple[str, ...]:
+    """Keys of `sim` that say, in the simulator of that name, where episodes take place. Our homes, which a data set of rearrange scenes
+    export holds, the embedded simulator has itself; external scenes it reads from the same files.
+    """
+    where = ("scene_dataset", "scenes", "episodes")
+    if name == "habitat":
+        return (*where, "robot", "gpu_device")
+    return ("episodes",) if is_exported(Path(sim["scene_dataset"])) else where
+
+
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """`rearrange bench habitat`: print the table and keep the figures in bench.json; returns the headline ones."""
     result = bench_habitat(settings)
@@ -53,7 +64,8 @@ def bench_habitat(settings: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Simulator -> steps/s, and milliseconds of CPU per step by part."""
     sim = sim_settings(settings["sim"])
     of_home = {"num_layouts": sim["num_layouts"], "split": settings["split"], "depth_size": settings["depth_size"]}
-    envs = {"habitat": make_env(settings["skill"], **(sim | of_home)), "mujoco": make_env(settings["skill"], **of_home)}
+    embedded = of_home | {key: sim[key] for key in of_homes(sim, "mujoco") if sim.get(key) is not None}
+    envs = {"habitat": make_env(settings["skill"], **(sim | of_home)), "mujoco": make_env(settings["skill"], **embedded)}
     clocks = {name: _watch(name, env.sim) for name, env in envs.items()}
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in envs}
     for episode in range(settings["episodes"] + 1):

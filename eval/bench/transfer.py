@@ -1,6 +1,6 @@
 """Does what was learnt in the embedded home work in Habitat? Every skill in both simulators, on the same episodes.
 
-Homes, episodes, start poses' draws and the agents' random numbers are the same; contacts, motors, friction and renderer are
+Homes, or scenes of a data set, episodes, start poses' draws and the agents' random numbers are the same; contacts, motors, friction and renderer are
 not. Beside success the table says how episodes that differ ended: that is where to look.
 """
 
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from eval import evaluate as evaluation
 from eval.bench.habitat import check as check_habitat
+from eval.bench.habitat import of_homes
 from eval.intervals import wilson
 from eval.tasks import sim_settings
+from eval.trained_policy import settings_of
 from rearrange.errors import UserError
 from skills import SKILLS, pretrained
 
@@ -66,11 +68,9 @@ def _job(settings: dict[str, Any], skill: str, name: str) -> evaluation.Job:
         from trainer.checkpoint import load_checkpoint
 
         checkpoint = str(pretrained.path(skill))
-        meta = load_checkpoint(checkpoint)["meta"]
-        env = meta["env"] | {"depth_size": meta["image_size"]}
+        env = settings_of(load_checkpoint(checkpoint)["meta"])
     env |= {"split": settings["split"], "num_layouts": sim["num_layouts"], "sim": name}
-    if name == "habitat":
-        env |= {key: sim[key] for key in ("scene_dataset", "robot", "gpu_device") if key in sim}
+    env |= {key: sim[key] for key in of_homes(sim, name) if sim.get(key) is not None}
     return evaluation.Job(skill, env, AGENTS[settings["agent"]], checkpoint, settings["episodes"], settings["seed"])
 
 

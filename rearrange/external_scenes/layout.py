@@ -25,6 +25,7 @@ FRIDGE_DOOR = "fridge_door"
 _NOWHERE: PlanePose = (0.0, 0.0, 0.0)
 _FRIDGE_DEPTH_M = 1.0  # at most so far behind its door is the inside of a fridge
 _HIGH_M = 2.0  # nothing above a surface within this: it is open
+_ON_M = 0.01  # so near to something a point lies on it
 _SUPPORT_M = 0.1  # so far below its box a surface is looked for
 # A word in the name of a receptacle or of what it belongs to -> kind; the first that fits.
 _KINDS = (("sink", "sink"), ("coffee", "coffee_table"), ("chair", "chair"), ("sofa", "sofa"), ("couch", "sofa"), ("tv", "tv_stand"),
@@ -110,6 +111,14 @@ def _named_apart(receptacles: list[Receptacle]) -> list[Receptacle]:
 def _all_sides(receptacle: Receptacle) -> tuple[tuple[float, float], ...]:
     """What a receptacle has that none of its sides is free of: then the search for a start decides."""
     return tuple(rotate(*side, receptacle.yaw_rad) for side in ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)))
+
+
+def before_end(start: Point, end: Point) -> Point | None:
+    """Where a line of sight is that ends just before what its end lies on; None for one that is shorter than that."""
+    length = math.dist(start, end)
+    if length <= _ON_M:
+        return None
+    return tuple(b + _ON_M / length * (a - b) for a, b in zip(start, end))
 
 
 class _Places:

@@ -22,26 +22,33 @@ def scenes_of(split: str, num_layouts: int, listed: Sequence[Episode] | None = N
         yield from dict.fromkeys(episode.scene for episode in listed)
 
 
+def is_exported(scene_dataset: Path) -> bool:
+    """Whether a data set is one of `rearrange scenes export`, which holds our homes; others hold external scenes."""
+    return (scene_dataset.parent / "export.json").is_file()
+
+
 @dataclass(frozen=True)
 class HabitatData:
-    """Where the data is. scene_dataset: a *.scene_dataset_config.json. robot: URDF of the Fetch; None: the data set's own.
-    gpu_device: number of the GPU, -1 for the CPU, None for what there is. pictures: whether spectators will look on. seen, camera_size:
-    images that the robot's cameras will take beside depth, and their pixels.
-    scenes: those that episodes take place in, which the data set must have; read once.
+    """Where the data is. scene_dataset: a *.scene_dataset_config.json. robot: URDF of the Fetch; None: the data set's own, or else ours.
+    gpu_device: number of the GPU, -1 for the CPU, None for what there is. seen, camera_size: images that the robot's cameras will take
+    beside depth, and their pixels.
+    scenes: those that episodes take place in, which the data set must have; read once. mixed: episodes also take place in our homes,
+    which are not of the data set.
     """
 
     scene_dataset: str | None
     robot: str | None = None
     gpu_device: int | None = None
-    pictures: bool = False
     scenes: Iterable[str] = ()
     seen: tuple[str, ...] = ()
     camera_size: int = 128
+    mixed: bool = False
 
-    def robot_file(self) -> Path:
-        """The robot's URDF. Raises UserError when it is not there."""
-        path = Path(self.robot) if self.robot else Path(self.scene_dataset).parent / "robots" / "fetch.urdf"
-        if not path.is_file():
+    def robot_file(self) -> Path | None:
+        """The robot's URDF; None where neither this nor the data set has one. Raises UserError when it is not there."""
+        own = Path(self.scene_dataset).parent / "robots" / "fetch.urdf"
+        path = Path(self.robot) if self.robot else own if own.is_file() or is_exported(Path(self.scene_dataset)) else None
+        if path is not None and not path.is_file():
             raise UserError(f"sim.robot={self.robot or 'null'}: there is no file {path}; it should be the URDF of the Fetch.")
         return path
 

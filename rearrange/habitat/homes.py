@@ -7,18 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rearrange.apartments.episodes import Episode, Marker
+from rearrange.apartments.episodes import Episode
 from rearrange.errors import UserError
 from rearrange.external_scenes.layout import SceneHome
 from rearrange.habitat.export.home_files import scene_name
-from rearrange.habitat.external_scenes.layout import find_home
+from rearrange.mujoco_scenes.scene import load_scene, name_of
 from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home
 from rearrange.mujoco_sim.simulator import slots_for
 
-_AWAY_M = (-60.0, 0.0, 60.0)  # y up: where the robot is while a scene is looked at
 _FILE = ".scene_instance.json"
-
-Found = dict[tuple[str, tuple[Marker, ...]], SceneHome]
 
 
 def is_ours(scene: str) -> bool:
@@ -44,14 +41,15 @@ def _advice(scene: str, there: int) -> str:
 
 
 class Homes:
-    """The homes of a data set. found: those that have been looked at, which simulators of a process share."""
+    """The homes of a data set. What an external scene is to a robot its files say, which the embedded simulator reads, too."""
 
-    def __init__(self, world: Any, found: Found) -> None:
-        self._world, self.found = world, found
+    def __init__(self, world: Any, dataset: Path) -> None:
+        self._world, self._dataset = world, dataset
 
     def enter(self, episode: Episode) -> tuple[CompiledHome | SceneHome, bool]:
         """Load the scene of an episode; its home, and whether the scene had to be loaded. What is held must be let go
-        before. Raises UserError when the data set has no such scene.
+        before. Raises UserError when the data set has no such scene, or a file of it is missing or cannot be used, which
+        Habitat would not say, or end the process.
         """
         world, ours = self._world, is_ours(episode.scene)
         name = _in_data_set(episode.scene)
@@ -59,18 +57,12 @@ class Homes:
             asked = ("export it with rearrange scenes export, ask for fewer homes with sim.num_layouts, or give the data set's own "
                      "episodes with sim.episodes" if ours else "sim.episodes should be made for the data set of sim.scene_dataset")
             raise UserError(f"the data set has no scene {name}: {asked}.")
-        loaded = world.load(name, ours)
-        if ours:
-            return load_home(episode.scene, slots_for(episode.objects)), loaded
-        key = name, episode.markers
-        if key not in self.found:
-            import magnum
+        home = load_home(episode.scene, slots_for(episode.objects)) if ours else self.of_scene(episode)
+        return home, world.load(name, ours)
 
-            world.take_objects(())
-            world.robot.transformation = magnum.Matrix4.translation(world.vector(*_AWAY_M))
-            self.found[key] = find_home(world, self._name(name), episode.markers)
-            world.robot.transformation = magnum.Matrix4.identity_init()
-        return self.found[key], loaded
+    def of_scene(self, episode: Episode) -> SceneHome:
+        """What the external scene of an episode is; it need not be loaded."""
+        return load_scene(self._dataset, _in_data_set(episode.scene), episode.markers).home
 
     def need(self, scenes: Iterable[str]) -> None:
         """Raises UserError when the data set lacks one of these scenes of episodes."""
@@ -83,8 +75,4 @@ class Homes:
 
     def is_converted(self, episode: Episode) -> bool:
         """Whether an episode is in our terms."""
-        return is_ours(episode.scene) or episode.scene == self._name(Path(episode.scene).name)
-
-    def _name(self, scene: str) -> str:
-        """What we call an external scene."""
-        return f"{self._world.data_set_name}/{scene}"
+        return is_ours(episode.scene) or episode.scene == name_of(self._dataset, _in_data_set(episode.scene))

@@ -10,7 +10,7 @@ import mujoco
 from rearrange.apartments.episodes import Episode, Pose
 from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.robot.fetch import TORSO_JOINT_NAME
-from rearrange.simulator import Point, SimulatorConfig
+from rearrange.simulator import Point
 
 if TYPE_CHECKING:
     from rearrange.habitat.simulator import HabitatSimulator
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Twin:
     """An embedded simulator of the home that a Habitat simulator is in. `is_current`: everything is where it is there."""
 
-    def __init__(self, config: SimulatorConfig) -> None:
-        self._simulator = MujocoSimulator(config)
+    def __init__(self, simulator: MujocoSimulator) -> None:
+        self._simulator = simulator
         self._episode: Episode | None = None
         self.is_current = False
 

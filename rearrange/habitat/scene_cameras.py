@@ -80,10 +80,10 @@ def _as_ours(kind: str, image: np.ndarray) -> np.ndarray:
 
 
 def number_things(objects: Sequence[Any], robot: Any, furniture: Sequence[Any], bodies: dict[str, Any],
-                  links: dict[str, tuple[str, int]]) -> dict[int, str]:
+                  links: dict[str, tuple[Any, int]]) -> dict[int, str]:
     """Give what is in a scene the numbers of `rearrange.apartments.segmentation`, and return furniture's names by number.
 
-    objects: of the episode. furniture: rigid objects of the scene, bodies: articulated ones by handle. links: joint -> handle and link.
+    objects: of the episode. furniture: rigid objects of the scene, bodies: articulated ones by handle. links: joint -> articulated object and link.
     """
     for i, thing in enumerate(objects):
         _number(thing.visual_scene_nodes, segmentation.OBJECT + i)
@@ -97,9 +97,9 @@ def number_things(objects: Sequence[Any], robot: Any, furniture: Sequence[Any], 
     for handle, body in bodies.items():
         names[first + len(names)] = f"furniture/{plain_name(handle)}"
         _number(body.visual_scene_nodes, first + len(names) - 1)
-    for joint, (handle, link) in links.items():
+    for joint, (body, link) in links.items():
         names[first + len(names)] = f"furniture/{joint}"
-        _number(bodies[handle].get_link_visual_nodes(link), first + len(names) - 1)
+        _number(body.get_link_visual_nodes(link), first + len(names) - 1)
     return {number: name for number, name in names.items() if number <= segmentation.MOST}
 
 

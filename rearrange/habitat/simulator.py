@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,13 @@ from rearrange.apartments.layouts import Layout
 from rearrange.apartments.segmentation import names_of, robot_and_objects
 from rearrange.errors import UserError
 from rearrange.external_scenes.episodes import in_terms_of
-from rearrange.external_scenes.layout import SceneHome
+from rearrange.external_scenes.layout import SceneHome, before_end
 from rearrange.geometry import matrix_quat, quat_matrix
-from rearrange.habitat import spectator
 from rearrange.habitat.camera import matrix4
 from rearrange.habitat.contacts import Touch, collides, forces, within_angle
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.frames import numbers, turn_of_object
-from rearrange.habitat.homes import Found, Homes, is_ours
+from rearrange.habitat.homes import Homes, is_ours
 from rearrange.habitat.joints import Joints
 from rearrange.habitat.mujoco_twin import Twin
 from rearrange.habitat.pixel_owners import Box, owners_in, part_box
@@ -34,6 +33,8 @@ from rearrange.habitat.scene_cameras import number_things
 from rearrange.habitat.suction import Hold
 from rearrange.habitat.world import SUBSTEPS, World
 from rearrange.habitat_axes import pose_to_matrix, to_y_up, to_z_up
+from rearrange.mujoco_scenes.pieces import THIN_M
+from rearrange.mujoco_scenes.simulator import SceneSimulator
 from rearrange.mujoco_sim.compiled_home import CompiledHome, scene_layout
 from rearrange.mujoco_sim.contacts import cos_limit
 from rearrange.mujoco_sim.home import handle_part
@@ -42,7 +43,7 @@ from rearrange.pictures.looks import PLAIN, Looks
 from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.robot.motors import move_targets
 from rearrange.robot_in_home import RobotInHome
-from rearrange.simulator import FIRST_JOINT, PICTURE_SIZE, Point, Simulator, SimulatorConfig
+from rearrange.simulator import FIRST_JOINT, PICTURE_SIZE, Point, SimulatorConfig
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
@@ -56,20 +57,19 @@ _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD)
 
 
 class HabitatSimulator(RobotInHome):
-    """One robot in one home of a Habitat scene data set. What knows the geometry of one of our homes, experts and painters, looks at
-    its twin; other scenes have none: Habitat draws their pictures, and a second Habitat is where poses are tried out.
+    """One robot in one home of a Habitat scene data set. What has to know the geometry, as experts and painters, looks at its twin, and
+    poses are tried out in an embedded simulator.
     """
 
-    def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False, found: Found | None = None) -> None:
-        """`found`: external scenes that another simulator of the same data set has looked at."""
+    def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False) -> None:
         super().__init__(config)
-        self._data, self._nvidia = data, nvidia
+        self._dataset = Path(data.scene_dataset)
         self.world = World(data, nvidia)
-        self._homes = Homes(self.world, {} if found is None else found)
+        self._homes = Homes(self.world, self._dataset)
         self._homes.need(data.scenes)
         self.home: CompiledHome | SceneHome | None = None
-        self._twin = Twin(config)
-        self._shadows: dict[bool, Simulator] = {}
+        self._twins: dict[bool, Twin] = {}
+        self._shadows: dict[bool, MujocoSimulator] = {}
         self._target_rad, self._ctrl = np.zeros(7), np.zeros(7)
         self._numbered: Episode | None = None  # of which what is in the scene has its numbers
         self._least_cosine = cos_limit(config.suction_max_angle_rad)
@@ -90,7 +90,8 @@ class HabitatSimulator(RobotInHome):
                 self.joints = Joints({name: world.link_of(name) for name in home.handles}, damped=True)
         if isinstance(home, SceneHome) and (loaded or home is not self.home):
             self.robot.stand_on(world.vector(*to_y_up(home.origin_m)))
-            self.joints = Joints({name: (world.bodies[handle], link) for name, (handle, link) in home.links.items()}, damped=False)
+            self.joints = Joints({name: world.link_called(handle, link) for name, (handle, link) in home.links.items()}, damped=False)
+            world.let_pass(home.origin_m[2] + THIN_M)
         self.home, self._origin = home, home.origin_m if isinstance(home, SceneHome) else _NO_SHIFT
         return loaded
 
@@ -98,15 +99,13 @@ class HabitatSimulator(RobotInHome):
         """An episode of an external scene, as HAB's, in our frame and with our names; episodes of our homes as they are."""
         if self._homes.is_converted(episode):
             return episode
-        self._enter(episode)
-        return in_terms_of(self.home, episode)
+        return in_terms_of(self._homes.of_scene(episode), episode)
 
     def layout_of(self, episode: Episode) -> Layout:
         """The layout of an episode's home, which need not be loaded."""
         if is_ours(episode.scene):
             return scene_layout(episode.scene)
-        self._enter(episode)
-        return self.home.layout
+        return self._homes.of_scene(episode).layout
 
     @property
     def _is_ours(self) -> bool:
@@ -160,7 +159,11 @@ class HabitatSimulator(RobotInHome):
         return collides(simulator.get_physics_contact_points(), self.robot.id, self._held_id, _TOUCH_TOLERANCE_M)
 
     def blocked(self, start: Point, end: Point) -> bool:
-        """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
+        """True when walls, furniture, doors or drawers cross the straight line between two points (world frame). In external scenes,
+        which have no handles of their own, what the end lies on is not in between.
+        """
+        if not self._is_ours and (end := before_end(start, end)) is None:
+            return False
         vector, start = self.world.vector, self._there(start)
         way = np.subtract(self._there(end), start)
         ray = self.world.habitat.geo.Ray(vector(*start), vector(*way))
@@ -195,7 +198,7 @@ class HabitatSimulator(RobotInHome):
         base_pose, self._arm_rad = self.robot.read()
         self._cup, tip, matrix = self.robot.hand()
         self._take_pose(base_pose, self._here(*numbers(tip)), matrix)
-        self._twin.is_current = False
+        self._moved()
 
     @property
     def _held_id(self) -> int | None:
@@ -388,40 +391,43 @@ class HabitatSimulator(RobotInHome):
         """Number what is in the external scene, once in an episode."""
         if self._numbered is not self.episode:
             bodies = {handle: body for handle, body in self.world.bodies.items() if body.object_id != self.robot.id}
-            self._furniture = number_things(self._objects, self.robot.body, self.world.furniture(), bodies, self.home.links)
+            self._furniture = number_things(self._objects, self.robot.body, self.world.furniture(), bodies, self.joints.where)
             self._numbered = self.episode
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
-        """What a spectator at `eye` sees who looks at `target`, with marks: (height, width, 3) uint8. Of our homes drawn from
-        the state by the embedded home's painter, of external scenes by Habitat, always (512, 512, 3).
+        """What a spectator at `eye` sees who looks at `target`, with marks: (height, width, 3) uint8, drawn from the state by
+        the embedded simulator's painter.
         """
-        if self._is_ours:
-            return self.twin.picture(eye, target, marks, size)
-        return spectator.picture(self.world.simulator, eye, target, np.array(self._origin), marks)
+        return self.twin.picture(eye, target, marks, size)
 
     def hand_picture(self, size: int) -> np.ndarray | None:
-        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8; None in external scenes."""
-        return self.twin.hand_picture(size) if self._is_ours else None
+        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8."""
+        return self.twin.hand_picture(size)
 
     # ------------------------------------------------------------------ trying out
 
     @property
     def twin(self) -> MujocoSimulator:
-        """The embedded simulator of the same home with everything where it is here. Raises UserError in an external scene."""
-        if not self._is_ours:
-            raise UserError(f"scripted experts need to know every piece of a home, and scene {self.home.layout.name} is none of "
-                            "ours: take agent=pretrained or a checkpoint there.")
-        return self._twin.of(self)
+        """The embedded simulator of the same home with everything where it is here."""
+        ours = self._is_ours
+        if ours not in self._twins:
+            self._twins[ours] = Twin(self._embedded())
+        return self._twins[ours].of(self)
 
-    def shadow(self) -> Simulator:
-        """A simulator in which poses are tried out that this one must not take; always the same one: of our homes an
-        embedded one, of external scenes another Habitat.
-        """
+    def shadow(self) -> MujocoSimulator:
+        """A simulator in which poses are tried out that this one must not take: an embedded one, always the same one."""
         ours = self._is_ours
         if ours not in self._shadows:
-            self._shadows[ours] = MujocoSimulator(self.config) if ours else HabitatSimulator(
-                self.config, replace(self._data, pictures=False, scenes=()), self._nvidia, self._homes.found)
+            self._shadows[ours] = self._embedded()
         return self._shadows[ours]
+
+    def _embedded(self) -> MujocoSimulator:
+        return MujocoSimulator(self.config) if self._is_ours else SceneSimulator(self.config, self._dataset)
+
+    def _moved(self) -> None:
+        """The twins no longer show what is here."""
+        for twin in self._twins.values():
+            twin.is_current = False
 
     def copy_state(self, other: HabitatSimulator) -> None:
         """Put everything where it is in another simulator that has loaded the same home and objects."""

@@ -8,14 +8,19 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from rearrange.apartments.objects import OBJECTS
 from rearrange.errors import UserError
 from rearrange.habitat.camera import HeadCamera
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import with_driving_base
+from rearrange.habitat.export.data_set import write_robot
+from rearrange.habitat.export.object_files import write_objects
 from rearrange.habitat.installed import device, need_habitat
 from rearrange.habitat.scene_cameras import SceneCameras
-from rearrange.habitat.spectator import specification
 from rearrange.habitat.temporary_folder import own_folder
+from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.mujoco_sim.home import TIMESTEP_S
 from rearrange.scene_files.whole import files_called, need_json, need_template, need_urdf, templates_of
 
@@ -39,11 +44,11 @@ class World:
     def __init__(self, data: HabitatData, nvidia: bool) -> None:
         self.habitat = need_habitat()
         data.check()
-        self._robot_file, self._data = data.robot_file(), data
-        self._device = device(data.gpu_device, nvidia)
-        need_urdf(self._robot_file, f"sim.robot={data.robot or 'null'}:")
+        self._data, self._device = data, device(data.gpu_device, nvidia)
         self._files = own_folder()
         folder = Path(self._files.name).resolve()
+        self._robot_file = data.robot_file() or write_robot(folder)
+        need_urdf(self._robot_file, f"sim.robot={data.robot or 'null'}:")
         self._physics = folder / "physics_config.json"
         self._physics.write_text(json.dumps(_PHYSICS), encoding="utf-8")
         text = self._robot_file.read_text(encoding="utf-8")
@@ -58,11 +63,6 @@ class World:
         self.scene: str | None = None
 
     @property
-    def data_set_name(self) -> str:
-        """From the file's name: replicaCAD of replicaCAD.scene_dataset_config.json."""
-        return Path(self._data.scene_dataset).name.removesuffix(".scene_dataset_config.json")
-
-    @property
     def _folder(self) -> Path:
         return Path(self._data.scene_dataset).resolve().parent
 
@@ -70,7 +70,7 @@ class World:
 
     def load(self, scene: str, ours: bool = True) -> bool:
         """Load a scene, unless it is loaded; True when it was not. `scene`: name of an instance in the data set. `ours`:
-        pictures of it are drawn without Habitat, which takes its time for colours.
+        what the robot's cameras see of it is drawn without Habitat, which takes its time for colours.
         """
         if scene == self.scene:
             return False
@@ -79,7 +79,7 @@ class World:
         if handle is not None:
             self._check_files(scene, Path(handle))
         backend.scene_id = handle or scene
-        others = [] if ours or not self._data.pictures else [specification(self.habitat)]
+        others = []
         if not ours:
             kinds = dict.fromkeys(name.removeprefix("arm_") for name in self._data.seen if name != "instruction")
             others += [self.scene_cameras.specification(kind, self._data.camera_size) for kind in kinds]
@@ -170,20 +170,6 @@ class World:
         """The rigid objects that belong to the loaded scene, not to an episode."""
         return self._furniture
 
-    # ------------------------------------------------------------------ rays
-
-    def free_way(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> float:
-        """Which share of the straight way between two points is free of everything; 1 when all of it is."""
-        way = self.vector(*(b - a for a, b in zip(start, end)))
-        hits = self.simulator.cast_ray(self.habitat.geo.Ray(self.vector(*start), way), 1.0).hits
-        return min((hit.ray_distance for hit in hits), default=1.0)
-
-    def below(self, point: tuple[float, float, float], depth_m: float) -> float | None:
-        """Height of what is under a point within so much; None when nothing is."""
-        x, y, z = point
-        free = self.free_way(point, (x, y - depth_m, z))
-        return None if free >= 1.0 else y - free * depth_m
-
     def link_of(self, joint: str) -> tuple[Any, int]:
         """Articulated object and link of a joint, by the joint's or the link's name."""
         for body in self.bodies.values():
@@ -191,6 +177,22 @@ class World:
                 if joint in (body.get_link_joint_name(link), body.get_link_name(link)):
                     return body, link
         raise UserError(f"scene {self.scene} has no joint {joint!r}.")
+
+    def link_called(self, handle: str, name: str) -> tuple[Any, int]:
+        """Articulated object and link by what both are called in an external scene."""
+        body = self.bodies.get(handle)
+        for link in () if body is None else body.get_link_ids():
+            if body.get_link_name(link) == name:
+                return body, link
+        raise UserError(f"Habitat has not loaded link {name!r} of the articulated object {handle!r} of scene {self.scene}.")
+
+    def let_pass(self, height_m: float) -> None:
+        """Let a robot drive over what ends below a height (m), as a rug."""
+        for thing in self._furniture:
+            box, frame = thing.root_scene_node.cumulative_bb, np.array(thing.transformation)
+            low, high = np.array(box.min), np.array(box.max)
+            middle, half = frame[:3] @ (*(low + high) / 2, 1.0), np.abs(frame[:3, :3]) @ (high - low) / 2
+            thing.collidable = bool(middle[1] + half[1] >= height_m)
 
     # ------------------------------------------------------------------ objects
 
@@ -223,6 +225,9 @@ class World:
                 for path in self._folders(paths):
                     self.simulator.get_object_template_manager().load_configs(str(path))
                 handles = self._templates(name)
+            if not handles and name in OBJECTS:
+                self.simulator.get_object_template_manager().load_configs(str(self._primitives()))
+                handles = self._templates(name)
             if not handles:
                 for path in files_called(self._folder, f"{name}.object_config.json", ".object_config.json"):
                     need_template(path)
@@ -235,6 +240,13 @@ class World:
             self._places[thing.object_id] = len(self._places)
             self._park(thing, self.habitat.physics.MotionType.DYNAMIC)
         self.forget_pairs()
+
+    def _primitives(self) -> Path:
+        """The folder of our own objects, for names of YCB's of which there is no file."""
+        folder = Path(self._files.name).resolve()
+        if not (folder / "objects").is_dir():
+            write_objects(folder, scene_layout("val/0"))
+        return folder / "objects"
 
     def _templates(self, name: str) -> list[str]:
         found = self.simulator.get_object_template_manager().get_template_handles(name)

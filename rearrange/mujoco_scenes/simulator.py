@@ -15,29 +15,31 @@ from rearrange.apartments.episodes import Episode, Marker
 from rearrange.apartments.layouts import Layout
 from rearrange.errors import UserError
 from rearrange.external_scenes.episodes import in_terms_of
+from rearrange.external_scenes.layout import before_end
 from rearrange.geometry import matrix_quat, quat_matrix
-from rearrange.mujoco_scenes.objects import files_of
+from rearrange.mujoco_scenes.objects import OwnObject, files_of
 from rearrange.mujoco_scenes.scene import CompiledScene, compiled_scene, data_set, load_scene, name_of
+from rearrange.mujoco_sim.compiled_home import CompiledHome
 from rearrange.mujoco_sim.simulator import HOLD_DEPTH_M, MujocoSimulator, slots_for
 from rearrange.scene_files.data_set import OUR_SCENE, SCENE_FILE
 from rearrange.simulator import SimulatorConfig
 
-_ON_M = 0.01  # so near to something a point lies on it
-
 
 class SceneSimulator(MujocoSimulator):
-    """One robot in one scene of the data set with this configuration."""
+    """One robot in one scene of the data set with this configuration. mixed: episodes in our homes take place there, not in the data set."""
 
-    home: CompiledScene | None
+    home: CompiledScene | CompiledHome | None
 
-    def __init__(self, config: SimulatorConfig, dataset: str | Path) -> None:
+    def __init__(self, config: SimulatorConfig, dataset: str | Path, mixed: bool = False) -> None:
         super().__init__(config)
-        self._dataset = Path(dataset)
+        self._dataset, self._mixed = Path(dataset), mixed
 
     # ------------------------------------------------------------------ scenes
 
     def in_own_terms(self, episode: Episode) -> Episode:
         """An episode of a file, as HAB's, in the frame of its scene's floor, and with names of joints as ours."""
+        if self._is_in_home(episode):
+            return episode
         name, markers = self._of(episode)
         if episode.scene == name_of(self._dataset, name):
             return episode
@@ -45,9 +47,16 @@ class SceneSimulator(MujocoSimulator):
 
     def layout_of(self, episode: Episode) -> Layout:
         """The layout of an episode's scene, which is loaded for it."""
+        if self._is_in_home(episode):
+            return super().layout_of(episode)
         return load_scene(self._dataset, *self._of(episode)).home.layout
 
-    def _home_of(self, episode: Episode) -> CompiledScene:
+    def _is_in_home(self, episode: Episode) -> bool:
+        return self._mixed and OUR_SCENE.fullmatch(episode.scene) is not None
+
+    def _home_of(self, episode: Episode) -> CompiledHome:
+        if self._is_in_home(episode):
+            return super()._home_of(episode)
         name, markers = self._of(episode)
         files = files_of(data_set(self._dataset), episode.objects, episode.object_paths)
         if any(files):
@@ -64,6 +73,8 @@ class SceneSimulator(MujocoSimulator):
 
     def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame: that of its layout, not of its document."""
+        if not isinstance(self.home, CompiledScene):
+            return super().body_frame(name)
         body = next((body for body in self.home.layout.bodies if body.name == name), None)
         if body is None:
             raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {', '.join(self.home.handles)}.")
@@ -73,20 +84,24 @@ class SceneSimulator(MujocoSimulator):
 
     def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
         """As in our homes; what the end lies on is not in between, as the front is on which a drawer or door has its handle here."""
-        length = math.dist(start, end)
-        near = max(0.0, 1.0 - _ON_M / length) if length > 0.0 else 0.0
-        return near > 0.0 and super().blocked(start, tuple(a + near * (b - a) for a, b in zip(start, end)))
+        if not isinstance(self.home, CompiledScene):
+            return super().blocked(start, end)
+        before = before_end(start, end)
+        return before is not None and super().blocked(start, before)
 
     # ------------------------------------------------------------------ objects with meshes of their own
 
+    def _own(self, i: int) -> OwnObject | None:
+        return self.home.own.get(self._slots[i]) if isinstance(self.home, CompiledScene) else None
+
     def object_half_extents(self, i: int) -> tuple[float, float, float]:
         """Half size of the box around object i, in its own frame."""
-        thing = self.home.own.get(self._slots[i])
+        thing = self._own(i)
         return super().object_half_extents(i) if thing is None else tuple(((thing.high - thing.low) / 2).tolist())
 
     def put_in_hand(self, i: int) -> None:
         """Hold object i by the middle of its top as it stands where the episode begins, as if it had been picked from above."""
-        thing = self.home.own.get(self._slots[i])
+        thing = self._own(i)
         if thing is None:
             return super().put_in_hand(i)
         stood = quat_matrix(np.array(self.episode.start_poses[i][3:]))
@@ -98,4 +113,4 @@ class SceneSimulator(MujocoSimulator):
     # ------------------------------------------------------------------ a second simulator
 
     def _another(self) -> SceneSimulator:
-        return SceneSimulator(self.config, self._dataset)
+        return SceneSimulator(self.config, self._dataset, self._mixed)

@@ -43,7 +43,9 @@ class HomeSettings:
     scene_dataset: str | None = setting(None, "the *.scene_dataset_config.json of the homes; must be given", path=True)
     scenes: str | None = setting(
         None, "scenes of scene_dataset in which episodes are generated, names with *, separated by commas; null = those of the split")
-    robot: str | None = setting(None, "URDF of the Fetch; null = robots/fetch.urdf beside scene_dataset", path=True)
+    mix: float = setting(
+        1.0, "share of generated episodes that take place in those scenes; the others in procedural apartments", at_least=0, at_most=1)
+    robot: str | None = setting(None, "URDF of the Fetch; null = robots/fetch.urdf beside scene_dataset, or else ours", path=True)
     gpu_device: int | None = setting(
         None, "number of the GPU that draws; -1 = CPU; null = 0 where there is one, else the CPU", at_least=-1)
     observations: tuple[str, ...] | None = setting(
@@ -67,6 +69,9 @@ class HomeSettings:
         check_depth_size(self.depth_size)
         if self.scenes is not None and self.scene_dataset is None:
             raise UserError(f"sim.scenes={self.scenes} chooses among the scenes of a data set, which sim.scene_dataset= should name.")
+        if self.mix < 1.0 and self.scene_dataset is None:
+            raise UserError(f"sim.mix={self.mix:g} mixes the scenes of a data set with procedural apartments: sim.scene_dataset= should "
+                            "name it.")
 
 
 def check_depth_size(pixels: int) -> None:
@@ -82,6 +87,7 @@ class MujocoSettings:
     scene_dataset: str | None = like(
         HomeSettings, "scene_dataset", None, "a *.scene_dataset_config.json, as ReplicaCAD's, or a folder of MuJoCo XML; null = procedural apartments")
     scenes: str | None = like(HomeSettings, "scenes")
+    mix: float = like(HomeSettings, "mix")
     num_layouts: int = like(HomeSettings, "num_layouts")
     episodes: str | None = like(HomeSettings, "episodes")
     episodes_share: float = setting(
@@ -106,6 +112,7 @@ class HabitatSettings:
     """Homes in Habitat-Sim with Bullet: ReplicaCAD, or our own apartments exported by rearrange scenes export."""
 
     scene_dataset: str | None = like(HomeSettings, "scene_dataset")
+    scenes: str | None = like(HomeSettings, "scenes")
     robot: str | None = like(HomeSettings, "robot")
     gpu_device: int | None = like(HomeSettings, "gpu_device")
     num_layouts: int = like(

@@ -190,14 +190,26 @@ def test_a_plan_is_made_and_begun_with_pretrained_skills(data, tmp_path):
     assert "open_cabinet" in text and "open_fridge" in text
 
 
-def test_an_expert_says_that_it_does_not_know_the_scene(data):
+def test_an_expert_plans_on_what_collides_in_the_scene(data, tmp_path):
+    words = [f"sim.scene_dataset={data[1]}", f"sim.episodes={settings(data, 'pick')['episodes']}"]
+    assert main(["eval", "skill=pick", "agent=expert", "sim=habitat", *words, "episodes=2", "video=0", "workers=1",
+                 f"output={tmp_path}", "name=it"]) == 0
+    assert json.loads((tmp_path / "eval" / "pick" / "it" / "metrics.json").read_text())["success"] >= 0.5
+
+
+def test_pictures_of_a_plan_need_no_camera_of_habitats(data):
     env = ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0, **settings(data, "set_table")))
     env.reset(options={"episode": 0})
-    with pytest.raises(UserError, match="take agent=pretrained"):
-        env.sim.data
+    picture = env.sim.picture(np.array((2.0, 2.0, 2.0)), np.array((*env.sim.base_pose[:2], 0.5)), [], (64, 48))
+    assert picture.shape == (48, 64, 3) and len(np.unique(picture)) > 8
 
 
-def test_generated_episodes_need_our_homes(data):
-    for split, words in (("val", "no scene val_0002, .* sim.num_layouts=2"), ("test", "no scene test_0000, .* sim.episodes")):
-        with pytest.raises(UserError, match=words):
-            make_env("pick", depth_size=0, sim="habitat", scene_dataset=str(data[1]), split=split, num_layouts=9)
+def test_episodes_are_generated_in_its_scenes(data):
+    """The very ones of the embedded simulator, with objects of ours where the data set has none."""
+    shared = {"depth_size": 0, "scene_dataset": str(data[1]), "split": "val"}
+    there, here = make_env("pick", sim="habitat", **shared), make_env("pick", **shared)
+    assert there.numbered_episode(1) == here.numbered_episode(1)
+    there.reset(options={"episode": 1})
+    assert there.episode.scene == "others/val_0001" and there.sim.settle_distance_m < 0.05
+    with pytest.raises(UserError, match="no scene of split test"):
+        make_env("pick", depth_size=0, sim="habitat", scene_dataset=str(data[1]), split="test").reset(seed=0)

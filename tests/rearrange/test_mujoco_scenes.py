@@ -369,3 +369,24 @@ def test_what_is_not_drawn_of_a_scene_is_refused(exported):
         make_env("pick", **settings, observations=["rgb", "arm_depth"])
     with pytest.raises(UserError, match="random_camera_deg=3 is not allowed with .*: it must be 0"):
         make_env("pick", **settings, random_camera_deg=3.0)
+
+
+def test_homes_and_scenes_are_mixed_by_their_share(room):
+    """The number of an episode says where it takes place; one environment changes between both."""
+    mixed = {"depth_size": 16, "split": "train", "scene_dataset": str(room), "scenes": "furnished"}
+    env = make_env("place", mix=0.5, **mixed)
+    scenes = [env.numbered_episode(number).scene for number in range(40)]
+    there = [number for number, scene in enumerate(scenes) if scene == "small/furnished"]
+    ours = [number for number in range(40) if number not in there]
+    assert all(scenes[number] == f"train/{number}" for number in ours) and 10 <= len(there) <= 30
+    for number in (there[0], ours[0], there[1]):
+        observation, info = env.reset(options={"episode": number})
+        assert info["scene"] == scenes[number] and env.sim.home.layout.is_ours == (number in ours)
+        assert env.sim.held == env.skill.target and env.observation_space.contains(env.step(env.action_space.sample() * 0)[0])
+        assert env.sim.handle_position(env.sim.home.handles[0]) is not None and env.sim.object_half_extents(0)[2] > 0.0
+        assert not env.sim.shadow() is env.sim and env.sim.shadow().layout_of(env.episode) is not None
+    alone, homes = make_env("place", **mixed), make_env("place", mix=0.0, **mixed)
+    assert {alone.numbered_episode(number).scene for number in range(8)} == {"small/furnished"}
+    assert homes.numbered_episode(3) == make_env("place", depth_size=16, split="train").numbered_episode(3)
+    with pytest.raises(UserError, match="sim.mix=0.5 .*sim.scene_dataset="):
+        make_env("place", mix=0.5)

@@ -301,7 +301,7 @@ def test_things_of_an_external_scene_get_our_numbers():
     cabinet = SimpleNamespace(visual_scene_nodes=[*links[3], *links[4]], get_link_visual_nodes=links.__getitem__)
     own = {link: nodes() for link in (-1, 9, 18, 25, 26)}
     robot = SimpleNamespace(get_link_ids=lambda: [9, 18, 25, 26], get_link_visual_nodes=own.__getitem__)
-    names = number_things(objects, robot, [sofa], {"kitchen:0000": cabinet}, {"drawer_0": ("kitchen:0000", 4)})
+    names = number_things(objects, robot, [sofa], {"kitchen:0000": cabinet}, {"drawer_0": (cabinet, 4)})
     assert [thing.visual_scene_nodes[0].semantic_id for thing in objects] == [12, 13]
     assert names == {14: "furniture/sofa", 15: "furniture/kitchen", 16: "furniture/drawer_0"}
     assert sofa.visual_scene_nodes[0].semantic_id == 14 and links[3][0].semantic_id == 15 and links[4][0].semantic_id == 16

@@ -94,12 +94,14 @@ def write(folder: Path, out: Path, config: dict[str, Any], given: FromAbove) -> 
     return said
 
 
-def write_robot(folder: Path) -> None:
+def write_robot(folder: Path) -> Path:
+    """The Fetch and its meshes, below robots/; returns its URDF."""
     place, root = folder / "robots", {ROOT}
     place.mkdir()
     write_urdf(place / f"{NAME}.urdf", NAME, turned(list(fetch_links()), root), root)
     write_json(place / f"{NAME}.ao_config.json", {
         "urdf_filepath": f"{NAME}.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong"})
+    return place / f"{NAME}.urdf"
 
 
 def _write_data_set(folder: Path) -> None:

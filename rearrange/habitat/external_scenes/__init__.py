@@ -1,1 +1,0 @@
-"""Scenes of a Habitat data set that are not our homes: their floor, receptacles, drawers and doors, and their episodes."""
