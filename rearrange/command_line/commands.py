@@ -499,11 +499,11 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
     checkpoint to go on from. What is taken over of one of the task `transfer`, in words."""
     from eval.trained_policy import of_what, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.checkpoints.transfer import take_over
     from trainer.networks import make, refuse_another
     from trainer.policy import Policy
     from trainer.sizes import check_memory
     from trainer.spaces import action_numbers
-    from trainer.transfer import take_over
 
     actions = action_numbers(env.action_space)
     for name in ("mean_init", "log_std_init"):
