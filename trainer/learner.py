@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 from trainer import checkpoint, ppo
 from trainer.checkpoints.plain import plain, plain_rng, rng_from_plain
+from trainer.checkpoints.transfer import take_over
 from trainer.cloning import update as cloning
 from trainer.collect import CollectStats
 from trainer.config import TrainConfig
@@ -24,7 +25,6 @@ from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
 from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
-from trainer.transfer import take_over
 
 
 class Learner:
@@ -108,7 +108,7 @@ class Learner:
         }
 
     def begin_with(self, content: dict[str, Any], transfer: bool = False) -> None:
-        """Begin with the policy of a checkpoint, or with what fits of it (trainer/transfer.py). Raises CheckpointError if it is of
+        """Begin with the policy of a checkpoint, or with what fits of it (trainer/checkpoints/transfer.py). Raises CheckpointError if it is of
         another network or sees something else."""
         if transfer:
             take_over(self.policy, content, self.make_policy)

@@ -47,7 +47,7 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     may have. run_dir: checkpoints go to `run_dir/checkpoints`, metrics to `run_dir` (`trainer.logs.logger`), and progress is shown
     unless `progress` is False; without it nothing is written or shown. resume_from: a checkpoint to continue. meta: plain values
     kept in the checkpoints. start_from: a checkpoint whose policy a new run begins with; the steps, the optimiser and the schedule
-    begin anew. transfer: it is of another task; begin with what fits of it (`trainer.transfer`).
+    begin anew. transfer: it is of another task; begin with what fits of it (`trainer.checkpoints.transfer`).
 
     callbacks: objects that watch the run and may end it (`trainer.callbacks.Callback`); a MetricsLogger among them takes the place
     of the run's own metrics and progress. observers: functions of (step, metrics), short for callbacks that have only `at_log`.

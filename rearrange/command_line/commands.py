@@ -278,7 +278,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
 
         SCRIPTED[plain["agent"]](probe)  # which says what it cannot do
     run.create()
-    count = _episodes(plain["episodes"], env.get("episodes"))
+    count = min(plain["episodes"], probe.listed or plain["episodes"])  # of a file none twice
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
                          plain["deterministic"], plain["video"], str(run.videos), recorded, default_speed(plain), plain["network"],
                          remote)
@@ -371,15 +371,6 @@ def serve(config: DictConfig) -> None:
     from rearrange.command_line.serving import run
 
     run(OmegaConf.to_container(config, resolve=True))
-
-
-def _episodes(asked: int, file: str | None) -> int:
-    """How many episodes to evaluate: of a file none twice."""
-    if file is None:
-        return asked
-    from rearrange.apartments.episodes import read_episodes
-
-    return min(asked, len(read_episodes(file)))
 
 
 def bench(config: DictConfig, run: Run) -> dict[str, float]:
@@ -496,7 +487,7 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
         hint.cancel()
     signals.raise_again()
     if probe.listed:
-        ours = probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
+        ours = not hasattr(probe, "sim") or probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
         for _ in load_listed(probe, episodes if ours else 1, first, silent):
             pass
     return probe
@@ -508,11 +499,11 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
     checkpoint to go on from. What is taken over of one of the task `transfer`, in words."""
     from eval.trained_policy import of_what, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.checkpoints.transfer import take_over
     from trainer.networks import make, refuse_another
     from trainer.policy import Policy
     from trainer.sizes import check_memory
     from trainer.spaces import action_numbers
-    from trainer.transfer import take_over
 
     actions = action_numbers(env.action_space)
     for name in ("mean_init", "log_std_init"):

@@ -46,7 +46,7 @@ class NavigationEnv(gymnasium.Env):
     """One navigation task in the homes of one split."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
-    listed = 0  # episodes of a file: there is none
+    listed = 0  # episodes of a file; 0: there is none
 
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings) -> None:
         self.name, self.config, self.split = task, config, home.split
@@ -82,14 +82,15 @@ class NavigationEnv(gymnasium.Env):
             raise UserError(f"navigation task {self.name} has no observation {wrong!r}, for want of an arm; sim.observations= may have "
                             f"{', '.join(name for name in SEEN if not name.startswith('arm_'))}.")
         if self.config.scene_dataset is not None:
-            self._scenes = self._checked_scenes()
+            self._check_scenes()
         if self._masks and self._size and "segmentation" in self._seen:
             raise UserError("the observation `segmentation` of objectnav is the mask of what is looked for: write "
                             "nav.segmentation=false to see the numbers of all things instead.")
 
-    def _checked_scenes(self) -> list[str]:
-        """Names of the scenes of a data set. UserError for what is not told of its things."""
+    def _check_scenes(self) -> None:
+        """Find the scenes of the data set, or the episodes in them. UserError for what is not told of its things."""
         from rearrange.mujoco_scenes.choice import scenes_of
+        from rearrange.navigation.scene_homes import point_episodes
 
         if self.name == "objectnav":
             raise UserError("nav=objectnav is for our homes, whose furniture has categories; nav.scene_dataset= is for "
@@ -100,7 +101,14 @@ class NavigationEnv(gymnasium.Env):
         if looks:
             raise UserError(f"sim.{'observations' if looks[0] in CAMERA_OF else looks[0]}= is for our homes: with nav.scene_dataset= the "
                             "agent sees depth alone.")
-        return scenes_of(Path(self.config.scene_dataset), self.split, self.config.scenes, "nav.scenes")
+        dataset, file = Path(self.config.scene_dataset), self.config.episodes
+        if file is None:
+            self._scenes = scenes_of(dataset, self.split, self.config.scenes, "nav.scenes")
+            return
+        if self.name != "pointnav":
+            raise UserError(f"nav.episodes={file} is for nav=pointnav.")
+        self._episodes = point_episodes(file, dataset)
+        self.listed = len(self._episodes)
 
     # ------------------------------------------------------------------ reset
 
@@ -133,8 +141,11 @@ class NavigationEnv(gymnasium.Env):
     def _start(self, index: int, fixed: bool) -> None:
         config, split = self.config, SPLITS.index(self.split)
         goal_rng = np.random.default_rng((split, index // OF_A_GOAL.get(self.split, 1)))
-        self.home = self._drawn_home(goal_rng)
-        self.episode = self.task.episode(self.home, index, goal_rng, np.random.default_rng((split, index, 1)))
+        if self.listed:
+            self.home, self.episode = self._listed(index % self.listed)
+        else:
+            self.home = self._drawn_home(goal_rng)
+            self.episode = self.task.episode(self.home, index, goal_rng, np.random.default_rng((split, index, 1)))
         self.noise_rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
         self.pose = self.commanded = self.episode.start
         self.steps = self.collisions = 0
@@ -153,6 +164,14 @@ class NavigationEnv(gymnasium.Env):
         from rearrange.navigation.scene_homes import load_scene_home  # brings MuJoCo
 
         return load_scene_home(Path(config.scene_dataset), self._scenes[int(rng.integers(len(self._scenes)))], *config.body_m)
+
+    def _listed(self, number: int) -> tuple[Home, NavEpisode]:
+        """An episode of the file, and its home."""
+        from rearrange.navigation.scene_homes import load_scene_home, placed, scene_of
+
+        found = self._episodes[number]
+        home = load_scene_home(Path(self.config.scene_dataset), scene_of(found), *self.config.body_m)
+        return home, placed(found, home)
 
     # ------------------------------------------------------------------ step
 

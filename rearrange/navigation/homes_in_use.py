@@ -27,6 +27,7 @@ class Home:
     ways: np.ndarray  # uint16: the steps of each cell
     cells: np.ndarray  # (n, 2) int32: the free ones
     meshes: Meshes | None = None  # what is drawn beside the shapes
+    origin_m: tuple[float, float, float] = (0.0, 0.0, 0.0)  # of its frame in the frame of its files
 
     def center(self, cell: int) -> tuple[float, float]:
         """The middle of a free cell, by its number."""

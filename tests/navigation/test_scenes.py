@@ -1,5 +1,6 @@
 """Agents in the scenes of a data set. A home of ours, exported and read again, is the home that it was: its floor and its depth."""
 
+import json
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from rearrange.command_line.cli import main
 from rearrange.errors import UserError
+from rearrange.habitat_axes import to_y_up
 from rearrange.mujoco_scenes.floor import floor_of
 from rearrange.mujoco_scenes.scene import pieces_of
 from rearrange.navigation import make_env
@@ -61,6 +63,42 @@ def test_the_oracle_and_the_map_reach_goals_there(data_set, env):
             observation, _, terminated, truncated, info = place.step(agent.act(observation))
             over = terminated or truncated
         assert info["success"] and info["metrics"]["spl"] > 0.8, name
+
+
+def habitats(path, *episodes, **changes):
+    """A file of Habitat's with these starts (x, y, yaw) and goals, in the frame of its scene's files."""
+    entries = [{"episode_id": str(k), "scene_id": "data/homes/scenes/val_0000.scene_instance.json",
+                "start_position": to_y_up((*start[:2], 0.0)), "start_rotation": [0, math.sin((start[2] - math.pi / 2) / 2), 0, math.cos((start[2] - math.pi / 2) / 2)],
+                "goals": [{"position": to_y_up((*goal, 0.0))}], "info": {"geodesic_distance": 2.0}} | changes
+               for k, (start, goal) in enumerate(episodes)]
+    path.write_text(json.dumps({"episodes": entries}))
+    return str(path)
+
+
+def test_habitats_episodes_begin_and_end_where_they_say(data_set, env, tmp_path):
+    env.reset(options={"episode": 4})
+    ours, (x0, y0, _) = env.episode, env.home.origin_m
+    (x, y, yaw), (gx, gy) = ours.start, ours.goal
+    file = habitats(tmp_path / "val.json", ((x + x0, y + y0, yaw), (gx + x0, gy + y0)))
+    listed = make_env("pointnav", scene_dataset=str(data_set), split="val", depth_size=32, episodes=file)
+    seen, info = listed.reset(options={"episode": 0})
+    theirs, _ = env.reset(options={"episode": 4})
+    assert listed.listed == 1 and info["episode_id"] == "rearrange/val_0000/0"
+    assert np.allclose(seen["pointgoal"], theirs["pointgoal"], atol=1e-5) and np.allclose(seen["depth"], theirs["depth"], atol=1e-4)
+    words = ["eval", "nav=pointnav", f"nav.scene_dataset={data_set}", f"nav.episodes={file}", "agent=oracle", "episodes=5", "workers=1"]
+    assert main([*words, f"output={tmp_path}", "name=a"]) == 0
+    figures = json.loads((tmp_path / "eval" / "pointnav" / "a" / "metrics.json").read_text())
+    assert figures["episodes"] == 1 and figures["success"] == 1.0
+
+
+@pytest.mark.parametrize("start, changes, words", [
+    ((-5.0, 0.0, 0.0), {}, "the start of episode 0 is not on the floor of rearrange/val_0000"),
+    ((0.0, 0.0, 0.0), {"scene_id": "gibson/Adrian.glb"}, "episode 0 is in the scene gibson/Adrian.glb, and .* has no 'Adrian'"),
+])
+def test_episodes_that_have_no_place_are_refused(data_set, tmp_path, start, changes, words):
+    with pytest.raises(UserError, match=words):
+        make_env("pointnav", scene_dataset=str(data_set), depth_size=0,
+                 episodes=habitats(tmp_path / "val.json", (start, (1.0, 1.0)), **changes)).reset(options={"episode": 0})
 
 
 @pytest.mark.parametrize("settings, words", [

@@ -1,7 +1,8 @@
 """Begin with what a policy of another task has learned: the weights of the parts that both have.
 
-What both see has its encoder and its columns of the first layer; the MLP, the memory and, where the actions are the same, those
-follow. The value begins anew, since it is of other rewards, as in DD-PPO's transfer of PointNav to other tasks (section 6).
+What both see has its encoder and its columns of the first layer; the MLP and the memory follow. The value begins anew, since it is of
+other rewards, as in DD-PPO's transfer of PointNav to other tasks (section 6); and, unlike there, so do the actions: those of a policy that
+knows when to stop stop wherever nothing looks like before, and explore nothing else (docs/findings/navigation_transfer.md).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from trainer.policy import Policy
 
 __all__ = ["Taken", "take_over"]
 
-OF_REWARDS = ("value", "value_body", "critic_normalizer", "return_scale")
+OF_TASK = ("mean", "log_std", "value", "value_body", "critic_normalizer", "return_scale")
 FIRST = ("body.0.weight", "lstm.weight_ih_l0")  # of the layer that gets the inputs; the second where there is no MLP
 PREVIOUS = "previous action"
 
@@ -50,7 +51,7 @@ def take_over(policy: Any, content: dict[str, Any], make_policy: MakePolicy = Po
     if not set(shared) - {PREVIOUS}:
         raise CheckpointError(f"its policy sees {', '.join(other.seen) or 'nothing'}, this one {', '.join(policy.seen) or 'nothing'}: "
                               "there is nothing to take over.")
-    anew = {*OF_REWARDS, *(() if same_actions else ("mean", "log_std")), *(("normalizer",) if policy.vector_keys != other.vector_keys else ())}
+    anew = {*OF_TASK, *(("normalizer",) if policy.vector_keys != other.vector_keys else ())}
     weights, parts = other.state_dict(), []
     first = next((name for name in FIRST if name in weights), None)
     encoded = dict(zip(policy.encoders, policy.image_keys))
