@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rearrange.habitat_axes import to_y_up
 HANDLE_HALF_M = 0.1
 """A marker is a point, and nothing says how large the handle is that it stands for: so near to it the cup may hold."""
 HANDLE_INSET_M = 0.05  # of a door without a marker, from its edge
+_STANDS_OUT_M, _FOREMOST_M = 0.02, 0.015  # a bar of which nothing collides, and how much of it says where its middle is
 _FRIDGES = ("fridge", "frige", "refrigerator")  # words in the names of articulated objects; the second is ReplicaCAD's
 _LEAST = {"slide": 0.15, "hinge": 0.5}  # m, rad: what moves less is no drawer or door
 _CLOSED = 0.05  # m or rad: a joint whose least opening is farther from 0 is none that HAB's predicates understand
@@ -39,6 +40,7 @@ class MovingLink:
     range_m_or_rad: tuple[float, float]
     corners: np.ndarray  # (8, 3) of the box around it
     frame: np.ndarray  # (4, 4) of the link, its own axes as Habitat has them, its origin at its centre of mass
+    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 3)))  # (n, 3) corners of what is seen of it
 
 
 def is_fridge(handle: str) -> bool:
@@ -80,8 +82,8 @@ def drawer_body(name: str, link: MovingLink, markers: Iterable[Marker]) -> Body:
     local = _turned(link.corners, yaw)
     low, high = local.min(axis=0), local.max(axis=0)
     front = np.array((high[0], (low[1] + high[1]) / 2, low[2]))
-    handle = marked_point(link, markers)
-    handle = np.array((high[0], front[1], (low[2] + high[2]) / 2)) if handle is None else _turned(handle[None], yaw)[0]
+    handle = _handle_point(link, markers, yaw, high[0])
+    handle = np.array((high[0], front[1], (low[2] + high[2]) / 2)) if handle is None else handle
     position = _turned(front[None], -yaw)[0]
     parts = (_box(low - front, high - front), _handle(name, handle - front))
     return Body(name, "slide", 1.0, link.range_m_or_rad, tuple(position.tolist()), yaw, parts)
@@ -92,12 +94,10 @@ def door_body(name: str, link: MovingLink, front_yaw: float, markers: Iterable[M
     local = _turned(link.corners, front_yaw)
     hinge = _turned(link.origin[None], front_yaw)[0] * (1.0, 1.0, 0.0)
     low, high = local.min(axis=0), local.max(axis=0)
-    handle = marked_point(link, markers)
+    handle = _handle_point(link, markers, front_yaw, high[0])
     if handle is None:  # near the edge away from the hinge, half way up
         far = high[1] - HANDLE_INSET_M if abs(high[1] - hinge[1]) > abs(low[1] - hinge[1]) else low[1] + HANDLE_INSET_M
         handle = np.array((high[0], far, (low[2] + high[2]) / 2))
-    else:
-        handle = _turned(handle[None], front_yaw)[0]
     position = _turned(hinge[None], -front_yaw)[0]
     parts = (_box(low - hinge, high - hinge), _handle(name, handle - hinge))
     sign = math.copysign(1.0, link.axis[2])
@@ -110,6 +110,20 @@ def marked_point(link: MovingLink, markers: Iterable[Marker]) -> np.ndarray | No
         if marker.object == link.handle and marker.link == link.name:
             return (link.frame @ (*to_y_up(marker.offset), 1.0))[:3]  # the reader turned it as if it were a world vector
     return None
+
+
+def _handle_point(link: MovingLink, markers: Iterable[Marker], yaw: float, front_m: float) -> np.ndarray | None:
+    """Where the handle of a closed link is, in axes of which x points out of its front: its marker, or on the front behind the bar that is
+    seen to stand out of it, as of ReplicaCAD's fridge, or None.
+    """
+    point = marked_point(link, markers)
+    if point is not None:
+        return _turned(point[None], yaw)[0]
+    seen = _turned(link.seen, yaw)
+    if not len(seen) or seen[:, 0].max() < front_m + _STANDS_OUT_M:
+        return None
+    bar = seen[seen[:, 0] > seen[:, 0].max() - _FOREMOST_M]
+    return np.array((front_m, *((bar.min(axis=0) + bar.max(axis=0)) / 2)[1:]))
 
 
 def _turned(points: np.ndarray, yaw: float) -> np.ndarray:

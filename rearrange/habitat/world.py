@@ -187,12 +187,14 @@ class World:
         raise UserError(f"Habitat has not loaded link {name!r} of the articulated object {handle!r} of scene {self.scene}.")
 
     def let_pass(self, height_m: float) -> None:
-        """Let a robot drive over what ends below a height (m), as a rug."""
+        """Let a robot drive over what ends below a height (m), as a rug, which then lies there whatever happens."""
         for thing in self._furniture:
             box, frame = thing.root_scene_node.cumulative_bb, np.array(thing.transformation)
             low, high = np.array(box.min), np.array(box.max)
             middle, half = frame[:3] @ (*(low + high) / 2, 1.0), np.abs(frame[:3, :3]) @ (high - low) / 2
-            thing.collidable = bool(middle[1] + half[1] >= height_m)
+            if middle[1] + half[1] < height_m:
+                thing.motion_type = self.habitat.physics.MotionType.KINEMATIC  # else it would fall
+                thing.collidable = False
 
     # ------------------------------------------------------------------ objects
 

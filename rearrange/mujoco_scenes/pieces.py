@@ -75,16 +75,20 @@ class Pieces:
                 world = part.frame.copy()
                 world[:3, 3] += part.frame[:3, :3] @ part.mass_center
                 found.append(MovingLink(part.handle, part.link, part.link, part.kind, part.frame[:3, :3] @ part.axis,
-                                        part.frame[:3, 3], part.range, self._corners(part), world))
+                                        part.frame[:3, 3], part.range, self._corners(part), world, _moved(self._seen(part), part.frame)))
         return sorted(found, key=lambda link: link.handle)
+
+    def _seen(self, part: Part) -> np.ndarray:
+        """(n, 3) in the link."""
+        number = self.parts.index(part)
+        return np.concatenate([np.empty((0, 3)), *(mesh.vertices for mesh in self.meshes if mesh.row == number)])
 
     def _corners(self, part: Part) -> np.ndarray:
         """(8, 3) in the world: of the box, along the axes of the link, around what collides of it, which the cup can touch, or else
         around what is seen.
         """
-        number = self.parts.index(part)
-        points = [solid.corners() for solid in part.solids] or [mesh.vertices for mesh in self.meshes if mesh.row == number]
-        points = np.concatenate(points) if points else np.zeros((1, 3))
+        points = np.concatenate([solid.corners() for solid in part.solids] or [self._seen(part)])
+        points = points if len(points) else np.zeros((1, 3))
         low, high = points.min(axis=0), points.max(axis=0)
         corners = np.array([[(low, high)[i >> axis & 1][axis] for axis in range(3)] for i in range(8)])
         return corners @ part.frame[:3, :3].T + part.frame[:3, 3]

@@ -82,7 +82,8 @@ def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> Loade
     pieces = pieces_of(path, name)
     height, low, high = floor_of(pieces, name)
     origin = np.array((*low, height))
-    moving = [replace(link, origin=link.origin - origin, corners=link.corners - origin, frame=_shifted(link.frame, -origin))
+    moving = [replace(link, origin=link.origin - origin, corners=link.corners - origin, frame=_shifted(link.frame, -origin),
+                      seen=link.seen - origin)
               for link in pieces.moving_links()]
     drawers, doors = drawers_of(moving), fridge_doors(moving)
     named = {name: (link.handle, link.link) for name, link in zip(names_for(drawers), drawers)}

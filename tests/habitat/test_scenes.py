@@ -71,14 +71,16 @@ def test_a_rug_lets_the_robot_pass_and_a_table_does_not():
         frame = np.eye(4)
         frame[:3, :3], frame[1, 3] = turn, y
         return SimpleNamespace(root_scene_node=SimpleNamespace(cumulative_bb=SimpleNamespace(min=low, max=high)), transformation=frame,
-                               collidable=True)
+                               collidable=True, motion_type="dynamic")
 
     upright = np.array([(1, 0, 0), (0, 0, 1), (0, -1, 0)])  # of what its file has lying
     rug, table, hung = thing((-1, 0, -1), (1, 0.018, 1)), thing((-1, 0, -1), (1, 0.4, 1)), thing((-1, 0, -1), (1, 0.018, 1), upright)
     lifted = thing((-1, 0, -1), (1, 0.018, 1), y=0.02)  # as ReplicaCAD's, whose tops are at 26 to 34 mm
     things = [rug, table, hung, lifted]
-    World.let_pass(SimpleNamespace(_furniture=things), THIN_M)
+    kinds = SimpleNamespace(physics=SimpleNamespace(MotionType=SimpleNamespace(KINEMATIC="kinematic")))
+    World.let_pass(SimpleNamespace(_furniture=things, habitat=kinds), THIN_M)
     assert [one.collidable for one in things] == [False, True, True, False]
+    assert [one.motion_type for one in things] == ["kinematic", "dynamic", "dynamic", "kinematic"]
 
 
 def test_a_drawer_is_a_link_of_what_habitat_has_loaded():

@@ -106,7 +106,7 @@ def make_data_set(folder: Path) -> Path:
 
 
 def make_furnished_room(folder: Path) -> Path:
-    """The same data set, with three scenes more in which things stand apart: `furnished`, `bare_table` and `nothing`. Returns its
+    """The same data set, with four scenes more in which things stand apart: `furnished`, `kitchen`, `bare_table` and `nothing`. Returns its
     configuration.
     """
     config = make_data_set(folder)
@@ -132,13 +132,27 @@ def make_furnished_room(folder: Path) -> Path:
 <joint name="slide" type="prismatic"><origin xyz="0 0.5 0"/><parent link="body"/><child link="drawer1"/><axis xyz="1 0 0"/>
 <limit lower="0" upper="0.5" effort="1" velocity="1"/></joint></robot>""")
 
+    # A fridge with two doors, of whose bars nothing collides; above the middle of the upper one there is more than below.
+    door, bar = box((-0.02, -0.4, -0.6), (0.02, 0.4, 0.0)), box((0.06, -0.35, -0.58), (0.07, -0.05, -0.54))
+    write_glb(folder / "urdf" / "refrigerator" / "door.glb", [door, bar])
+    (folder / "urdf" / "refrigerator" / "refrigerator.urdf").write_text("".join((
+        '<robot name="refrigerator"><link name="body"><collision><origin xyz="0 0.95 0"/><geometry><box size="0.5 0.04 0.56"/></geometry>',
+        '</collision><collision><origin xyz="-0.28 0.85 0"/><geometry><box size="0.04 1.7 0.6"/></geometry></collision></link>',
+        *(f'<link name="{name}_door"><visual><geometry><mesh filename="door.glb"/></geometry></visual><collision>'
+          '<origin xyz="0 0 -0.3"/><geometry><box size="0.04 0.8 0.6"/></geometry></collision></link>'
+          f'<joint name="{name}" type="revolute"><origin xyz="0.3 {height} 0.3"/><parent link="body"/><child link="{name}_door"/>'
+          '<axis xyz="0 -1 0"/><limit lower="0" upper="2.3"/></joint>' for name, height in (("bottom", 0.45), ("top", 1.27))),
+        "</robot>")))
+    _json(folder / "urdf" / "refrigerator" / "refrigerator.ao_config.json", {"urdf_filepath": "refrigerator.urdf", "user_defined": {
+        "receptacle_aabb_board": {"parent_link": "body", "position": [0.0, 1.07, 0.0], "scale": [0.2, 0.1, 0.25]}}})
+
     def at(name: str, x: float, y: float, z: float) -> dict:
         return {"template_name": name, "translation": [x, y, z], "rotation": [1.0, 0.0, 0.0, 0.0], "motion_type": "STATIC"}
 
     stage, rug, table = at("room", 0, 0, 0), at("rug", 2, 0, 2), at("table", -2, 0, -2)
     for name, objects, bodies in (
             ("furnished", [rug, table, at("board", -3, 1.8, 3)], [at("cupboard", 2, 0, -2)]),
-            ("bare_table", [table], []), ("nothing", [], [])):
+            ("kitchen", [rug, table], [at("refrigerator", 0, 0, 0)]), ("bare_table", [table], []), ("nothing", [], [])):
         _json(folder / "configs" / "scenes" / f"{name}.scene_instance.json", {
             "stage_instance": stage, "object_instances": objects, "articulated_object_instances": bodies})
     return config

@@ -390,3 +390,18 @@ def test_homes_and_scenes_are_mixed_by_their_share(room):
     assert homes.numbered_episode(3) == make_env("place", depth_size=16, split="train").numbered_episode(3)
     with pytest.raises(UserError, match="sim.mix=0.5 .*sim.scene_dataset="):
         make_env("place", mix=0.5)
+
+
+def test_of_two_doors_the_upper_one_is_the_fridges_and_its_handle_is_behind_the_bar_that_is_seen(room):
+    sim = in_room(room, scene="kitchen")
+    layout, shift = sim.home.layout, np.array(sim.home.scene.origin_m)
+    (door,) = layout.bodies
+    (board,) = [place for place in layout.receptacles if place.link == "fridge_door"]
+    assert (door.name, sim.home.scene.links["fridge_door"]) == ("fridge_door", ("refrigerator_:0000", "top_door"))
+    assert board.closed and board.kind == "fridge" and board.center_m[2] == pytest.approx(0.97, abs=0.01)
+    sim.place_robot(-20.0, -20.0, 0.0)
+    # In the file x 0.32, y 1.27 - 0.2, z 0.3 - 0.56: on what collides, as high as the bar, not in the middle of the door.
+    assert np.allclose(np.add(sim.handle_position("fridge_door"), shift), (0.32, 0.26, 1.07), atol=0.01)
+    sim.set_joint("fridge_door", math.pi / 2)
+    sim.place_robot(-20.0, -20.0, 0.0)
+    assert sim.handle_position("fridge_door")[0] + shift[0] > 0.8  # it opens out of the front
