@@ -70,7 +70,7 @@ def entry(name: str, thing: Any) -> list[str]:
     if inspect.isclass(thing):
         own = vars(thing).get("__init__")
         said += ["", text_of(own)] if inspect.isfunction(own) and own.__doc__ else []
-        said += methods(node)
+        said += methods(thing)
     return [f"### `{name}`", "", "```py", *shown, "```", "", *said]
 
 
@@ -117,10 +117,11 @@ def dataclass_lines(thing: type, node: ast.ClassDef) -> list[str]:
     return [f"class {node.name}:", *source[fields[0].lineno - 1:fields[-1].end_lineno]]
 
 
-def methods(node: ast.ClassDef) -> list[str]:
-    """A line for each public method and property that says what it does."""
+def methods(thing: type) -> list[str]:
+    """A line for each public method and property that says what it does; also of a base of ours that the page does not describe."""
+    hidden = [base for base in thing.__mro__[1:] if base.__module__.startswith("rearrange.") and base.__module__ not in modules()]
     lines = []
-    for part in node.body:
+    for part in (part for owner in [*reversed(hidden), thing] for part in source_of(owner).body):
         said = ast.get_docstring(part) if isinstance(part, ast.FunctionDef) else None
         if said and not part.name.startswith("_"):
             is_property = any(ast.unparse(decorator) == "property" for decorator in part.decorator_list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rearrange.navigation.settings import NavigationConfig
-from rearrange.settings.environment import SPLITS
+from rearrange.settings.environment import NAVIGATION, SPLITS
 from rearrange.settings.rules import like, setting
 from skills import SKILLS
 
@@ -15,8 +15,8 @@ class Engine:
     """DD-PPO, NoVER, VER, HTS and Sample Factory 2 side by side: steps/s and shares of the bounds."""
 
     env: str = setting(
-        "synthetic", "environments whose steps cost what a seeded model says, or the home with that skill",
-        choices=("synthetic", "pick"))
+        "synthetic", "environments whose steps cost what a seeded model says, or homes with that skill or navigation task",
+        choices=("synthetic", "pick", *NAVIGATION))
     preset: str = setting(
         "v100", "step times of synthetic: as in Table 1 of the VER paper, a third of the spread, all equal",
         choices=("v100", "mild", "none"))

@@ -31,8 +31,9 @@ class ProcessDied(RuntimeError):
 def share_out(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Iterable[Any], workers: int | None,
               take: Callable[[Any], None]) -> None:
     """Call `work(job, chunk)` for each chunk, in so many processes (None: one per core), and `take` with each answer that it
-    yields, in the order in which they come. A chunk is asked for when a process is free. `work` is a generator function of a module. What it raises is raised here; ProcessDied
-    if a process is killed."""
+    yields, in the order in which they come. A chunk is asked for when a process is free. `work` is a generator function of a module. What
+    it raises is raised here; ProcessDied if a process is killed.
+    """
     workers = workers or os.cpu_count() or 1
     if isinstance(chunks, Sized):
         workers = min(workers, len(chunks))

@@ -36,9 +36,8 @@ from rearrange.env import asked_episode, success_info
 from rearrange.episode_making.scenario_episodes import scenario_episode
 from rearrange.episode_making.scene_check import check_episode, random_start
 from rearrange.errors import UserError
-from rearrange.home_scene import HomeScene, HomeSettings
-from rearrange.observations import FAR_M, OBSERVATIONS, Observation, seen_space, space_of, vector, within, wording
-from rearrange.pictures.looks import LookRngs
+from rearrange.home_scene import HomeEnv, HomeSettings
+from rearrange.observations import FAR_M, OBSERVATIONS, Observation, seen_space, space_of, vector, within
 from rearrange.simulators import draws_in_scenes
 
 __all__ = ["OBSERVATION_KEYS", "ScenarioEnv"]
@@ -50,48 +49,24 @@ AT_ALSO_M = 0.15  # reported beside HAB's 0.30 m
 DISTURBED_M = 0.05  # an object that the task does not move has been moved if it is farther from its start
 
 
-class ScenarioEnv(gymnasium.Env):
+class ScenarioEnv(HomeEnv):
     """One scenario in the homes of a split.
 
     config: the scenario. home: where it takes place, what the robot sees.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    observation_space: gymnasium.spaces.Dict
-    action_space: gymnasium.spaces.Box
-
     def __init__(self, config: ScenarioConfig, home: HomeSettings = HomeSettings(split="val"),
                  reward_scales: Mapping[str, float] = REWARD_SCALES) -> None:
-        self.config, self.home = config, home
         if home.episodes is None and draws_in_scenes(home):
             raise UserError("scenarios in scenes of a data set need sim.episodes=, an episode file of these scenes, as HAB's "
                             "set_table_10k_1k.json.gz.")
-        self.scene = HomeScene(home)
-        self.sim = self.scene.sim
-        self.episode: Episode | None = None
-        self.render_mode = home.render_mode
-        self.max_steps = config.max_steps
+        super().__init__(home)
+        self.config, self.max_steps = config, config.max_steps
         self._scales = dict(reward_scales)
         self._slices = action_slices(tuple(ACTION_SIZES))
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (sum(ACTION_SIZES.values()),), np.float32)
         self.observation_space = gymnasium.spaces.Dict(self._boxes(len(config.scenario.objects)))
         self._keys = [key for key in self.observation_space if key == "depth" or key in OBSERVATIONS]
-        self._looks = LookRngs()
-
-    @property
-    def listed(self) -> int:
-        """How many episodes the episode file has; 0 without one."""
-        return len(self.scene.episodes or ())
-
-    @property
-    def action_parts(self) -> list[tuple[str, slice]]:
-        """Name and place of each part of an action."""
-        return list(self._slices.items())
-
-    @property
-    def reward_sums(self) -> dict[str, float]:
-        """What each reward term, with its scale, has given in this episode."""
-        return dict(self._sums)
 
     def _boxes(self, count: int) -> dict[str, gymnasium.Space]:
         many = vector(3 * count, -FAR_M, FAR_M)
@@ -130,9 +105,7 @@ class ScenarioEnv(gymnasium.Env):
         self._placed: set[int] = set()
         self._sums = dict.fromkeys(self._scales, 0.0)
         self._distance_m = self._distance()
-        self.instruction = self.scene.instruction = wording(instructions(sim, self.symbols, self._goal), self.episode.id)
-        fixed = asked is not None and seed is None
-        self.scene.begin_episode(self._looks.next(self.episode.id, self.np_random_seed, seed is not None, fixed))
+        self._begin_scene(instructions(sim, self.symbols, self._goal), seed, fixed=asked is not None and seed is None)
         return self.observe(), self.scene.told() | {"episode_id": self.episode.id, "scene": self.episode.scene}
 
     def _episode(self, asked: int | Episode | None) -> Episode:

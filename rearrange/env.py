@@ -14,7 +14,7 @@ from rearrange.actions import ACTION_SIZES, action_slices
 from rearrange.apartments.episodes import Episode, NoStartPose
 from rearrange.episode_making.scene_check import check_joints
 from rearrange.errors import UserError
-from rearrange.home_scene import HomeScene, HomeSettings
+from rearrange.home_scene import HomeEnv, HomeSettings
 from rearrange.observations import (
     FAR_M,
     OBSERVATIONS,
@@ -26,9 +26,7 @@ from rearrange.observations import (
     space_of,
     takes_images,
     within,
-    wording,
 )
-from rearrange.pictures.looks import LookRngs
 from rearrange.simulator import Simulator
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ class Adviser(Protocol):
         """The action, in the skill's order, and the weight of this advice (0: none), float32."""
 
 
-class RearrangeEnv(gymnasium.Env):
+class RearrangeEnv(HomeEnv):
     """One skill in the homes of one split.
 
     home: where it takes place, what the robot sees. episodes_share: of the episodes that are drawn at random, where there is an
@@ -56,49 +54,26 @@ class RearrangeEnv(gymnasium.Env):
     the observation `expert_action`, for learning from it.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
-    observation_space: gymnasium.spaces.Dict
-    action_space: gymnasium.spaces.Box
-
     def __init__(self, skill: Skill, home: HomeSettings = HomeSettings(), episodes_share: float = 1.0,
                  adviser: Callable[[Simulator, Skill], Adviser] | None = None) -> None:
         check_observations(skill)
-        self.skill, self.home = skill, home
-        self.render_mode = home.render_mode
+        super().__init__(home)
+        self.skill = skill
         self.metadata = self.metadata | {"render_fps": self.metadata["render_fps"] / skill.action_repeat}  # one picture per action
         self.during_action: Callable[[], None] | None = None  # called after each 1/30 s of an action but its last
-        self.scene = HomeScene(home)
-        self.sim = self.scene.sim
         self.scene.depth_size = home.depth_size if takes_images(skill.observation_keys) else 0
         self.scene.maps_floor = any(key in OF_MAP for key in skill.observation_keys)
-        self.episode: Episode | None = None
         self._episodes_share = episodes_share
         self._slices = action_slices(skill.action_parts)
         width = sum(ACTION_SIZES[name] for name in self._slices)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
         self._keys = shown(skill.observation_keys, self.scene.depth_size > 0)
         boxes = space_of(self._keys, self.scene.depth_size) | seen_space(home.observations, home.camera_size)
-        self._looks = LookRngs()
         self._adviser: Adviser | None = None
         self._make_adviser = adviser
         if adviser is not None:
             boxes["expert_action"] = gymnasium.spaces.Box(-1.0, 1.0, (width + 1,), np.float32)
         self.observation_space = gymnasium.spaces.Dict(boxes)
-
-    @property
-    def listed(self) -> int:
-        """How many episodes the episode file has; 0 without one."""
-        return len(self.scene.episodes or ())
-
-    @property
-    def action_parts(self) -> list[tuple[str, slice]]:
-        """Name and place of each part of an action."""
-        return list(self._slices.items())
-
-    @property
-    def reward_sums(self) -> dict[str, float]:
-        """What each reward term, with its scale, has given in this episode."""
-        return dict(self._sums)
 
     # ------------------------------------------------------------------ reset
 
@@ -112,8 +87,7 @@ class RearrangeEnv(gymnasium.Env):
         asked = asked_episode(options)
         fixed = asked is not None and seed is None
         skipped = self._start_episode(asked, fixed_rng=fixed)
-        self.instruction = self.scene.instruction = wording(self.skill.instructions(self.sim), self.episode.id)
-        self.scene.begin_episode(self._looks.next(self.episode.id, self.np_random_seed, seed is not None, fixed))
+        self._begin_scene(self.skill.instructions(self.sim), seed, fixed)
         self.steps = 0
         self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
         self._skipped = skipped
@@ -208,7 +182,7 @@ class RearrangeEnv(gymnasium.Env):
             size, what = self.action_space.shape[0], f"shape {given.shape}" if given.dtype.kind in "fiub" else repr(action)
             raise ValueError(f"an action of skill {self.skill.name} has {size} numbers, shape ({size},), not {what}.")
         values = given.tolist()
-        if not all(map(math.isfinite, values)):  # their sum may be infinite though they are not
+        if not math.isfinite(sum(values)) and not all(map(math.isfinite, values)):  # of finite ones the sum may be infinite
             raise ValueError(f"the action contains a number that is not finite: {values}.")
         values = [-1.0 if v < -1.0 else 1.0 if v > 1.0 else v for v in values]
         return {name: values[part] for name, part in self._slices.items()}

@@ -7,19 +7,20 @@ after. The first image of an episode, or of a skill in a plan, is not delayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import numpy as np
 
 from rearrange.apartments.episodes import Episode, read_episodes
 from rearrange.episode_making.generator import generate_episode
 from rearrange.errors import UserError
 from rearrange.mapping.floor_map import FloorMap
-from rearrange.observations import CAMERA_OF, OBSERVATIONS, Observation
+from rearrange.observations import CAMERA_OF, OBSERVATIONS, Observation, wording
 from rearrange.pictures.depth_noise import noisy_depth, punch_holes
-from rearrange.pictures.looks import PLAIN, draw_looks
+from rearrange.pictures.looks import PLAIN, LookRngs, draw_looks
 from rearrange.pictures.spectator_camera import SpectatorCamera
 from rearrange.robot.cameras import RANGE_M
 from rearrange.settings.environment import HomeSettings
@@ -58,6 +59,7 @@ class HomeScene:
         self.instruction = ""
         self.images: dict[str, np.ndarray] = {}
         self._looks, self._look_rng = PLAIN, np.random.default_rng(0)
+        self._noisy = bool(settings.random_depth_noise or settings.random_depth_holes)
         self.picture_size = PICTURE_SIZE
         self._spectator: SpectatorCamera | None = None
 
@@ -133,7 +135,7 @@ class HomeScene:
             if kinds:
                 found = self.sim.photograph(camera, self.camera_size, kinds, self._looks)
                 images |= {prefix + kind: self._measured(image) if kind == "depth" else image for kind, image in found.items()}
-        if together:
+        if together and self.maps_floor:
             self._map(images["depth"])
         return images
 
@@ -142,9 +144,12 @@ class HomeScene:
         size = self.depth_size if size is None else size
         if not size:
             return None
-        image = self._measured(self.sim.photograph("head", size, ("depth",), self._looks)["depth"] if self._looks.moves
-                               else self.sim.depth_image(size))
-        self._map(image)
+        image = (self.sim.photograph("head", size, ("depth",), self._looks)["depth"] if self._looks.moves
+                 else self.sim.depth_image(size))
+        if self._noisy:
+            self._measured(image)
+        if self.maps_floor:
+            self._map(image)
         return image
 
     def _measured(self, depth: np.ndarray) -> np.ndarray:
@@ -156,9 +161,8 @@ class HomeScene:
         return depth
 
     def _map(self, depth: np.ndarray) -> None:
-        if self.maps_floor:
-            self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
-            self.floor_map.add(depth, self.sim.base_pose, self.sim.ee_in_base)
+        self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
+        self.floor_map.add(depth, self.sim.base_pose, self.sim.ee_in_base)
 
     def told(self) -> dict[str, Any]:
         """What `info` says at a reset: the task in words, and the names of what a segmentation shows."""
@@ -184,3 +188,43 @@ class HomeScene:
         """The scene from the side from which the hand is seen, (height, width, 3) uint8, with what a spectator shall see."""
         self.follow()
         return self.sim.picture(*self._view, marks, self.picture_size)
+
+
+class HomeEnv(gymnasium.Env):
+    """The environments of one skill and of a whole scenario, as far as they are alike. What is an action, what is seen, and how an
+    episode goes is theirs; they keep the parts of an action in `_slices`, and add rewards up in `_sums`.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    observation_space: gymnasium.spaces.Dict
+    action_space: gymnasium.spaces.Box
+
+    _slices: dict[str, slice]
+    _sums: dict[str, float]
+
+    def __init__(self, home: HomeSettings) -> None:
+        self.home, self.render_mode = home, home.render_mode
+        self.scene = HomeScene(home)
+        self.sim = self.scene.sim
+        self.episode: Episode | None = None
+        self._looks = LookRngs()
+
+    @property
+    def listed(self) -> int:
+        """How many episodes the episode file has; 0 without one."""
+        return len(self.scene.episodes or ())
+
+    @property
+    def action_parts(self) -> list[tuple[str, slice]]:
+        """Name and place of each part of an action."""
+        return list(self._slices.items())
+
+    @property
+    def reward_sums(self) -> dict[str, float]:
+        """What each reward term, with its scale, has given in this episode."""
+        return dict(self._sums)
+
+    def _begin_scene(self, wordings: Sequence[str], seed: int | None, fixed: bool) -> None:
+        """The robot stands where the episode begins, whose task these wordings say. fixed: the episode was asked for, without a seed."""
+        self.instruction = self.scene.instruction = wording(wordings, self.episode.id)
+        self.scene.begin_episode(self._looks.next(self.episode.id, self.np_random_seed, seed is not None, fixed))

@@ -41,7 +41,9 @@ def scene_data(settings: HomeSettings, listed: Sequence[Episode] | None) -> Habi
 
 
 def make_simulator(name: str, config: SimulatorConfig, data: HabitatData | None = None) -> Simulator:
-    """A simulator; `data`: the data set whose scenes are read, which the one called habitat needs. Raises UserError when it cannot be had here."""
+    """A simulator; `data`: the data set whose scenes are read, which the one called habitat needs. Raises UserError when it cannot be had
+    here.
+    """
     if name == "mujoco":
         if data is None or data.scene_dataset is None:
             return MujocoSimulator(config)

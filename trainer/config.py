@@ -37,7 +37,7 @@ class PolicyConfig:
         "auto", "of the gradient step's matrix products; auto = bfloat16 on a CPU that has it (AVX512-BF16, AMX), else float32; "
         "acting is not touched", choices=LEARN_PRECISIONS)
     hidden_size: int = _setting(64, "units of the memory per layer", above=0, at_most=MAX_UNITS)
-    lstm_layers: int = _setting(1, "layers of the memory; 0 = none, a feed-forward policy", at_least=0, at_most=MAX_LAYERS)
+    lstm_layers: int = _setting(0, "layers of the memory; 0 = none, a feed-forward policy", at_least=0, at_most=MAX_LAYERS)
     memory: str = _setting("lstm", "kind of memory", choices=("lstm", "gru"))
     skip: bool = _setting(True, "features also reach the heads beside the memory")
     body_size: int = _setting(64, "width of the MLP before the memory; 0 = none", at_least=0, at_most=MAX_UNITS)

@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 from trainer import checkpoint, ppo
 from trainer.checkpoints.plain import plain, plain_rng, rng_from_plain
+from trainer.checkpoints.transfer import take_over
 from trainer.cloning import update as cloning
 from trainer.collect import CollectStats
 from trainer.config import TrainConfig
@@ -106,8 +107,12 @@ class Learner:
             "train_config": plain(asdict(self.config)),
         }
 
-    def begin_with(self, content: dict[str, Any]) -> None:
-        """Begin with the policy of a checkpoint. Raises CheckpointError if it is of another network or sees something else."""
+    def begin_with(self, content: dict[str, Any], transfer: bool = False) -> None:
+        """Begin with the policy of a checkpoint, or with what fits of it (trainer/checkpoints/transfer.py). Raises CheckpointError if it is of
+        another network or sees something else."""
+        if transfer:
+            take_over(self.policy, content, self.make_policy)
+            return
         refuse_another(content, self.make_policy)
         ours, theirs = self.policy.seen, checkpoint.seen(content)
         if list(ours.items()) != list(theirs.items()):

@@ -39,14 +39,15 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
           resume_from: str | os.PathLike | None = None, observers: Sequence[Callable[[int, Mapping[str, float]], Any]] = (),
           meta: dict[str, Any] | None = None, start_from: str | os.PathLike | None = None, progress: bool = True,
           callbacks: Sequence[Any] = (), make_policy: MakePolicy = Policy,
-          eval_env: Callable[[], Any] | None = None, demonstrations: Demonstrations | None = None) -> TrainResult:
+          eval_env: Callable[[], Any] | None = None, demonstrations: Demonstrations | None = None,
+          transfer: bool = False) -> TrainResult:
     """Train a policy with VER and PPO on any Gymnasium environment.
 
     make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
     may have. run_dir: checkpoints go to `run_dir/checkpoints`, metrics to `run_dir` (`trainer.logs.logger`), and progress is shown
     unless `progress` is False; without it nothing is written or shown. resume_from: a checkpoint to continue. meta: plain values
     kept in the checkpoints. start_from: a checkpoint whose policy a new run begins with; the steps, the optimiser and the schedule
-    begin anew.
+    begin anew. transfer: it is of another task; begin with what fits of it (`trainer.checkpoints.transfer`).
 
     callbacks: objects that watch the run and may end it (`trainer.callbacks.Callback`); a MetricsLogger among them takes the place
     of the run's own metrics and progress. observers: functions of (step, metrics), short for callbacks that have only `at_log`.
@@ -68,7 +69,7 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     folder = None if run_dir is None else Path(run_dir)
     with (join(config.device) as ranks,
           prepare(make_env, config, folder, resume_from, callbacks, meta or {}, start_from, progress, make_policy, ranks,
-                  eval_env, demonstrations) as run):
+                  eval_env, demonstrations, transfer) as run):
         with orderly_end(run):
             learn(run)
         learner, saver = run.learner, run.saver

@@ -65,7 +65,7 @@ class Run:
 def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | None, resume_from: str | os.PathLike | None,
             callbacks: Sequence[Any], meta: dict[str, Any], start_from: str | os.PathLike | None, progress: bool,
             make_policy: MakePolicy, ranks: Ranks, eval_env: Callable[[], Any] | None = None,
-            demonstrations: Demonstrations | None = None) -> Iterator[Run]:
+            demonstrations: Demonstrations | None = None, transfer: bool = False) -> Iterator[Run]:
     """A run at its beginning; arguments as of `trainer.train`."""
     config, device = config.for_ranks(ranks.local_size), _device(config.device, ranks.local_rank)
     meta = plain(meta)
@@ -104,7 +104,7 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
             if content:
                 learner.restore(content)
             elif start:
-                learner.begin_with(start)
+                learner.begin_with(start, transfer)
             collector = None if learner.clones else stack.enter_context(
                 Collector(environments, learner.policy, seed + ranks.rank, device, order, saved and saved["collector"],
                           ranks.preemption(config), cancelled))

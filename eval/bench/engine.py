@@ -66,7 +66,7 @@ def check(settings: dict[str, Any]) -> None:
     if settings["env"] == "synthetic":
         return
     # A worker of Sample Factory that cannot make its environment leaves the others waiting for ever.
-    home = f"import sys; sys.path.append({str(ROOT)!r}); from skills import make_env; make_env({settings['env']!r}, depth_size=0)"
+    home = f"import sys; sys.path.append({str(ROOT)!r}); from eval.tasks import make_env; make_env({settings['env']!r}, depth_size=0)"
     if problem := _problem(peer, home):
         raise UserError(f"{PEER}={peer} cannot make env={settings['env']} ({problem}): install what it lacks there, "
                         "mujoco and numba as here (docs/benchmarks.md).")

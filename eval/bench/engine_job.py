@@ -18,7 +18,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
-from eval.bench.step_trace import Traced
+import gymnasium
+
+from eval.bench.step_trace import Traced, has_stepped
 from eval.bench.synthetic_env import StepCost, SyntheticEnv
 
 if TYPE_CHECKING:
@@ -57,9 +59,11 @@ def of_rank(job: dict[str, Any]) -> dict[str, Any]:
 def _build(job: dict[str, Any], number: int) -> Any:
     if job["env"] == "synthetic":
         return SyntheticEnv(StepCost(**job["cost"]), number, job["seed"], job["burn"], job["image_size"])
-    from skills import make_env as make_home
+    from eval.tasks import SEEING, group_of
+    from eval.tasks import make_env as make_home
 
-    return make_home(job["env"], depth_size=job["image_size"], **job["sim"])
+    sim = job["sim"] if group_of(job["env"]) == "skill" else {key: value for key, value in job["sim"].items() if key in SEEING}
+    return make_home(job["env"], depth_size=job["image_size"], **sim)
 
 
 class Clock:
@@ -162,7 +166,7 @@ def run_unhindered(job: dict[str, Any]) -> dict[str, Any]:
     workers = [subprocess.Popen([sys.executable, "-P", "-m", "eval.bench.engine_job", "--step", json.dumps(job), str(share)],
                                 stdin=subprocess.PIPE) for share in shares]
     try:
-        while len(list(Path(job["traces"]).glob("*.trace"))) < job["num_envs"]:
+        while sum(has_stepped(file) for file in Path(job["traces"]).glob("*.trace")) < job["num_envs"]:
             if any(worker.poll() is not None for worker in workers):
                 raise RuntimeError("an environment process ended early.")
             time.sleep(0.05)
@@ -182,7 +186,8 @@ def step_for_ever(job: dict[str, Any], envs: int) -> None:
 
     die_with_parent(os.getppid())
     mine = [make_env(job) for _ in range(envs)]
-    action = mine[0].action_space.sample()
+    space = mine[0].action_space
+    action = 1 if isinstance(space, gymnasium.spaces.Discrete) else space.sample()  # 0 would end an episode of navigation
     for env in mine:
         env.reset(seed=job["seed"])
     while True:

@@ -36,10 +36,11 @@ MEASURED = {"none": "none", "ddppo": "fraction", "ver": "optimal"}  # rule -> tr
 def check(settings: dict[str, Any]) -> None:
     """Refuse more steps than fit into memory."""
     steps = settings["model_ranks"] * settings["num_envs"] * LONGEST * settings["rollout_steps"] * (settings["rollouts"] + 2)
-    wanted = 8 * steps
-    if wanted > memory_bytes():
+    wanted, there = 8 * steps, memory_bytes()
+    if wanted > there:
         factors = " x ".join(f"{key}={settings[key]}" for key in ("model_ranks", "num_envs", "rollout_steps", "rollouts"))
-        raise UserError(f"the step times of {factors} would take {wanted / 1e9:,.1f} GB of memory, and this machine has {memory_bytes() / 1e9:,.1f} GB: choose less.")
+        raise UserError(f"the step times of {factors} would take {wanted / 1e9:,.1f} GB of memory, and this machine has "
+                        f"{there / 1e9:,.1f} GB: choose less.")
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:

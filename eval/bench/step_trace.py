@@ -100,6 +100,11 @@ class Trace:
         return float((self.end_s - self.start_s).sum())
 
 
+def has_stepped(file: Path) -> bool:
+    """Whether an environment is past its first reset."""
+    return bool(len(first := np.fromfile(file, ROW, count=2)) == 2 and first["end_s"].all())
+
+
 def read_traces(directory: str | os.PathLike) -> list[Trace]:
     """The trace of every environment, by number."""
     traces = []

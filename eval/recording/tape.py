@@ -37,10 +37,6 @@ class Recorded:
         rows = sum(sum(map(len, column)) if isinstance(column, list) else column.nbytes for column in self.columns.values())
         return rows + sum(map(len, self.streams.values()))
 
-    def without_frames(self) -> Recorded:
-        """What is left of it where it is not kept."""
-        return dataclasses.replace(self, columns={}, streams={}, pixels={})
-
 
 class Tape:
     """Takes the frames of an episode; images are encoded as they come, so that a long one fits into memory.

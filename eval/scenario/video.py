@@ -92,7 +92,8 @@ class _Film:
     def _frame(self, outcome: bool | None = None, why: str = "") -> np.ndarray:
         run, env, scene = self._run, self._run.env, self._run.env.scene
         at_goal = sum(env.at_goal(k) for k in range(len(env.episode.targets)))
-        lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{in_words(self._job.video_speed)}", what_is_held(run.sim), f"at their goals: {at_goal} of {len(env.episode.targets)}", *plan_lines(run)]
+        lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{in_words(self._job.video_speed)}", what_is_held(run.sim),
+                 f"at their goals: {at_goal} of {len(env.episode.targets)}", *plan_lines(run)]
         depth = scene.image if scene.image is not None else scene.take_image(DEPTH_SIZE)
         known = known_floor(scene, run.skills[run.step.skill]) if run.step is not None and scene.maps_floor else None
         return compose(env.render(marks(run)), depth, lines, title=f"{self._job.scenario.name}: {phase(run)}".replace("_", " "),

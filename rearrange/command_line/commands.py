@@ -65,15 +65,19 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     engine = per_action(engine, task, probe)
     resume_from = _newest_checkpoint(run) if run.resumed else None
     begun_with = plain.get("checkpoint")  # runs of before have no such setting
-    start_from = None if resume_from else _first_policy(begun_with, task)
+    transfer = plain.get("transfer")
+    start_from = None if resume_from else _first_policy(begun_with, task, transfer)
     meta = task.meta() | ({"started_from": begun_with} if begun_with else {}) | ({"network": network} if network else {})
-    _check_network(engine, probe, make_policy, resume_from or start_from, to_continue=bool(resume_from))
+    other = transfer if start_from else None
+    taken = _check_network(engine, probe, make_policy, resume_from or start_from, bool(resume_from), other)
     phases = _phases(engine, plain, task, probe, _step_of(resume_from), run)
     run.create()
     if run.resumed and _newest_checkpoint(run) != resume_from:  # before the directory was this process's own
         raise UserError(f"another process has just worked in {run.path}; repeat the command.")
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
             f"policy {network or plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
+    if taken:
+        run.say(taken)
     for phase in phases:
         for line in phase.lines:
             run.say(line)
@@ -82,7 +86,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     again = f"rearrange train {task.word}{name}{where}{own_networks.as_typed('policy', network)} resume=true"
     try:
         if run.silent:  # of several ranks, the first writes and prints
-            result = _one_after_another(phases, task.make, make_policy=make_policy)
+            result = _one_after_another(phases, task.make, make_policy=make_policy, transfer=bool(other))
             run.stopped_by = result.reason
             return {} if result.reason == "complete" else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
@@ -90,7 +94,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
             if phases[-1].demonstrations:
                 progress.total = engine.steps  # not whole rollouts
             result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta, make_policy=make_policy,
-                                        callbacks=(logger, progress), eval_env=held_out(task, plain["eval_split"], engine.eval_film).make)
+                                        callbacks=(logger, progress), transfer=bool(other), eval_env=held_out(task, plain["eval_split"], engine.eval_film).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
@@ -178,8 +182,12 @@ def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasi
     return [_Phase(dataclasses.replace(engine, steps=until), shown, lines), *then]
 
 
-def _first_policy(checkpoint: str | None, task: Task) -> Path | None:
-    """The file of the policy that a new run begins with; None = a new policy."""
+def _first_policy(checkpoint: str | None, task: Task, transfer: str | None) -> Path | None:
+    """The file of the policy that a new run begins with; None = a new policy. transfer: the other task that it is of."""
+    if transfer and checkpoint is None:
+        raise UserError(f"transfer={transfer} needs checkpoint=: pretrained, a run or a file.")
+    if transfer:
+        return _policy_file(checkpoint, transfer)
     if checkpoint == "pretrained" and task.scenario:
         raise UserError("checkpoint=pretrained is for skill=: no policy of a whole scenario comes with the package.")
     return None if checkpoint is None else _policy_file(checkpoint, task.name)
@@ -270,7 +278,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
 
         SCRIPTED[plain["agent"]](probe)  # which says what it cannot do
     run.create()
-    count = _episodes(plain["episodes"], env.get("episodes"))
+    count = min(plain["episodes"], probe.listed or plain["episodes"])  # of a file none twice
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
                          plain["deterministic"], plain["video"], str(run.videos), recorded, default_speed(plain), plain["network"],
                          remote)
@@ -363,15 +371,6 @@ def serve(config: DictConfig) -> None:
     from rearrange.command_line.serving import run
 
     run(OmegaConf.to_container(config, resolve=True))
-
-
-def _episodes(asked: int, file: str | None) -> int:
-    """How many episodes to evaluate: of a file none twice."""
-    if file is None:
-        return asked
-    from rearrange.apartments.episodes import read_episodes
-
-    return min(asked, len(read_episodes(file)))
 
 
 def bench(config: DictConfig, run: Run) -> dict[str, float]:
@@ -488,16 +487,19 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
         hint.cancel()
     signals.raise_again()
     if probe.listed:
-        ours = probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
+        ours = not hasattr(probe, "sim") or probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
         for _ in load_listed(probe, episodes if ours else 1, first, silent):
             pass
     return probe
 
 
-def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continue: bool = False) -> None:
+def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continue: bool = False,
+                   transfer: str | None = None) -> str | None:
     """Refuse a device that is not there, what does not fit into memory, and a network that does not fit the environment or the
-    checkpoint to go on from."""
+    checkpoint to go on from. What is taken over of one of the task `transfer`, in words."""
+    from eval.trained_policy import of_what, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.checkpoints.transfer import take_over
     from trainer.networks import make, refuse_another
     from trainer.policy import Policy
     from trainer.sizes import check_memory
@@ -527,6 +529,11 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
         except CheckpointError as error:
             raise UserError(str(error)) from error
         try:
+            if transfer:
+                meta = training_of(content)
+                if transfer not in (meta.get("skill"), meta.get("nav")):
+                    raise UserError(f"{checkpoint} is a checkpoint of {of_what(meta)}, not of transfer={transfer}.")
+                return str(take_over(policy, content, make_policy))
             refuse_another(content, make_policy)
             policy.load_state_dict(content["policy"])
         except CheckpointError as error:
@@ -534,6 +541,7 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
         except RuntimeError as error:
             raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. "
                             "Choose the policy=, observations and actions that it was trained with.") from error
+    return None
 
 
 def _newest_checkpoint(run: Run) -> Path | None:

@@ -1,6 +1,8 @@
 """The Tab key: commands, choices, keys, values and paths.
 
 bash, zsh and fish each call `rearrange --complete <shell> ...` and show the lines that it prints.
+
+Written here: shtab and argcomplete complete the options of argparse, while keys, choices and values stand in the dataclasses of settings.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
 from rearrange import navigation
 from rearrange.nvidia import has_nvidia_device
 from rearrange.settings import presets
-from rearrange.settings.environment import NAVIGATION_AGENTS, SPLITS, HabitatSettings, HomeSettings, MujocoSettings
+from rearrange.settings.environment import NAVIGATION, NAVIGATION_AGENTS, SPLITS, HabitatSettings, HomeSettings, MujocoSettings
 from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
 from rearrange.settings.rules import Key, Rule, block, defaults_of, keys_of, like, setting
 from skills import SKILLS, config_class
@@ -33,6 +33,10 @@ AGENTS = ("policy", "pretrained", "expert", "random", "zero", "pointnav", "tp_sr
 RECORD_FORMATS = {"lerobot": "eval.recording.lerobot:LeRobotFiles", "minari": "eval.recording.minari:MinariFiles"}
 """Of data sets of demonstrations: what writes and reads them."""
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
+
+
+_ALONE = (" alone; pointnav: the policy of nav=pointnav that comes with the package; also the path of a checkpoint or run, ws://host:port of "
+          "a policy server, or package.module:Name")
 
 
 def _sources(skill: str) -> tuple[str, ...]:
@@ -49,6 +53,9 @@ class TrainOptions:
     steps: int = like(TrainConfig, "steps", 5_000_000)
     checkpoint: str | None = setting(
         None, "policy to begin with: a checkpoint, a run, or pretrained; null = a new one", path=True)
+    transfer: str | None = setting(
+        None, "the task that checkpoint= is of: begin with the parts of its network that fit, such as what looks at the same images, "
+        "and say which", choices=(*SKILLS, *NAVIGATION))
     demos: str | None = setting(
         None, "folder of a recording (rearrange record): the policy is not trained in homes, but learns to do what it shows", path=True)
     demos_episodes: int | None = setting(None, "of these, the first so many; null = all", above=0, at_most=MANY)
@@ -90,9 +97,9 @@ class EvalOptions:
         None, "package.module:Name, of checkpoints of a network of your own; null = none, or one of an installed package")
     agent: str | None = setting(
         None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees everything; uniform "
-        "random actions; no movement; a policy server, of url=; or an agent of your own (docs/remote.md); of a scenario also the plan with trained skills (tp_srl), the same without navigation, one "
-        "policy for everything (monolithic), or classical planning on the depth image (tp_spa); of a navigation task also forward, goal_follower, "
-        "map (a map from depth and the shortest way through it) and oracle (which knows the home); null = policy of a skill, tp_srl of a "
+        "random actions; no movement; a policy server, of url=; or an agent of your own (docs/remote.md); of a scenario also the plan with "
+        "trained skills (tp_srl), the same without navigation, one policy for everything (monolithic), or classical planning on the depth "
+        "image (tp_spa); of a navigation task also forward, goal_follower, map (a map from depth and the shortest way through it) and oracle (which knows the home); null = policy of a skill, tp_srl of a "
         "scenario", choices=AGENTS, also=("importable",))
     url: str | None = setting(None, "of agent=remote: where the policy server is", also=("url",))
     remote: RemoteSettings = field(default_factory=RemoteSettings)
@@ -116,8 +123,8 @@ class EvalOptions:
         setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest finished training "
                 "run (experiment=debug does not count), or the package's where there is none; experts; random actions; null = as agent= "
                 "says, which is pretrained for trained skills", choices=SOURCES),
-        **{name: setting(None, f"the same for {name}" + (" alone; pointnav: the policy of nav=pointnav that comes with the package; also the path of a checkpoint or run, ws://host:port of a policy server, or package.module:Name" if name == next(iter(SKILLS))
-                                                          else ""), choices=_sources(name), path=True) for name in SKILLS})
+        **{name: setting(None, f"the same for {name}" + (_ALONE if name == next(iter(SKILLS)) else ""), choices=_sources(name), path=True)
+           for name in SKILLS})
     planner: Rules = field(default_factory=Rules)
     name: str | None = setting(None, "directory of the evaluation; null = date and time")
     output: str = setting("outputs", "where results are kept: <output>/eval/<skill or scenario>/<name>/", path=True)
@@ -345,8 +352,8 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "ppo": (HomePPO,),
 }
 # Group -> the setting that holds the name of the choice, and what that is.
-CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"), "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
-          "trainer": ("mode", "how experience is collected")}
+CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"), "sim": ("name", "simulator"),
+          "bench": ("what", "the benchmark"), "trainer": ("mode", "how experience is collected")}
 NOTES = {("bench", "engine"): bench.ENGINE_FIGURES}  # lines that `--help` of a choice ends with
 
 

@@ -14,31 +14,40 @@ from typing import Any
 import numpy as np
 
 from rearrange.apartments.episodes import Episode, Pose
+from rearrange.apartments.layouts import Layout
 from rearrange.apartments.segmentation import names_of, robot_and_objects
 from rearrange.errors import UserError
-from rearrange.external_scenes.layout import before_end
+from rearrange.external_scenes.episodes import in_terms_of
+from rearrange.external_scenes.layout import SceneHome, before_end
 from rearrange.geometry import matrix_quat, quat_matrix
 from rearrange.habitat.camera import matrix4
 from rearrange.habitat.contacts import Touch, collides, forces, within_angle
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.frames import numbers, turn_of_object
+from rearrange.habitat.homes import Homes, is_ours
+from rearrange.habitat.joints import Joints
 from rearrange.habitat.mujoco_twin import Twin
 from rearrange.habitat.pixel_owners import Box, owners_in, part_box
-from rearrange.habitat.robot_in_scene import InScene
+from rearrange.habitat.robot import Fetch
 from rearrange.habitat.scene_cameras import number_things
-from rearrange.habitat.world import SUBSTEPS
+from rearrange.habitat.suction import Hold
+from rearrange.habitat.world import SUBSTEPS, World
 from rearrange.habitat_axes import pose_to_matrix, to_y_up, to_z_up
+from rearrange.mujoco_scenes.pieces import THIN_M
 from rearrange.mujoco_scenes.simulator import SceneSimulator
+from rearrange.mujoco_sim.compiled_home import CompiledHome, scene_layout
 from rearrange.mujoco_sim.contacts import cos_limit
 from rearrange.mujoco_sim.home import handle_part
 from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.pictures.looks import PLAIN, Looks
 from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.robot.motors import move_targets
+from rearrange.robot_in_home import RobotInHome
 from rearrange.simulator import FIRST_JOINT, PICTURE_SIZE, Point, SimulatorConfig
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
+_NO_SHIFT = (0.0, 0.0, 0.0)
 _AWAY_M = (-50.0, -50.0)  # where the robot is while objects come to rest
 _SETTLE_CHUNK = 12  # substeps between two looks whether all objects rest
 _RESTS_M_S = 0.01
@@ -47,14 +56,18 @@ _MAX_SPEED = 200.0  # m/s or rad/s of any joint of the robot
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 
 
-class HabitatSimulator(InScene):
+class HabitatSimulator(RobotInHome):
     """One robot in one home of a Habitat scene data set. What has to know the geometry, as experts and painters, looks at its twin, and
     poses are tried out in an embedded simulator.
     """
 
     def __init__(self, config: SimulatorConfig, data: HabitatData, nvidia: bool = False) -> None:
-        super().__init__(config, data, nvidia)
+        super().__init__(config)
         self._dataset = Path(data.scene_dataset)
+        self.world = World(data, nvidia)
+        self._homes = Homes(self.world, self._dataset)
+        self._homes.need(data.scenes)
+        self.home: CompiledHome | SceneHome | None = None
         self._twins: dict[bool, Twin] = {}
         self._shadows: dict[bool, MujocoSimulator] = {}
         self._target_rad, self._ctrl = np.zeros(7), np.zeros(7)
@@ -62,6 +75,41 @@ class HabitatSimulator(InScene):
         self._least_cosine = cos_limit(config.suction_max_angle_rad)
 
     # ------------------------------------------------------------------ episodes
+
+    def _enter(self, episode: Episode) -> bool:
+        """Be in the home of an episode, with nothing in the hand; whether its scene had to be loaded."""
+        if self.home is not None:
+            self._hold.release()
+        world = self.world
+        home, loaded = self._homes.enter(episode)
+        if loaded:
+            self.robot = Fetch(world.habitat, world.robot)
+            world.camera.ride_on(self.robot.base_node)
+            self._hold = Hold(world.habitat, world.simulator, self.robot)
+            if not isinstance(home, SceneHome):
+                self.joints = Joints({name: world.link_of(name) for name in home.handles}, damped=True)
+        if isinstance(home, SceneHome) and (loaded or home is not self.home):
+            self.robot.stand_on(world.vector(*to_y_up(home.origin_m)))
+            self.joints = Joints({name: world.link_called(handle, link) for name, (handle, link) in home.links.items()}, damped=False)
+            world.let_pass(home.origin_m[2] + THIN_M)
+        self.home, self._origin = home, home.origin_m if isinstance(home, SceneHome) else _NO_SHIFT
+        return loaded
+
+    def in_own_terms(self, episode: Episode) -> Episode:
+        """An episode of an external scene, as HAB's, in our frame and with our names; episodes of our homes as they are."""
+        if self._homes.is_converted(episode):
+            return episode
+        return in_terms_of(self._homes.of_scene(episode), episode)
+
+    def layout_of(self, episode: Episode) -> Layout:
+        """The layout of an episode's home, which need not be loaded."""
+        if is_ours(episode.scene):
+            return scene_layout(episode.scene)
+        return self._homes.of_scene(episode).layout
+
+    @property
+    def _is_ours(self) -> bool:
+        return self.home.layout.is_ours
 
     def reset(self, episode: Episode) -> None:
         """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
@@ -286,6 +334,17 @@ class HabitatSimulator(InScene):
     def touched_objects(self) -> set[int | None]:
         """The objects that the suction cup touches; None among them for anything else."""
         return {self._index_of.get(touch.object_id) for touch in self._touches}
+
+    # ------------------------------------------------------------------ our world in Habitat's
+
+    def _there(self, point: Point) -> Point:
+        """A point of our world in Habitat's."""
+        return to_y_up(tuple(value + low for value, low in zip(point, self._origin)))
+
+    def _here(self, x: float, y: float, z: float) -> Point:
+        """A point of Habitat's world in ours."""
+        low_x, low_y, low_z = self._origin
+        return x - low_x, -z - low_y, y - low_z
 
     # ------------------------------------------------------------------ seeing
 

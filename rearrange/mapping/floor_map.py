@@ -70,7 +70,9 @@ class FloorMap:
         """
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
         elbow, own_m = np.array(_ELBOW_M), _OWN_M if hand else -1.0
-        _enter(self._cells, depth[:, :, 0], _rays(len(depth), self._camera), self._camera.ahead_m, self._camera.height_m, x, y, pose[2], _CELL_M, _TALL_M, elbow, np.array(hand or _ELBOW_M) - elbow, own_m)
+        camera, arm = self._camera, np.array(hand or _ELBOW_M) - elbow
+        _enter(self._cells, depth[:, :, 0], _rays(len(depth), camera), camera.ahead_m, camera.height_m, x, y, pose[2], _CELL_M, _TALL_M,
+               elbow, arm, own_m)
 
     def touched(self, x: float, y: float) -> None:
         """Something stands at a point (world, m) that no image has shown: the robot has run into it."""

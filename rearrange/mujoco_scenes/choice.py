@@ -26,17 +26,17 @@ EPISODES_TRIED = 8
 _LEAST_OPEN = 0.9  # share of what episodes open that a drawer or door must have
 
 
-def scenes_of(dataset: Path, split: str, wanted: str | None) -> list[str]:
-    """Names in the data set: those that match one of the patterns `wanted` ("v3_sc1_*,apt_0"), else those of the split. Raises
-    UserError when there are none.
+def scenes_of(dataset: Path, split: str, wanted: str | None, setting: str = "sim.scenes") -> list[str]:
+    """Names in the data set: those that match one of the patterns `wanted` ("v3_sc1_*,apt_0"), which `setting` gave, else those of the
+    split. Raises UserError when there are none.
     """
     names = data_set(dataset).scenes
     if wanted is not None:
-        return matching(dataset, wanted, "sim.scenes")
+        return matching(dataset, wanted, setting)
     found = _of_split(short_name(dataset), names, split)
     if not found:
-        example = f", as sim.scenes={names[0]}" if names else ""
-        raise UserError(f"{dataset} has no scene of split {split}: choose scenes with sim.scenes={example}.")
+        example = f", as {setting}={names[0]}" if names else ""
+        raise UserError(f"{dataset} has no scene of split {split}: choose scenes with {setting}={example}.")
     return found
 
 

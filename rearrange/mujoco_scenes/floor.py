@@ -39,19 +39,20 @@ def floor_of(pieces: Pieces, scene: str) -> tuple[float, np.ndarray, np.ndarray]
     return height, low, high
 
 
-def blocked_cells(pieces: Pieces, height: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def blocked_cells(pieces: Pieces, height: float, low: np.ndarray, high: np.ndarray, radius_m: float = ROBOT_RADIUS_M,
+                  head_m: float = HEAD_HEIGHT_M, shut: bool = False) -> np.ndarray:
     """Cells (in x, in y) from the low corner in which a robot's middle cannot be: beside the floor, or nearer to anything that
-    collides below its head than its radius. What can be opened is left out, because it is known where it stands.
+    collides below its head than its radius. What can be opened is left out, because it is known where it stands; unless it is `shut`.
     """
     shape = tuple(math.ceil(value / CELL_M + 0.5) for value in high - low)
     free = np.ones(shape, bool) if not len(pieces.floor) else _on_floor(pieces.floor, height, low, shape)
-    opened = {(link.handle, link.link) for link in pieces.moving_links()}
+    opened = set() if shut else {(link.handle, link.link) for link in pieces.moving_links()}
     solids = [*pieces.walls, *pieces.solids]
     solids += [solid.moved(part.frame) for part in pieces.parts if (part.handle, part.link) not in opened for solid in part.solids]
     for solid in solids:
-        outline = _outline(solid.corners() - (*low, height))
+        outline = _outline(solid.corners() - (*low, height), head_m)
         if len(outline):
-            _block(free, outline)
+            _block(free, outline, radius_m)
     return ~free
 
 
@@ -75,9 +76,9 @@ def _on_floor(triangles: np.ndarray, height: float, low: np.ndarray, shape: tupl
     return found
 
 
-def _outline(points: np.ndarray) -> np.ndarray:
+def _outline(points: np.ndarray, head_m: float) -> np.ndarray:
     """Outline (n, 2), counterclockwise, of what of a convex body with these corners, from the floor up, is in a robot's way."""
-    low, high = THIN_M, HEAD_HEIGHT_M
+    low, high = THIN_M, head_m
     z = points[:, 2]
     if z.max() <= low or z.min() >= high:
         return np.empty((0, 2))
@@ -114,9 +115,9 @@ def _cells(outline: np.ndarray, margin: float, shape: tuple[int, int]) -> tuple[
     return (slice(first[0], last[0]), slice(first[1], last[1])), x[:, None], y[None, :]
 
 
-def _block(free: np.ndarray, outline: np.ndarray) -> None:
+def _block(free: np.ndarray, outline: np.ndarray, radius_m: float) -> None:
     """Take away the cells whose middle is nearer to an outline than the radius of the robot, or within it."""
-    area, x, y = _cells(outline, ROBOT_RADIUS_M, free.shape)
+    area, x, y = _cells(outline, radius_m, free.shape)
     inside, nearest = np.ones(np.broadcast_shapes(x.shape, y.shape), bool), np.inf
     for p, q in zip(outline, np.roll(outline, -1, axis=0)):
         side = q - p
@@ -124,4 +125,4 @@ def _block(free: np.ndarray, outline: np.ndarray) -> None:
         share = np.clip(((x - p[0]) * side[0] + (y - p[1]) * side[1]) / max(side @ side, 1e-12), 0.0, 1.0)
         nearest = np.minimum(nearest, np.hypot(x - p[0] - share * side[0], y - p[1] - share * side[1]))
     inside &= len(outline) > 2
-    free[area] &= ~(inside | (nearest < ROBOT_RADIUS_M))
+    free[area] &= ~(inside | (nearest < radius_m))

@@ -79,7 +79,7 @@ def matching(path: Path, wanted: str, setting: str) -> list[str]:
 @lru_cache(maxsize=KEPT_SCENES)
 def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> LoadedScene:
     """A scene by its name in the data set. `markers`: of its episodes. Raises UserError for one that is missing, or a file of it."""
-    pieces = _pieces(path, name)
+    pieces = pieces_of(path, name)
     height, low, high = floor_of(pieces, name)
     origin = np.array((*low, height))
     moving = [replace(link, origin=link.origin - origin, corners=link.corners - origin, frame=_shifted(link.frame, -origin),
@@ -97,7 +97,8 @@ def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> Loade
     return LoadedScene(pieces, home_of(found, (*markers, *pieces.markers)), names)
 
 
-def _pieces(path: Path, name: str) -> Pieces:
+def pieces_of(path: Path, name: str) -> Pieces:
+    """What a scene is made of, by its name in the data set. UserError for one that is missing, or a file of it."""
     data = data_set(path)
     if isinstance(data, MjcfHomes):
         return data.pieces(name)

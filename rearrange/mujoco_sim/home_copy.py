@@ -14,6 +14,7 @@ from rearrange.mujoco_sim.compiled_home import CompiledHome
 from rearrange.mujoco_sim.nearness import collision_test
 from rearrange.mujoco_sim.no_clock import stop_clock
 from rearrange.mujoco_sim.suction import Suction
+from rearrange.pictures.raster import Poses
 
 
 class HomeCopy:
@@ -30,6 +31,7 @@ class HomeCopy:
         self.qpos_of_slot = [int(model.joint(f"object_{slot}").qposadr[0]) for slot in range(len(home.objects))]
         self.base_qpos, self.base_ctrl = data.qpos[home.base_qpos], data.ctrl[home.base_ctrl]
         self.arm_qpos, self.arm_ctrl = data.qpos[home.arm_qpos], data.ctrl[home.arm_ctrl]
+        self.qvel, self.xpos, self.poses = data.qvel, data.xpos, Poses.of(data)
         self.arm_qvel = data.qvel[home.arm_dofs]
         site = model.site("end_effector").id
         self.ee_xpos, self.ee_xmat = data.site_xpos[site], data.site_xmat[site]

@@ -135,11 +135,9 @@ class MujocoSimulator(RobotInHome):
                      self.config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._copy.arm_ctrl)
 
     def _drive(self, base: list[float] | None) -> None:
-        if base is None:
-            self._copy.base_ctrl[:] = 0.0
-            return
-        speed = self.config.base_speed_m_s * base[0]
-        self._copy.base_ctrl[:] = (speed * self._cos, speed * self._sin, self.config.base_turn_rad_s * base[1])
+        forward, turn = (0.0, 0.0) if base is None else base
+        speed, ctrl = self.config.base_speed_m_s * forward, self._copy.base_ctrl
+        ctrl[0], ctrl[1], ctrl[2] = speed * self._cos, speed * self._sin, self.config.base_turn_rad_s * turn
 
     def _advance(self) -> None:
         """The substeps, of which the first continues from, and the last is followed by, an update of positions and contacts.
@@ -158,7 +156,7 @@ class MujocoSimulator(RobotInHome):
             self._copy.collision_test.widen()
         # MuJoCo starts again from nothing when its numbers overflow; long before that, a thing that was squeezed out of
         # a gap flies off at a speed that nothing in a home has.
-        self.unstable = data.time < before_s or not slower_than(data.qvel, MAX_SPEED)
+        self.unstable = data.time < before_s or not slower_than(self._copy.qvel, MAX_SPEED)
 
     def _contact_forces(self) -> tuple[float, float]:
         """Largest force (N) on the arm and on the base."""
@@ -205,7 +203,7 @@ class MujocoSimulator(RobotInHome):
 
     def object_position(self, i: int) -> list[float]:
         """Middle of object i, world frame."""
-        return self.data.xpos[self._bodies[i]].tolist()
+        return self._copy.xpos[self._bodies[i]].tolist()
 
     def object_pose(self, i: int) -> Pose:
         """Pose of object i, world frame."""
@@ -268,7 +266,7 @@ class MujocoSimulator(RobotInHome):
     def depth_image(self, size: int) -> np.ndarray:
         """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
         image = np.empty((size, size, 1), np.float32)
-        head_camera(self.home, size).render(self.data, image[:, :, 0])
+        head_camera(self.home, size).render(self._copy.poses, image[:, :, 0])
         return image
 
     def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -21,11 +22,11 @@ from rearrange.navigation.episodes import NavEpisode
 from rearrange.navigation.explore import Explore
 from rearrange.navigation.flee import Flee
 from rearrange.navigation.homes import home_name
-from rearrange.navigation.homes_in_use import load_home
+from rearrange.navigation.homes_in_use import Home, load_home
 from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig
-from rearrange.navigation.shapes import look, look_for
+from rearrange.navigation.shapes import look, look_at_meshes, look_for
 from rearrange.observations import CAMERA_OF, seen_space, wording
 from rearrange.pictures.depth_noise import noisy_depth, punch_holes
 from rearrange.pictures.looks import PLAIN, LookRngs, draw_looks, linear_colors
@@ -45,7 +46,7 @@ class NavigationEnv(gymnasium.Env):
     """One navigation task in the homes of one split."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
-    listed = 0  # episodes of a file: there is none
+    listed = 0  # episodes of a file; 0: there is none
 
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings) -> None:
         self.name, self.config, self.split = task, config, home.split
@@ -80,9 +81,34 @@ class NavigationEnv(gymnasium.Env):
         if wrong:
             raise UserError(f"navigation task {self.name} has no observation {wrong!r}, for want of an arm; sim.observations= may have "
                             f"{', '.join(name for name in SEEN if not name.startswith('arm_'))}.")
+        if self.config.scene_dataset is not None:
+            self._check_scenes()
         if self._masks and self._size and "segmentation" in self._seen:
             raise UserError("the observation `segmentation` of objectnav is the mask of what is looked for: write "
                             "nav.segmentation=false to see the numbers of all things instead.")
+
+    def _check_scenes(self) -> None:
+        """Find the scenes of the data set, or the episodes in them. UserError for what is not told of its things."""
+        from rearrange.mujoco_scenes.choice import scenes_of
+        from rearrange.navigation.scene_homes import point_episodes
+
+        if self.name == "objectnav":
+            raise UserError("nav=objectnav is for our homes, whose furniture has categories; nav.scene_dataset= is for "
+                            f"{', '.join(task for task in TASKS if task != self.name)}.")
+        of = self._home_settings
+        looks = [name for name in self._seen if name in CAMERA_OF]
+        looks += [name for name in ("random_colors", "random_light", "random_camera_m", "random_camera_deg") if getattr(of, name)]
+        if looks:
+            raise UserError(f"sim.{'observations' if looks[0] in CAMERA_OF else looks[0]}= is for our homes: with nav.scene_dataset= the "
+                            "agent sees depth alone.")
+        dataset, file = Path(self.config.scene_dataset), self.config.episodes
+        if file is None:
+            self._scenes = scenes_of(dataset, self.split, self.config.scenes, "nav.scenes")
+            return
+        if self.name != "pointnav":
+            raise UserError(f"nav.episodes={file} is for nav=pointnav.")
+        self._episodes = point_episodes(file, dataset)
+        self.listed = len(self._episodes)
 
     # ------------------------------------------------------------------ reset
 
@@ -115,9 +141,11 @@ class NavigationEnv(gymnasium.Env):
     def _start(self, index: int, fixed: bool) -> None:
         config, split = self.config, SPLITS.index(self.split)
         goal_rng = np.random.default_rng((split, index // OF_A_GOAL.get(self.split, 1)))
-        name = home_name(self.split, config.size, int(goal_rng.integers(config.num_homes)))
-        self.home = load_home(name, *config.body_m)
-        self.episode = self.task.episode(self.home, index, goal_rng, np.random.default_rng((split, index, 1)))
+        if self.listed:
+            self.home, self.episode = self._listed(index % self.listed)
+        else:
+            self.home = self._drawn_home(goal_rng)
+            self.episode = self.task.episode(self.home, index, goal_rng, np.random.default_rng((split, index, 1)))
         self.noise_rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
         self.pose = self.commanded = self.episode.start
         self.steps = self.collisions = 0
@@ -127,6 +155,23 @@ class NavigationEnv(gymnasium.Env):
         self._sums = dict.fromkeys(config.reward_scales, 0.0)
         self.agent.begin(self)
         self.task.begin(self)
+
+    def _drawn_home(self, rng: np.random.Generator) -> Home:
+        """One of the homes of the split, or of the scenes that were chosen."""
+        config = self.config
+        if config.scene_dataset is None:
+            return load_home(home_name(self.split, config.size, int(rng.integers(config.num_homes))), *config.body_m)
+        from rearrange.navigation.scene_homes import load_scene_home  # brings MuJoCo
+
+        return load_scene_home(Path(config.scene_dataset), self._scenes[int(rng.integers(len(self._scenes)))], *config.body_m)
+
+    def _listed(self, number: int) -> tuple[Home, NavEpisode]:
+        """An episode of the file, and its home."""
+        from rearrange.navigation.scene_homes import load_scene_home, placed, scene_of
+
+        found = self._episodes[number]
+        home = load_scene_home(Path(self.config.scene_dataset), scene_of(found), *self.config.body_m)
+        return home, placed(found, home)
 
     # ------------------------------------------------------------------ step
 
@@ -185,6 +230,8 @@ class NavigationEnv(gymnasium.Env):
         if self._masks:
             images["segmentation"] = mask = np.empty_like(image)
             look_for(*view, self._codes, self.task.wanted, mask)
+        elif self.home.meshes:
+            look_at_meshes(self.home.meshes, *view)
         elif self._looks.moves:
             image[:] = np.maximum(self._photograph(["depth"], self._size)["depth"], config.near_m / config.far_m)
         else:

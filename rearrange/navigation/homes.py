@@ -19,6 +19,7 @@ from rearrange.navigation.distances import opened
 WALL_M = 2 * WALL_HALF_M
 FLATS = (2, 3, 3, 4)  # of a large home, equally likely
 DOOR_M = (1.0, 1.4)
+HANGS_M = 0.05  # so near to a wall hangs a window or an entrance, which goes with the wall behind it
 SHARED_M = 2.4  # of a wall, at least, between two flats that are joined
 MAX_DRAWS = 200
 MIN_SHARE = 0.9  # of the free floor of every flat that belongs to the rest of the home
@@ -78,8 +79,14 @@ def free_floor(building: Building, radius_m: float, height_m: float) -> np.ndarr
     for low_x, low_y, high_x, high_y in building.inside:
         a, b, c, d = (round(value / CELL_M) for value in (low_x, low_y, high_x, high_y))
         inside[a:c, b:d] = True
-    inside[:2], inside[-2:], inside[:, :2], inside[:, -2:] = False, False, False, False
-    free = opened(inside & ~blocked)
+    return whole_floor(inside & ~blocked)
+
+
+def whole_floor(free: np.ndarray) -> np.ndarray:
+    """Of free cells the largest connected set without slivers, and without the outermost two."""
+    free = free.copy()
+    free[:2], free[-2:], free[:, :2], free[:, -2:] = False, False, False, False
+    free = opened(free)
     labels, sizes = label(~free)
     return labels == int(np.argmax(sizes)) if len(sizes) else free
 
@@ -200,7 +207,8 @@ def _span(part: Part) -> Span:
 def _cuts(part: Part, door: Span) -> bool:
     """Whether a doorway goes through a wall, or what hangs on it."""
     a, b, c, d = _span(part)
-    return part.shape == "box" and a < door[2] - 1e-6 and c > door[0] + 1e-6 and b < door[3] - 1e-6 and d > door[1] + 1e-6
+    beyond = -1e-6 if part.solid or part.top_m < HANGS_M else HANGS_M  # rugs lie
+    return part.shape == "box" and a < door[2] + beyond and c > door[0] - beyond and b < door[3] + beyond and d > door[1] - beyond
 
 
 def _cut(wall: Part, door: Span) -> list[Part]:

@@ -12,7 +12,7 @@ import numpy as np
 from rearrange.apartments.floor_grid import CELL_M, interpolate
 from rearrange.navigation.distances import distances, ways
 from rearrange.navigation.homes import Building, free_floor, make_building
-from rearrange.navigation.shapes import Shapes, shapes_of
+from rearrange.navigation.shapes import Meshes, Shapes, shapes_of
 
 KEPT_HOMES, KEPT_FIELDS = 1024, 64
 
@@ -26,6 +26,8 @@ class Home:
     free: np.ndarray  # bool: where the agent can be
     ways: np.ndarray  # uint16: the steps of each cell
     cells: np.ndarray  # (n, 2) int32: the free ones
+    meshes: Meshes | None = None  # what is drawn beside the shapes
+    origin_m: tuple[float, float, float] = (0.0, 0.0, 0.0)  # of its frame in the frame of its files
 
     def center(self, cell: int) -> tuple[float, float]:
         """The middle of a free cell, by its number."""

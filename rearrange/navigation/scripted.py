@@ -166,8 +166,9 @@ class Oracle(Scripted):
         if action != FORWARD or field.at(*self._end(yaw)) < field.at(x, y) - GAIN * env.config.forward_m:
             return action
         most = int(round(math.pi / self.turn_rad))
-        cost = {k: field.at(*self._end(yaw + k * self.turn_rad)) + TURN_COSTS_M * abs(k) for k in range(-most, most + 1)}
-        turns = min(cost, key=cost.get)
+        ends = {k: self._end(yaw + k * self.turn_rad) for k in range(-most, most + 1)}
+        cost = {k: field.at(*end) + TURN_COSTS_M * abs(k) for k, end in ends.items() if math.dist(end, (x, y)) > CELL_M}  # not nowhere
+        turns = min(cost, key=cost.get, default=0)
         self._waiting = [LEFT if turns > 0 else RIGHT] * abs(turns) + [FORWARD]
         return self._waiting.pop(0)
 

@@ -30,6 +30,12 @@ class NavigationConfig:
 
     agent: str = setting("cylinder", "who drives: Habitat's cylinder, without physics; or the Fetch's base, with physics", choices=AGENTS)
     size: str = setting("small", "homes: one flat, two to four flats joined by doorways, or half of each", choices=SIZES)
+    scene_dataset: str | None = setting(
+        None, "instead of our homes: a *.scene_dataset_config.json, or a folder or *.xml of homes in MJCF, read without Habitat", path=True)
+    scenes: str | None = setting(
+        None, "of scene_dataset: names with *, separated by commas; null = those of the split")
+    episodes: str | None = setting(
+        None, "of scene_dataset: a file of Habitat's episodes of PointNav (.json.gz) instead of episodes that are drawn", path=True)
     num_homes: int = setting(512, "different homes of the split; episodes are unlimited", above=0, at_most=1_000_000)
     max_steps: int | None = setting(
         None, "actions of an episode; null = 500, and of the Fetch's velocities those of 30 s, as Navigate has", above=0, at_most=1_000_000)
@@ -64,6 +70,13 @@ class NavigationConfig:
             fetch = self.agent == "fetch" and self.actions == "velocity"
             object.__setattr__(self, "max_steps", math.ceil(FETCH_STEPS / self.action_repeat) if fetch else STEPS)
         self._check_agent()
+        for name in ("scenes", "episodes"):
+            if self.scene_dataset is None and getattr(self, name) is not None:
+                raise UserError(f"nav.{name}={getattr(self, name)} needs nav.scene_dataset=.")
+        if self.scenes is not None and self.episodes is not None:
+            raise UserError(f"nav.scenes={self.scenes} and nav.episodes={self.episodes} are both given: the file says which scenes.")
+        if self.scene_dataset is not None and self.agent != "cylinder":
+            raise UserError("nav.scene_dataset= is for nav.agent=cylinder: the Fetch's physics knows our flats.")
 
     def _check_agent(self) -> None:
         """UserError for a setting that the agent has not. Those of a checkpoint name all settings: what has its default is not given."""

@@ -12,6 +12,7 @@ from rearrange.apartments.floor_plan import WALL_HEIGHT_M
 from rearrange.apartments.parts import Part
 from rearrange.compiled import njit
 from rearrange.navigation.homes import NOTHING, Building
+from rearrange.pictures.meshes import MeshTable, draw_meshes
 from rearrange.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, FACES, PLANE, draw_depth, draw_depth_and_codes
 
 KINDS = {"box": BOX, "cylinder": CYLINDER, "capsule": CAPSULE}
@@ -29,6 +30,19 @@ class Shapes:
     piece: np.ndarray  # (n,) int32
     rgb: np.ndarray  # (n, 3) float32
     things: np.ndarray  # (n,) uint16, numbers of `rearrange.apartments.segmentation`
+
+
+@dataclass(frozen=True, eq=False)
+class Meshes:
+    """Triangles beside the shapes, and the frames of what they belong to."""
+
+    table: MeshTable
+    positions: np.ndarray  # (rows, 3) float64
+    rotations: np.ndarray  # (rows, 9) float64
+
+
+NO_SHAPES = Shapes(np.empty((0, 2), np.int32), np.empty((0, 4), np.float32), np.empty((0, 3)), np.empty((0, 9)), np.empty(0, np.int32),
+                   np.empty((0, 3), np.float32), np.empty(0, np.uint16))
 
 
 def shapes_of(building: Building) -> Shapes:
@@ -79,6 +93,14 @@ def _rotation(part: Part) -> np.ndarray:
 def look(shapes, halves, centers, rotations, x, y, z, yaw, slopes, near, far, inverse, out):
     """Draw what a level camera at (x, y, z) sees along `yaw` into `out` (size, size, 1): depth within [near, far], over far."""
     draw_depth(shapes, halves, centers, rotations, np.array([[x, y, z]]), _camera(yaw), 0, slopes, slopes, far, inverse)
+    _shown(inverse, near, far, out)
+
+
+def look_at_meshes(meshes, shapes, halves, centers, rotations, x, y, z, yaw, slopes, near, far, inverse, out):
+    """As `look`, with meshes."""
+    place, turned = np.array([[x, y, z]]), _camera(yaw)
+    draw_depth(shapes, halves, centers, rotations, place, turned, 0, slopes, slopes, far, inverse)
+    draw_meshes(meshes.table, meshes.positions, meshes.rotations, place, turned, 0, slopes, slopes, far, inverse)
     _shown(inverse, near, far, out)
 
 

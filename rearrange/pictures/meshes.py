@@ -36,8 +36,8 @@ class MeshTable:
     """Meshes as the kernels take them; never written to, so that all cameras of a process share it.
 
     groups (G, 6) int32: row of the frame, first and last + 1 vertex, first and last + 1 triangle, whether seen from both sides.
-    balls (G, 4) float32: middle in the frame and radius (m). vertices (V, 3) float32. triangles (T, 3) int32: rows of `vertices`. rows (T,), owners (T,) int32: of each
-    triangle. rgb (T, 3) float32: sRGB.
+    balls (G, 4) float32: middle in the frame and radius (m). vertices (V, 3) float32. triangles (T, 3) int32: rows of `vertices`.
+    rows (T,), owners (T,) int32: of each triangle. rgb (T, 3) float32: sRGB.
     """
 
     groups: np.ndarray

@@ -7,6 +7,7 @@ side from within, as `mj_ray` does; a plane is seen from its front only.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -95,6 +96,21 @@ def pixel_slopes(count: int, pitch: float) -> np.ndarray:
     return ((np.arange(count) - (count - 1) / 2) * pitch).astype(np.float32)
 
 
+class Poses(NamedTuple):
+    """Where everything is: arrays of MuJoCo's data, which it keeps in place. Taken from there they cost more than from here."""
+
+    geom_xpos: np.ndarray
+    geom_xmat: np.ndarray
+    cam_xpos: np.ndarray
+    cam_xmat: np.ndarray
+    xpos: np.ndarray  # of bodies
+    xmat: np.ndarray
+
+    @classmethod
+    def of(cls, data: mujoco.MjData) -> Poses:
+        return cls(*(getattr(data, name) for name in cls._fields))
+
+
 class DepthCamera:
     """A square depth camera of a model: z-depth over `far_m`, 1 where nothing is nearer. It draws the geoms of the groups that are
     not hidden, and `meshes`, whose rows are bodies of the model.
@@ -115,9 +131,9 @@ class DepthCamera:
                 f"depth camera: size {size} (at least 2), fov_deg {fov_deg} (0 to 180), far_m {far_m} (above 0)"
             )
         self.size = size
-        self._camera = model.camera(camera).id
         self._far = F(far_m)
-        self._slopes = pixel_slopes(size, 2.0 * math.tan(math.radians(fov_deg) / 2.0) / size)
+        slopes = pixel_slopes(size, 2.0 * math.tan(math.radians(fov_deg) / 2.0) / size)
+        self._view = model.camera(camera).id, slopes, slopes, self._far
         self._shapes, self._halves = shape_table(model, hide_groups)
         self._meshes = meshes
         self._inverse_depth = np.empty((size, size), np.float32)
@@ -125,13 +141,12 @@ class DepthCamera:
         of_meshes = model.body_geomadr[meshes.rows] if meshes is not None else ()
         self._geoms = np.concatenate([self._shapes[:, 1], of_meshes, [-1]]).astype(np.int32)  # of each code; the last of NO_CODE
 
-    def render(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
+    def render(self, data: mujoco.MjData | Poses, out: np.ndarray) -> np.ndarray:
         """Write the image of the present poses to `out` (size, size), contiguous float32, and return it."""
-        poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat)
-        view = (self._camera, self._slopes, self._slopes, self._far)
-        draw_depth(self._shapes, self._halves, *poses, *view, self._inverse_depth)
+        draw_depth(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat, *self._view,
+                   self._inverse_depth)
         if self._meshes is not None:
-            draw_meshes(self._meshes, data.xpos, data.xmat, *poses[2:], *view, self._inverse_depth)
+            draw_meshes(self._meshes, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, *self._view, self._inverse_depth)
         normalise(self._inverse_depth, self._far, out)
         return out
 
@@ -139,11 +154,10 @@ class DepthCamera:
         """The same image in `out`; returns which geom each pixel shows, (size, size) int32, -1 for none; for a mesh the first geom of
         its body.
         """
-        poses = (data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat)
-        view = (self._camera, self._slopes, self._slopes, self._far)
-        draw_depth_and_codes(self._shapes, self._halves, *poses, *view, self._inverse_depth, self._codes)
+        draw_depth_and_codes(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat, *self._view,
+                             self._inverse_depth, self._codes)
         if self._meshes is not None:
-            draw_meshes(self._meshes, data.xpos, data.xmat, *poses[2:], *view, self._inverse_depth, self._codes,
+            draw_meshes(self._meshes, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, *self._view, self._inverse_depth, self._codes,
                         FACES * len(self._shapes))
         normalise(self._inverse_depth, self._far, out)
         return self._geoms[self._codes // FACES]  # NO_CODE is rounded down to the last one

@@ -13,6 +13,7 @@ class HomePolicy(PolicyConfig):
     """Network of a policy in a home."""
 
     hidden_size: int = like(PolicyConfig, "hidden_size", 128)
+    lstm_layers: int = like(PolicyConfig, "lstm_layers", 1)
     body_size: int = like(PolicyConfig, "body_size", 256)
     separate_value: bool = like(PolicyConfig, "separate_value", False)
     normalize_observations: bool = like(PolicyConfig, "normalize_observations", False)

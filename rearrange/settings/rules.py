@@ -7,8 +7,8 @@
 
 `--help`, the checks of the command line and of Python, and the Tab key read them here. What a setting may be is its annotation
 with the bounds: `int`, `float`, `bool`, `str` (one of `choices`, if there are any; `path=True`: a path, or one of them;
-`also=`: or a text of one of the forms in TEXTS), `tuple[str, ...]` (of `choices`), `tuple[float, float]`, and `| None`. Numbers are finite. The standard library is enough here:
-help and answers to mistakes are quick.
+`also=`: or a text of one of the forms in TEXTS), `tuple[str, ...]` (of `choices`), `tuple[float, float]`, and `| None`. Numbers are
+finite. The standard library is enough here: help and answers to mistakes are quick.
 """
 
 from __future__ import annotations

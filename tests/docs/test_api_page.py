@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 
@@ -16,10 +16,7 @@ from tests.docs.markdown import HOME, PAGES, blocks
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("api_page", HOME / "docs" / "api_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return import_module("docs.api_page")
 
 
 def test_the_page_is_up_to_date(script):
@@ -59,7 +56,7 @@ def test_the_types_hold(tmp_path):
     examples = []
     for page in PAGES:
         for number, code in enumerate(blocks(page, "python")):
-            if "stable_baselines3" in code and not importlib.util.find_spec("stable_baselines3"):
+            if "stable_baselines3" in code and not find_spec("stable_baselines3"):
                 continue
             examples.append(tmp_path / f"{page.stem}_{number}.py")
             examples[-1].write_text(code, encoding="utf-8")

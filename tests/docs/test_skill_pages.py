@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 import pytest
 
 from skills import SKILLS, make_env
-from tests.docs.markdown import HOME, table
+from tests.docs.markdown import table
 
 
 @pytest.fixture(scope="module")
 def script():
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("skill_pages", HOME / "docs" / "skill_pages.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return import_module("docs.skill_pages")
 
 
 @pytest.mark.parametrize("name", SKILLS)

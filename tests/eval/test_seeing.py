@@ -31,7 +31,7 @@ SEEN = {"observations": ["rgb", "arm_depth"], "camera_size": 12}
 def test_a_network_sees_every_image_in_its_own_range():
     env = make_env("pick", depth_size=16, observations=IMAGES, camera_size=16, num_layouts=2)
     torch.manual_seed(0)  # by chance an encoder so small can answer 0 to everything
-    policy = Policy(env.observation_space, env.action_space, PolicyConfig(encoder="light", hidden_size=16, embedding_size=8, body_size=0))
+    policy = Policy(env.observation_space, env.action_space, PolicyConfig(encoder="light", lstm_layers=1, hidden_size=16, embedding_size=8, body_size=0))
     assert set(policy.image_keys) == {"depth", *IMAGES}
     observation = env.reset(seed=0)[0]
     rows = {key: torch.from_numpy(np.asarray(observation[key], np.float32))[None] for key in policy.seen}

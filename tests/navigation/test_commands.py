@@ -6,6 +6,7 @@ import json
 import pytest
 
 from rearrange.command_line.cli import main
+from skills import pretrained
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,12 @@ def test_it_drives_the_fetch_in_navigate(place, capsys):
     capsys.readouterr()
 
 
+def test_another_task_begins_with_what_fits(place, capsys):
+    words = ["nav=flee", "experiment=debug", "policy=light", "policy.image_size=16", "nav.num_homes=4", "name=b", f"output={place}"]
+    assert main(["train", *words, f"checkpoint={place}/train/pointnav/a", "transfer=pointnav"]) == 0
+    assert "taken over: depth, previous action, body, lstm; new: gps_compass, mean, value\n" in capsys.readouterr().out
+
+
 def test_a_film_shows_the_map(place, capsys):
     path = evaluate(place, "film", "agent=oracle", "episodes=2", "video=1", "workers=1")
     assert len(list((path / "videos").glob("*.mp4"))) == 1
@@ -73,6 +80,10 @@ def test_a_film_shows_the_map(place, capsys):
     (["train", "nav=pointnav", "nav.turn_deg=banana"], "nav.turn_deg=banana is not allowed"),
     (["train", "nav=pointnaw"], "Did you mean nav=pointnav?"),
     (["train"], "Or a navigation task, nav=: "),
+    (["train", "nav=flee", "transfer=pointnav"], "transfer=pointnav needs checkpoint=: pretrained, a run or a file."),
+    (["train", "nav=flee", "transfer=pointnav", "checkpoint=pretrained", "policy.hidden_size=64"], "it is of a network of other sizes"),
+    (["train", "nav=flee", "transfer=objectnav", f"checkpoint={pretrained.path('pointnav')}"],
+     "is a checkpoint of nav pointnav, not of transfer=objectnav."),
 ])
 def test_mistakes(words, sentence, tmp_path, capsys):
     assert main([*words, f"output={tmp_path}"]) == 2

@@ -141,3 +141,19 @@ def test_the_camera_sees_what_the_embedded_simulators_does():
              np.float32(10), theirs)
         away = np.abs(ours[:, :, 0] - 0.1 / theirs)
         assert (away < 1e-4).mean() > 0.999, "edges may fall on the other side of a pixel"
+
+
+@pytest.mark.parametrize("name", ["val/large/25", "train/large/1"])
+def test_nothing_hangs_in_a_doorway(name):
+    """A window, or a flat's entrance, goes with the wall that a doorway is cut into, though it begins some millimetres beyond it."""
+    building = make_building(name)
+    doors = [span for span in building.inside if min(span[2] - span[0], span[3] - span[1]) < 0.5]
+    hanging = [part for part in building.parts if not part.solid and part.top_m > 0.1]
+    assert doors and hanging
+    for a, b, c, d in doors:
+        for part in hanging:
+            x, y, half_x, half_y, yaw = part.rectangle
+            if abs(math.sin(yaw)) > 0.5:
+                half_x, half_y = half_y, half_x
+            apart = abs(x - (a + c) / 2) - half_x - (c - a) / 2, abs(y - (b + d) / 2) - half_y - (d - b) / 2
+            assert max(apart) > 0.02, part

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eval.path_figures import BINS_M, path_figures
-from rearrange.navigation.measures import soft_spl, spl
+from rearrange.navigation.goals import soft_spl, spl
 
 
 def test_spl_of_a_failure_is_zero_and_of_a_perfect_success_one():

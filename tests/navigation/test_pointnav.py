@@ -152,6 +152,13 @@ def test_scripted_agents_reach_what_they_should(name, least):
     assert np.mean(found) >= least
 
 
+@pytest.mark.parametrize("episode", [36, 58])
+def test_the_oracle_turns_away_from_a_corner_that_it_cannot_slide_along(episode):
+    env = make_env("pointnav", split="val", depth_size=0, sliding=False)
+    _, metrics = play(env, SCRIPTED["oracle"](env), episode)
+    assert metrics["success"] == 1.0
+
+
 @pytest.mark.parametrize("settings, words", [
     ({"turn": 3}, "no setting 'turn'.*turn_deg"), ({"size": "huge"}, "size=huge is not allowed.*small, large or mixed"),
     ({"reward_scales": {"spll": 1}}, "no reward term 'spll'"), ({"split": "tst"}, "split=tst"), ({"radius_m": 0.0}, "radius_m=0.0"),

@@ -25,7 +25,7 @@ from trainer.learner import Learner
 from trainer.sequences import Sequences
 
 Key = tuple[int, int, int]  # identity, episode, step
-POLICY = PolicyConfig(encoder=None, hidden_size=8, body_size=16, learn_precision="float32")
+POLICY = PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, learn_precision="float32")
 
 
 class Story(gym.Env):

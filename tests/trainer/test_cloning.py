@@ -18,7 +18,7 @@ from trainer.rollout import Rollout
 from trainer.sequences import whole_sequences
 
 CONFIG = TrainConfig(steps=20_000, log_every_s=1e-6, torch_threads=1,
-                     policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
+                     policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=32),
                      collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=64),
                      ppo=PPOConfig(learning_rate=1e-2, discount=0.5, schedule="cosine", epochs=1, mini_batches=4))
 

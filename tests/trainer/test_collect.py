@@ -21,7 +21,7 @@ def collect(config: CollectConfig, make_env, rollouts: int, seed: int = 3, check
     with Environments(make_env, config, seed) as environments:
         torch.manual_seed(0)
         policy = Policy(environments.observation_space, environments.action_space,
-                        PolicyConfig(hidden_size=8, body_size=16, normalize_returns=False))  # whose unit is 0 before anything is learned
+                        PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16, normalize_returns=False))  # whose unit is 0 before anything is learned
         rollout = Rollout(config.num_envs, config.num_envs * config.rollout_steps,
                           observation_shapes(environments.observation_space), policy.action_size, len(policy.choices),
                           policy.state_size, CPU)

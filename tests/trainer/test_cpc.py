@@ -11,7 +11,7 @@ from trainer.policy import Policy
 from trainer.sequences import Sequences
 
 SPACE = gym.spaces.Dict(depth=gym.spaces.Box(0, 1, (16, 16, 1), np.float32))
-CONFIG = PolicyConfig(hidden_size=16, body_size=16, embedding_size=8)
+CONFIG = PolicyConfig(lstm_layers=1, hidden_size=16, body_size=16, embedding_size=8)
 CPU = torch.device("cpu")
 
 

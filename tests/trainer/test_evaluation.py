@@ -30,7 +30,7 @@ class Told(Pointer):
 
 
 def config(steps: int, **settings) -> TrainConfig:
-    return TrainConfig(steps=steps, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16), torch_threads=1, log_every_s=1e-9,
+    return TrainConfig(steps=steps, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16), torch_threads=1, log_every_s=1e-9,
                        ppo=PPOConfig(mini_batches=2, epochs=1), collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=32),
                        **settings)
 
@@ -159,6 +159,6 @@ def test_a_policy_with_a_critic_of_its_own_is_evaluated_where_nothing_is_secret(
             return super()._obs() | {"secret": np.array([0.5], np.float32)}
 
     settings = config(256, eval_every=64, eval_episodes=1)
-    settings = TrainConfig(**{**vars(settings), "policy": PolicyConfig(encoder=None, hidden_size=8, critic_keys=("secret",))})
+    settings = TrainConfig(**{**vars(settings), "policy": PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, critic_keys=("secret",))})
     result = train(Secret, settings, tmp_path, eval_env=Pointer, progress=False)
     assert result.best is not None and Player(tmp_path, Pointer()).act({"goal": np.zeros(2, np.float32)}).shape == (2,)

@@ -86,7 +86,7 @@ def test_every_mode_learns(collect, lstm_layers):
 
 
 def test_a_worker_that_fails_while_the_learner_learns_ends_the_run():
-    config = TrainConfig(steps=10**6, torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
+    config = TrainConfig(steps=10**6, torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=32),
                          collect=CollectConfig(mode="hts", overlap=True, num_envs=4, num_workers=2, rollout_steps=32))
     with pytest.raises(WorkerError, match="the drawer fell out"):
         train(functools.partial(Faulty, "raise", at=150), config)

@@ -19,7 +19,7 @@ from trainer.policy import EXPERT_ACTION, Policy
 GOAL = gym.spaces.Box(-1, 1, (2,), np.float32)
 # Advantages are noise where nothing is rewarded, and would be as loud as any others once normalised.
 CONFIG = TrainConfig(steps=12_000, log_every_s=1e-6, torch_threads=1,
-                     policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32, normalize_observations=False),
+                     policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=32, normalize_observations=False),
                      collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32),
                      ppo=PPOConfig(learning_rate=3e-3, discount=0.5, imitation_coef=1.0, normalize_advantages=False,
                                    schedule="cosine", epochs=3, mini_batches=4))
@@ -46,7 +46,7 @@ def policy_for(action_space: gym.spaces.Space) -> Policy:
     torch.manual_seed(0)
     width = (3 if isinstance(action_space, gym.spaces.Box) else len(action_space.nvec) + 1)
     advice = gym.spaces.Box(-1, 1, (width,), np.float32)
-    return Policy(gym.spaces.Dict({"goal": GOAL, EXPERT_ACTION: advice}), action_space, PolicyConfig(hidden_size=8, body_size=16))
+    return Policy(gym.spaces.Dict({"goal": GOAL, EXPERT_ACTION: advice}), action_space, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16))
 
 
 def missed(policy: Policy, seed: int = 1) -> float:

@@ -23,7 +23,7 @@ from trainer.collect import CollectStats, WorkerError
 from trainer.ppo import NonFiniteLoss
 
 ROOT = Path(__file__).parents[2]
-SMALL: dict = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=32),
+SMALL: dict = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=32),
                    collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32))
 ORDERED = CollectConfig(num_envs=4, num_workers=1, rollout_steps=32, min_batch=4, max_wait_s=60.0)
 
@@ -61,7 +61,7 @@ def test_any_gymnasium_environment_trains_in_five_lines(tmp_path):
 
 
 def test_images_train(tmp_path):
-    config = TrainConfig(steps=512, ppo=QUICK, policy=PolicyConfig(hidden_size=8, body_size=16),
+    config = TrainConfig(steps=512, ppo=QUICK, policy=PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16),
                          collect=CollectConfig(num_envs=4, rollout_steps=32))
     assert train(functools.partial(Pointer, image=True), config).steps == 512
 
@@ -167,7 +167,7 @@ def test_a_run_that_begins_with_the_policy_of_another_counts_from_zero(tmp_path)
 
 def test_resume_with_another_network_is_refused(tmp_path):
     train(Pointer, TrainConfig(steps=256, **SMALL), tmp_path)
-    other = SMALL | {"policy": PolicyConfig(encoder=None, hidden_size=16, body_size=32)}
+    other = SMALL | {"policy": PolicyConfig(encoder=None, lstm_layers=1, hidden_size=16, body_size=32)}
     with pytest.raises(CheckpointError, match="another network"):
         train(Pointer, TrainConfig(steps=512, **other), tmp_path, resume_from=tmp_path)
     with pytest.raises(CheckpointError, match="another network"):

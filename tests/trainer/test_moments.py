@@ -18,7 +18,7 @@ from trainer.nets.moments import LIMIT, ReturnScale, RunningMoments
 from trainer.policy import Policy
 
 CPU = torch.device("cpu")
-SMALL = PolicyConfig(encoder=None, hidden_size=8, body_size=16)
+SMALL = PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16)
 
 
 def test_moments_are_those_of_all_that_was_seen_also_far_from_zero():

@@ -20,7 +20,7 @@ from trainer.nets.encoders import LightEncoder
 
 
 def config(steps: int, **settings) -> TrainConfig:
-    return TrainConfig(**dict(steps=steps, torch_threads=1, policy=PolicyConfig(hidden_size=8, body_size=16), ppo=QUICK,
+    return TrainConfig(**dict(steps=steps, torch_threads=1, policy=PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16), ppo=QUICK,
                               collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=32)) | settings)
 
 
@@ -91,7 +91,7 @@ def test_the_engines_policy_with_an_encoder_of_ones_own(tmp_path):
 
     make_policy = functools.partial(Policy, encoders={"halved": Halved})
     settings = config(128)
-    settings = TrainConfig(**{**vars(settings), "policy": PolicyConfig(encoder="halved", hidden_size=8, body_size=16)})
+    settings = TrainConfig(**{**vars(settings), "policy": PolicyConfig(encoder="halved", lstm_layers=1, hidden_size=8, body_size=16)})
     result = train(functools.partial(Pointer, image=True), settings, tmp_path, make_policy=make_policy, progress=False)
     assert isinstance(result.policy.encoders["depth"], Halved)
     again = load_policy(load_checkpoint(tmp_path), make_policy)

@@ -15,13 +15,13 @@ from trainer.sequences import Sequences
 DICT = gym.spaces.Dict(depth=gym.spaces.Box(0, 1, (64, 64, 1), np.float32), joint=gym.spaces.Box(-9, 9, (5,), np.float32))
 BOX = gym.spaces.Box(-1, 1, (3,), np.float32)
 CONFIGS = {
-    "light": PolicyConfig(hidden_size=16, body_size=32),
-    "blind": PolicyConfig(encoder=None, hidden_size=16, body_size=32),
+    "light": PolicyConfig(lstm_layers=1, hidden_size=16, body_size=32),
+    "blind": PolicyConfig(encoder=None, lstm_layers=1, hidden_size=16, body_size=32),
     "feed-forward": PolicyConfig(lstm_layers=0, body_size=32),
     "gru": PolicyConfig(memory="gru", lstm_layers=2, hidden_size=16, body_size=32),
-    "as in 0.1": PolicyConfig(hidden_size=16, body_size=32, **BEFORE_0_2),
-    "critic": PolicyConfig(encoder=None, hidden_size=16, body_size=32, critic_keys=("joint",)),
-    "bfloat16": PolicyConfig(image_precision="bfloat16", hidden_size=16, body_size=32),
+    "as in 0.1": PolicyConfig(lstm_layers=1, hidden_size=16, body_size=32, **BEFORE_0_2),
+    "critic": PolicyConfig(encoder=None, lstm_layers=1, hidden_size=16, body_size=32, critic_keys=("joint",)),
+    "bfloat16": PolicyConfig(image_precision="bfloat16", lstm_layers=1, hidden_size=16, body_size=32),
     "resnet18": PolicyConfig(encoder="resnet18", embedding_size=32, hidden_size=16, lstm_layers=2, skip=False, body_size=0),
 }
 

@@ -41,7 +41,7 @@ def filled(policy: Policy, envs: int = 4, steps: int = 32, seed: int = 0) -> Rol
 @pytest.fixture
 def policy():
     torch.manual_seed(0)
-    return Policy(OBS, ACT, PolicyConfig(hidden_size=8, body_size=16, normalize_returns=False))
+    return Policy(OBS, ACT, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16, normalize_returns=False))
 
 
 def test_ratio_is_one_on_the_first_mini_batch(policy):
@@ -167,7 +167,7 @@ def test_steps_that_count_less_do_not_change_which_side_of_its_target_the_entrop
 
 
 def test_a_mini_batch_of_one_step_is_learned_from():
-    policy = Policy(OBS, ACT, PolicyConfig(encoder=None, hidden_size=8, body_size=16))
+    policy = Policy(OBS, ACT, PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16))
     config = PPOConfig(mini_batches=4, epochs=1)
     coef, rollout = ppo.EntropyCoefficient(config, torch.device("cpu")), filled(policy, envs=4, steps=4)
     stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))

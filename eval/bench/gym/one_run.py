@@ -21,11 +21,11 @@ Curve = list[tuple[int, float]]
 
 
 def ours(task: Task, steps: int, seed: int) -> Curve:
-    """The engine with its defaults, on one core."""
-    from trainer import CollectConfig, TrainConfig, train
+    """The engine with its defaults, on one core; with a memory where the task needs one."""
+    from trainer import CollectConfig, PolicyConfig, TrainConfig, train
 
     config = TrainConfig(steps=steps, seed=seed, log_every_s=1e-9, episode_window=EPISODES, torch_threads=1, device="cpu",
-                         collect=CollectConfig(num_workers=1))
+                         policy=PolicyConfig(lstm_layers=int(task.memory)), collect=CollectConfig(num_workers=1))
     result = train(task.make, config)
     if result.reason != "complete":
         raise KeyboardInterrupt

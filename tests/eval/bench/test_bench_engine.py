@@ -104,10 +104,11 @@ def test_the_command_end_to_end(tmp_path, capsys):
     assert not list(tmp_path.rglob("*.trace"))
 
 
-def test_the_home_without_image(tmp_path):
+@pytest.mark.parametrize("env, network, image_size", [("pick", "blind", 0), ("objectnav", "light", 32)])
+def test_homes(tmp_path, env, network, image_size):
     words = ["bench", "engine", f"output={tmp_path}", "name=b", "repeats=1",
              "ddppo=false", "nover=false", "hts=false", "ver_overlap=false",
-             "env=pick", "network=blind", "image_size=0", "num_envs=2", "rollout_steps=16", "seconds=0.2"]
+             f"env={env}", f"network={network}", f"image_size={image_size}", "num_envs=2", "rollout_steps=16", "seconds=0.2"]
     assert main(words) == 0
     result = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())
     assert result["systems"]["ver"]["steps_per_s"]["mean"] > 0

@@ -18,7 +18,7 @@ def untrained(folder: Path, skill: str, image_size: int = 0, seed: int = 0, **en
     made = tasks.make_env(skill, depth_size=image_size, **env)
     torch.manual_seed(seed)
     policy = Policy(made.observation_space, made.action_space,
-                    PolicyConfig(encoder="light" if image_size else None, hidden_size=32, log_std_init=-1.0))
+                    PolicyConfig(encoder="light" if image_size else None, lstm_layers=1, hidden_size=32, log_std_init=-1.0))
     content = policy_content(policy, made.observation_space, made.action_space)
     meta = {tasks.group_of(skill): skill, "env": env | {"split": "train", "depth_size": image_size}, "image_size": image_size}
     folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, Player, PolicyConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.checkpoint import CheckpointError, space_to_plain
 
-SMALL: dict[str, Any] = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=8, body_layers=1),
+SMALL: dict[str, Any] = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=8, body_layers=1),
                              collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
 EXACT = SMALL | {"deterministic": True, "collect": CollectConfig(num_envs=2, num_workers=1, rollout_steps=16, min_batch=2)}
 

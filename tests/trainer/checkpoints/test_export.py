@@ -14,7 +14,7 @@ from tests.trainer.toys import Counter, Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.export import Step, export
 
-KINDS = {"lstm": (Counter, PolicyConfig(hidden_size=8, body_size=16)),
+KINDS = {"lstm": (Counter, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16)),
          "gru and image": (lambda: Pointer(image=True), PolicyConfig(memory="gru", lstm_layers=2, hidden_size=8, body_size=16)),
          "none, discrete": (lambda: gym.make("CartPole-v1"), PolicyConfig(lstm_layers=0, body_size=16))}
 

@@ -28,7 +28,7 @@ def config(mode: str = "ver", steps: int = 10**8, **collect) -> TrainConfig:
     settings = dict(mode="ver" if mode == "deterministic" else mode.split("+")[0], overlap=mode in ("hts", "ver+overlap"),
                     num_envs=8, num_workers=2, rollout_steps=16, inference_workers=2 if mode == "ver+two" else 1)
     return TrainConfig(steps=steps, torch_threads=1, checkpoint_every_s=1e-6, deterministic=mode == "deterministic",
-                       policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16), ppo=QUICK,
+                       policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16), ppo=QUICK,
                        collect=CollectConfig(**settings | collect))
 
 

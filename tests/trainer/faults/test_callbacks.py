@@ -18,7 +18,7 @@ MODES = [dict(mode="ver"), dict(mode="nover"), dict(mode="ddppo"), dict(mode="ht
 
 def config(steps: int = 10**9, collect: dict = MODES[0], **settings) -> TrainConfig:
     return TrainConfig(steps=steps, log_every_s=1e-9, checkpoint_every_s=1e-9, torch_threads=1,
-                       policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16, normalize_observations=False),
+                       policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, normalize_observations=False),
                        ppo=PPOConfig(epochs=1, mini_batches=2),
                        collect=CollectConfig(num_envs=4, num_workers=2, rollout_steps=8, **collect), **settings)
 

@@ -12,7 +12,7 @@ from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, p
 from trainer.faults.nonfinite import NonFinite, reproduce
 
 ROOT = Path(__file__).parents[3]
-SMALL = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, hidden_size=8, body_size=16, normalize_returns=False),
+SMALL = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, normalize_returns=False),
              collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=16))
 
 

@@ -10,6 +10,7 @@ import re
 import signal
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -174,20 +175,16 @@ def ready(environments: Environments) -> None:
 def test_many_slow_environments_of_one_worker_do_not_hang():
     """The last of eight waits for longer than the limit, but the worker tells of one after another."""
     settings = config(num_envs=8, num_workers=1, step_timeout_s=1.0).collect
-    environments = Environments(functools.partial(Paced, 0.25), settings, 0)
-    try:
+    with closing(Environments(functools.partial(Paced, 0.25), settings, 0)) as environments:
         ready(environments)
         environments.step(np.arange(8), np.zeros((8, 2), np.float32))
         ready(environments)
         assert sorted(environments.ready[8:]) == list(range(8))
-    finally:
-        environments.close()
 
 
 def test_time_in_which_nobody_listened_is_no_hang():
     """A learner that learns for longer than the limit, or is stopped together with its workers."""
-    environments = Environments(Pointer, config(num_envs=2, num_workers=1, step_timeout_s=1.0).collect, 0)
-    try:
+    with closing(Environments(Pointer, config(num_envs=2, num_workers=1, step_timeout_s=1.0).collect, 0)) as environments:
         ready(environments)
         os.kill(environments.workers[0].process.pid, signal.SIGSTOP)
         environments.step(np.arange(2), np.zeros((2, 2), np.float32))
@@ -195,13 +192,10 @@ def test_time_in_which_nobody_listened_is_no_hang():
         environments.read(0.0)
         os.kill(environments.workers[0].process.pid, signal.SIGCONT)
         ready(environments)
-    finally:
-        environments.close()
 
 
 def test_a_worker_that_does_not_read_cannot_block_the_learner():
-    environments = Environments(Pointer, config(num_envs=2000, num_workers=1, step_timeout_s=1.0).collect, 0)
-    try:
+    with closing(Environments(Pointer, config(num_envs=2000, num_workers=1, step_timeout_s=1.0).collect, 0)) as environments:
         ready(environments)
         os.kill(environments.workers[0].process.pid, signal.SIGSTOP)
         began = time.monotonic()
@@ -209,8 +203,6 @@ def test_a_worker_that_does_not_read_cannot_block_the_learner():
             for e in range(2000):
                 environments.step(np.array([e]), np.zeros((1, 2), np.float32))
         assert time.monotonic() - began < 10
-    finally:
-        environments.close()
 
 
 def test_stopped_workers_are_ended_together():

@@ -11,7 +11,7 @@ from trainer.logs.run_files import recording
 
 
 def config(steps: int) -> TrainConfig:
-    return TrainConfig(steps=steps, torch_threads=1, log_every_s=1e-9, policy=PolicyConfig(encoder=None, body_size=16, hidden_size=8),
+    return TrainConfig(steps=steps, torch_threads=1, log_every_s=1e-9, policy=PolicyConfig(encoder=None, body_size=16, lstm_layers=1, hidden_size=8),
                        ppo=QUICK, collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
 
 

@@ -27,7 +27,7 @@ from trainer.ranks import launch, ranks
 from trainer.ranks.rank_watch import RankError
 from trainer.rollout import Rollout
 
-POLICY = PolicyConfig(encoder=None, hidden_size=8, body_size=16, log_std_init=-0.5, learn_precision="float32")
+POLICY = PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, log_std_init=-0.5, learn_precision="float32")
 LEARN = PPOConfig(learning_rate=3e-3, epochs=2, mini_batches=2, entropy_coef=1e-3, entropy_target=0.0)
 
 

@@ -20,7 +20,7 @@ from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, l
 from trainer.checkpoint import CheckpointError, list_checkpoints
 from trainer.workers.environments import WorkerError
 
-SMALL = PolicyConfig(encoder=None, body_size=16, hidden_size=8)
+SMALL = PolicyConfig(encoder=None, body_size=16, lstm_layers=1, hidden_size=8)
 
 
 def config(steps=64, **settings):
@@ -109,7 +109,7 @@ def test_images_of_any_name(key):
         def step(self, action):
             return self.observation_space.sample(), 0.0, False, True, {}
 
-    result = train(Seeing, config(32, policy=PolicyConfig(embedding_size=8, body_size=8, hidden_size=8)))
+    result = train(Seeing, config(32, policy=PolicyConfig(embedding_size=8, body_size=8, lstm_layers=1, hidden_size=8)))
     assert result.policy.image_keys == [key] and result.policy.vector_keys == ["tiny"]
 
 
@@ -193,7 +193,7 @@ def test_bytes_are_kept_as_bytes_and_trained_on(tmp_path):
             seen.append(state.policy)
 
     result = train(lambda: Odd(spaces.Dict(image=spaces.Box(0, 255, (3, 16, 16), np.uint8), ram=spaces.Box(0, 255, (4,), np.uint8))),
-                   config(policy=PolicyConfig(embedding_size=8, body_size=8, hidden_size=8)), tmp_path, callbacks=[Look()])
+                   config(policy=PolicyConfig(embedding_size=8, body_size=8, lstm_layers=1, hidden_size=8)), tmp_path, callbacks=[Look()])
     assert result.policy.layouts["image"].order == "chw" and result.policy.vector_scale == {"ram": 1 / 255}
     loaded = load_policy(load_checkpoint(tmp_path))
     assert loaded.vector_scale == result.policy.vector_scale and loaded.layouts == result.policy.layouts

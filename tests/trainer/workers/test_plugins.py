@@ -16,7 +16,7 @@ from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, PolicyConfig, TrainConfig, train
 from trainer.workers import plugins
 
-SMALL = TrainConfig(steps=32, torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, body_size=16, hidden_size=8),
+SMALL = TrainConfig(steps=32, torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, body_size=16, lstm_layers=1, hidden_size=8),
                     collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
 
 

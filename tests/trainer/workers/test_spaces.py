@@ -96,7 +96,7 @@ def test_independent_parts_multiply_and_their_entropies_add():
 @pytest.mark.parametrize("observations, actions", [("dict", "multi-binary"), ("tuple", "multi-discrete"), ("discrete", "box"),
                                                    ("scalar", "bytes")])
 def test_train_and_play(tmp_path, observations, actions):
-    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(encoder=None, body_size=16, hidden_size=8),
+    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(encoder=None, body_size=16, lstm_layers=1, hidden_size=8),
                          collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
     assert train(lambda: Odd(observations, actions), config, tmp_path).steps == 64
     env = Odd(observations, actions)
@@ -109,7 +109,7 @@ def test_train_and_play(tmp_path, observations, actions):
 
 
 def test_playing_again_gives_the_same_actions(tmp_path):
-    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(body_size=16, hidden_size=8),
+    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(body_size=16, lstm_layers=1, hidden_size=8),
                          collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
     train(lambda: gym.make("Pendulum-v1"), config, tmp_path)
 
