@@ -23,7 +23,7 @@ def run(tmp_path):
     """A training run as `rearrange train` leaves it, with a policy that was not trained."""
     spaces = (gymnasium.spaces.Dict({"joint": gymnasium.spaces.Box(-1, 1, (7,), np.float32)}),
               gymnasium.spaces.Box(-1, 1, (3,), np.float32))
-    policy = Policy(*spaces, PolicyConfig(encoder=None, body_size=16))
+    policy = Policy(*spaces, PolicyConfig(encoder=None, lstm_layers=1, body_size=16))
     path = tmp_path / "run"
     save(path / "checkpoints", 5000, {**policy_content(policy, *spaces), "window": [{"success": 1.0}] * 1000,
                                       "meta": {"skill": "pick", "env": {}}})

@@ -112,7 +112,7 @@ def train_watched(steps: int, make_env: Any = Story, **collect: Any) -> Watch:
 def check(watch: Watch, config: PPOConfig = PPOConfig()) -> dict[str, int]:
     """Compare every trained step. Gives what was checked, by kind."""
     story = _walked(watch)
-    counts = {"steps": 0, "by limit": 0, "ended": 0, "cut": 0, "learned": 0, "states": 0, "filled": 0, "versions": len(watch.versions)}
+    counts = {"batches": len(watch.batches), "late": sum(batch["late"] for batch in watch.batches), "steps": 0, "by limit": 0, "ended": 0, "cut": 0, "learned": 0, "states": 0, "filled": 0, "versions": len(watch.versions)}
     for batch in watch.batches:
         rows, keys = batch["rows"], _keys(batch["rows"]["obs"])
         for i, key in enumerate(keys):

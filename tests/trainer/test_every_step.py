@@ -18,9 +18,11 @@ MODES = {
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_trained_step_is_what_its_environment_tells(mode):
+    """Ratios to the policy at the beginning of the update are for what collects while it learns, and for nothing else."""
     counts = check(train_watched(480, **MODES[mode]))
     assert counts["steps"] >= 480 and counts["versions"] >= 5 and counts["learned"] >= 2 * 320
     assert min(counts["by limit"], counts["ended"], counts["cut"], counts["states"]) > 10
+    assert counts["late"] == counts["batches"] * MODES[mode].get("overlap", False)
 
 
 def test_every_trained_step_of_two_ranks_is_what_its_environment_tells(tmp_path):
@@ -30,6 +32,6 @@ def test_every_trained_step_of_two_ranks_is_what_its_environment_tells(tmp_path)
     for rank in range(2):
         for mode, counts in json.loads((tmp_path / f"every_step_{rank}.json").read_text()).items():
             assert counts["steps"] > 150 and counts["learned"] > 300, (rank, mode, counts)
-            assert counts["oldest"] <= 2
+            assert counts["oldest"] <= 2 and counts["late"] == counts["batches"] * (mode == "overlap"), "whatever it was filled with"
             filled += counts["filled"]
     assert filled > 0, "nothing was filled: this shows nothing of it"

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.trainer.toys import QUICK, Counter, Faulty, Pointer
-from trainer.collect import Collector, WorkerError
+from trainer.collect import Collector, CollectStats, WorkerError
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 from trainer.experience import Overlapping
 from trainer.loop import train
@@ -57,6 +57,27 @@ def test_experience_is_of_the_policy_before_the_last_update(mode, lstm_layers):
                 story[int(rollout.env[row])] = int(rollout.step[row])
             _reproduces(policy, versions, rollout, rows)
         experience.close()
+
+
+@pytest.mark.parametrize("steps_left, begins", [(64, False), (65, True)])
+def test_nothing_is_collected_that_nobody_will_learn_from(steps_left, begins):
+    """Two ranks gave 32 steps each: with that the run has all its steps, or not."""
+    class Instant:
+        device, asked = CPU, 0
+
+        def collect(self, policy, rollout, version):
+            self.asked += 1
+            return CollectStats(rows=np.arange(32), steps=32)
+
+        def cancel(self):
+            pass
+
+    policy = Policy(Pointer().observation_space, Pointer().action_space, PolicyConfig(body_size=8))
+    rollout, collector = Rollout(2, 32, {"goal": (2,)}, 2, False, 0, CPU, batches=2), Instant()
+    experience = Overlapping(collector, rollout, policy, over_ranks=lambda steps: 2 * steps)
+    assert experience.next(policy, 0, steps_left).steps == 32
+    experience.close()
+    assert collector.asked == 1 + begins
 
 
 def _reproduces(policy, versions, rollout, rows):

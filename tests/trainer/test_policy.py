@@ -146,7 +146,7 @@ def test_a_deviation_beyond_its_bound_is_led_back_and_no_further_out(outside, in
 def test_what_only_the_critic_sees_changes_values_and_no_action():
     torch.manual_seed(0)
     space = gym.spaces.Dict(seen=gym.spaces.Box(-1, 1, (3,)), secret=gym.spaces.Box(-1, 1, (2,)))
-    policy = Policy(space, BOX, PolicyConfig(encoder=None, critic_keys=("secret",), normalize_returns=False))
+    policy = Policy(space, BOX, PolicyConfig(encoder=None, lstm_layers=1, critic_keys=("secret",), normalize_returns=False))
     state, previous, seen = torch.zeros(4, policy.state_size), torch.zeros(4, 3), torch.randn(4, 3)
     a, b = (policy.act({"seen": seen, "secret": torch.full((4, 2), x)}, state, previous, deterministic=True) for x in (0.0, 1.0))
     assert torch.equal(a.action, b.action) and not torch.allclose(a.value, b.value) and torch.equal(a.state, b.state)

@@ -123,6 +123,15 @@ def test_a_loss_that_is_not_finite_leaves_the_parameters_alone(policy):
     assert all(torch.equal(v, before[k]) for k, v in policy.named_parameters())
 
 
+def test_what_an_older_policy_chose_is_told(policy):
+    rollout, config = filled(policy), PPOConfig(epochs=1, mini_batches=1)
+    rows = rollout.closed[: rollout.num_closed]
+    rollout.version[rows] = np.where(np.arange(len(rows)) < len(rows) // 4, 3, 5)
+    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+    stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    assert (stats["stale_fraction"], stats["oldest_age"]) == (0.25, 2.0)
+
+
 def test_kl_stop_ends_the_epochs(policy):
     rollout = filled(policy)
     config = PPOConfig(learning_rate=0.1, epochs=10, target_kl=1e-3)

@@ -12,7 +12,7 @@ from trainer.sequences import Sequences
 
 OBS = gym.spaces.Dict(depth=gym.spaces.Box(0, 1, (16, 16, 1), np.float32), joint=gym.spaces.Box(-9, 9, (5,), np.float32))
 BOX = gym.spaces.Box(-1, 1, (3,), np.float32)
-NETWORKS = {"blind": {"encoder": None, "lstm_layers": 0}, "light": {"hidden_size": 16}}
+NETWORKS = {"blind": {"encoder": None, "lstm_layers": 0}, "light": {"lstm_layers": 1, "hidden_size": 16}}
 
 
 def learned_from(config: PolicyConfig) -> tuple[torch.Tensor, torch.Tensor, Policy]:

@@ -156,3 +156,25 @@ class Uneven(gym.Env):
         self.place += 0.3 * np.asarray(action) + 0.1 * self.np_random.normal(size=2)
         over = self.t >= self.length
         return self._obs(), -float(np.abs(self.place).sum()), over and not self.ends_by_limit, over and self.ends_by_limit, {}
+
+
+class Masked(gym.Env):
+    """Of four options two are allowed, by turns; fails at another. The reward is for the smaller one."""
+
+    observation_space = gym.spaces.Dict(turn=gym.spaces.Box(0, 1, (1,)), action_mask=gym.spaces.MultiBinary(4))
+    action_space = gym.spaces.Discrete(4)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = int(self.np_random.integers(2))
+        return self._obs(), {}
+
+    def _obs(self):
+        self.allowed = np.array([1, 0, 0, 1] if self.t % 2 else [0, 1, 1, 0], np.int8)
+        return {"turn": np.array([self.t % 2], np.float32), "action_mask": self.allowed}
+
+    def step(self, action):
+        if not self.allowed[action]:
+            raise RuntimeError(f"option {action} is not allowed")
+        reward, self.t = float(action == self.allowed.argmax()), self.t + 1
+        return self._obs(), reward, False, self.t >= 12, {}

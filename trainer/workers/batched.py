@@ -16,13 +16,14 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from gymnasium import spaces
+from gymnasium.wrappers import TransformObservation
 from torch import Tensor
 
 from trainer.config import CollectConfig
 from trainer.errors import WorkerError
 from trainer.policy import observation_shapes
-from trainer.spaces import choices, flat_space, stored_as
-from trainer.workers.worker import LARGEST_REWARD
+from trainer.spaces import choices, flat_space, flattener, stored_as
+from trainer.workers.worker import LARGEST_REWARD, episode_figures
 
 __all__ = ["BatchedEnv", "BatchedEnvironments"]
 
@@ -130,10 +131,10 @@ class BatchedEnvironments:
         self.env.send(self._action[envs], envs.astype(np.int32))
 
     def _step_all(self) -> None:
-        given: Any = self._action
+        given: Any = self._action.copy()  # which environments may keep
         like = next(iter(self.obs.values()))
         if isinstance(like, Tensor):
-            given = torch.from_numpy(self._action).to(like.device)
+            given = torch.from_numpy(given).to(like.device)
         self._take(np.arange(self.num_envs), *self.env.step(given))
 
     def _take(self, ids: np.ndarray, obs: Any, reward: Any, terminated: Any, truncated: Any, info: dict) -> None:
@@ -158,8 +159,9 @@ class BatchedEnvironments:
         self.ready += ids[~waits].tolist()
 
     def _end(self, ids: np.ndarray, over: np.ndarray, obs: dict[str, Any], info: dict) -> None:
-        for e in ids[over].tolist():
-            self.ended[e] = {"return": float(self._returns[e]), "length": float(self._lengths[e])}
+        for i in np.flatnonzero(over):
+            e = int(ids[i])
+            self.ended[e] = episode_figures(_told(info, i)) | {"return": float(self._returns[e]), "length": float(self._lengths[e])}
             self._returns[e], self._lengths[e] = 0.0, 0
         if self._mode == "SameStep":
             final = info.get("final_obs", info.get("final_observation"))
@@ -224,12 +226,30 @@ def _made(make_env: Callable[[], Any], config: CollectConfig) -> Any:
     if hasattr(env, "observation_space") and not hasattr(env, "single_observation_space") and not hasattr(env, "num_envs"):
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+        flat_space(env.observation_space)
         env.close()
-        return SyncVectorEnv([make_env] * config.num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
+        return SyncVectorEnv([lambda: _flat(make_env())] * config.num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
     if missing := [name for name in needed if not hasattr(env, name)]:
         raise ValueError(f"make_env gave {env!r} without {', '.join(missing)}: collect.num_workers=0 takes a gymnasium.vector.VectorEnv "
                          "or what trainer.workers.batched.BatchedEnv asks for.")
     return env
+
+
+def _flat(env: Any) -> Any:
+    """A single environment whose observations are a Box or a Dict of Boxes."""
+    flatten = flattener(env.observation_space)
+    return TransformObservation(env, flatten, flat_space(env.observation_space)) if flatten else env
+
+
+def _told(info: dict, i: int) -> dict[str, Any]:
+    """What the `i`-th environment tells of an episode that has just ended, as `gymnasium.vector` hands it on: an array for each figure,
+    and under its name with `_` before it, who has told it."""
+    last = info.get("final_info")
+    told = (last if isinstance(last, dict) else info).get("metrics")
+    if not isinstance(told, dict):
+        return {}
+    figures = {k: v for k, v in told.items() if np.ndim(v) and not k.startswith("_")}
+    return {"metrics": {k: v[i] for k, v in figures.items() if f"_{k}" not in told or told[f"_{k}"][i]}}
 
 
 def _mode(env: Any) -> str:

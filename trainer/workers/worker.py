@@ -341,7 +341,7 @@ class Worker:
             if not terminated:
                 self._write(self.final_obs, e, obs)
             episode = {"return": self.returns[e], "length": self.lengths[e]}
-            episode |= _numbers(info)
+            episode |= episode_figures(info)
             self.channel.send(MESSAGE, pickle.dumps(("episode", self.setup.first_env + e, episode)))
             self.episodes[e] += 1
             self._reset(e)
@@ -415,7 +415,7 @@ def _as_plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else os.fspath(value)
 
 
-def _numbers(info: Any) -> dict[str, float]:
+def episode_figures(info: Any) -> dict[str, float]:
     """The figures of an episode that `info["metrics"]` holds; what is no number is left out."""
     metrics = info.get("metrics") if isinstance(info, dict) else None
     found = {}

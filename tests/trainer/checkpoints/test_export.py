@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from rearrange.command_line.cli import main
-from tests.trainer.toys import Counter, Pointer
+from tests.trainer.toys import Counter, Masked, Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.export import Step, export
 
 KINDS = {"lstm": (Counter, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16)),
          "gru and image": (lambda: Pointer(image=True), PolicyConfig(memory="gru", lstm_layers=2, hidden_size=8, body_size=16)),
-         "none, discrete": (lambda: gym.make("CartPole-v1"), PolicyConfig(lstm_layers=0, body_size=16))}
+         "none, discrete": (lambda: gym.make("CartPole-v1"), PolicyConfig(lstm_layers=0, body_size=16)),
+         "masked": (Masked, PolicyConfig(body_size=16))}
 
 
 @pytest.fixture(scope="module", params=KINDS)

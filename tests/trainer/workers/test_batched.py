@@ -10,6 +10,7 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from tests.trainer.every_step import Story, check, train_watched
+from tests.trainer.toys import Masked, Pointer
 from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, train
 from trainer.errors import WorkerError
 
@@ -60,6 +61,25 @@ def settings(steps: int, envs: int = 8, **collect) -> TrainConfig:
 def test_gymnasiums_own_vector_trains_and_says_how_many_it_has():
     result = train(lambda: gym.make_vec("CartPole-v1", 32, vectorization_mode="vector_entry_point"), settings(2048))
     assert result.steps == 2048 and result.history[-1]["episode/length"] == result.history[-1]["episode/return"] > 5
+
+
+class Telling(gym.Wrapper):
+    """Every second of its episodes tells a success."""
+
+    ended = 0
+
+    def step(self, action):
+        *others, over, cut, info = self.env.step(action)
+        self.ended += over or cut
+        told = {"ended": self.ended, "name": "x"} | ({"success": True} if self.ended % 2 else {})
+        return *others, over, cut, {"metrics": told} if over or cut else info
+
+
+@pytest.mark.parametrize("make", [lambda: Telling(Masked()), lambda: SyncVectorEnv([lambda: Telling(Pointer())] * 4)],
+                         ids=["one environment, of another space", "a vector that resets in the next step"])
+def test_what_episodes_tell_is_kept(make):
+    last = train(make, settings(1024)).history[-1]
+    assert last["episode/success"] == 1.0 and last["episode/ended"] > 1 and "episode/name" not in last
 
 
 def test_envpool_is_a_batch_too():

@@ -6,8 +6,8 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from tests.trainer.toys import QUICK
-from trainer import CollectConfig, Player, PolicyConfig, TrainConfig, train
+from tests.trainer.toys import QUICK, Masked
+from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, train
 from trainer.checkpoint import CheckpointError, space_from_plain, space_to_plain
 from trainer.policy import Policy, observation_shapes
 from trainer.sequences import Sequences
@@ -93,11 +93,12 @@ def test_independent_parts_multiply_and_their_entropies_add():
     assert torch.allclose(entropy, sum(d.entropy() for d in references), atol=1e-5)
 
 
+@pytest.mark.parametrize("workers", [1, 0])
 @pytest.mark.parametrize("observations, actions", [("dict", "multi-binary"), ("tuple", "multi-discrete"), ("discrete", "box"),
                                                    ("scalar", "bytes")])
-def test_train_and_play(tmp_path, observations, actions):
+def test_train_and_play(tmp_path, observations, actions, workers):
     config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(encoder=None, body_size=16, lstm_layers=1, hidden_size=8),
-                         collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
+                         collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
     assert train(lambda: Odd(observations, actions), config, tmp_path).steps == 64
     env = Odd(observations, actions)
     player = Player(tmp_path, env)
@@ -106,6 +107,22 @@ def test_train_and_play(tmp_path, observations, actions):
         observation, *_ = env.step(player.act(observation))
     with pytest.raises(CheckpointError, match="another network: it .* this environment"):
         Player(tmp_path, Odd(observations, "discrete"))
+
+
+def test_a_masked_option_is_never_taken_and_each_step_is_learned_with_its_own_mask(tmp_path):
+    """Collected unevenly from several environments; with one gradient step per update its ratios are 1, unless masks are mixed up."""
+    config = TrainConfig(steps=4096, torch_threads=1, log_every_s=1e-9, policy=PolicyConfig(body_size=16),
+                         ppo=PPOConfig(epochs=1, mini_batches=1, learning_rate=3e-2),
+                         collect=CollectConfig(mode="nover", num_envs=4, num_workers=2, rollout_steps=32))
+    result = train(Masked, config, tmp_path, progress=False)
+    moved = [row["learn/kl"] for row in result.history if "learn/kl" in row]
+    assert len(moved) > 20 and max(moved) < 1e-5
+    env = Masked()
+    player, (observation, _), rewards = Player(tmp_path, env, deterministic=True), env.reset(seed=0), []
+    while len(rewards) < 10:
+        observation, reward, *_ = env.step(player.act(observation))
+        rewards.append(reward)
+    assert sum(rewards) == 10
 
 
 def test_playing_again_gives_the_same_actions(tmp_path):
