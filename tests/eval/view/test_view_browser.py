@@ -64,11 +64,14 @@ def test_a_visit(viewer):
         shown = picture()
         assert (shown.min(-1) > 140).mean() > 0.05 and len(np.unique(shown.reshape(-1, 3) // 8, axis=0)) > 30
 
-        def press(name: str) -> None:
+        def press(name: str, page=page) -> None:
             x, y = page.value(f"(() => {{ const e = {BUTTON % name}; e.scrollIntoView({{block: 'center'}}); "
                               "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()")
             for kind in ("mousePressed", "mouseReleased"):
                 page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+        def clients() -> list:
+            return [client.camera for _, client in sorted(viewer._server.get_clients().items())]
 
         def wait(true) -> None:
             for _ in range(300):
@@ -82,6 +85,22 @@ def test_a_visit(viewer):
         press("Step")
         wait(lambda: session.env.steps == 1)
         page.until("document.body.textContent.includes('step 1 of 1000, paused')")
+
+        # A second browser sees the same and may press as well, looks from where it likes, and closing it ends nothing.
+        with browser(webgl=True) as other:
+            other.window(900, 600)
+            other.go(address)
+            other.until(f"{BUTTON % 'Step'} && {CANVAS} && document.body.textContent.includes('step 1 of 1000, paused')")
+            wait(lambda: len(clients()) == 2)
+            press("Step", other)
+            for each in (page, other):
+                each.until("document.body.textContent.includes('step 2 of 1000, paused')")
+            first, second = (camera.position for camera in clients())
+            for kind, x in (("mousePressed", 300), ("mouseMoved", 340), ("mouseMoved", 400), ("mouseReleased", 400)):
+                other.call("Input.dispatchMouseEvent", type=kind, x=x, y=300, button="left", buttons=1, clickCount=1)
+            wait(lambda: np.abs(clients()[1].position - second).max() > 0.1)
+            assert np.array_equal(clients()[0].position, first)
+        wait(lambda: len(clients()) == 1)
 
         # Driving moves the base: by a button, and by a key.
         press("Play")
