@@ -110,7 +110,7 @@ class Evaluator:
 def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None = None) -> dict[str, float]:
     """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and what `info["metrics"]` of their ends says. film: gets
     the first one."""
-    from trainer.workers.worker import _numbers
+    from trainer.workers.worker import episode_figures
 
     told: list[dict[str, float]] = []
     for number in range(episodes):
@@ -124,7 +124,7 @@ def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None 
         if film:
             _taken(film, env)
         film = None
-        told.append({"return": total, "length": float(length)} | _numbers(info))
+        told.append({"return": total, "length": float(length)} | episode_figures(info))
     return {key: float(np.mean([each[key] for each in told if key in each])) for key in sorted({k for each in told for k in each})}
 
 
