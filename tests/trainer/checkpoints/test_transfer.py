@@ -13,7 +13,7 @@ from trainer.checkpoints.transfer import take_over
 from trainer.errors import CheckpointError
 
 TURN = spaces.Discrete(4)
-SIZES = dict(encoder="light", embedding_size=8, hidden_size=8, body_size=16)
+SIZES = dict(encoder="light", lstm_layers=1, embedding_size=8, hidden_size=8, body_size=16)
 
 
 def space(**vectors: int) -> spaces.Dict:
