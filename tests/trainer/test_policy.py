@@ -70,7 +70,7 @@ def test_packed_and_padded_lstm_agree():
 
 
 def test_gaussian_matches_torch_distributions():
-    policy = Policy(DICT, BOX, PolicyConfig(log_std_init=(-0.5, 0.0, 0.3)))
+    policy = Policy(DICT, BOX, PolicyConfig(lstm_layers=1, log_std_init=(-0.5, 0.0, 0.3)))
     sequences = Sequences(np.array([8]), torch.device("cpu"))
     obs = {"depth": torch.rand(8, 64, 64, 1), "joint": torch.randn(8, 5)}
     previous, action, state = torch.rand(8, 3), torch.randn(8, 3), torch.zeros(1, policy.state_size)
