@@ -94,7 +94,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
             if phases[-1].demonstrations:
                 progress.total = engine.steps  # not whole rollouts
             result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta, make_policy=make_policy,
-                                        callbacks=(logger, progress), transfer=bool(other), eval_env=held_out(task, plain["eval_split"], engine.eval_film).make)
+                                        callbacks=(logger, progress), transfer=bool(other),
+                                        eval_env=held_out(task, plain["eval_split"], engine.eval_film).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise

@@ -99,8 +99,8 @@ class EvalOptions:
         None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees everything; uniform "
         "random actions; no movement; a policy server, of url=; or an agent of your own (docs/remote.md); of a scenario also the plan with "
         "trained skills (tp_srl), the same without navigation, one policy for everything (monolithic), or classical planning on the depth "
-        "image (tp_spa); of a navigation task also forward, goal_follower, map (a map from depth and the shortest way through it) and oracle (which knows the home); null = policy of a skill, tp_srl of a "
-        "scenario", choices=AGENTS, also=("importable",))
+        "image (tp_spa); of a navigation task also forward, goal_follower, map (a map from depth and the shortest way through it) and "
+        "oracle (which knows the home); null = policy of a skill, tp_srl of a scenario", choices=AGENTS, also=("importable",))
     url: str | None = setting(None, "of agent=remote: where the policy server is", also=("url",))
     remote: RemoteSettings = field(default_factory=RemoteSettings)
     episodes: int = setting(100, "how many", above=0, at_most=MANY)
