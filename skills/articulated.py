@@ -118,7 +118,7 @@ class Articulated(Skill):
 
     def at_target(self, sim: Simulator) -> bool:
         """The drawer or door stands where it belongs: open at least so far, or closed."""
-        opening, config = sim.joint_position(self.target_handle), self.config
+        opening, config = sim.joint_position(self.arguments.handle), self.config
         if self.closes:
             return abs(opening - config.target_opening) < config.opening_tolerance
         return opening > config.target_opening - config.opening_tolerance
@@ -130,7 +130,7 @@ class Articulated(Skill):
     def failure(self, sim: Simulator) -> str | None:
         if sim.hold_broken:
             return "hold_broken"
-        if sim.held is not None or sim.held_handle not in (None, self.target_handle):
+        if sim.held is not None or sim.held_handle not in (None, self.arguments.handle):
             return "wrong_grasp"
         limit = self.config.max_accumulated_force_n
         if limit is not None and sim.accumulated_arm_force_n > limit:
@@ -140,7 +140,7 @@ class Articulated(Skill):
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
         failure = self.failure(sim)
         off, handle_m, rest_m = self._distances(sim)
-        reached_before, held = self._reached, sim.held_handle == self.target_handle
+        reached_before, held = self._reached, sim.held_handle == self.arguments.handle
         grasped_now = held and not self._grasped
         self._grasped = self._grasped or grasped_now
         self._reached = self._reached or self.at_target(sim)
@@ -163,9 +163,9 @@ class Articulated(Skill):
 
     def _distances(self, sim: Simulator) -> tuple[float, float, float]:
         """From the joint to its target (m or rad), from the end-effector to the handle, and to rest (m)."""
-        self._opening = sim.joint_position(self.target_handle)
+        self._opening = sim.joint_position(self.arguments.handle)
         return (abs(self._opening - self.config.target_opening),
-                math.dist(sim.ee_position, sim.handle_position(self.target_handle)),
+                math.dist(sim.ee_position, sim.handle_position(self.arguments.handle)),
                 distance_to_rest(sim, self.config.rest_position_m))
 
     def measures(self) -> dict[str, float]:
@@ -176,14 +176,14 @@ class Articulated(Skill):
     # ------------------------------------------------------------------ showing
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        return [handle_ball(sim, self.target_handle), rest_ball(sim, self.config.rest_position_m)]
+        return [handle_ball(sim, self.arguments.handle), rest_ball(sim, self.config.rest_position_m)]
 
     def status_lines(self, sim: Simulator) -> list[str]:
-        handle = self.target_handle
+        handle = self.arguments.handle
         opening, unit = sim.joint_position(handle), "rad" if handle.startswith("fridge") else "m"
         to_handle = math.dist(sim.ee_position, sim.handle_position(handle))
         to_rest = distance_to_rest(sim, self.config.rest_position_m)
-        held = "the handle" if sim.held_handle == handle else held_name(sim, self.target)
+        held = "the handle" if sim.held_handle == handle else held_name(sim, self.arguments.target)
         return [f"{handle.replace('_', ' ')}: open {opening:.2f} {unit}", f"holds {held}",
                 f"hand to handle {to_handle:.2f} m", f"hand to rest {to_rest:.2f} m"]
 

@@ -97,12 +97,12 @@ class Pick(Skill):
 
     def success(self, sim: Simulator) -> bool:
         at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
-        return sim.held == self.target and at_rest
+        return sim.held == self.arguments.target and at_rest
 
     def failure(self, sim: Simulator) -> str | None:
         if sim.hold_broken:
             return "hold_broken"
-        if sim.held_handle is not None or sim.held not in (None, self.target):
+        if sim.held_handle is not None or sim.held not in (None, self.arguments.target):
             return "wrong_object"
         if sim.released:
             return "dropped"
@@ -113,7 +113,7 @@ class Pick(Skill):
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
         failure = self.failure(sim)
         distance = self._distance(sim)
-        picked_now = sim.held == self.target and not self._picked
+        picked_now = sim.held == self.arguments.target and not self._picked
         # At the moment of the grasp the distance changes its meaning: no progress is counted then.
         nearer = 0.0 if picked_now or failure in ("dropped", "hold_broken") else self._distance_m - distance
         self._distance_m = distance
@@ -132,22 +132,22 @@ class Pick(Skill):
         return {"picked": float(self._picked)}
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        return [object_box(sim, self.target), rest_ball(sim, self.config.rest_position_m)]
+        return [object_box(sim, self.arguments.target), rest_ball(sim, self.config.rest_position_m)]
 
     def status_lines(self, sim: Simulator) -> list[str]:
-        to_object = math.dist(sim.ee_position, sim.object_position(self.target))
+        to_object = math.dist(sim.ee_position, sim.object_position(self.arguments.target))
         to_rest = distance_to_rest(sim, self.config.rest_position_m)
-        return [f"object: {spoken_name(sim, self.target)}", f"holds {held_name(sim, self.target)}",
+        return [f"object: {spoken_name(sim, self.arguments.target)}", f"holds {held_name(sim, self.arguments.target)}",
                 f"hand to object {to_object:.2f} m", f"hand to rest {to_rest:.2f} m"]
 
     def instructions(self, sim: Simulator) -> tuple[str, ...]:
-        thing, place = spoken_name(sim, self.target), place_name(sim, self.arguments.position)
+        thing, place = spoken_name(sim, self.arguments.target), place_name(sim, self.arguments.position)
         return tuple(" ".join(words.split()) for words in (
             f"take the {thing} {away_from(place)}", f"pick up the {thing} that is {place}" if place else f"pick up the {thing}",
             f"grasp the {thing} {place} and lift it"))
 
     def _distance(self, sim: Simulator) -> float:
         """From the end-effector to the object, or to rest once the object is held (m)."""
-        if sim.held == self.target:
+        if sim.held == self.arguments.target:
             return distance_to_rest(sim, self.config.rest_position_m)
-        return math.dist(sim.ee_position, sim.object_position(self.target))
+        return math.dist(sim.ee_position, sim.object_position(self.arguments.target))

@@ -148,26 +148,26 @@ class Place(Skill):
                 "at_goal": float(self._placed)}
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        ghost = object_ghost(sim.episode.objects[self.target], self.arguments.goal)
-        return [object_box(sim, self.target), ghost, rest_ball(sim, self.config.rest_position_m)]
+        ghost = object_ghost(sim.episode.objects[self.arguments.target], self.arguments.goal)
+        return [object_box(sim, self.arguments.target), ghost, rest_ball(sim, self.config.rest_position_m)]
 
     def status_lines(self, sim: Simulator) -> list[str]:
         to_rest = distance_to_rest(sim, self.config.rest_position_m)
-        return [f"object: {spoken_name(sim, self.target)}", f"holds {held_name(sim, self.target)}",
+        return [f"object: {spoken_name(sim, self.arguments.target)}", f"holds {held_name(sim, self.arguments.target)}",
                 f"object to goal {self._to_goal(sim):.2f} m", f"hand to rest {to_rest:.2f} m"]
 
     def instructions(self, sim: Simulator) -> tuple[str, ...]:
-        thing, place = spoken_name(sim, self.target), place_name(sim, self.arguments.goal[:3]) or "on the floor"
+        thing, place = spoken_name(sim, self.arguments.target), place_name(sim, self.arguments.goal[:3]) or "on the floor"
         return f"put the {thing} {place}", f"place the {thing} {place}", f"set the {thing} down {place}"
 
     def _to_goal(self, sim: Simulator) -> float:
-        return math.dist(sim.object_position(self.target), self.arguments.goal[:3])
+        return math.dist(sim.object_position(self.arguments.target), self.arguments.goal[:3])
 
     def _tilt_rad(self, sim: Simulator) -> float:
         """Between the upward axis of the object and that at its goal."""
         from rearrange.geometry import quat_inverse, quat_multiply  # numpy, without which the settings above are read
 
-        _, x, y, _ = quat_multiply(sim.object_pose(self.target)[3:], quat_inverse(self.arguments.goal[3:]))
+        _, x, y, _ = quat_multiply(sim.object_pose(self.arguments.target)[3:], quat_inverse(self.arguments.goal[3:]))
         return math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
 
     def _is_placed(self, sim: Simulator) -> bool:
