@@ -28,7 +28,7 @@ def in_terms_of(home: SceneHome, episode: Episode) -> Episode:
     def moved(pose: Pose) -> Pose:
         return (*(value - low for value, low in zip(pose[:3], origin)), *pose[3:])
 
-    names = {f"{handle}|{link}": name for name, (handle, link) in home.links.items()}
+    names = {f"{handle}|{home.numbers[name]}": name for name, (handle, _) in home.links.items()}
     articulated = {names.get(joint, joint): value for joint, value in episode.articulated.items()}
     poses = tuple(moved(pose) for pose in episode.start_poses)
     targets = {index: moved(goal) for index, goal in episode.targets.items()}

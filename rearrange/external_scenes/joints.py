@@ -32,7 +32,7 @@ class MovingLink:
     """A link with one joint, closed. kind: slide (along `axis`) or hinge (about `axis` through `origin`)."""
 
     handle: str  # of the articulated object
-    link: int
+    number: int  # by which HAB's episodes call it
     name: str
     kind: str
     axis: np.ndarray  # (3,) unit, so that the opening is positive

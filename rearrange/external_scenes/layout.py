@@ -38,7 +38,8 @@ class SceneHome:
 
     layout: Layout
     origin_m: tuple[float, float, float]  # of our world in the scene's, z up
-    links: dict[str, tuple[str, int | str]]  # joint -> articulated object and link, as its simulator counts or calls it
+    links: dict[str, tuple[str, str]]  # joint -> articulated object and link
+    numbers: dict[str, int]  # joint -> number of its link, by which HAB's episodes call it
     shut_off: frozenset[str] = frozenset()  # receptacles that no hand gets to from any side, as behind doors that no skill opens
 
     @property
@@ -84,8 +85,8 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
         # Nothing can be in it, so that it is not a place where plans look.
         layout = replace(layout, bodies=tuple(body for body in bodies if body.name != FRIDGE_DOOR))
         del named[FRIDGE_DOOR]
-    return SceneHome(layout, tuple(scene.origin_m.tolist()), {name: (link.handle, link.link) for name, link in named.items()},
-                     shut_off)
+    return SceneHome(layout, tuple(scene.origin_m.tolist()), {name: (link.handle, link.name) for name, link in named.items()},
+                     {name: link.number for name, link in named.items()}, shut_off)
 
 
 def _front(root: np.ndarray, door: MovingLink) -> PlanePose:
@@ -127,7 +128,7 @@ class _Places:
     def __init__(self, free_way: Callable[[Point, Point], float], layout: Layout, named: dict[str, MovingLink],
                  doors: list[MovingLink]) -> None:
         self._free_way, self._layout, self._doors = free_way, layout, doors
-        self._joint_of = {(link.handle, link.link): name for name, link in named.items()}
+        self._joint_of = {(link.handle, link.name): name for name, link in named.items()}
         self._bodies = {body.name: body for body in layout.bodies}
         self._grid: FloorGrid = floor_grid(layout)
 

@@ -428,9 +428,3 @@ class HabitatSimulator(RobotInHome):
         """The twins no longer show what is here."""
         for twin in self._twins.values():
             twin.is_current = False
-
-    def copy_state(self, other: HabitatSimulator) -> None:
-        """Put everything where it is in another simulator that has loaded the same home and objects."""
-        self.joints.set({name: other.joint_position(name) for name in self.home.handles})
-        for i in range(len(self._objects)):
-            self._set_object(i, other.object_pose(i))

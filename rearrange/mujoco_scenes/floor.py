@@ -46,7 +46,7 @@ def blocked_cells(pieces: Pieces, height: float, low: np.ndarray, high: np.ndarr
     """
     shape = tuple(math.ceil(value / CELL_M + 0.5) for value in high - low)
     free = np.ones(shape, bool) if not len(pieces.floor) else _on_floor(pieces.floor, height, low, shape)
-    opened = set() if shut else {(link.handle, link.link) for link in pieces.moving_links()}
+    opened = set() if shut else {(link.handle, link.name) for link in pieces.moving_links()}
     solids = [*pieces.walls, *pieces.solids]
     solids += [solid.moved(part.frame) for part in pieces.parts if (part.handle, part.link) not in opened for solid in part.solids]
     for solid in solids:

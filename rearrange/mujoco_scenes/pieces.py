@@ -48,6 +48,7 @@ class Part:
     friction: float
     mass_kg: float = 0.0
     mass_center: np.ndarray = field(default_factory=lambda: np.zeros(3))  # (3,) in the link, as its document has it
+    number: int = 0  # by which HAB's episodes call the link
     solids: list[Solid] = field(default_factory=list)  # in the link
 
 
@@ -74,7 +75,7 @@ class Pieces:
             if part.parent == STILL and is_opening(part.kind, part.range):
                 world = part.frame.copy()
                 world[:3, 3] += part.frame[:3, :3] @ part.mass_center
-                found.append(MovingLink(part.handle, part.link, part.link, part.kind, part.frame[:3, :3] @ part.axis,
+                found.append(MovingLink(part.handle, part.number, part.link, part.kind, part.frame[:3, :3] @ part.axis,
                                         part.frame[:3, 3], part.range, self._corners(part), world, _moved(self._seen(part), part.frame)))
         return sorted(found, key=lambda link: link.handle)
 
@@ -162,7 +163,7 @@ def _add_object(found: Pieces, placed: Placed, owner: int) -> None:
 
 def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None:
     """Links that hang on the root by fixed joints alone stand still."""
-    urdf, scale = body.urdf, body.scale
+    urdf, scale, numbers = body.urdf, body.scale, body.urdf.numbers()
     frames, part_of, in_part = {urdf.root: _upright(body.frame)}, {urdf.root: STILL}, {}
     found.roots[body.handle] = frames[urdf.root]
     for joint in urdf.joints:
@@ -173,7 +174,7 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
             part_of[joint.child] = part_of[joint.parent]
         else:
             part_of[joint.child] = len(found.parts)
-            found.parts.append(_part(body, joint, frames[joint.child], part_of[joint.parent], urdf.links[joint.child]))
+            found.parts.append(_part(body, joint, frames[joint.child], part_of[joint.parent], urdf.links[joint.child], numbers[joint.child]))
     for name, link in urdf.links.items():
         number = part_of[name]
         in_part[name] = frames[name] if number == STILL else np.linalg.inv(found.parts[number].frame) @ frames[name]
@@ -194,9 +195,9 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
     _add_receptacles(found, body.receptacles, body.handle, link_of, scale)
 
 
-def _part(body: PlacedArticulated, joint: Joint, frame: np.ndarray, parent: int, link: Link) -> Part:
+def _part(body: PlacedArticulated, joint: Joint, frame: np.ndarray, parent: int, link: Link, number: int) -> Part:
     return Part(body.handle, joint.child, parent, joint.kind, frame, joint.axis, joint.range, joint.damping, joint.friction,
-                link.mass_kg or _LINK_KG, body.scale * link.inertial[:3, 3])
+                link.mass_kg or _LINK_KG, body.scale * link.inertial[:3, 3], number)
 
 
 def _of_shape(shape: Shape, scale: float) -> np.ndarray:

@@ -86,9 +86,9 @@ def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> Loade
                       seen=link.seen - origin)
               for link in pieces.moving_links()]
     drawers, doors = drawers_of(moving), fridge_doors(moving)
-    named = {name: (link.handle, link.link) for name, link in zip(names_for(drawers), drawers)}
+    named = {name: (link.handle, link.name) for name, link in zip(names_for(drawers), drawers)}
     if doors:
-        named[FRIDGE_DOOR] = doors[0].handle, doors[0].link
+        named[FRIDGE_DOOR] = doors[0].handle, doors[0].name
     names = part_names(pieces, named)
     found = FoundScene(
         name_of(path, name), origin, blocked_cells(pieces, height, low, high), moving,

@@ -27,7 +27,7 @@ from rearrange.pictures.looks import PLAIN, Looks
 from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMERA_RANGE_M
 from rearrange.robot.motors import move_targets
 from rearrange.robot_in_home import RobotInHome
-from rearrange.simulator import MAX_SPEED, NOTHING, PICTURE_SIZE, STEP_S, SimulatorConfig
+from rearrange.simulator import MAX_SPEED, NOTHING, PICTURE_SIZE, STEP_S, Simulator, SimulatorConfig
 
 _SUBSTEPS = 4  # of the timestep that a home is compiled with
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
@@ -318,9 +318,9 @@ class MujocoSimulator(RobotInHome):
         """This one: it knows the geometry itself."""
         return self
 
-    def copy_state(self, other: MujocoSimulator) -> None:
+    def copy_state(self, other: Simulator) -> None:
         """Put everything where it is in another simulator that has loaded the same home and objects."""
-        mujoco.mj_copyData(self.data, self.model, other.data)
+        mujoco.mj_copyData(self.data, self.model, other.twin.data)
 
     # ------------------------------------------------------------------ loading
 

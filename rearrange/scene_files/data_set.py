@@ -1,6 +1,6 @@
 """A Habitat scene data set: which scenes and templates it has, and what a scene consists of.
 
-A template is found as Habitat finds it: by the name of its file without the ending, or by a part of that name.
+A template is found as Habitat finds it: by the name of its file without the ending, with or without folders, or by a part of that name.
 """
 
 from __future__ import annotations
@@ -120,16 +120,16 @@ class DataSet:
             raise UserError(f"dataset={path} should be a file *{ENDING}, as ReplicaCAD has one and rearrange scenes export "
                             "writes one, or a folder of MuJoCo XML files.")
         config = need_json(self.path, "dataset:")
-        self._files = {kind: dict(self._listed(config, kind, endings)) for kind, endings in _ENDINGS.items()}
+        self._files = {kind: list(self._listed(config, kind, endings))[::-1] for kind, endings in _ENDINGS.items()}
 
     @property
     def scenes(self) -> list[str]:
         """Names of all scenes, in order."""
-        return sorted(self._files["scene_instances"])
+        return sorted({place.name for place, _ in self._files["scene_instances"]})
 
     def read(self, name: str) -> tuple[Scene, list[str]]:
         """What of a scene can be used, and a sentence for each file of it that is missing or cannot be."""
-        path = self._files["scene_instances"].get(name)
+        path = self._called("scene_instances", name)
         if path is None:
             raise UserError(f"dataset={self.path} has no scene {name!r}; it has {', '.join(self.scenes[:5])}"
                             f"{', ...' if len(self.scenes) > 5 else ''}.")
@@ -172,18 +172,25 @@ class DataSet:
 
     def object_file(self, name: str) -> Path | None:
         """The configuration, or the mesh, of an object of this very name; None when the data set has none."""
-        return self._files["objects"].get(name)
+        return self._called("objects", name)
+
+    def _called(self, kind: str, name: str) -> Path | None:
+        """The file of this very name; None when there is none."""
+        return next((file for place, file in self._files[kind] if place.name == name), None)
 
     def _file(self, kind: str, template: str, scene: str) -> Path:
-        """The file of a template."""
-        known, wanted = self._files[kind], Path(template).name
-        for name in (wanted, *sorted(known)):
-            if name in known and wanted in name:
-                return known[name]
+        """The file of a template: its folders say which of several with one name."""
+        known, parts = self._files[kind], Path(template).parts or (template,)
+        whole = next((file for place, file in known if place.parts[-len(parts):] == parts), None)
+        if found := whole or self._called(kind, parts[-1]):
+            return found
+        for place, file in sorted(known):
+            if parts[-1] and parts[-1] in place.name:
+                return file
         raise UserError(f"scene {scene} needs the {_SINGULAR[kind]} {template!r}, which dataset={self.path} does not have.")
 
-    def _listed(self, config: dict, kind: str, endings: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-        """Name and file of everything of a kind that the data set's paths lead to; of two files, that of the first ending."""
+    def _listed(self, config: dict, kind: str, endings: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:
+        """Everything of a kind that the data set's paths lead to, without the ending and with it; of two endings, the first counts."""
         section = config.get(kind)
         paths = section.get("paths") if isinstance(section, dict) else None
         patterns = [pattern for listed in (paths.values() if isinstance(paths, dict) else ()) if isinstance(listed, list)
@@ -193,7 +200,7 @@ class DataSet:
                 for place in sorted(_matching(self.path.parent, pattern)):
                     for file in sorted(place.iterdir()) if place.is_dir() else [place]:
                         if file.name.endswith(ending):
-                            yield file.name.removesuffix(ending), file
+                            yield file.with_name(file.name.removesuffix(ending)), file
 
 
 def _figures(scene: Scene) -> Figures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -67,6 +67,25 @@ class Urdf:
     root: str
     links: dict[str, Link]
     joints: tuple[Joint, ...]
+
+    def numbers(self) -> dict[str, int]:
+        """By which Habitat, and HAB's episodes, call the links."""
+        order = tree_order(self.root, [(joint.parent, joint.name, joint.child) for joint in self.joints])
+        return {name: number for number, name in enumerate(order, -1)}
+
+
+def tree_order(root: str, joints: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Names of links in Habitat's order: the root, whose number is -1, then 0, 1, 2 ... Habitat walks the tree depth first, from each
+    link to its children in the order of their joints' names. joints: (name of the link above, of the joint, of the link below).
+    """
+    below: dict[str, list[tuple[str, str]]] = {}
+    for parent, joint, child in joints:
+        below.setdefault(parent, []).append((joint, child))
+
+    def walk(name: str) -> list[str]:
+        return [name, *(link for _, child in sorted(below.get(name, ())) for link in walk(child))]
+
+    return walk(root)
 
 
 @lru_cache(maxsize=128)

@@ -115,7 +115,7 @@ def test_a_step_is_a_thirtieth_of_a_second(made):
 
 
 def test_a_plan_starts_from_the_observed_state(settings):
-    env = ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0, **settings))
+    env = ScenarioEnv(load_scenario("set_table"), HomeSettings(depth_size=0, **settings))
     env.reset(seed=0, options={"episode": 0})
     shut = [step.name for step in plan(env.sim, env.config.problem).steps]
     drawer = next(name for name in plan(env.sim, env.config.problem).symbols.joints.values() if name.startswith("drawer"))

@@ -61,7 +61,7 @@ def test_kinematics_are_those_of_the_embedded_robot(sim):
     rng = np.random.default_rng(0)
     for _ in range(5):
         sim.place_robot(2.0, 1.5, rng.uniform(-3, 3), tuple(np.array(ARM_START_RAD) + rng.uniform(-0.3, 0.3, 7)))
-        site = sim.data.site("end_effector")
+        site = sim.twin.data.site("end_effector")
         assert np.allclose(sim.ee_position, site.xpos, atol=1e-4)
         assert np.allclose(np.reshape(sim._ee_matrix, (3, 3)), site.xmat.reshape(3, 3), atol=1e-4)
 

@@ -2,7 +2,7 @@
 
 Those classes know links by number: wheels 2 and 4, torso 6, head 8 and 9, arm 15 to 21, gripper 22, fingers 23 and 24
 (FetchSuctionRobot: the cup is 23, and the end-effector 0.08 m along x from its frame). The numbers follow from the tree
-and the names of its joints (`links.tree_order`), so the tree is that of the real Fetch. Links that our model does not
+and the names of its joints (`scene_files.urdf.tree_order`), so the tree is that of the real Fetch. Links that our model does not
 have carry nothing and have no shape.
 """
 

@@ -19,11 +19,12 @@ from rearrange.apartments.layouts import Layout
 from rearrange.apartments.parts import Receptacle
 from rearrange.geometry import PlanePose, quat_matrix, to_frame, yaw_quat
 from rearrange.habitat.export.json_files import plain, write_json
-from rearrange.habitat.export.links import Link, link_of, shapes_of, tree_order
+from rearrange.habitat.export.links import Link, link_of, shapes_of
 from rearrange.habitat.export.meshes import solid, write_glb
 from rearrange.habitat.export.urdf import FRICTION, turned, write_urdf
 from rearrange.habitat_axes import AXES, Point, to_y_up
 from rearrange.mujoco_sim.home import compile_home, handle_part
+from rearrange.scene_files.urdf import tree_order
 
 MARGIN_M = 0.001  # Habitat's default of 0.04 lets things float four centimetres
 BODIES = {"drawer": "kitchen_counter", "fridge": "fridge"}
@@ -63,7 +64,7 @@ def write_home(folder: Path, layout: Layout) -> HomeFiles:
             "urdf_filepath": f"{body}.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong",
             "user_defined": {f"receptacle_aabb_{r.name}": _receptacle(r, centers[r.parent]) | {"parent_link": r.parent}
                              for r in layout.receptacles if r.parent in centers}})
-        order = tree_order(links)
+        order = tree_order(_ROOT, [(link.parent, link.joint.name, link.name) for link in links[1:]])
         numbers |= {link.name: order.index(link.name) - 1 for link in links[1:]}
         handles |= {link.name: _handle(layout, link) for link in links[1:]}
     _write_instance(folder, name, layout)

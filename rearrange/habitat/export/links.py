@@ -109,15 +109,3 @@ def _joint(model: mujoco.MjModel, body: int, name: str, limited: bool) -> Joint:
     forces = [abs(model.actuator_forcerange[a][1]) for a in range(model.nu) if model.actuator_trnid[a][0] == i]
     return Joint(name, kind, tuple(model.jnt_axis[i].tolist()), tuple(model.jnt_range[i].tolist()),
                  float(model.dof_frictionloss[dof]), float(max(forces, default=0.0)))
-
-
-def tree_order(links: list[Link]) -> list[str]:
-    """Names of the links in Habitat's order: the root, whose number is -1, then 0, 1, 2 ... Habitat walks the tree
-    depth first, from each link to its children in the order of their joints' names.
-    """
-    def walk(name: str) -> list[str]:
-        children = sorted((link for link in links if link.parent == name), key=lambda link: link.joint.name)
-        return [name, *(below for child in children for below in walk(child.name))]
-
-    (root,) = [link.name for link in links if link.parent is None]
-    return walk(root)
