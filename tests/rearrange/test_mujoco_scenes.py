@@ -22,6 +22,7 @@ from rearrange.mujoco_scenes.walls import flat_pieces
 from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.simulator import FIRST_JOINT, SimulatorConfig
 from skills import make_env
+from tests.habitat.others import as_of_others
 from tests.rearrange.scene_data import box, make_data_set, make_furnished_room, make_kitchen, write_glb
 
 
@@ -41,6 +42,18 @@ def both(exported):
     scene.reset(scene.in_own_terms(episode))
     ours.reset(episode)
     return scene, ours, np.array(scene.home.scene.origin_m)
+
+
+def test_numbers_of_links_in_habs_episodes_are_the_joints_that_they_were(tmp_path):
+    homes = tmp_path / "homes"
+    assert main(["scenes", "export", f"out={homes}", "count=2", "episodes_of=[close_cabinet,close_fridge]"]) == 0
+    config = as_of_others(homes / "rearrange.scene_dataset_config.json", tmp_path / "data")
+    for kind in ("close_cabinet", "close_fridge"):
+        ours, theirs = (read_episodes(folder / "episodes" / "val" / f"{kind}.json.gz") for folder in (homes, config.parent))
+        for expected, episode in zip(ours, theirs):
+            found = SceneSimulator(SimulatorConfig(), config).in_own_terms(episode)
+            assert expected.articulated and found.articulated == pytest.approx(expected.articulated)
+            assert found.target_receptacles == expected.target_receptacles
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from rearrange.mujoco_scenes.choice import generated_episode, refused
 from rearrange.mujoco_scenes.scene import load_scene
 from rearrange.scene_files.data_set import DataSet
 from rearrange.scene_files.glb import read_glb
-from rearrange.scene_files.urdf import HINGE, SLIDE, read_urdf
+from rearrange.scene_files.urdf import HINGE, SLIDE, read_urdf, tree_order
 from tests.rearrange.scene_data import CONFIG, COUNTER, box, make_data_set, make_furnished_room, write_glb
 
 
@@ -49,6 +49,25 @@ def test_a_scene_is_read(whole):
     counter, fridge = (body.urdf for body in scene.articulated)
     assert [joint.kind for joint in counter.joints] == ["fixed", SLIDE]
     assert [joint.kind for joint in fridge.joints] == [HINGE, HINGE]
+
+
+def test_templates_of_one_name_are_told_apart_by_their_folders(folder):
+    file = folder / "configs" / "scenes" / "flat.scene_instance.json"
+    content = json.loads(file.read_text())
+    other = folder / "urdf" / "other"
+    shutil.copytree(folder / "urdf" / "counter", other)
+    (other / "counter.urdf").write_text(COUNTER.replace('upper="0.5"', 'upper="0.4"'))
+    for name, reach_m in (("urdf/counter/counter", 0.5), ("other/counter", 0.4), ("urdf/other/counter", 0.4)):
+        content["articulated_object_instances"][0]["template_name"] = name
+        file.write_text(json.dumps(content))
+        scene, problems = DataSet(folder / CONFIG).read("flat")
+        assert problems == [] and scene.articulated[0].urdf.joints[1].range == (0.0, reach_m)
+
+
+def test_links_are_numbered_depth_first_by_the_names_of_their_joints():
+    """As Habitat does, and so do HAB's episodes."""
+    joints = [("root", "fix", "body"), ("body", "b", "door"), ("body", "a", "drawer"), ("door", "z", "bin"), ("drawer", "y", "box")]
+    assert tree_order("root", joints) == ["root", "body", "drawer", "box", "door", "bin"]
 
 
 def test_a_urdf_is_what_it_says(whole):
