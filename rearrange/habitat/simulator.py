@@ -89,7 +89,8 @@ class HabitatSimulator(RobotInHome):
             if not isinstance(home, SceneHome):
                 self.joints = Joints({name: world.link_of(name) for name in home.handles}, damped=True)
         if isinstance(home, SceneHome) and (loaded or home is not self.home):
-            self.robot.stand_on(world.vector(*to_y_up(home.origin_m)))
+            x, up, z = to_y_up(home.origin_m)
+            self.robot.stand_on(world.vector(x, up + world.stage_margin_m, z))
             self.joints = Joints({name: world.link_called(handle, link) for name, (handle, link) in home.links.items()}, damped=False)
             world.let_pass(home.origin_m[2] + THIN_M)
         self.home, self._origin = home, home.origin_m if isinstance(home, SceneHome) else _NO_SHIFT

@@ -186,6 +186,11 @@ class World:
                 return body, link
         raise UserError(f"Habitat has not loaded link {name!r} of the articulated object {handle!r} of scene {self.scene}.")
 
+    @property
+    def stage_margin_m(self) -> float:
+        """How far around a stage Bullet lets things touch it: by so much its floor is higher than what is seen of it."""
+        return self.simulator.get_stage_initialization_template().margin
+
     def let_pass(self, height_m: float) -> None:
         """Let a robot drive over what ends below a height (m), as a rug, which then lies there whatever happens."""
         for thing in self._furniture:
