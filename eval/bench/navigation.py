@@ -2,7 +2,7 @@
 
 Episodes as a good policy drives them: the actions of the scripted oracle, found before anything is timed, in homes that have been
 used before and in fours that share a goal, as in training. Times are CPU times of the process, so that other work on the machine
-distorts them little.
+distorts them little. With sim=habitat, steps in Habitat-Sim are measured beside ours in its scenes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eval.bench import habitat
+from eval.bench.navigation_habitat import bench_both
 from rearrange import navigation
 from rearrange.errors import UserError
-from rearrange.navigation.scripted import SCRIPTED
+from rearrange.navigation.scripted import oracle_actions
 from rearrange.settings.environment import check_depth_size
 
 if TYPE_CHECKING:
@@ -27,14 +29,23 @@ MOST_STEPS = 150  # of an episode
 
 
 def check(settings: dict[str, Any]) -> None:
-    """Refuses an image that the camera does not take."""
+    """Refuses an image that the camera does not take, and a Habitat that is not there."""
     check_depth_size(settings["depth_size"])
+    if settings["sim"]["name"] == "habitat":
+        habitat.check(settings)
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """`rearrange bench navigation`: print the table and keep the figures in bench.json; returns the headline ones."""
     result = bench_navigation(settings["size"], settings["depth_size"], settings["seconds"], settings["seed"])
-    for line in table(result):
+    lines, sim = table(result), settings["sim"]
+    if sim["name"] == "habitat":
+        result["beside_habitat"] = both = bench_both(sim["scene_dataset"], sim["gpu_device"], settings["depth_size"], settings["seconds"],
+                                                     settings["seed"])
+        lines.append(f"in scenes of {sim['scene_dataset']}, {both['steps']:,} steps without resets: ours {both['mujoco_steps_per_s']:,.0f} "
+                     f"steps/s, Habitat-Sim {both['habitat_steps_per_s']:,.0f}: {both['ratio']:.1f} times; agents end "
+                     f"{both['apart_m']:.2f} m apart")
+    for line in lines:
         run.say(line)
     (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     run.say(f"figures: {run.path / 'bench.json'}")
@@ -47,7 +58,7 @@ def bench_navigation(size: str = "small", depth_size: int = 64, seconds: float =
         raise UserError(f"seconds={seconds} must be greater than 0.")
     env = navigation.make_env("pointnav", depth_size=depth_size, size=size, num_homes=NUM_HOMES, max_steps=MOST_STEPS)
     first = 4 * np.random.default_rng(seed).integers(1 << 28, size=EPISODES // 4)
-    played = [_oracle_actions(env, int(episode)) for episode in (first[:, None] + np.arange(4)).ravel()]
+    played = [(int(episode), oracle_actions(env, int(episode))) for episode in (first[:, None] + np.arange(4)).ravel()]
     clock, spent = time.thread_time, {"steps": 0.0, "resets": 0.0}
     steps = resets = 0
     start = clock()
@@ -83,15 +94,3 @@ def table(result: dict[str, Any]) -> list[str]:
         f"{result['size']} homes, {image}, {result['steps']:,} steps, {result['steps_per_episode']:.0f} an episode",
         f"step {result['step_us']:.1f} us of CPU   last image {result['image_us']:.1f} us   reset {result['reset_ms']:.2f} ms",
     ]
-
-
-def _oracle_actions(env: Any, episode: int) -> tuple[int, list[int]]:
-    """What the oracle does in an episode."""
-    agent, actions, over = SCRIPTED["oracle"](env), [], False
-    observation, _ = env.reset(options={"episode": episode})
-    agent.begin()
-    while not over:
-        actions.append(agent.act(observation))
-        observation, _, terminated, truncated, _ = env.step(actions[-1])
-        over = terminated or truncated
-    return episode, actions

@@ -180,3 +180,15 @@ class Oracle(Scripted):
 
 
 SCRIPTED: dict[str, type[Any]] = {"forward": Forward, "goal_follower": GoalFollower, "map": MapAndPlan, "oracle": Oracle}
+
+
+def oracle_actions(env: NavigationEnv, episode: int) -> list[int]:
+    """What the oracle does in an episode, to its end."""
+    agent, actions, over = SCRIPTED["oracle"](env), [], False
+    observation, _ = env.reset(options={"episode": episode})
+    agent.begin()
+    while not over:
+        actions.append(agent.act(observation))
+        observation, _, terminated, truncated, _ = env.step(actions[-1])
+        over = terminated or truncated
+    return actions

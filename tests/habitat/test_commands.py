@@ -34,3 +34,10 @@ def test_both_simulators_are_compared(words, tmp_path):
     assert main(["bench", "habitat", "episodes=1", "depth_size=16", *words]) == 0
     made = json.loads((tmp_path / "bench" / "habitat" / "it" / "bench.json").read_text())
     assert made["habitat"]["steps_per_s"] > 0 and 0 < made["habitat"]["adapter_share"] < 1
+
+
+def test_bench_navigation_moves_habitats_agent_as_ours(homes, tmp_path):
+    words = ["bench", "navigation", "sim=habitat", f"sim.scene_dataset={homes}", "depth_size=16", "seconds=0.1", f"output={tmp_path}", "name=b"]
+    assert main(words) == 0
+    both = json.loads((tmp_path / "bench" / "navigation" / "b" / "bench.json").read_text())["beside_habitat"]
+    assert both["ratio"] == pytest.approx(both["mujoco_steps_per_s"] / both["habitat_steps_per_s"]) and both["apart_m"] < 0.3
