@@ -18,6 +18,7 @@ from rearrange.habitat.driving_base import with_driving_base
 from rearrange.habitat.export.data_set import write_robot
 from rearrange.habitat.export.object_files import write_objects
 from rearrange.habitat.installed import device, need_habitat
+from rearrange.habitat.quiet import quiet_loading
 from rearrange.habitat.scene_cameras import SceneCameras
 from rearrange.habitat.temporary_folder import own_folder
 from rearrange.mujoco_sim.compiled_home import scene_layout
@@ -85,10 +86,11 @@ class World:
             others += [self.scene_cameras.specification(kind, self._data.camera_size) for kind in kinds]
         configuration = self.habitat.Configuration(backend, [self.camera.agent(*others)])
         try:
-            if self.simulator is None:
-                self.simulator = _kept(self.habitat.Simulator(configuration))
-            else:
-                self.simulator.reconfigure(configuration)
+            with quiet_loading():
+                if self.simulator is None:
+                    self.simulator = _kept(self.habitat.Simulator(configuration))
+                else:
+                    self.simulator.reconfigure(configuration)
         except (AssertionError, RuntimeError, OSError) as error:
             raise UserError(f"Habitat cannot load scene {scene} of sim.scene_dataset={self._data.scene_dataset} "
                             f"({_one_line(error)}): export or download the data set again.") from None
@@ -160,7 +162,8 @@ class World:
             return self.simulator.metadata_mediator
         if self._first_metadata is None:
             try:
-                self._first_metadata = self.habitat.metadata.MetadataMediator(self._backend())
+                with quiet_loading():
+                    self._first_metadata = self.habitat.metadata.MetadataMediator(self._backend())
             except (AssertionError, RuntimeError, OSError) as error:
                 raise UserError(f"Habitat does not take sim.scene_dataset={self._data.scene_dataset} ({_one_line(error)}): export "
                                 "or download the data set again.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import xml.etree.ElementTree as ElementTree
 from types import SimpleNamespace
 
@@ -12,10 +13,12 @@ import pytest
 from rearrange.command_line.cli import main
 from rearrange.errors import UserError
 from rearrange.habitat import installed as need
+from rearrange.habitat import quiet
 from rearrange.habitat.contacts import RobotParts, collides, forces, within_angle
 from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import BASE_JOINTS, with_driving_base
 from rearrange.habitat.frames import base_matrix, camera_in_base, rotation_of_link, turn_of_object
+from rearrange.habitat.quiet import quiet_loading
 from rearrange.habitat_axes import AXES, to_y_up
 from rearrange.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 from rearrange.simulator import SimulatorConfig
@@ -134,3 +137,21 @@ def test_a_data_set_that_is_not_there_is_named(given, said):
 def test_the_device_is_what_there_is():
     assert need.device(None, nvidia=False) == -1 and need.device(None, nvidia=True) == 0
     assert need.device(2, nvidia=True) == 2 and need.device(-1, nvidia=True) == -1
+
+
+def test_habitats_lines_about_a_data_sets_files_are_left_out_unless_something_is_raised(capfd, monkeypatch):
+    def load(fails: bool) -> None:
+        with quiet_loading():
+            os.write(2, b"[05:42]:[Error]:[Metadata] a.cpp(305)::validateMap : not found\n[05:42]:[Error]:[Scene] a stage is broken\n")
+            if fails:
+                raise RuntimeError
+
+    monkeypatch.setattr(quiet, "ASKED", False)
+    load(False)
+    assert capfd.readouterr().err == "[05:42]:[Error]:[Scene] a stage is broken\n"
+    with pytest.raises(RuntimeError):
+        load(True)
+    assert "validateMap" in capfd.readouterr().err
+    monkeypatch.setattr(quiet, "ASKED", True)
+    load(False)
+    assert "validateMap" in capfd.readouterr().err
