@@ -164,7 +164,7 @@ class HandleExpert:
         """How far the base drives (m) and turns (rad), the posture before the point, and the cup's axis in the world:
         the fastest.
         """
-        sim, clearance = self.sim, Clearance(self.sim)
+        clearance = Clearance(self.sim)
         point = self._point()
         yaw_in = math.atan2(-self.path.out[1], -self.path.out[0])
         best = (math.inf, (0.0, 0.0), START_RAD, -self.path.out)

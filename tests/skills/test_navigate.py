@@ -212,7 +212,7 @@ def test_with_to_handle_what_is_driven_to_before_opening_or_closing_is_the_handl
 def test_with_any_start_the_nearest_and_the_farthest_places_in_reach_count():
     spread = []
     for episode in range(12):
-        sim, skill = (env := started(episode, any_start=True)).sim, env.skill
+        skill = started(episode, any_start=True).skill
         if skill.target_handle is None:
             px, py, _ = skill.nav_point
             away = [math.dist((x, y), (px, py)) for x, y, _ in skill.goal_poses[1:]]
