@@ -97,7 +97,7 @@ def _misfit(body: Body, opening: float, points: np.ndarray) -> float:
     x, y = to_frame(points[:, 0], points[:, 1], pose)
     z = points[:, 2] - body.position_m[2]
     nearest = np.full(len(points), np.inf)
-    for part in body.parts:
+    for part in filter(lambda part: part.solid, body.parts):
         inner_x, inner_y = to_frame(x, y, (part.center_m[0], part.center_m[1], part.yaw_rad))
         off = np.abs(np.stack([inner_x, inner_y, z - part.center_m[2]])) - np.array(part.half_extent_m)[:, None]
         outside = np.linalg.norm(np.maximum(off, 0.0), axis=0)

@@ -119,7 +119,8 @@ def blocked_cells(
     """Cells whose centre is nearer than `radius_m` to a solid part that begins below `below_m` and reaches higher than `above_m`, or
     to the outer walls.
     """
-    solid = [p for p in parts if p.solid] + [p for body in bodies for p in body.parts_at(openings.get(body.name, 0.0))]
+    opened = (p for body in bodies for p in body.parts_at(openings.get(body.name, 0.0)))
+    solid = [p for p in (*parts, *opened) if p.solid]
     rectangles = np.array([p.rectangle for p in solid if p.bottom_m < below_m and p.top_m > above_m], float).reshape(-1, 5)
     blocked = np.zeros((math.ceil(size_m[0] / CELL_M), math.ceil(size_m[1] / CELL_M)), np.bool_)
     _rasterise(blocked, rectangles, size_m[0], size_m[1], radius_m, CELL_M)

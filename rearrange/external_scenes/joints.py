@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -41,6 +41,14 @@ class MovingLink:
     corners: np.ndarray  # (8, 3) of the box around it
     frame: np.ndarray  # (4, 4) of the link, its own axes as Habitat has them, its origin at its centre of mass
     seen: np.ndarray = field(default_factory=lambda: np.empty((0, 3)))  # (n, 3) corners of what is seen of it
+    solids: tuple[np.ndarray, ...] = ()  # (n, 3) corners of each convex piece that collides
+
+    def shifted(self, by: np.ndarray) -> MovingLink:
+        """The same link elsewhere."""
+        frame = self.frame.copy()
+        frame[:3, 3] += by
+        return replace(self, origin=self.origin + by, corners=self.corners + by, frame=frame, seen=self.seen + by,
+                       solids=tuple(solid + by for solid in self.solids))
 
 
 def is_fridge(handle: str) -> bool:
@@ -85,7 +93,7 @@ def drawer_body(name: str, link: MovingLink, markers: Iterable[Marker]) -> Body:
     handle = _handle_point(link, markers, yaw, high[0])
     handle = np.array((high[0], front[1], (low[2] + high[2]) / 2)) if handle is None else handle
     position = _turned(front[None], -yaw)[0]
-    parts = (_box(low - front, high - front), _handle(name, handle - front))
+    parts = (*_pieces(link, yaw, front), _handle(name, handle - front))
     return Body(name, "slide", 1.0, link.range_m_or_rad, tuple(position.tolist()), yaw, parts)
 
 
@@ -99,7 +107,7 @@ def door_body(name: str, link: MovingLink, front_yaw: float, markers: Iterable[M
         far = high[1] - HANDLE_INSET_M if abs(high[1] - hinge[1]) > abs(low[1] - hinge[1]) else low[1] + HANDLE_INSET_M
         handle = np.array((high[0], far, (low[2] + high[2]) / 2))
     position = _turned(hinge[None], -front_yaw)[0]
-    parts = (_box(low - hinge, high - hinge), _handle(name, handle - hinge))
+    parts = (*_pieces(link, front_yaw, hinge), _handle(name, handle - hinge))
     sign = math.copysign(1.0, link.axis[2])
     return Body(name, "hinge", sign, link.range_m_or_rad, (position[0], position[1], 0.0), front_yaw, parts)
 
@@ -132,9 +140,17 @@ def _turned(points: np.ndarray, yaw: float) -> np.ndarray:
     return points @ np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
 
 
+def _pieces(link: MovingLink, yaw: float, origin: np.ndarray) -> list[Part]:
+    """The boxes around what collides of a link, or around all of it; in axes turned by `yaw`, from `origin` (3,) in those. One box around a
+    whole drawer would not tell its front from its back.
+    """
+    return [_box(*(corner(_turned(points, yaw), axis=0) - origin for corner in (np.min, np.max))) for points in link.solids or [link.corners]]
+
+
 def _box(low: np.ndarray, high: np.ndarray) -> Part:
     return Part("box", tuple(((low + high) / 2).tolist()), tuple(((high - low) / 2).tolist()), _RGB)
 
 
 def _handle(name: str, center: np.ndarray) -> Part:
-    return Part("box", tuple(center.tolist()), (HANDLE_HALF_M,) * 3, _RGB, name=f"{name}_handle")
+    """Where the cup may hold it; nothing is there."""
+    return Part("box", tuple(center.tolist()), (HANDLE_HALF_M,) * 3, _RGB, name=f"{name}_handle", solid=False)

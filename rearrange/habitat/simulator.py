@@ -363,7 +363,7 @@ class HabitatSimulator(RobotInHome):
             shapes.append((i, Box(turned @ middle + (x, y, z), turned, np.array(self.object_half_extents(i)))))
         for k, name in enumerate(self.home.handles):
             origin, turned = self.body_frame(name)
-            for part in self._body(name).parts:
+            for part in filter(lambda part: part.solid, self._body(name).parts):
                 shapes.append((FIRST_JOINT - k, part_box(part, origin, turned)))
         return owners_in(self.depth_image(size)[:, :, 0], self.base_pose, shapes)
 

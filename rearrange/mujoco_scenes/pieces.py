@@ -76,7 +76,8 @@ class Pieces:
                 world = part.frame.copy()
                 world[:3, 3] += part.frame[:3, :3] @ part.mass_center
                 found.append(MovingLink(part.handle, part.number, part.link, part.kind, part.frame[:3, :3] @ part.axis,
-                                        part.frame[:3, 3], part.range, self._corners(part), world, _moved(self._seen(part), part.frame)))
+                                        part.frame[:3, 3], part.range, self._corners(part), world, _moved(self._seen(part), part.frame),
+                                        tuple(solid.moved(part.frame).corners() for solid in part.solids)))
         return sorted(found, key=lambda link: link.handle)
 
     def _seen(self, part: Part) -> np.ndarray:

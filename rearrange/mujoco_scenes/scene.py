@@ -82,9 +82,7 @@ def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> Loade
     pieces = pieces_of(path, name)
     height, low, high = floor_of(pieces, name)
     origin = np.array((*low, height))
-    moving = [replace(link, origin=link.origin - origin, corners=link.corners - origin, frame=_shifted(link.frame, -origin),
-                      seen=link.seen - origin)
-              for link in pieces.moving_links()]
+    moving = [link.shifted(-origin) for link in pieces.moving_links()]
     drawers, doors = drawers_of(moving), fridge_doors(moving)
     named = {name: (link.handle, link.name) for name, link in zip(names_for(drawers), drawers)}
     if doors:

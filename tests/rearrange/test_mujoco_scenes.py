@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from planner.detector import fit_opening
 from rearrange.apartments.episodes import Episode, read_episodes
 from rearrange.apartments.floor_grid import floor_grid
 from rearrange.command_line.cli import main
@@ -104,6 +105,22 @@ def test_a_drawer_moves_as_that_of_the_home(both):
     for name in scene.home.handles:
         assert scene.model.joint(name).range == pytest.approx(ours.model.joint(name).range)
     scene.set_joint("drawer_1", 0.0), ours.set_joint("drawer_1", 0.0)
+
+
+def test_how_far_a_drawer_is_open_is_told_from_the_image(both):
+    """By the honest planner: the front of a drawer is not taken for its back half a metre further out."""
+    scene, _, _ = both
+    body = scene.home.layout.bodies[0]
+    frame = body.pose()
+    for opening in (0.0, 0.25, 0.45):
+        scene.set_joint(body.name, opening)
+        scene.place_robot(frame[0] + 1.3 * math.cos(frame[2]), frame[1] + 1.3 * math.sin(frame[2]), frame[2] + math.pi)
+        depth, owners = (image.ravel() for image in scene.owner_image(128))
+        mine = owners == FIRST_JOINT - list(scene.home.handles).index(body.name)
+        assert mine.sum() > 100
+        for before in (0.0, 0.25, 0.5):
+            assert fit_opening(body, depth, mine, scene.base_pose, before) == pytest.approx(opening, abs=0.03)
+    scene.set_joint(body.name, 0.0)
 
 
 def test_the_floor_is_that_of_the_home(both):
