@@ -227,8 +227,11 @@ class Simulator(Protocol):
 
     # ------------------------------------------------------------------ trying out
 
-    def shadow(self) -> MujocoSimulator:
-        """MuJoCo's simulator, in which poses are tried out that this one must not take; always the same one."""
+    def shadow(self) -> Simulator:
+        """A simulator in which poses are tried out that this one must not take; always the same one."""
+
+    def copy_state(self, other: Simulator) -> None:
+        """Put everything where it is in another simulator that has loaded the same home and objects."""
 
     @property
     def twin(self) -> MujocoSimulator:

@@ -43,7 +43,7 @@ from rearrange.pictures.looks import PLAIN, Looks
 from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.robot.motors import move_targets
 from rearrange.robot_in_home import RobotInHome
-from rearrange.simulator import FIRST_JOINT, PICTURE_SIZE, Point, SimulatorConfig
+from rearrange.simulator import FIRST_JOINT, PICTURE_SIZE, Point, Simulator, SimulatorConfig
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
 _HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
@@ -429,3 +429,9 @@ class HabitatSimulator(RobotInHome):
         """The twins no longer show what is here."""
         for twin in self._twins.values():
             twin.is_current = False
+
+    def copy_state(self, other: Simulator) -> None:
+        """Put everything where it is in another simulator that has loaded the same home and objects."""
+        self.joints.set({name: other.joint_position(name) for name in self.home.handles})
+        for i in range(len(self._objects)):
+            self._set_object(i, other.object_pose(i))
