@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,14 @@ class Worker:
     """Stands in for the processes: leaves what a training or an evaluation leaves. `codes`: what -> its exit status."""
 
     def __init__(self) -> None:
+        self.composing = threading.Lock()  # joblib calls from several threads; Hydra composes for one at a time
         self.seen: list[str] = []
         self.words: list[list[str]] = []
         self.codes: dict[str, int] = {}
 
     def __call__(self, words: list[str]) -> int:
-        made = front.compose(words[0], words[1:])
+        with self.composing:
+            made = front.compose(words[0], words[1:])
         config = made.config
         what = (config.get("hab") or config.skill).name
         job = f"{words[0]} {what}" + (f" {config.agent}" if words[0] == "eval" else "")
