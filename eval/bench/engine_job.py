@@ -165,13 +165,18 @@ def run_unhindered(job: dict[str, Any]) -> dict[str, Any]:
     shares = [len(range(i, job["num_envs"], job["num_workers"])) for i in range(job["num_workers"])]
     workers = [subprocess.Popen([sys.executable, "-P", "-m", "eval.bench.engine_job", "--step", json.dumps(job), str(share)],
                                 stdin=subprocess.PIPE) for share in shares]
-    try:
-        while sum(has_stepped(file) for file in Path(job["traces"]).glob("*.trace")) < job["num_envs"]:
+
+    def wait_for_steps(since_s: float) -> None:
+        while sum(has_stepped(file, since_s) for file in Path(job["traces"]).glob("*.trace")) < job["num_envs"]:
             if any(worker.poll() is not None for worker in workers):
                 raise RuntimeError("an environment process ended early.")
             time.sleep(0.05)
+
+    try:
+        wait_for_steps(0.0)
         begin = time.monotonic()
         time.sleep(job["seconds"])
+        wait_for_steps(begin)  # of each at least one, however slow the machine
         updates = [{"end_s": begin}, {"end_s": time.monotonic()}]
     finally:
         for worker in workers:

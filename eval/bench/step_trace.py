@@ -100,9 +100,12 @@ class Trace:
         return float((self.end_s - self.start_s).sum())
 
 
-def has_stepped(file: Path) -> bool:
-    """Whether an environment is past its first reset."""
-    return bool(len(first := np.fromfile(file, ROW, count=2)) == 2 and first["end_s"].all())
+def has_stepped(file: Path, since_s: float = 0.0) -> bool:
+    """Whether an environment has ended a step since a time (s, time.monotonic)."""
+    if file.stat().st_size < ROWS * ROW.itemsize:  # it is being made
+        return False
+    rows = np.memmap(file, ROW, "r", shape=(ROWS,))
+    return bool((~rows["is_reset"] & (rows["end_s"] > since_s)).any())
 
 
 def read_traces(directory: str | os.PathLike) -> list[Trace]:

@@ -80,7 +80,7 @@ def test_a_running_training_is_left_alone_and_a_killed_one_goes_on(tmp_path, tra
     os.killpg(piped.pid, signal.SIGINT)  # Ctrl-C reaches tee, too
     done = finish(piped)
     assert done.returncode == 130 and status(run) == "stopped" and "Traceback" not in done.stderr, done.stderr
-    assert "stopped by SIGINT" in (run / "log.txt").read_text() and "Broken pipe" in done.stderr
+    assert "stopped by SIGINT" in (run / "log.txt").read_text()  # whether tee or the training ends first
     assert checkpoint_steps(run), "and no partial file"
 
 

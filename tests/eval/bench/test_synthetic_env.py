@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 from eval.bench import pretended_network as device_time
 from eval.bench.collection_model import Workload, fixed_s, no_preemption, synchronous_s, variable
-from eval.bench.step_trace import Traced, cut, read_traces
+from eval.bench.step_trace import Traced, cut, has_stepped, read_traces
 from eval.bench.synthetic_env import PRESETS, StepCost, SyntheticEnv
 
 QUICK = StepCost(mean_s=1e-4, sigma_env=0.3, sigma_episode=0.5, sigma_step=0.5, episode_steps=20)
@@ -90,7 +90,12 @@ def test_traces_hold_every_step_and_number_environments_by_first_reset(tmp_path)
     begin = time.monotonic()
     for _ in range(20):
         one.step(np.zeros(5))
+    last = time.monotonic()
     one.reset()
+    files = sorted(tmp_path.glob("*.trace"))
+    assert [[has_stepped(file, since_s) for file in files] for since_s in (0.0, begin, last)] == [[False, True], [False, True], [False, False]]
+    (tmp_path / "begun").touch()
+    assert not has_stepped(tmp_path / "begun")
     traces = read_traces(tmp_path)
     assert made == [0, 0, 0, 1] and one.env.env_id == 1 and two.env.env_id == 0
     assert [t.steps for t in traces] == [0, 20] and [len(t.end_s) for t in traces] == [1, 22]
