@@ -1,12 +1,33 @@
-"""The order of the tests: `make test` gives whole files to several processes, so the files that take longest come first."""
+"""What `make test` does before and how it goes through the tests: it gives whole files to several processes, so what all of them need is
+compiled once before, and the files that take longest come first.
+"""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
 
 LONG = (  # half a minute of processor time or more each; none of them is left for the end, when other processes have nothing to do
     "tests/e2e/test_attacked.py", "tests/e2e/test_ranks.py", "tests/trainer/ranks/test_ranks.py", "tests/eval/test_reproduce.py",
     "tests/trainer/faults/test_faults.py", "tests/docs/test_extend.py", "tests/trainer/test_every_step.py", "tests/trainer/test_loop.py",
     "tests/docs/test_pages.py", "tests/trainer/test_experience.py", "tests/trainer/test_deterministic.py",
 )
+COMPILES = (  # commands that between them use most compiled functions, some twenty seconds of compiling the first time
+    ("skill=pick", "agent=random", "skill.max_steps=3", "episodes=1", "video=1"),
+    ("nav=objectnav", "agent=oracle", "nav.max_steps=3", "episodes=1", "video=0"),
+)
+
+
+def pytest_configure(config):
+    """In a fresh clone each process would compile for itself, several at the same time."""
+    if not getattr(config.option, "numprocesses", None) or any((config.rootpath / "rearrange").rglob("*.nbi")):
+        return
+    with tempfile.TemporaryDirectory() as place:
+        commands = [subprocess.Popen([sys.executable, "-P", "-m", "rearrange", "eval", *words, f"output={place}"], cwd=place,
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for words in COMPILES]
+        for command in commands:
+            command.wait()  # what it finds wrong the tests find, too
 
 
 def pytest_collection_modifyitems(items):

@@ -21,6 +21,7 @@ from rearrange.mapping.route import Clearance
 from rearrange.navigation.agent import FORWARD, LEFT, RIGHT, STOP
 from rearrange.navigation.carried_out import CarriedOut
 from rearrange.navigation.distances import shortest_path
+from rearrange.navigation.goals import GoalTask
 from rearrange.navigation.motion import drive
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ class PointAgent(Scripted):
 
     def __init__(self, env: NavigationEnv) -> None:
         super().__init__(env)
-        if not hasattr(env.config, "success_m"):
-            raise UserError(f"there is no such agent for nav={env.name}, which has no point to go to.")
+        if "pointgoal" not in env.observation_space.spaces:
+            raise UserError(f"there is no such agent for nav={env.name}, which tells no point to go to; it is for nav=pointnav.")
 
     def there(self, observation: dict[str, np.ndarray]) -> bool:
         """Whether the goal is near enough, as the crow flies."""
@@ -139,6 +140,11 @@ class MapAndPlan(PointAgent):
 class Oracle(Scripted):
     """Knows the home: drives to the next corner of the shortest way; where that is blocked, to where the way becomes shortest."""
 
+    def __init__(self, env: NavigationEnv) -> None:
+        super().__init__(env)
+        if not isinstance(env.task, GoalTask):
+            raise UserError(f"agent=oracle is for tasks with a goal, which nav={env.name} has not.")
+
     def begin(self) -> None:
         super().begin()
         self._last = STOP
@@ -151,9 +157,7 @@ class Oracle(Scripted):
     def _next(self) -> int:
         env, yaw = self.env, self.env.pose[2]
         x, y = env.home.nearest(*env.pose[:2])
-        field = getattr(env.task, "field", None)
-        if field is None:
-            raise UserError(f"agent=oracle is for tasks with a goal, which nav={env.name} has not.")
+        field = env.task.field
         if env.task.at_goal(*env.pose[:2]):
             return STOP
         if self._waiting:
