@@ -1,11 +1,11 @@
 # make quickstart   install into .venv, learn to pick (about five minutes), evaluate, write videos
-# make test         install into .venv, run the tests, three at a time (JOBS=8: eight)
+# make test         install into .venv, run the tests, four at a time (JOBS=8: eight)
 # make test-cluster the tests of launchers and clusters; they start a SLURM of their own (slurm-wlm, munge) where it is installed
 # Another Python:   make quickstart PYTHON=python3.12
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= 3
+JOBS ?= 4
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 TEST_STAMP := $(VENV)/installed-for-tests
