@@ -1,9 +1,10 @@
-"""The recipe for Stable-Baselines3 in docs/gymnasium.md."""
+"""The recipe for Stable-Baselines3 in docs/gymnasium.md, and its policy as an agent in docs/remote.md."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 
 import gymnasium
@@ -12,7 +13,8 @@ import pytest
 import torch
 
 import rearrange  # noqa: F401
-from tests.docs.markdown import HOME, blocks
+from rearrange.command_line.cli import main
+from tests.docs.markdown import HOME, blocks, commands
 
 sb3 = pytest.importorskip("stable_baselines3", reason="Stable-Baselines3 is not installed: pip install -e '.[peers]'")
 
@@ -68,3 +70,16 @@ def test_it_steps_environments_in_processes_of_its_own(recipe):
         assert np.isfinite(rewards).all() and all("is_success" in info for info in infos)
     finally:
         envs.close()
+
+
+def test_its_policy_is_evaluated_as_the_page_on_remote_policies_says(recipe, tmp_path, monkeypatch):
+    page = HOME / "docs" / "remote.md"
+    (code,) = (code for code in blocks(page, "python") if "stable_baselines3" in code)
+    (line,) = (line for line in commands(page) if "sb3_pick" in line)
+    recipe["model"].save(tmp_path / "sb3_pick")
+    (tmp_path / "sb3_pick.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert main([*line.split()[1:], "episodes=2", "workers=1", "skill.max_steps=4", "video=0", "name=sb3"]) == 0
+    assert json.loads((tmp_path / "outputs/eval/pick/sb3/metrics.json").read_text())["mean_steps"] == 4
