@@ -1,4 +1,4 @@
-"""Every skill and scenario does what it did: sums over a seeded rollout are those of behaviour.json.
+"""Every skill, scenario and navigation task does what it did: sums over a seeded rollout are those of behaviour.json.
 
 MuJoCo's floating point differs between processors, so the file holds sums to 1e-4 over 20 steps, not exact values. To renew it
 after a change of behaviour that is meant, and to add a new skill or scenario:
@@ -35,13 +35,13 @@ def cases() -> list[str]:
 
 def measured(case: str) -> dict[str, list[float]]:
     id, *parts = case.split()
-    env = gymnasium.make(id, depth_size=32, num_layouts=2, **({"action_parts": parts} if parts else {}))
+    homes = "num_homes" if gymnasium.spec(id).entry_point.endswith("make_navigation") else "num_layouts"
+    env = gymnasium.make(id, depth_size=32, **{homes: 2}, **({"action_parts": parts} if parts else {}))
     rng = np.random.default_rng(0)
     seen, rewards, steps = [env.reset(seed=0)[0]], [], 0
     for steps in range(1, STEPS + 1):
         if steps % 5 == 1:  # held for five steps, so that the robot gets somewhere
-            action = rng.uniform(-1, 1, env.action_space.shape).astype(np.float32)
-            action[-1] = -abs(action[-1])  # where it is stop, it would end the episode
+            action = action_of(env.action_space, rng)
         observation, reward, terminated, truncated, _ = env.step(action)
         seen.append(observation)
         rewards.append(reward)
@@ -49,6 +49,15 @@ def measured(case: str) -> dict[str, list[float]]:
             break
     env.close()
     return {"steps": [steps], "reward": sums(rewards)} | {key: sums([observation[key] for observation in seen]) for key in seen[0]}
+
+
+def action_of(space: gymnasium.Space, rng: np.random.Generator) -> np.ndarray | int:
+    """Any action but to stop, which would end an episode."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return int(rng.integers(1, space.n))
+    action = rng.uniform(-1, 1, space.shape).astype(np.float32)
+    action[-1] = -abs(action[-1])
+    return action
 
 
 def sums(values: list) -> list[float]:

@@ -149,6 +149,12 @@ def test_a_door_that_cannot_stand_as_a_file_says(joints, message, tmp_path):
             env.reset(options={"episode": which})
 
 
+def test_what_takes_the_place_of_a_skipped_episode_is_no_other_of_the_evaluation():
+    env = make_env("close_fridge", split="val", depth_size=0)
+    told = [env.reset(options={"episode": number})[1] for number in range(12)]
+    assert sum(info["skipped_episodes"] > 0 for info in told) > 1 and len({info["episode_id"] for info in told}) == 12
+
+
 def test_objects_in_the_air_are_no_episode(tmp_path):
     good, bad = generate_episode("pick", "val", 3, 4), generate_episode("pick", "val", 8, 4)
     x, y, z, *turned = bad.start_poses[0]
