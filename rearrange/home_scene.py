@@ -54,24 +54,12 @@ class HomeScene:
         self.sim = make_simulator(settings.sim, limits, data)
         self.depth_size, self.maps_floor = settings.depth_size, False
         self.seen, self.camera_size = tuple(settings.observations or ()), settings.camera_size
-        if settings.sim == "mujoco" and settings.scene_dataset is not None:
-            self._refuse_what_no_scene_shows()
         self.instruction = ""
         self.images: dict[str, np.ndarray] = {}
         self._looks, self._look_rng = PLAIN, np.random.default_rng(0)
         self._noisy = bool(settings.random_depth_noise or settings.random_depth_holes)
         self.picture_size = PICTURE_SIZE
         self._spectator: SpectatorCamera | None = None
-
-    def _refuse_what_no_scene_shows(self) -> None:
-        """Of scenes of a data set the embedded simulator draws the head's depth alone, from where the camera stands."""
-        images = [name for name in self.seen if name in CAMERA_OF]
-        if images:
-            raise UserError(f"sim.observations=[{','.join(self.seen)}] is not allowed with sim=mujoco and sim.scene_dataset=, where depth is "
-                            f"all that is drawn: leave out {', '.join(images)}.")
-        for name in ("random_camera_m", "random_camera_deg"):
-            if value := getattr(self.settings, name):
-                raise UserError(f"sim.{name}={value:g} is not allowed with sim=mujoco and sim.scene_dataset=: it must be 0.")
 
     def listed_episode(self, index: int) -> Episode:
         """An episode of the file, from which they are drawn again after the last."""

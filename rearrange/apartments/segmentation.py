@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from rearrange.apartments.parts import Body, Furniture, Part
@@ -35,13 +35,17 @@ class Furnished(Protocol):
 
 def furniture_names(home: Furnished) -> list[str]:
     """Of each piece, `chair_1` where there are several of a kind, then of each drawer and door."""
-    kinds = Counter(piece.kind for piece in home.furniture)
-    numbers: Counter[str] = Counter()
-    names = []
-    for piece in home.furniture:
-        names.append(f"{piece.kind}_{numbers[piece.kind]}" if kinds[piece.kind] > 1 else piece.kind)
-        numbers[piece.kind] += 1
-    return names + [body.name for body in home.bodies]
+    return numbered(piece.kind for piece in home.furniture) + [body.name for body in home.bodies]
+
+
+def numbered(kinds: Iterable[str]) -> list[str]:
+    """The kinds, `chair_0` and `chair_1` where there are several of one."""
+    kinds, seen = list(kinds), Counter[str]()
+    count, names = Counter(kinds), []
+    for kind in kinds:
+        names.append(f"{kind}_{seen[kind]}" if count[kind] > 1 else kind)
+        seen[kind] += 1
+    return names
 
 
 def names_of(home: Furnished, objects: Sequence[str] = ()) -> dict[int, str]:

@@ -51,6 +51,11 @@ class MovingLink:
                        solids=tuple(solid + by for solid in self.solids))
 
 
+def plain_name(handle: str) -> str:
+    """`sofa` of a handle such as `objects/sofa_:0003`."""
+    return handle.rpartition("/")[2].partition(":")[0].removesuffix("_")
+
+
 def is_fridge(handle: str) -> bool:
     """Whether an articulated object is a fridge, by its name."""
     return any(word in handle.lower() for word in _FRIDGES)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rearrange.apartments import segmentation
+from rearrange.external_scenes.joints import plain_name
 from rearrange.habitat.camera import FAR_M, matrix4
 from rearrange.habitat.driving_base import SHIFT
 from rearrange.habitat.robot import ARM_LINKS, HEAD_LINKS, TORSO_LINK
@@ -109,11 +110,6 @@ def part_of_link(link: int) -> str:
     if own >= ARM_LINKS[0]:
         return "arm" if own in ARM_LINKS else "gripper"
     return "head" if own in HEAD_LINKS else "torso" if own == TORSO_LINK else "base"
-
-
-def plain_name(handle: str) -> str:
-    """`sofa` of a handle such as `objects/sofa_:0003`."""
-    return handle.rpartition("/")[2].partition(":")[0].removesuffix("_")
 
 
 def _number(nodes: Iterable[Any], number: int) -> None:

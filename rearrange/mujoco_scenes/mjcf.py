@@ -223,6 +223,8 @@ class _Reader:
             placed = vertices @ local[:3, :3].T + local[:3, 3]
             if self._is_seen(geom):
                 found.meshes.append(Mesh(number, placed, triangles, lambda rgb=color[:3].astype(float): rgb, body))
+                if body != _WORLD:
+                    found.owners[body] = self._name(body)
             if is_floor:
                 corners = placed[triangles]
                 normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from rearrange.apartments.episodes import Marker
 from rearrange.errors import UserError
-from rearrange.external_scenes.joints import MovingLink, is_opening
+from rearrange.external_scenes.joints import MovingLink, is_opening, plain_name
 from rearrange.external_scenes.receptacles import PREFIX, FoundReceptacle, found_receptacle
 from rearrange.geometry import quat_matrix
 from rearrange.habitat_axes import AXES
@@ -56,7 +57,7 @@ class Part:
 class Pieces:
     """solids: what does not move. walls: those of them that are of the stage. meshes: `row` is the number of a part, or STILL. owner:
     of the stage 0, of each other thing a number of its own. floor: upward triangles (n, 3, 3) of the stage. markers: of handles, where
-    the scene's own file has them.
+    the scene's own file has them. owners: what each owner but the stage is called, as `frl_apartment_sofa`.
     """
 
     solids: list[Solid] = field(default_factory=list)
@@ -67,6 +68,7 @@ class Pieces:
     roots: dict[str, np.ndarray] = field(default_factory=dict)
     floor: np.ndarray = field(default_factory=lambda: np.empty((0, 3, 3)))
     markers: list[Marker] = field(default_factory=list)
+    owners: dict[int, str] = field(default_factory=dict)
 
     def moving_links(self) -> list[MovingLink]:
         """What can be opened, in the order of objects and links."""
@@ -103,8 +105,10 @@ def collect(scene: Scene) -> Pieces:
         _add_stage(found, scene.stage)
     for number, placed in enumerate(scene.objects, 1):
         _add_object(found, placed, number)
+        found.owners[number] = Path(placed.template.name).name
     for number, body in enumerate(scene.articulated, 1 + len(scene.objects)):
         _add_articulated(found, body, number)
+        found.owners[number] = plain_name(body.handle)
     found.receptacles.sort(key=lambda receptacle: (receptacle.name, receptacle.handle or ""))
     check_size(found, scene.name, "give its stage, or its largest object, a coarser collision_asset")
     return found

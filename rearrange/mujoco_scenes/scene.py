@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -16,6 +16,7 @@ from rearrange.errors import UserError
 from rearrange.external_scenes.joints import HANDLE_HALF_M, drawers_of, fridge_doors, names_for
 from rearrange.external_scenes.layout import FRIDGE_DOOR, FoundScene, SceneHome, home_of
 from rearrange.habitat_axes import Point
+from rearrange.mujoco_scenes import things
 from rearrange.mujoco_scenes.floor import blocked_cells, floor_of
 from rearrange.mujoco_scenes.mjcf import ENDING as MJCF_ENDING
 from rearrange.mujoco_scenes.mjcf import MjcfHomes, is_mjcf
@@ -43,10 +44,19 @@ class LoadedScene:
 
 @dataclass(frozen=True, eq=False)
 class CompiledScene(CompiledHome):
-    """As a compiled home of ours, and what is known of the scene that it is, and of objects with meshes of their own, by slot."""
+    """As a compiled home of ours, and what is known of the scene that it is, of objects with meshes of their own, by slot, and of what owns
+    triangles, by its number.
+    """
 
     scene: SceneHome = None  # type: ignore[assignment] # behind fields with defaults
     own: Mapping[int, OwnObject] = field(default_factory=dict)
+    owners: Mapping[int, str] = field(default_factory=dict)
+
+    def things_of_triangles(self, index_of_slot: Mapping[int, int]) -> np.ndarray:
+        return things.things_of_triangles(self.model, self.meshes, self.owners, self.handles, index_of_slot)
+
+    def names_of_things(self, objects: Sequence[str]) -> dict[int, str]:
+        return things.names_of(self.owners, self.handles, objects)
 
 
 @lru_cache(maxsize=4)
@@ -162,7 +172,7 @@ def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tup
     meshes = mesh_table_of(path, name, markers, bodies, tuple((model.body(f"object_{slot}").id, file) for slot, file in own_files.items()))
     return CompiledScene(
         layout=home.layout, silent_while_held=(cup,) * len(handles), handle_reach_m=1.5 * HANDLE_HALF_M, meshes=meshes,
-        unseen_groups=UNSEEN_GROUPS, scene=home, own=own, **addresses(model, objects, tuple(handles), geoms, trees))
+        unseen_groups=UNSEEN_GROUPS, scene=home, own=own, owners=loaded.pieces.owners, **addresses(model, objects, tuple(handles), geoms, trees))
 
 
 def _turned(point: Iterable[float], yaw: float) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 import numpy as np
 
+from rearrange.apartments import segmentation
 from rearrange.apartments.kept_layouts import kept_layout
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.objects import STANDARD_SET
@@ -65,6 +67,14 @@ class CompiledHome:
     meshes: MeshTable | None = None  # what is drawn beside the geoms
     unseen_groups: tuple[int, ...] = ()  # of geoms that are not drawn
     spare: list = field(default_factory=list)  # of rearrange.mujoco_sim.home_copy: waiting for a simulator
+
+    def things_of_triangles(self, index_of_slot: Mapping[int, int]) -> np.ndarray:
+        """Of each triangle of `meshes` the number of `rearrange.apartments.segmentation`. index_of_slot: as in `things_of_geoms`."""
+        return np.empty(0, np.int32)
+
+    def names_of_things(self, objects: Sequence[str]) -> dict[int, str]:
+        """Number -> name of what a segmentation can show, with these objects of an episode."""
+        return segmentation.names_of(self.layout, objects)
 
 
 @lru_cache(maxsize=CACHED_HOMES)

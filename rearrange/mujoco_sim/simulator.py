@@ -16,7 +16,6 @@ import numpy as np
 from rearrange.apartments.episodes import Episode, Pose
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.objects import OBJECTS, STANDARD_SET
-from rearrange.apartments.segmentation import names_of
 from rearrange.errors import UserError
 from rearrange.geometry import matrix_quat
 from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home, put_to_rest, scene_layout
@@ -287,7 +286,7 @@ class MujocoSimulator(RobotInHome):
 
     def segmentation_names(self) -> dict[int, str]:
         """What each number in a segmentation stands for."""
-        return names_of(self.home.layout, self.episode.objects)
+        return self.home.names_of_things(self.episode.objects)
 
     def picture(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
         """What a spectator at `eye` sees who looks at `target`, with marks: (height, width, 3) uint8."""

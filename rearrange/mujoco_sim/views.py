@@ -33,7 +33,7 @@ def head_camera(home: CompiledHome, size: int) -> DepthCamera:
 
 @lru_cache(maxsize=CACHED_HOMES)
 def _shapes(home: CompiledHome) -> tuple[np.ndarray, np.ndarray]:
-    return shape_table(home.model)
+    return shape_table(home.model, home.unseen_groups)
 
 
 class Photographer:
@@ -50,11 +50,16 @@ class Photographer:
         shapes, halves = _shapes(home)
         if home is not self._home or index_of_slot is not self._index_of_slot:
             things = things_of_geoms(home, index_of_slot)[shapes[:, 1]]
-            self._ids = np.append(things, segmentation.NOTHING).astype(np.uint16)
+            of_triangles = home.things_of_triangles(index_of_slot)
+            self._ids = np.concatenate([things, of_triangles, [segmentation.NOTHING]]).astype(np.uint16)
             self._home, self._index_of_slot, self._looks = home, index_of_slot, None
         if looks is not self._looks:
-            self._looks, self._colors = looks, linear_colors(home.model.geom_rgba[shapes[:, 1], :3], self._ids[:-1], looks)
-        return photograph(wanted, (shapes, halves, data.geom_xpos, data.geom_xmat), pose, size, self._colors, looks.light, self._ids)
+            rgb = home.model.geom_rgba[shapes[:, 1], :3]
+            rgb = rgb if home.meshes is None else np.concatenate([rgb, home.meshes.rgb])
+            self._looks, self._colors = looks, linear_colors(rgb, self._ids[:-1], looks)
+        meshes = None if home.meshes is None else (home.meshes, data.xpos, data.xmat)
+        return photograph(wanted, (shapes, halves, data.geom_xpos, data.geom_xmat), pose, size, self._colors, looks.light, self._ids,
+                          meshes=meshes)
 
 
 def things_of_geoms(home: CompiledHome, index_of_slot: Mapping[int, int]) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rearrange.compiled import njit
-from rearrange.pictures import raster_kernels
+from rearrange.pictures import mesh_kernels, raster_kernels
 from rearrange.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, FACES, PLANE, SPHERE, F
 from rearrange.pictures.shading import PLANK_M
 
@@ -35,15 +35,29 @@ def exactly(kernel: Any) -> Any:
 
 
 _draw = exactly(raster_kernels._draw)  # noqa: SLF001 one rasteriser
+_draw_meshes = exactly(mesh_kernels._draw)  # noqa: SLF001
+
+
+@njit(forceinline=True, **_OPTIONS)
+def _turned(pose):
+    """(1, 9): the axes of a camera as MuJoCo has them, rows of a matrix."""
+    turned = np.empty((1, 9))
+    for i in range(3):
+        turned[0, 3 * i], turned[0, 3 * i + 1], turned[0, 3 * i + 2] = pose[0, i], -pose[1, i], -pose[2, i]
+    return turned
 
 
 @njit(cache=True, **_OPTIONS)
 def draw_exactly(shapes, halves, xpos, xmat, pose, slopes, far, inverse_depth, codes):
     """`rearrange.pictures.raster.draw` with codes, of a square image; pose (4, 3): right, down, forward and place of the camera."""
-    turned = np.empty((1, 9))
-    for i in range(3):
-        turned[0, 3 * i], turned[0, 3 * i + 1], turned[0, 3 * i + 2] = pose[0, i], -pose[1, i], -pose[2, i]
-    _draw(shapes, halves, xpos, xmat, pose[3:4], turned, 0, slopes, slopes, far, inverse_depth, codes)
+    _draw(shapes, halves, xpos, xmat, pose[3:4], _turned(pose), 0, slopes, slopes, far, inverse_depth, codes)
+
+
+@njit(cache=True, **_OPTIONS)
+def draw_meshes_exactly(groups, balls, vertices, triangles, xpos, xmat, pose, slopes, far, inverse_depth, codes, first_code):
+    """`rearrange.pictures.meshes.draw_meshes` with codes, of a square image; pose as in `draw_exactly`."""
+    _draw_meshes(groups, balls, vertices, triangles, xpos, xmat, pose[3:4], _turned(pose), 0, slopes, slopes, far, inverse_depth, codes,
+                 first_code)
 
 
 @njit(cache=True, **_OPTIONS)
@@ -166,6 +180,34 @@ def color_exactly(inverse_depth, codes, slopes, pose, shapes, halves, xpos, xmat
                 for i in range(x, end):
                     row[i, 0], row[i, 1], row[i, 2] = red, green, blue
             x = end
+
+
+@njit(cache=True, **_OPTIONS)
+def color_meshes_exactly(codes, first_code, slopes, pose, rows, xmat, normals, colors, light, levels, image):
+    """Colours of the pixels whose codes are of triangles, `draw_meshes_exactly`'s; the others stay.
+
+    rows (T,): frames of the triangles in xmat (R, 9). normals (T, 3): in these frames; what faces away is lit as from its other side.
+    colors (T, 3): linear. light, levels: as in `color_exactly`.
+    """
+    camera = pose.astype(np.float32)
+    for y in range(image.shape[0]):
+        for x in range(image.shape[1]):
+            if codes[y, x] < first_code:
+                continue
+            t = (codes[y, x] - first_code) // FACES
+            m, n = xmat[rows[t]], normals[t]
+            nx = F(m[0] * n[0] + m[1] * n[1] + m[2] * n[2])
+            ny = F(m[3] * n[0] + m[4] * n[1] + m[5] * n[2])
+            nz = F(m[6] * n[0] + m[7] * n[1] + m[8] * n[2])
+            u, v = slopes[x], slopes[y]
+            away = F(0)
+            for i, part in enumerate((nx, ny, nz)):
+                away += part * (camera[0, i] * u + camera[1, i] * v + camera[2, i])
+            sign = F(-1) if away > F(0) else F(1)
+            red, green, blue = _light((sign * nx, sign * ny, sign * nz), light)
+            image[y, x, 0] = levels[_level(colors[t, 0] * red)]
+            image[y, x, 1] = levels[_level(colors[t, 1] * green)]
+            image[y, x, 2] = levels[_level(colors[t, 2] * blue)]
 
 
 def level_table() -> np.ndarray:

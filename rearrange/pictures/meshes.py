@@ -49,6 +49,13 @@ class MeshTable:
     colours: tuple[tuple[Mesh, np.ndarray], ...]
 
     @cached_property
+    def normals(self) -> np.ndarray:
+        """(T, 3), of the side from which the corners of a triangle are counterclockwise, in its frame."""
+        corners = self.vertices[self.triangles].astype(float)
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        return normals / np.maximum(np.linalg.norm(normals, axis=1), 1e-12)[:, None]
+
+    @cached_property
     def rgb(self) -> np.ndarray:
         """(T, 3) float32, sRGB."""
         read = {id(mesh): mesh.rgb() for mesh, _ in self.colours}

@@ -23,10 +23,7 @@ class PaintedMeshes:
     def __init__(self, table: MeshTable, cut_above_m: float, linear: np.ndarray | None = None) -> None:
         self.table = table
         self.linear = np.clip(table.rgb, 0.0, 1.0) ** np.float32(_GAMMA) if linear is None else linear
-        self._cut_above_m = cut_above_m
-        corners = table.vertices[table.triangles].astype(float)
-        self._normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        self._normals /= np.maximum(np.linalg.norm(self._normals, axis=1), 1e-12)[:, None]
+        self._cut_above_m, self._normals = cut_above_m, table.normals
 
     def draw(self, data: mujoco.MjData, *view) -> None:
         """As `draw_meshes` from the camera on."""

@@ -11,9 +11,18 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from rearrange.pictures.exact_kernels import color_exactly, depth_exactly, draw_exactly, level_table, shapes_exactly
+from rearrange.pictures.exact_kernels import (
+    color_exactly,
+    color_meshes_exactly,
+    depth_exactly,
+    draw_exactly,
+    draw_meshes_exactly,
+    level_table,
+    shapes_exactly,
+)
+from rearrange.pictures.meshes import MeshTable
 from rearrange.pictures.raster import pixel_slopes
-from rearrange.pictures.raster_kernels import F
+from rearrange.pictures.raster_kernels import FACES, NO_CODE, F
 
 IMAGES = ("depth", "rgb", "segmentation")
 _levels = cache(level_table)
@@ -26,23 +35,34 @@ def _buffers(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.ndarray, size: int, colors: np.ndarray | None,
-               light: np.ndarray, ids: np.ndarray | None, fov_deg: float = 90.0, far_m: float = 10.0) -> dict[str, np.ndarray]:
+               light: np.ndarray, ids: np.ndarray | None, fov_deg: float = 90.0, far_m: float = 10.0,
+               meshes: tuple[MeshTable, np.ndarray, np.ndarray] | None = None) -> dict[str, np.ndarray]:
     """Those of IMAGES that are wanted, square: depth (size, size, 1) float32, 0..1 over `far_m`; rgb (size, size, 3) uint8; segmentation
     (size, size, 1) uint16.
 
     scene: shapes, halves, xpos and xmat of `rearrange.pictures.raster.draw`. colors (N, 3) float32, linear, of each shape; light (3, 3):
-    see `exact_kernels`. ids (N + 1,) uint16: of each shape, and of a pixel that shows none.
+    see `exact_kernels`. ids (N + 1,) uint16: of each shape, and of a pixel that shows none. meshes: drawn beside the shapes, with xpos
+    and xmat of their rows; colors and ids have their triangles behind the shapes.
     """
     shapes, halves, xpos, xmat = scene
     slopes, far = _slopes(size, fov_deg), F(far_m)
     inverse, codes = _buffers(size)
     draw_exactly(shapes, halves, xpos, xmat, pose, slopes, far, inverse, codes)
+    first_code = FACES * len(shapes)
+    if meshes is not None:
+        table, rows_xpos, rows_xmat = meshes
+        draw_meshes_exactly(table.groups, table.balls, table.vertices, table.triangles, rows_xpos, rows_xmat, pose, slopes, far, inverse,
+                            codes, first_code)
     seen: dict[str, np.ndarray] = {}
     if "depth" in wanted:
         depth_exactly(inverse, far, seen.setdefault("depth", np.empty((size, size, 1), np.float32)))
     if "rgb" in wanted:
-        color_exactly(inverse, codes, slopes, pose, shapes, halves, xpos, xmat, colors, light, _levels(),
-                      seen.setdefault("rgb", np.empty((size, size, 3), np.uint8)))
+        image = seen.setdefault("rgb", np.empty((size, size, 3), np.uint8))
+        of_shapes = codes if meshes is None else np.where(codes < first_code, codes, NO_CODE)
+        color_exactly(inverse, of_shapes, slopes, pose, shapes, halves, xpos, xmat, colors, light, _levels(), image)
+        if meshes is not None:
+            color_meshes_exactly(codes, first_code, slopes, pose, table.rows, rows_xmat, table.normals, colors[len(shapes):], light,
+                                 _levels(), image)
     if "segmentation" in wanted:
         shapes_exactly(codes, ids, seen.setdefault("segmentation", np.empty((size, size, 1), np.uint16)))
     return seen

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from planner.detector import fit_opening
+from rearrange.apartments import segmentation
 from rearrange.apartments.episodes import Episode, read_episodes
 from rearrange.apartments.floor_grid import floor_grid
 from rearrange.command_line.cli import main
@@ -21,6 +22,8 @@ from rearrange.mujoco_scenes.simulator import SceneSimulator
 from rearrange.mujoco_scenes.solids import MOST_CORNERS, hull
 from rearrange.mujoco_scenes.walls import flat_pieces
 from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.pictures.looks import PLAIN
+from rearrange.pictures.photograph import IMAGES
 from rearrange.simulator import FIRST_JOINT, SimulatorConfig
 from skills import make_env
 from tests.habitat.others import as_of_others
@@ -393,12 +396,36 @@ def test_the_model_is_what_mujoco_says_it_is(room):
     assert model.jnt_type[model.joint("drawer_1").id] == mujoco.mjtJoint.mjJNT_SLIDE
 
 
-def test_what_is_not_drawn_of_a_scene_is_refused(exported):
-    settings = dict(depth_size=16, scene_dataset=str(exported[0]))
-    with pytest.raises(UserError, match="depth is all that is drawn: leave out rgb, arm_depth"):
-        make_env("pick", **settings, observations=["rgb", "arm_depth"])
-    with pytest.raises(UserError, match="random_camera_deg=3 is not allowed with .*: it must be 0"):
-        make_env("pick", **settings, random_camera_deg=3.0)
+def test_photographs_of_a_scene_are_those_of_the_home_that_it_was(both):
+    """Depth, whose a pixel is, and colours, of both cameras. The floor of a home has boards; that of a scene, as its files, one colour."""
+    scene, ours, shift = both
+    points, rng = floor_grid(ours.home.layout).points_m, np.random.default_rng(1)
+    known = scene.segmentation_names()
+    own = sorted(number for number, name in ours.segmentation_names().items() if name.startswith(("robot", "object")))
+    near, owned, robots, others = [], [], [], []
+    for _ in range(6):
+        stands(both[:2], shift, *points[rng.integers(len(points))], rng.uniform(-math.pi, math.pi))
+        for camera in ("head", "arm"):
+            one, other = (sim.photograph(camera, 64, IMAGES, PLAIN) for sim in both[:2])
+            near.append(10.0 * np.abs(one["depth"] - other["depth"]) < 0.01)
+            theirs, mine = (np.where(np.isin(seen["segmentation"], own), seen["segmentation"], 0)[:, :, 0] for seen in (one, other))
+            owned.append(theirs == mine)
+            off = np.abs(one["rgb"].astype(int) - other["rgb"]).max(axis=2)
+            robots.append(off[(mine > 0) & (theirs == mine)])
+            others.append(off[(theirs == 0) & (other["segmentation"][:, :, 0] != segmentation.BUILDING["floor"])])
+            assert set(np.unique(one["segmentation"]).tolist()) <= set(known)
+        assert np.allclose(scene.photograph("head", 64, ("depth",), PLAIN)["depth"], scene.depth_image(64), atol=1e-4)
+    assert np.mean(near) > 0.97 and np.mean(owned) > 0.99 and {"furniture/drawer_1", "furniture/fridge_door"} <= set(known.values())
+    assert not np.concatenate(robots).any() and np.mean(np.concatenate(others)) < 40  # files have colours as Habitat shows them
+
+
+def test_what_a_photograph_of_a_scene_shows_has_names_and_is_where_the_camera_is_turned(room):
+    settings = dict(depth_size=16, camera_size=32, scene_dataset=str(room), observations=["segmentation", "rgb", "arm_rgb"])
+    (plain, info), (turned, _) = (make_env("pick", **settings, **more).reset(options={"episode": 0}) for more in ({}, {"random_camera_deg": 9.0}))
+    names = info["segmentation_names"]
+    assert len(set(names.values())) == len(names) and "furniture/table" in names.values()
+    assert plain["segmentation"].shape == (32, 32, 1) and plain["arm_rgb"].std() > 0
+    assert all((plain[key] != turned[key]).any() for key in plain if key in ("depth", "rgb", "arm_rgb"))
 
 
 def test_homes_and_scenes_are_mixed_by_their_share(room):
