@@ -44,25 +44,25 @@ def check(settings: dict[str, Any]) -> None:
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """`rearrange bench sim`: print the table and keep the figures in bench.json; returns the headline ones."""
     sim = settings["sim"]
-    what = {key: sim[key] for key in ("scene_dataset", "scenes", "observations", "camera_size")}
-    result = bench_sim(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"], **what)
-    if sim["scene_dataset"] is None:
-        result["images"] = bench_images(settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"])
-    for line in [*table(result), *image_table(result.get("images", {}), settings["depth_size"])]:
+    common = settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"]
+    where = {key: sim[key] for key in ("scene_dataset", "scenes")}
+    result = bench_sim(*common, sim["observations"], sim["camera_size"], **where)
+    result["images"] = bench_images(*common, **where)
+    for line in [*table(result), *image_table(result["images"], settings["depth_size"])]:
         run.say(line)
     (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     run.say(f"figures: {run.path / 'bench.json'}")
     return {"steps_per_s": result["steps_per_s"], **{f"{name}_ms": ms for name, ms in result["parts_ms"].items()}}
 
 
-def bench_images(skill: str, size: int, seconds: float, seed: int) -> dict[str, float]:
+def bench_images(skill: str, size: int, seconds: float, seed: int, **where: str | None) -> dict[str, float]:
     """Steps per second with no image but one, by its name; nothing for size 0."""
     if not size:
         return {}
     parts, stepped = {}, {name: [0, 0.0] for name in IMAGES}
     for name in IMAGES:
         seen = {"depth_size": size} if name == "depth" else {"depth_size": 0, "observations": [name], "camera_size": size}
-        parts[name] = _warm(skill, seed, _Clock(), **seen)
+        parts[name] = _warm(skill, seed, _Clock(), **seen, **where)
     for _ in range(ROUNDS):
         for name, part in parts.items():
             start = time.thread_time()
