@@ -53,10 +53,24 @@ def answering(*answers, about=b"\x80"):
     return running(serve(talk, "127.0.0.1", 0, compression=None))
 
 
+AGENTS: list[tuple[RemoteAgent, int]] = []
+
+
+@pytest.fixture(autouse=True)
+def connections_end_with_the_test():
+    """A server's thread waits for its client, and the tests' process for that thread."""
+    yield
+    while AGENTS:
+        made, slots = AGENTS.pop()
+        for slot in range(slots):
+            made.end(slot)
+
+
 def agent(url, slots=1, settings=QUICK):
     made = RemoteAgent(Remote(url, settings), slots, SPACE, lambda slot: f"do {slot}")
     for slot in range(slots):
         made.begin(slot, 10 + slot)
+    AGENTS.append((made, slots))
     return made
 
 
@@ -203,7 +217,8 @@ def test_our_server_says_what_is_wrong_and_goes_on(message, said):
 def test_a_skill_and_a_skill_of_a_plan_are_done_by_the_server_of_the_guide(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     guide = {}
-    exec(blocks(HOME / "docs/remote.md", "python")[-1], guide)
+    (server,) = (code for code in blocks(HOME / "docs/remote.md", "python") if "does nothing" in code)
+    exec(server, guide)
     with running(serve(guide["talk"], "127.0.0.1", 0, compression=None)) as url:
         words = ["workers=1", "remote.image_size=0", "video=0", "sim.num_layouts=4"]
         assert main(["eval", "skill=pick", "agent=remote", f"url={url}", "episodes=2", "skill.max_steps=3", "name=far", *words]) == 0
