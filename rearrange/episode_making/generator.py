@@ -204,6 +204,8 @@ def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:
     drawers = {r.name for r in layout.receptacles if r.kind == "drawer"}
     bottom_row = drawers and drawers - {r.name for r in _compartments(layout, "drawer")}
     receptacles = [r for r in layout.receptacles if r.name not in bottom_row and not _is_low_board(r)]
+    if not receptacles:  # in homes of ours never
+        raise SceneLacks(layout.name, "has only low boards with others close above them")
     kinds = sorted({receptacle.kind for receptacle in receptacles})
     kind = kinds[rng.integers(len(kinds))]
     of_kind = [receptacle for receptacle in receptacles if receptacle.kind == kind]

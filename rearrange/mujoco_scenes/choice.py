@@ -12,7 +12,7 @@ from rearrange.apartments.containers import OPEN_M_OR_RAD, kind_of
 from rearrange.apartments.episodes import Episode
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.parts import Receptacle
-from rearrange.episode_making.generator import KINDS, SceneLacks, generate_in_scenes
+from rearrange.episode_making.generator import KINDS, LOW_CLEARANCE_M, REACH_UNDER_M, SceneLacks, generate_in_scenes
 from rearrange.errors import UserError
 from rearrange.external_scenes.layout import SceneHome
 from rearrange.mujoco_scenes.scene import data_set, load_scene, matching, name_of, short_name
@@ -83,7 +83,7 @@ def refused(home: SceneHome) -> dict[str, str]:
 
 def usable(home: SceneHome) -> Layout:
     """A layout without receptacles that the arm cannot reach, and without drawers and doors that do not open as far as skills open
-    them. Raises SceneLacks when nothing is left.
+    them; what has a board close above it is a shelf, whatever it is called. Raises SceneLacks when nothing is left.
     """
     openings = {body.name: body.range_m_or_rad[1] for body in home.layout.bodies}
 
@@ -94,7 +94,11 @@ def usable(home: SceneHome) -> Layout:
             return False
         return place.parent is not None or _REACHED_M[0] <= place.center_m[2] <= _REACHED_M[1]
 
-    kept = tuple(place for place in home.layout.receptacles if is_usable(place))
+    def as_reached(place: Receptacle) -> Receptacle:
+        under_board = place.parent is None and place.clearance_m < LOW_CLEARANCE_M
+        return replace(place, kind="shelf") if under_board and place.kind not in REACH_UNDER_M else place
+
+    kept = tuple(as_reached(place) for place in home.layout.receptacles if is_usable(place))
     if not kept:
         count = len(home.layout.receptacles)
         what = f"declares {count} receptacles, but none that the robot can reach" if count else "declares no receptacle"

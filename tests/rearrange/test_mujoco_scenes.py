@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import mujoco
 import numpy as np
@@ -15,7 +16,9 @@ from planner.detector import fit_opening
 from rearrange.apartments import segmentation
 from rearrange.apartments.episodes import Episode, read_episodes
 from rearrange.apartments.floor_grid import floor_grid
+from rearrange.apartments.objects import OBJECTS
 from rearrange.command_line.cli import main
+from rearrange.episode_making.generator import UNDER_BOARD_HEIGHT_M, SceneLacks, generate_in_scenes
 from rearrange.errors import UserError
 from rearrange.mujoco_scenes.choice import generated_episode, scenes_of, usable
 from rearrange.mujoco_scenes.simulator import SceneSimulator
@@ -354,6 +357,26 @@ def test_what_the_arm_cannot_reach_is_not_used(room):
     home = in_room(room).home.scene
     assert {"top", "high"} <= {place.name for place in home.layout.receptacles}
     assert {place.name for place in usable(home).receptacles} >= {"top"} and "high" not in {p.name for p in usable(home).receptacles}
+
+
+def test_a_board_close_under_another_is_known_by_the_room_above_it_not_by_its_name(room):
+    home = in_room(room).home.scene
+    top = home.layout.receptacle("top")
+    assert top.kind == "table"
+    x, y, _ = top.center_m
+    low = replace(top, name="low_tabletop", center_m=(x, y, 0.3), clearance_m=0.3)
+    level = replace(low, name="level_tabletop", center_m=(x, y, 0.9))
+    layout = usable(replace(home, layout=replace(home.layout, receptacles=(top, low, level))))
+    assert [place.kind for place in layout.receptacles] == ["table", "shelf", "shelf"]
+    used = set()
+    for index in range(60):
+        episode = generate_in_scenes("pick", "made", [layout.name], index, lambda _: layout)
+        ends = {episode.target_receptacles[0], episode.goal_receptacles[0]}
+        used |= ends
+        assert ends == {"top"} or 2 * OBJECTS[episode.objects[0]].half_height_m <= UNDER_BOARD_HEIGHT_M
+    assert used == {"top", "level_tabletop"}
+    with pytest.raises(SceneLacks, match="only low boards"):
+        generate_in_scenes("pick", "made", [layout.name], 0, lambda _: replace(layout, receptacles=layout.receptacles[1:2]))
 
 
 # ---------------------------------------------------------------------- bad data
