@@ -120,14 +120,18 @@ def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
     agent = make_agent(job.agent, checkpoint, envs, job.deterministic, job.network, job.remote)
     waiting = iter(indices)
     slots = [_Slot(env, agent, i, job) for i, env in enumerate(envs)]
-    for slot in slots:
-        slot.next(waiting)
-    while any(slot.index is not None for slot in slots):
-        actions = agent.act({slot.number: slot.observation for slot in slots if slot.index is not None})
+    try:
         for slot in slots:
-            if slot.index is not None and (result := slot.step(actions[slot.number])):
-                yield result
-                slot.next(waiting)
+            slot.next(waiting)
+        while any(slot.index is not None for slot in slots):
+            actions = agent.act({slot.number: slot.observation for slot in slots if slot.index is not None})
+            for slot in slots:
+                if slot.index is not None and (result := slot.step(actions[slot.number])):
+                    yield result
+                    slot.next(waiting)
+    finally:
+        for slot in slots:
+            agent.end(slot.number)
 
 
 _KEPT: dict[str, list] = {}  # environments are kept between the chunks of a process
@@ -154,7 +158,6 @@ class _Slot:
     def next(self, waiting: Iterator[int]) -> None:
         self.index = next(waiting, None)
         if self.index is None:
-            self.agent.end(self.number)
             return
         seed = int(np.random.SeedSequence([self.job.seed, self.index]).generate_state(1)[0])
         self.observation, self.info = self.env.reset(seed=seed, options={"episode": self.index + SEED_STRIDE * self.job.seed})

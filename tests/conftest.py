@@ -23,6 +23,7 @@ def pytest_configure(config):
     """In a fresh clone each process would compile for itself, several at the same time."""
     if not getattr(config.option, "numprocesses", None) or any((config.rootpath / "rearrange").rglob("*.nbi")):
         return
+    print("compiling once for all processes, half a minute", flush=True)
     with tempfile.TemporaryDirectory() as place:
         commands = [subprocess.Popen([sys.executable, "-P", "-m", "rearrange", "eval", *words, f"output={place}"], cwd=place,
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for words in COMPILES]

@@ -22,6 +22,7 @@ from eval.remote.settings import Remote, RemoteError
 from eval.remote.wire import MOST_BYTES, BadMessage, pack, unpack
 
 _AGAIN_S = 0.2  # between two tries to connect
+_CLOSE_S = 1.0  # for a server to say goodbye
 
 
 class RemoteAgent:
@@ -121,7 +122,8 @@ def connect_to(remote: Remote) -> ClientConnection:
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            connection = connect(url, compression=None, max_size=MOST_BYTES, open_timeout=timeout_s).__enter__()  # closed by `end`
+            connection = connect(url, compression=None, max_size=MOST_BYTES, open_timeout=timeout_s,
+                                 close_timeout=_CLOSE_S).__enter__()  # closed by `end`
             _decoded(url, connection.recv(timeout_s))
             return connection
         except InvalidURI as error:

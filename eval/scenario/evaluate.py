@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -112,14 +113,26 @@ def finished(job: Job, executors: Sequence[Executor], indices: Sequence[int]) ->
     agents = make_agents(job, executors)
     waiting: Iterator[int] = iter(indices)
     slots = [Slot(number, executor, agents, job) for number, executor in enumerate(executors[:len(indices)])]
-    for slot in slots:
-        slot.next(waiting)
-    while any(slot.index is not None for slot in slots):
-        step_all(slots, agents)
+    with _ending(agents, slots):
         for slot in slots:
-            if slot.index is not None and slot.executor.done:
-                yield slot
-                slot.next(waiting)
+            slot.next(waiting)
+        while any(slot.index is not None for slot in slots):
+            step_all(slots, agents)
+            for slot in slots:
+                if slot.index is not None and slot.executor.done:
+                    yield slot
+                    slot.next(waiting)
+
+
+@contextmanager
+def _ending(agents: Mapping[str, Agent], slots: Sequence[Slot]) -> Iterator[None]:
+    """Afterwards nothing runs in the slots, whatever happened: servers are told."""
+    try:
+        yield
+    finally:
+        for agent in agents.values():
+            for slot in slots:
+                agent.end(slot.number)
 
 
 def run_one(job: Job, index: int, slot_number: int, watch: Callable[[Executor], None]) -> EpisodeResult:
@@ -127,12 +140,13 @@ def run_one(job: Job, index: int, slot_number: int, watch: Callable[[Executor], 
     executor = make_executor(job)
     agents = make_agents(job, [executor] * SLOTS)
     slot = Slot(slot_number, executor, agents, job)
-    slot.next(iter([index]))
-    watch(slot.executor)
-    while not slot.executor.done:
-        step_all([slot], agents)
+    with _ending(agents, [slot]):
+        slot.next(iter([index]))
         watch(slot.executor)
-    return slot.result()
+        while not slot.executor.done:
+            step_all([slot], agents)
+            watch(slot.executor)
+        return slot.result()
 
 
 def step_all(slots: Sequence[Slot], agents: Mapping[str, Agent]) -> None:

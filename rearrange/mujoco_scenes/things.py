@@ -15,7 +15,7 @@ from rearrange.apartments.segmentation import BUILDING, MOST, NOTHING, OBJECT
 from rearrange.mujoco_scenes.pieces import STAGE
 from rearrange.pictures.meshes import MeshTable
 
-_LEVEL, _FLOOR_M = 0.9, 0.1  # how upright the normal of a floor or ceiling is, and how high a floor may be
+_LEVEL, _FLOOR_M, _CEILING_M = 0.9, 0.1, 2.0  # how upright the normal of a floor or ceiling is, how high a floor and how low a ceiling may be
 
 
 def things_of_triangles(model: mujoco.MjModel, meshes: MeshTable, owners: Mapping[int, str], joints: Sequence[str],
@@ -35,7 +35,7 @@ def things_of_triangles(model: mujoco.MjModel, meshes: MeshTable, owners: Mappin
     stage = meshes.owners == STAGE
     height_m, up = meshes.vertices[meshes.triangles][:, :, 2].mean(axis=1), meshes.normals[:, 2]
     things[stage] = BUILDING["wall"]
-    things[stage & (abs(up) > _LEVEL)] = BUILDING["ceiling"]
+    things[stage & (abs(up) > _LEVEL) & (height_m > _CEILING_M)] = BUILDING["ceiling"]
     things[stage & (up > _LEVEL) & (height_m < _FLOOR_M)] = BUILDING["floor"]
     return np.where(things <= MOST, things, NOTHING)
 

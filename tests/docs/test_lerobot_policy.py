@@ -25,7 +25,7 @@ def test_it_is_trained_served_and_evaluated_as_the_page_says(tmp_path, monkeypat
         pytest.skip("REARRANGE_LEROBOT_PYTHON does not name the python of an environment with lerobot (docs/remote.md)")
     (record,) = (line for line in commands(PAGE) if "out=pick_rgb" in line)
     (evaluate,) = (line for line in commands(PAGE) if "sim.camera_size=96" in line and "agent=remote" in line)
-    (train,) = (line for block in blocks(PAGE, "text") for line in block.splitlines() if line.startswith("lerobot-train"))
+    (train,) = (line for block in blocks(PAGE, "text") for line in block.replace("\\\n", " ").splitlines() if line.startswith("lerobot-train"))
     (server,) = (code for code in blocks(PAGE, "python") if "lerobot" in code)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

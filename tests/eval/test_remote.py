@@ -58,12 +58,16 @@ AGENTS: list[tuple[RemoteAgent, int]] = []
 
 @pytest.fixture(autouse=True)
 def connections_end_with_the_test():
-    """A server's thread waits for its client, and the tests' process for that thread."""
+    """Those of agents that a test makes; commands end theirs, also where they fail. A server has a thread for each."""
     yield
     while AGENTS:
         made, slots = AGENTS.pop()
         for slot in range(slots):
             made.end(slot)
+    until = time.monotonic() + 5.0
+    while (open_ones := [thread for thread in threading.enumerate() if "conn_handler" in thread.name]) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not open_ones
 
 
 def agent(url, slots=1, settings=QUICK):

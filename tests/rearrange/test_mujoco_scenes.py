@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from planner.detector import fit_opening
-from rearrange.apartments import segmentation
 from rearrange.apartments.episodes import Episode, read_episodes
 from rearrange.apartments.floor_grid import floor_grid
 from rearrange.apartments.objects import OBJECTS
@@ -25,6 +24,7 @@ from rearrange.mujoco_scenes.simulator import SceneSimulator
 from rearrange.mujoco_scenes.solids import MOST_CORNERS, hull
 from rearrange.mujoco_scenes.walls import flat_pieces
 from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.pictures.exact_kernels import SKY_RGB
 from rearrange.pictures.looks import PLAIN
 from rearrange.pictures.photograph import IMAGES
 from rearrange.simulator import FIRST_JOINT, SimulatorConfig
@@ -420,12 +420,12 @@ def test_the_model_is_what_mujoco_says_it_is(room):
 
 
 def test_photographs_of_a_scene_are_those_of_the_home_that_it_was(both):
-    """Depth, whose a pixel is, and colours, of both cameras. The floor of a home has boards; that of a scene, as its files, one colour."""
+    """Depth, whose a pixel is, and the robot's colours, of both cameras; what the files hold has their colours."""
     scene, ours, shift = both
     points, rng = floor_grid(ours.home.layout).points_m, np.random.default_rng(1)
     known = scene.segmentation_names()
     own = sorted(number for number, name in ours.segmentation_names().items() if name.startswith(("robot", "object")))
-    near, owned, robots, others = [], [], [], []
+    near, owned, robots, lit, shades = [], [], [], [], shades_of(scene)
     for _ in range(6):
         stands(both[:2], shift, *points[rng.integers(len(points))], rng.uniform(-math.pi, math.pi))
         for camera in ("head", "arm"):
@@ -435,11 +435,23 @@ def test_photographs_of_a_scene_are_those_of_the_home_that_it_was(both):
             owned.append(theirs == mine)
             off = np.abs(one["rgb"].astype(int) - other["rgb"]).max(axis=2)
             robots.append(off[(mine > 0) & (theirs == mine)])
-            others.append(off[(theirs == 0) & (other["segmentation"][:, :, 0] != segmentation.BUILDING["floor"])])
+            lit += [tuple(rgb) in shades for rgb in one["rgb"][theirs == 0].tolist()]
             assert set(np.unique(one["segmentation"]).tolist()) <= set(known)
         assert np.allclose(scene.photograph("head", 64, ("depth",), PLAIN)["depth"], scene.depth_image(64), atol=1e-4)
     assert np.mean(near) > 0.97 and np.mean(owned) > 0.99 and {"furniture/drawer_1", "furniture/fridge_door"} <= set(known.values())
-    assert not np.concatenate(robots).any() and np.mean(np.concatenate(others)) < 40  # files have colours as Habitat shows them
+    assert not np.concatenate(robots).any() and np.mean(lit) > 0.99
+
+
+def shades_of(scene) -> set[tuple[int, ...]]:
+    """What a pixel of a mesh can be, computed from the files' colours, either side of each triangle in the sun and under the sky; the sky."""
+    meshes, (towards, sun, sky) = scene.home.meshes, PLAIN.light.astype(float)
+    normals = np.einsum("tij,tj->ti", scene.data.xmat.reshape(-1, 3, 3)[meshes.rows], meshes.normals)
+    found = {SKY_RGB}
+    for side in (normals, -normals):
+        light = np.maximum(side @ towards, 0)[:, None] * sun + (0.775 + 0.225 * side[:, 2:]) * sky
+        linear = np.minimum(np.floor(np.clip(meshes.rgb, 0, 1) ** 2.2 * light * 1023) / 1023, 1)
+        found |= set(map(tuple, np.round(255 * np.where(linear < 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)).astype(int).tolist()))
+    return found
 
 
 def test_what_a_photograph_of_a_scene_shows_has_names_and_is_where_the_camera_is_turned(room):
@@ -447,6 +459,7 @@ def test_what_a_photograph_of_a_scene_shows_has_names_and_is_where_the_camera_is
     (plain, info), (turned, _) = (make_env("pick", **settings, **more).reset(options={"episode": 0}) for more in ({}, {"random_camera_deg": 9.0}))
     names = info["segmentation_names"]
     assert len(set(names.values())) == len(names) and "furniture/table" in names.values()
+    assert {"building/floor", "building/wall"} <= {names[number] for number in np.unique(plain["segmentation"]).tolist()}
     assert plain["segmentation"].shape == (32, 32, 1) and plain["arm_rgb"].std() > 0
     assert all((plain[key] != turned[key]).any() for key in plain if key in ("depth", "rgb", "arm_rgb"))
 

@@ -16,8 +16,8 @@ from planner.scenarios import scenarios
 from rearrange import navigation
 from rearrange.apartments import segmentation
 from rearrange.errors import UserError
-from rearrange.habitat.mujoco_twin import Twin
 from rearrange.external_scenes.joints import plain_name
+from rearrange.habitat.mujoco_twin import Twin
 from rearrange.habitat.scene_cameras import camera_transform, number_things, part_of_link
 from rearrange.mujoco_sim.simulator import MujocoSimulator
 from rearrange.observations import LONGEST_INSTRUCTION
