@@ -11,6 +11,24 @@ from skills import SKILLS
 
 
 @dataclass(frozen=True)
+class Batched:
+    """Training on EnvPool's environments beside Stable-Baselines3 and Sample Factory 2: steps/s, with the same network."""
+
+    tasks: tuple[str, ...] = setting(("HalfCheetah-v4", "Ant-v4", "CartPole-v1"), "names of EnvPool's environments with vectors to see")
+    trainers: tuple[str, ...] = setting(
+        ("ours", "asynchronous", "sb3"), "the engine; the same with half of the environments at a time, whoever is ready; SB3's PPO",
+        choices=("ours", "asynchronous", "sb3"))
+    num_envs: int = setting(64, "environments (N)", above=0, at_most=16384)
+    rollout_steps: int = setting(64, "T: a rollout is T x N steps", above=0, at_most=1_000_000)
+    epochs: int = setting(4, "passes over a rollout", above=0, at_most=1000)
+    mini_batches: int = setting(8, "per pass", above=0, at_most=1_000_000)
+    seconds: float = setting(15.0, "measured per run, after the first update", above=0)
+    repeats: int = setting(3, "runs of each trainer on each task, in turn", above=0, at_most=1000)
+    sample_factory: str | None = setting(
+        None, "Sample Factory 2: the Python interpreter of an environment that has it, and EnvPool (docs/benchmarks.md)", path=True)
+
+
+@dataclass(frozen=True)
 class Engine:
     """DD-PPO, NoVER, VER, HTS and Sample Factory 2 side by side: steps/s and shares of the bounds."""
 
@@ -190,5 +208,5 @@ class Update:
 
 
 BENCHMARKS: dict[str, type] = {
-    "engine": Engine, "gym": Gym, "habitat": Habitat, "modes": Modes, "navigation": Navigation, "scaling": Scaling, "sim": Sim,
-    "train": Train, "transfer": Transfer, "update": Update}
+    "batched": Batched, "engine": Engine, "gym": Gym, "habitat": Habitat, "modes": Modes, "navigation": Navigation,
+    "scaling": Scaling, "sim": Sim, "train": Train, "transfer": Transfer, "update": Update}

@@ -34,7 +34,7 @@ class PolicyConfig:
     image_precision: str = _setting(
         "float32", "in which the image encoder computes; bfloat16 is for GPUs", choices=PRECISIONS)
     learn_precision: str = _setting(
-        "auto", "of the gradient step's matrix products; auto = bfloat16 on a CPU that has it (AVX512-BF16, AMX), else float32; "
+        "float32", "of the gradient step's matrix products; auto = bfloat16 on a CPU that has it (AVX512-BF16, AMX), else float32; "
         "acting is not touched", choices=LEARN_PRECISIONS)
     hidden_size: int = _setting(64, "units of the memory per layer", above=0, at_most=MAX_UNITS)
     lstm_layers: int = _setting(0, "layers of the memory; 0 = none, a feed-forward policy", at_least=0, at_most=MAX_LAYERS)

@@ -147,7 +147,7 @@ def run_job(job: dict[str, Any], folder: Path, settings: dict[str, Any]) -> dict
     busy, start = cpu_seconds(), time.monotonic()
     limit_s = START_UP_S + 20 * job["seconds"]
     if job["system"] == PEER:
-        script = str(ROOT / "eval" / "bench_engine_sample_factory.py")
+        script = str(ROOT / "eval" / "bench" / "engine_sample_factory.py")
         run_process([script, str(folder / "job.json")], folder / "log.txt", limit_s, settings[PEER])
     else:
         run_process(["-m", "eval.bench.engine_job", str(folder / "job.json")], folder / "log.txt", limit_s)

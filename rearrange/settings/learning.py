@@ -15,6 +15,7 @@ class HomePolicy(PolicyConfig):
     hidden_size: int = like(PolicyConfig, "hidden_size", 128)
     lstm_layers: int = like(PolicyConfig, "lstm_layers", 1)
     body_size: int = like(PolicyConfig, "body_size", 256)
+    learn_precision: str = like(PolicyConfig, "learn_precision", "auto")
     separate_value: bool = like(PolicyConfig, "separate_value", False)
     normalize_observations: bool = like(PolicyConfig, "normalize_observations", False)
     normalize_returns: bool = like(PolicyConfig, "normalize_returns", False)

@@ -42,7 +42,7 @@ def test_the_ratio_stays_far_inside_the_clip_and_the_gradient_points_the_same_wa
 @pytest.mark.parametrize("has", (False, True))
 def test_auto_is_what_the_processor_computes_in_and_touches_no_acting(has, monkeypatch):
     monkeypatch.setattr(precision, "processor_has_bfloat16", lambda: has)
-    auto, _, policy = learned_from(PolicyConfig(**NETWORKS["blind"]))
+    auto, _, policy = learned_from(PolicyConfig(**NETWORKS["blind"], learn_precision="auto"))
     assert (auto.abs().max() > 1e-4) == has
     with precision.learning_in("auto", torch.device("cpu")):
         assert torch.is_autocast_enabled("cpu") == has

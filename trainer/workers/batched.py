@@ -92,7 +92,7 @@ class BatchedEnvironments:
             self._owed = n  # results that `recv` will give
             self.obs = {k: np.zeros((n, *shape), self._kept[k]) for k, shape in self._shapes.items()}
         else:
-            obs, _ = env.reset(seed=seed % 2**31)
+            obs, _ = env.reset() if hasattr(env, "recv") else env.reset(seed=seed % 2**31)  # EnvPool is told when it is made
             self.obs = {k: v.clone() if isinstance(v, Tensor) else np.array(v) for k, v in self._typed(obs).items()}
             self.ready = list(range(n))
         self.final_obs = {k: torch.zeros_like(v) if isinstance(v, Tensor) else np.zeros_like(v) for k, v in self.obs.items()}
