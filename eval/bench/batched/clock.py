@@ -9,7 +9,8 @@ class Clock:
     """Told of the steps after every update; the first update warms up."""
 
     def __init__(self, seconds: float):
-        self.seconds, self.ticks = seconds, []
+        self.seconds = seconds
+        self.ticks: list[tuple[int, float, float]] = []
 
     def tick(self, steps: int) -> bool:
         """Whether the run is over."""

@@ -61,7 +61,8 @@ def sb3(job: dict[str, Any], clock: Clock) -> None:
 
         def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
             seen, reward, terminated, truncated, _ = self.pool.step(self.actions)
-            over, told = terminated | truncated, [{} for _ in range(self.num_envs)]
+            over = terminated | truncated
+            told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
             if over.any():  # SB3 expects the first observation of the next episode
                 for i in np.flatnonzero(over):
                     told[i] = {"terminal_observation": seen[i].copy(), "TimeLimit.truncated": bool(truncated[i] and not terminated[i])}
