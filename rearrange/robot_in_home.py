@@ -63,9 +63,11 @@ class RobotInHome(ABC):
 
     @property
     def settle_distance_m(self) -> float:
-        """How far the object that moved most came to rest from where the episode put it."""
-        pairs = zip(self.start_positions, self.episode.start_poses)
-        return max((math.dist(position, pose[:3]) for position, pose in pairs), default=0.0)
+        """How far the object that moved most came to rest from where the episode put it. What begins in the hand does not count: the
+        drawer in which it waits may stand open."""
+        held = self.episode.handoff.held if self.episode.handoff else None
+        pairs = enumerate(zip(self.start_positions, self.episode.start_poses))
+        return max((math.dist(position, pose[:3]) for i, (position, pose) in pairs if i != held), default=0.0)
 
     @property
     def is_holding(self) -> bool:

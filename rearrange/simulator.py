@@ -85,7 +85,7 @@ class Simulator(Protocol):
 
     @property
     def settle_distance_m(self) -> float:
-        """How far the object that moved most came to rest from where the episode put it."""
+        """How far the object that moved most came to rest from where the episode put it; one that begins in the hand does not count."""
 
     # ------------------------------------------------------------------ one step
 

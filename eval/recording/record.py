@@ -74,7 +74,7 @@ def scenario(plain: dict[str, Any], settings: Settings) -> Prepared:
                         "policy for all of it.")
     if agent not in ("expert", "pretrained", "random", "newest"):
         agent, checkpoint = "monolithic", agent
-    of_eval = plain | {"agent": {"newest": "tp_srl"}.get(agent, agent), "checkpoint": checkpoint, "substitute": False, "network": None,
+    of_eval = plain | {"agent": {"newest": "tp_srl"}.get(agent, agent), "checkpoint": checkpoint, "substitute": False, "subtasks": False, "network": None,
                        "remote": {}, "video_speed": 1, "handoffs": False}
     hab = command.make_job(of_eval, SimpleNamespace(settings=settings, videos=None))
     size = plain["image_size"]

@@ -11,7 +11,7 @@ from eval.evaluate import SEED_STRIDE, cut_short, headline
 from eval.remote.settings import RemoteSettings
 from eval.scenario import evaluate as hab
 from eval.scenario import figures as hab_figures
-from eval.scenario import substitution, video
+from eval.scenario import substitution, subtasks, video
 from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
 from eval.shared_episodes import refuse_together
 from eval.tasks import load_listed, sim_settings
@@ -35,6 +35,8 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     """One scenario, one agent, many episodes. Everything is checked before the directory is made."""
     if plain["substitute"]:
         refuse_together("substitute=true")
+    if plain["subtasks"]:
+        refuse_together("subtasks=true")
     job = make_job(plain, run)
     run.create()
     run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}")
@@ -71,6 +73,8 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     hab_figures.print_table(figures, run)
     if plain["substitute"]:
         substitution.substitute(job, figures, run, plain["workers"], counting)
+    if plain["subtasks"]:
+        subtasks.measure(job, run, plain["workers"], counting)
     return run.result
 
 
@@ -111,6 +115,8 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     if plain["substitute"] and agent not in ("tp_srl", "tp_srl_nonav"):
         raise UserError(f"substitute=true puts experts in the place of learned skills, which agent={agent} does not have: take "
                         "agent=tp_srl.")
+    if plain["subtasks"] and agent in ("monolithic", "tp_spa"):
+        raise UserError(f"subtasks=true evaluates the skills of a plan alone, which agent={agent} does not have: take agent=tp_srl.")
     if agent == "monolithic":
         found = _whole_task(scenario, plain)
     else:

@@ -113,7 +113,7 @@ def _scenario(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Ch
     files = {skill: checkpoint.newest(run) for skill, run in followed.items()}
     asked |= {skill: str(file) for skill, file in files.items() if skill != WHOLE_TASK}
     of_eval = plain | {"agent": {"newest": "tp_srl"}.get(agent, agent), "checkpoint": str(files.get(WHOLE_TASK, whole)) if whole else None,
-                       "skills": asked, "substitute": False, "network": None, "remote": {}, "video_speed": 1, "handoffs": False,
+                       "skills": asked, "substitute": False, "subtasks": False, "network": None, "remote": {}, "video_speed": 1, "handoffs": False,
                        "episodes": EPISODES}
     job = of_scenario.make_job(of_eval, SimpleNamespace(settings=settings, videos=None))
     loaded = {skill: Path(source.checkpoint) for skill, source in job.skills.items() if source.checkpoint}

@@ -115,6 +115,8 @@ class EvalOptions:
     substitute: bool = setting(
         False, "of a scenario: afterwards the same episodes with experts, with each skill alone learned, and with all but one, as a "
         "table")
+    subtasks: bool = setting(
+        False, "of a scenario: afterwards each of its manipulations by itself, from the states that experts leave, as a table")
     split: str = like(HomeSettings, "split", "val", "apartments; layout families never overlap between splits")
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
     deterministic: bool = setting(False, "true takes the mean action, false samples as in training")

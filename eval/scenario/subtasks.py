@@ -1,0 +1,87 @@
+"""Each manipulation of a scenario by itself: what a skill reaches from the states that experts leave, as others report sub-tasks.
+
+The experts do the whole task, and the state is kept in which each of their manipulations begins; then the evaluated skills act from
+there, one at a time, with the time limit and the success of the skill. Only episodes count in which the experts repeat nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from eval import evaluate as alone
+from eval.intervals import wilson
+from eval.scenario import evaluate as hab
+from eval.scenario.substitution import EXPERT
+from rearrange.apartments.episodes import Episode, write_episodes
+from rearrange.runs.run_directory import write_whole
+from rearrange.runs.text_table import columns
+
+if TYPE_CHECKING:
+    from rearrange.runs.run_directory import Run
+
+FILE = "subtasks.json"
+
+
+def measure(job: hab.Job, run: Run, workers: int | None, counting: Callable[..., Any]) -> None:
+    """Evaluate every sub-task of a job's scenario, print them as a table, and keep them in subtasks.json beside the episode files."""
+    chain = replace(job, skills=dict.fromkeys(job.skills, EXPERT), handoffs=True)
+    with counting(job.episodes, "experts", log=run.log) as progress:
+        chains = hab.evaluate(chain, workers, progress)
+    folder = run.path / "subtasks"
+    folder.mkdir(exist_ok=True)
+    rows: dict[str, dict[str, Any]] = {}
+    for name, episodes in beginnings(chains).items():
+        file = folder / f"{name.replace(' ', '_')}.json.gz"
+        write_episodes(file, episodes)
+        skill = episodes[0].handoff.skill
+        with counting(len(episodes), name, log=run.log) as progress:
+            results = alone.evaluate(_job(job, skill, str(file), len(episodes)), workers, progress)
+        done = {result.episode_id: result for result in results}.values()  # another takes the place of one that cannot be started
+        wins = sum(result.success for result in done)
+        rows[name] = {"skill": skill, "episodes": len(done), "success": wins / len(done), "success_interval_95": list(wilson(wins, len(done)))}
+        write_whole(run.path / FILE, json.dumps(rows, indent=2) + "\n")
+    for line in ["", *table(rows), ""]:
+        run.say(line)
+    run.say(f"table     {run.path / FILE}")
+
+
+def beginnings(results: Sequence[hab.EpisodeResult]) -> dict[str, list[Episode]]:
+    """The states in which sub-tasks begin, by name in the order of the plan: "open fridge", "pick 2". Objects are numbered as the goals."""
+    found: dict[str, list[Episode]] = {}
+    for result in results:
+        kept = result.handoffs
+        if len({(episode.handoff.skill, episode.handoff.about) for episode in kept}) < len(kept):
+            continue  # something was done twice
+        for episode in kept:
+            found.setdefault(_name(episode), []).append(episode)
+    return found
+
+
+def table(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """One line a sub-task: success with its 95 % interval; at the end their mean."""
+    lines = [("sub-task, from where experts leave", "success", "n")]
+    for name, row in rows.items():
+        low, high = row["success_interval_95"]
+        lines.append((name, f"{row['success']:.1%} ({low:.1%} .. {high:.1%})", str(row["episodes"])))
+    if rows:
+        lines.append(("mean", f"{sum(row['success'] for row in rows.values()) / len(rows):.1%}", ""))
+    return columns(lines)
+
+
+def _name(episode: Episode) -> str:
+    skill, about = episode.handoff.skill, episode.handoff.about
+    words = skill.replace("_", " ")
+    return f"{words} {list(episode.targets).index(about) + 1}" if about in episode.targets else words
+
+
+def _job(job: hab.Job, skill: str, file: str, episodes: int) -> alone.Job:
+    source = job.skills[skill]
+    agent = source.word if source.kind == "own" else source.kind
+    env = {**source.config, **job.env, **source.shared, "depth_size": source.image_size, "episodes": file}
+    if source.seen:
+        env |= {"observations": source.seen, "camera_size": source.camera_size}
+    mean = job.deterministic or job.rules.actions in ("mean", "mean_first")
+    return alone.Job(skill, env, agent, source.checkpoint, episodes, job.seed, mean, network=source.network, remote=source.remote)
