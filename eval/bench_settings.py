@@ -208,5 +208,5 @@ class Update:
 
 
 BENCHMARKS: dict[str, type] = {
-    "engine": Engine, "batched": Batched, "gym": Gym, "habitat": Habitat, "modes": Modes, "navigation": Navigation,
+    "batched": Batched, "engine": Engine, "gym": Gym, "habitat": Habitat, "modes": Modes, "navigation": Navigation,
     "scaling": Scaling, "sim": Sim, "train": Train, "transfer": Transfer, "update": Update}

@@ -137,7 +137,7 @@ def require(settings: Settings) -> None:
             return
     if group and not settings.choices.get(group):
         there = options.choices(group)
-        word = there[0] if group == "bench" else f"{group}={'pick' if 'pick' in there else there[0]}"
+        word = "engine" if group == "bench" else f"{group}={'pick' if 'pick' in there else there[0]}"
         raise UserError(
             f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
             f"{word}. Choices: {', '.join(there)}."

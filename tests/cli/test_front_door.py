@@ -95,7 +95,7 @@ MISTAKES = {
     "eval skill=pick episodes=0": "greater than 0",
     "eval skill=pick agent=polcy": "policy",
     "eval skill=pick ppo.clip=1": "unknown key",
-    "bench": "Choices: engine, batched, gym, habitat, modes, navigation, scaling, sim, train, transfer, update",
+    "bench": "Choices: batched, engine, gym, habitat, modes, navigation, scaling, sim, train, transfer, update",
     "bench smi": "bench=sim",
     "train skill=pick skill.rest_position_m=[nan,0,1]": "and finite",
     "train skill=pick skill.reward_scales.success=inf": "and finite",
