@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eval.peer_process import run_job
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 NAMES = {"ours": "rearrange", "asynchronous": "rearrange, asynchronous", "sb3": "SB3 PPO", "sample_factory": "Sample Factory 2"}
 NEEDS = {"ours": "envpool", "asynchronous": "envpool", "sb3": "stable_baselines3"}  # trainer -> its package here
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def check(settings: dict[str, Any]) -> None:
@@ -46,7 +46,7 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """Run every trainer on every task `repeats` times, print the table, write runs.jsonl and bench.json."""
     file, runs = run.path / "runs.jsonl", []
     for job in jobs(settings):
-        made = _make(job, settings, run.path / "trainers.txt")
+        made = job | run_job(_command(job, settings), job, run.path / "trainers.txt")
         runs.append(made)
         with open(file, "a", encoding="utf-8") as out:
             out.write(json.dumps(made) + "\n")
@@ -91,14 +91,7 @@ def _speeds(runs: list[dict[str, Any]]) -> dict[tuple[str, str], list[float]]:
     return found
 
 
-def _make(job: dict[str, Any], settings: dict[str, Any], log: Path) -> dict[str, Any]:
+def _command(job: dict[str, Any], settings: dict[str, Any]) -> list[str]:
     if job["trainer"] == "sample_factory":
-        command = [settings["sample_factory"], str(ROOT / "eval" / "bench" / "batched" / "sample_factory_run.py")]
-    else:
-        command = [sys.executable, "-P", "-m", "eval.bench.batched.one_run"]
-    with open(log, "a", encoding="utf-8") as out:
-        made = subprocess.run([*command, json.dumps(job)], stdout=subprocess.PIPE, stderr=out, text=True)
-    if made.returncode:
-        raise KeyboardInterrupt if made.returncode in (130, -2, -15) else UserError(
-            f"the run of {job['trainer']} on {job['task']} failed; what it says is the end of {log}.")
-    return job | json.loads(made.stdout.splitlines()[-1])
+        return [settings["sample_factory"], str(Path(__file__).parent / "sample_factory_run.py")]
+    return [sys.executable, "-P", "-m", "eval.bench.batched.one_run"]

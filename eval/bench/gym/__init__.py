@@ -7,13 +7,13 @@ all meet the same machine; a finished run is a line of `runs.jsonl`, and is not 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.bench.gym import table
 from eval.bench.gym.tasks import TASKS
+from eval.peer_process import run_job
 from rearrange.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     done = {_name(each) for each in read(file)} if file.exists() else set()
     for job in jobs(settings):
         if _name(job) not in done:
-            made = _make(job)
+            made = run_job([sys.executable, "-P", "-m", "eval.bench.gym.one_run"], job)
             with open(file, "a", encoding="utf-8") as out:
                 out.write(json.dumps(made) + "\n")
             run.say(f"{job['task']:24} {job['trainer']:10} seed {job['seed']}   return {made['curve'][-1][1]:9.1f}   "
@@ -77,11 +77,3 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 def _name(job: dict[str, Any]) -> tuple:
     return job["task"], job["trainer"], job["seed"], job["steps"]
-
-
-def _make(job: dict[str, Any]) -> dict[str, Any]:
-    made = subprocess.run([sys.executable, "-P", "-m", "eval.bench.gym.one_run", json.dumps(job)], stdout=subprocess.PIPE, text=True)
-    if made.returncode:
-        raise KeyboardInterrupt if made.returncode in (130, -2, -15) else UserError(
-            f"the run of {job['trainer']} on {job['task']} failed; what it says stands above.")
-    return json.loads(made.stdout.splitlines()[-1])
