@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from rearrange.runs.run_directory import Run
 
 NAMES = {"ours": "rearrange", "asynchronous": "rearrange, asynchronous", "sb3": "SB3 PPO", "sample_factory": "Sample Factory 2"}
-NEEDS = {"ours": "envpool", "asynchronous": "envpool", "sb3": "stable_baselines3"}  # trainer -> its package here
+NEEDS = {"ours": ("envpool",), "asynchronous": ("envpool",), "sb3": ("envpool", "stable_baselines3")}  # trainer -> its packages
 
 
 def check(settings: dict[str, Any]) -> None:
     """Refuse trainers whose packages are missing."""
     from importlib.util import find_spec
 
-    for name in settings["trainers"]:
-        if find_spec(NEEDS[name]) is None:
-            raise UserError(f"trainers={name} needs the package {NEEDS[name]}: pip install 'rearrange[envpool,peers]'.")
+    for name, package in ((name, package) for name in settings["trainers"] for package in NEEDS[name]):
+        if find_spec(package) is None:
+            raise UserError(f"trainers={name} needs the package {package}: pip install 'rearrange[envpool,peers]'.")
     if settings["num_envs"] < 2:
         raise UserError(f"num_envs={settings['num_envs']} is no batch; give at least 2.")
     rollout = settings["num_envs"] * settings["rollout_steps"]

@@ -76,10 +76,10 @@ def sb3(job: dict[str, Any], clock: Clock) -> None:
             return [getattr(self, attr_name)] * self.num_envs
 
         def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-            raise NotImplementedError
+            setattr(self, attr_name, value)
 
         def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-            raise NotImplementedError
+            return [getattr(self.pool, method_name)(*args, **kwargs)] * self.num_envs
 
         def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
             return [False] * self.num_envs

@@ -10,8 +10,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 import sys
 import tempfile
+
+os.environ["OMP_NUM_THREADS"] = "1"  # as the others; torch reads it when it is imported
 
 import envpool
 import gymnasium

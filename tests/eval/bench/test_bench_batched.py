@@ -38,7 +38,7 @@ def test_jobs_are_taken_in_turn():
 
 
 def test_what_cannot_be_measured_is_a_sentence(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(batched, "NEEDS", {"ours": "json", "asynchronous": "json", "sb3": "no_such_package"})
+    monkeypatch.setattr(batched, "NEEDS", {"ours": ("json",), "sb3": ("json", "no_such_package")})
     for words, complaint in (("trainers=[sb3]", "trainers=sb3 needs the package no_such_package: pip install 'rearrange[envpool,peers]'."),
                              ("trainers=[ours] num_envs=1", "num_envs=1 is no batch"),
                              ("trainers=[ours] mini_batches=7", "mini_batches=7 does not divide the 4096 steps"),
