@@ -120,15 +120,15 @@ class Habitat:
 
 @dataclass(frozen=True)
 class Modes:
-    """Return per step of experience in every mode of the engine, on Pendulum-v1 or on a skill."""
+    """Return per step of experience and per minute in every mode of the engine, on Pendulum-v1, a skill or a task of navigation."""
 
-    env: str = setting("pendulum", "pendulum, or a skill: pick ...")
+    env: str = setting("pendulum", "pendulum, a skill (pick ...) or a task of navigation (pointnav ...)")
     modes: tuple[str, ...] = setting(
         ("ddppo", "nover", "hts", "ver", "ver+overlap"), "of trainer=; ver+overlap: trainer=ver trainer.overlap=true")
     steps: int = setting(100_000, "environment steps per run", above=0, at_most=10**12)
     seeds: int = setting(3, "runs per mode", above=0, at_most=1000)
-    policy: str = setting("blind", "network for a skill", choices=("blind", "light", "resnet18"))
-    num_envs: int = setting(32, "environments for a skill; Pendulum has 4", above=0, at_most=16384)
+    policy: str = setting("blind", "network for a skill or navigation", choices=("blind", "light", "resnet18"))
+    num_envs: int = setting(32, "environments; Pendulum always has 4", above=0, at_most=16384)
 
 
 @dataclass(frozen=True)

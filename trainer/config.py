@@ -60,6 +60,10 @@ class PolicyConfig:
         return (2 if self.memory == "lstm" else 1) * self.lstm_layers * self.hidden_size
 
 
+OF_THE_WEIGHTS = ("embedding_size", "hidden_size", "lstm_layers", "memory", "skip", "body_size", "body_layers", "separate_value",
+                  "normalize_observations", "normalize_returns", "tanh_mean")
+"""Settings of a policy that its weights were learned with: a training that begins with a checkpoint takes them from there."""
+
 BEFORE_0_2: dict[str, Any] = {"separate_value": False, "normalize_observations": False, "normalize_returns": False}
 """Settings of policies that did not exist in version 0.1, as its checkpoints have them."""
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 ENV, ENVS, STEPS_PER_ENV = "Pendulum-v1", 4, 256  # short rollouts: one update late is then 1 % of a run of 100,000 steps
 POINTS = 40  # of a curve
-Curve = list[tuple[float, float]]  # (environment steps, mean return of the episodes that ended in that update)
+Curve = list[tuple[float, float, float]]  # (environment steps, mean return of the episodes that ended in that update, minutes)
 
 
 def check(settings: dict[str, Any]) -> None:
-    """Refuse what is no mode or no skill, and more environments than there can be."""
+    """Refuse what is no mode or no task, and more environments than there can be."""
     _, config = _task(settings)
     for mode in settings["modes"]:
         _with(config, collect=_collect(mode, config.collect))
@@ -46,7 +46,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
             result = train(make_env, _with(config, seed=seed, collect=collect))
             if result.reason != "complete":  # Ctrl-C or SIGTERM, which ends a training in good order
                 raise KeyboardInterrupt
-            curves[mode].append([(row["step"], row[f"episode/{measure}"]) for row in result.history if f"episode/{measure}" in row])
+            curves[mode].append([(row["step"], row[f"episode/{measure}"], row["wall_s"] / 60) for row in result.history
+                                 if f"episode/{measure}" in row])
             run.say(f"{mode:12} seed {seed}   {measure} per fifth: "
                     + "  ".join(f"{v:8.2f}" for v in fifths(curves[mode][-1], settings["steps"])))
             (run.path / "curves.json").write_text(json.dumps(curves), encoding="utf-8")
@@ -60,7 +61,7 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
 
 
 def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
-    """Environment and engine settings: Pendulum's are those that RL Baselines3 Zoo tuned for SB3 there, with shorter rollouts, a skill's those
+    """Environment and engine settings: Pendulum's are those that RL Baselines3 Zoo tuned for SB3 there, with shorter rollouts, others those
     of `rearrange train`."""
     from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
     from trainer.config import BEFORE_0_2
@@ -76,18 +77,20 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
             collect=CollectConfig(num_envs=ENVS, rollout_steps=STEPS_PER_ENV))
         return functools.partial(gymnasium.make, ENV), config
     from eval.engine_settings import engine_config, per_action
-    from eval.tasks import skill_task
+    from eval.tasks import training_task
     from rearrange.composition import options
     from rearrange.composition.compose import compose
 
-    if settings["env"] not in options.choices("skill"):
-        raise UserError(f"env={settings['env']} is neither pendulum nor a skill: {', '.join(options.choices('skill'))}.")
+    group = next((group for group in ("skill", "nav") if settings["env"] in options.choices(group)), None)
+    if group is None:
+        raise UserError(f"env={settings['env']} is neither pendulum nor a skill nor a task of navigation: "
+                        f"{', '.join([*options.choices('skill'), *options.choices('nav')])}.")
     from omegaconf import OmegaConf
 
-    words = [f"skill={settings['env']}", f"policy={settings['policy']}", "ppo=fast", f"trainer.num_envs={settings['num_envs']}",
+    words = [f"{group}={settings['env']}", f"policy={settings['policy']}", "ppo=fast", f"trainer.num_envs={settings['num_envs']}",
              f"steps={settings['steps']}", "log_every_s=1e-6", "torch_threads=1"]
     plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
-    task = skill_task(plain, plain["split"], plain["policy"]["image_size"])
+    task = training_task(plain)
     return task.make, per_action(engine_config(plain), task, task.make())
 
 
@@ -115,7 +118,7 @@ def _with(config: TrainConfig, **changes: Any) -> TrainConfig:
 
 def fifths(curve: Curve, steps: int) -> list[float]:
     """Mean of a curve over each fifth of the run; NaN where no episode ended."""
-    at, value = np.array(curve, float).reshape(-1, 2).T
+    at, value, _ = np.array(curve, float).reshape(-1, 3).T
     edges = np.linspace(0, steps, 6)
     edges[-1] = np.inf
     inside = [(at > a) & (at <= b) for a, b in zip(edges, edges[1:])]
@@ -123,25 +126,27 @@ def fifths(curve: Curve, steps: int) -> list[float]:
 
 
 def table(curves: dict[str, list[Curve]], steps: int) -> dict[str, dict[str, Any]]:
-    """Per mode: mean over the whole run (the area under the curve) and over its last fifth, of every seed and of all."""
+    """Per mode: mean over the whole run (the area under the curve) and over its last fifth, of every seed and of all; steps/s."""
     rows = {}
     for mode, runs in curves.items():
         parts = np.array([fifths(curve, steps) for curve in runs])
-        rows[mode] = {"whole": float(np.nanmean(parts)), "last_fifth": float(parts[:, -1].mean()), "seeds": parts[:, -1].tolist()}
+        speed = float(np.mean([curve[-1][0] / (60 * curve[-1][2]) for curve in runs]))
+        rows[mode] = {"whole": float(np.nanmean(parts)), "last_fifth": float(parts[:, -1].mean()), "seeds": parts[:, -1].tolist(),
+                      "steps_per_s": speed}
     return rows
 
 
 def rows_as_text(rows: dict[str, dict[str, Any]], measure: str) -> list[str]:
     """The table, as Markdown."""
-    lines = [f"| mode | {measure}, whole run | last fifth | seeds |", "|---|---|---|---|"]
+    lines = [f"| mode | {measure}, whole run | last fifth | seeds | steps/s |", "|---|---|---|---|---|"]
     digits = 0 if measure == "return" else 3
     return lines + [f"| {mode} | {row['whole']:.{digits}f} | {row['last_fifth']:.{digits}f} | "
-                    f"{', '.join(f'{v:.{digits}f}' for v in row['seeds'])} |"
+                    f"{', '.join(f'{v:.{digits}f}' for v in row['seeds'])} | {row['steps_per_s']:,.0f} |"
                     for mode, row in rows.items()]
 
 
 def draw(curves: dict[str, list[Curve]], steps: int, title: str, measure: str, path: Path) -> None:
-    """One line per mode, the mean over seeds, with their range; nothing without matplotlib."""
+    """One line per mode, the mean over seeds, with their range, against steps and against time; nothing without matplotlib."""
     try:
         import matplotlib
     except ImportError:
@@ -149,14 +154,18 @@ def draw(curves: dict[str, list[Curve]], steps: int, title: str, measure: str, p
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(6.4, 4))
-    grid = np.linspace(0, steps, POINTS)
-    for number, (mode, runs) in enumerate(curves.items()):
-        values = np.array([np.interp(grid, *np.array(curve, float).T) for curve in runs])
-        axes.plot(grid, values.mean(0), color=f"C{number}", label=mode)
-        axes.fill_between(grid, values.min(0), values.max(0), color=f"C{number}", alpha=0.12, linewidth=0)
-    axes.set(xlabel="environment steps", ylabel=measure, title=title)
-    axes.legend()
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4), sharey=True)
+    shortest_min = min(curve[-1][2] for runs in curves.values() for curve in runs)
+    for each, column, end in ((axes[0], 0, steps), (axes[1], 2, shortest_min)):
+        grid = np.linspace(0, end, POINTS)
+        for number, (mode, runs) in enumerate(curves.items()):
+            values = np.array([np.interp(grid, *np.array(curve, float).T[[column, 1]]) for curve in runs])
+            each.plot(grid, values.mean(0), color=f"C{number}", label=mode)
+            each.fill_between(grid, values.min(0), values.max(0), color=f"C{number}", alpha=0.12, linewidth=0)
+    axes[0].set(xlabel="environment steps", ylabel=measure)
+    axes[1].set(xlabel="minutes of training")
+    axes[0].legend()
+    figure.suptitle(title)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

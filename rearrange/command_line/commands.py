@@ -26,6 +26,7 @@ from rearrange.errors import UserError
 from rearrange.registration import register_envs
 from rearrange.settings.engine_words import in_keys
 from rearrange.settings.environment import NAVIGATION_AGENTS
+from trainer.config import OF_THE_WEIGHTS
 from trainer.faults import signals
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     rank_watch.before_forced_end = lambda: run.finish("failed")
     plain = OmegaConf.to_container(config, resolve=True)
     task = training_task(plain, run.settings.overrides)
+    resume_from = _newest_checkpoint(run) if run.resumed else None
+    begun_with = plain.get("checkpoint")  # runs of before have no such setting
+    transfer = plain.get("transfer")
+    start_from = None if resume_from else _first_policy(begun_with, task, transfer)
+    plain["policy"] |= _network_of(resume_from or start_from, config, run.settings.overrides)
     network = plain["policy"].get("network")
     make_policy = own_networks.load(network, "policy") if network else Policy
     engine = engine_config(plain)
@@ -63,10 +69,6 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
         raise UserError(in_keys(error)) from error
     probe = _probe(task, silent=run.silent)
     engine = per_action(engine, task, probe)
-    resume_from = _newest_checkpoint(run) if run.resumed else None
-    begun_with = plain.get("checkpoint")  # runs of before have no such setting
-    transfer = plain.get("transfer")
-    start_from = None if resume_from else _first_policy(begun_with, task, transfer)
     meta = task.meta() | ({"started_from": begun_with} if begun_with else {}) | ({"network": network} if network else {})
     other = transfer if start_from else None
     taken = _check_network(engine, probe, make_policy, resume_from or start_from, bool(resume_from), other)
@@ -203,6 +205,24 @@ def _policy_file(checkpoint: str | Path, skill: str) -> Path:
         return pretrained.path(skill) if checkpoint == "pretrained" else best(Path(checkpoint))
     except CheckpointError as error:
         raise UserError(str(error)) from error
+
+
+def _network_of(checkpoint: Path | None, config: DictConfig, typed: tuple[str, ...]) -> dict[str, Any]:
+    """The settings of the policy that a checkpoint's weights were learned with, but for those that were typed; set in `config`, too."""
+    from trainer.checkpoint import CheckpointError, load_checkpoint, policy_config
+
+    if checkpoint is None:
+        return {}
+    try:
+        content = load_checkpoint(checkpoint)
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
+    learned = policy_config(content["policy_config"])
+    kept = {word.split("=")[0].removeprefix("policy.") for word in typed}
+    values = {name: getattr(learned, name) for name in OF_THE_WEIGHTS if name not in kept and name in config.policy}
+    for name, value in values.items():
+        OmegaConf.update(config, f"policy.{name}", value)
+    return values
 
 
 def _tell(run: Run, sentence: str) -> None:

@@ -31,6 +31,7 @@ from rearrange.runs.run_directory import (
 )
 from rearrange.settings.composed import Settings, leaves
 from trainer.checkpoints import owner
+from trainer.config import OF_THE_WEIGHTS
 
 FREE_KEYS = {"resume", "name", "output", "requeue"}  # may differ when a run is resumed
 
@@ -121,7 +122,13 @@ def changes(path: Path, now: Settings) -> dict[str, tuple[Any, Any]]:
     saved = saved_config(path)
     if {key for key, _ in leaves(saved)} != {key for key, _ in leaves(now.config)}:  # of an older version, or of other choices
         saved = _saved_settings(path, now.command).config
-    return difference(saved, now.config)
+    return {key: values for key, values in difference(saved, now.config).items() if key not in _of_the_network(now)}
+
+
+def _of_the_network(settings: Settings) -> set[str]:
+    """Settings that the weights of a policy were learned with and that were not typed: a run that goes on keeps its own."""
+    typed = {word.split("=")[0] for word in settings.overrides}
+    return {f"policy.{name}" for name in OF_THE_WEIGHTS} - typed
 
 
 def _plan_resumed(settings: Settings, force: bool) -> Run:
@@ -140,6 +147,10 @@ def _plan_resumed(settings: Settings, force: bool) -> Run:
     if read_status(path)["status"] == "finished" and not changed and has_checkpoints(path):
         raise UserError(f"{path} is finished. To train further, raise steps= and write resume=force.")
     check_writable(path)
+    saved = saved_config(path)
+    for key in _of_the_network(settings):
+        if (value := OmegaConf.select(saved, key)) is not None:
+            OmegaConf.update(settings.config, key, value)
     return Run(path, settings, resumed=True)
 
 

@@ -16,9 +16,6 @@ class HomePolicy(PolicyConfig):
     lstm_layers: int = like(PolicyConfig, "lstm_layers", 1)
     body_size: int = like(PolicyConfig, "body_size", 256)
     learn_precision: str = like(PolicyConfig, "learn_precision", "auto")
-    separate_value: bool = like(PolicyConfig, "separate_value", False)
-    normalize_observations: bool = like(PolicyConfig, "normalize_observations", False)
-    normalize_returns: bool = like(PolicyConfig, "normalize_returns", False)
     log_std_init: float | tuple[float, ...] = like(PolicyConfig, "log_std_init", -0.5)
 
 

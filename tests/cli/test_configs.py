@@ -54,12 +54,12 @@ def test_files_hold_only_what_they_change(group, choice):
 
 
 def test_homes_have_the_settings_that_were_measured_there():
-    """Those of version 0.1, whatever `trainer.train` begins with by now: the defaults of their dataclasses, and by name what differs."""
+    """Whatever `trainer.train` begins with: the defaults of their dataclasses, and by name what differs."""
     config = settings.compose("train", ["policy=light", "ppo=fast"]).config
     assert (config.ppo.epochs, config.ppo.mini_batches, config.ppo.learning_rate, config.ppo.schedule) == (3, 4, 7e-4, "cosine")
     assert (config.ppo.reward_scale, config.trainer.num_envs, config.trainer.rollout_steps) == (0.1, 32, 128)
     assert (config.policy.hidden_size, config.policy.lstm_layers, config.policy.body_size, config.policy.log_std_init) == (128, 1, 256, -0.5)
-    assert not any(config.policy[key] for key in ("separate_value", "normalize_observations", "normalize_returns"))
+    assert all(config.policy[key] for key in ("separate_value", "normalize_observations", "normalize_returns"))
     for group, config_class in (("policy", HomePolicy), ("ppo", HomePPO), ("trainer", HomeCollect)):
         for field in dataclasses.fields(config_class):
             value = config[group][field.name]

@@ -111,10 +111,10 @@ def test_an_answer_that_cannot_be_shown(tmp_path, line, code, said):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 3 MB."""
+    """A file system of 6 MB."""
     place = tmp_path / "disk"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", place], capture_output=True, text=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", place], capture_output=True, text=True)
     if mounted.returncode:
         pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
     yield place

@@ -22,6 +22,7 @@ from tests.e2e.front_door import (
     checkpoint_steps,
     environment,
     finish,
+    rearrange,
     session_members,
     start,
     status,
@@ -112,6 +113,26 @@ def test_a_run_begins_with_the_policy_of_another(trained):
 
     content = load_checkpoint(trained.home / "outputs/train/pick/goes_on")
     assert content["meta"]["started_from"] == "outputs/train/pick/tiny" and content["step"] == 128
+
+
+def test_its_network_is_that_of_the_other(tmp_path):
+    """Also where a later version's would be another; and where the run is resumed by the same words, or by its name."""
+    from rearrange.runs.run_directory import saved_config
+    from trainer.checkpoint import load_checkpoint
+
+    other = ("policy.hidden_size=24", "policy.normalize_observations=false", "policy.normalize_returns=false", "policy.separate_value=false")
+    succeed(tmp_path, "train", *TINY, "steps=64", "name=first", *other)
+    words = ("train", *TINY, "name=second", "checkpoint=outputs/train/pick/first")
+    succeed(tmp_path, *words, "steps=64")
+    again = succeed(tmp_path, *words, "steps=128", "resume=force"), succeed(tmp_path, "train", "skill=pick", "name=second", "steps=192",
+                                                                            "resume=force")
+    assert "done: 128 steps" in again[0] and "done: 192 steps" in again[1]
+    run = tmp_path / "outputs/train/pick/second"
+    network = load_checkpoint(run)["policy_config"]
+    assert network["hidden_size"] == saved_config(run).policy.hidden_size == 24
+    assert not any(network[key] for key in ("normalize_observations", "normalize_returns", "separate_value"))
+    done = rearrange(tmp_path, *words[:-2], "name=third", words[-1], "policy.hidden_size=32")
+    assert done.returncode == 2 and "is a checkpoint of another network" in done.stderr
 
 
 def test_wandb_needs_no_account_and_no_network(tmp_path):

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from eval.bench import modes as bench_modes
+from rearrange.errors import UserError
 
 SETTINGS = {"env": "pendulum", "modes": ["ver", "nover"], "steps": 5000, "seeds": 2, "seed": 0, "policy": "blind", "num_envs": 4}
 
@@ -27,3 +28,21 @@ def test_a_skill_explores_as_in_rearrange_train():
     _, config = bench_modes._task(SETTINGS | {"env": "pick"})
     stds = config.policy.log_std_init
     assert isinstance(stds, tuple) and stds[-1] < stds[0]  # the base shakes less than the arm
+
+
+def test_navigation_is_trained_as_in_rearrange_train():
+    make_env, config = bench_modes._task(SETTINGS | {"env": "pointnav", "policy": "light"})
+    assert config.policy.encoder == "light"
+    assert make_env().observation_space["pointgoal"].shape == (4,)
+    with pytest.raises(UserError, match="env=chess is neither pendulum nor a skill nor a task of navigation: close_cabinet"):
+        bench_modes._task(SETTINGS | {"env": "chess"})
+
+
+def test_a_mode_is_told_by_steps_and_by_minutes(tmp_path):
+    runs = {"ver": [[(50, 0.0, 1.0), (100, 1.0, 2.0)]], "ddppo": [[(50, 0.0, 2.0), (100, 1.0, 4.0)]]}
+    rows = bench_modes.table(runs, steps=100)
+    assert rows["ver"]["last_fifth"] == rows["ddppo"]["last_fifth"] == 1.0
+    assert rows["ver"]["steps_per_s"] == 100 / 120 and rows["ddppo"]["steps_per_s"] == 100 / 240
+    assert bench_modes.rows_as_text(rows, "success")[-1].startswith("| ddppo | 0.500 | 1.000 | 1.000 | 0 |")
+    bench_modes.draw(runs, 100, "two", "success", tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").exists()

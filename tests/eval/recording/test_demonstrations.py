@@ -113,22 +113,24 @@ def test_what_is_damaged_is_one_sentence(tmp_path):
 
 def test_the_command_clones_goes_on_with_ppo_and_is_evaluated(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["train", "skill=pick", "experiment=debug", "sim.num_layouts=2", "torch_threads=1", f"demos={folder}", "demos_steps=128",
-             "steps=192"]
+    words = ["train", "skill=pick", "experiment=debug", "sim.num_layouts=2", "torch_threads=1", f"demos={folder}", "demos_steps=384",
+             "steps=448"]
     assert main([*words, "name=a"]) == 0
     said = capsys.readouterr().out
-    assert "clones 5 episodes of" in said and "without 1 that did not succeed; from step 128 on, PPO in homes" in said
-    assert "note: base_speed_m_s=2.5 there, 1.0 here" in said and "action error" in said
+    assert "clones 5 episodes of" in said and "without 1 that did not succeed; from step 384 on, PPO in homes" in said
+    assert "note: base_speed_m_s=2.5 there, 1.0 here" in said
     run = tmp_path / "outputs/train/pick/a"
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     cloned = [row for row in rows if "learn/cloning_loss" in row]
     after = [row for row in rows if "learn/kl" in row]
-    assert cloned and after and cloned[-1]["step"] >= 128 and after[0]["step"] > cloned[-1]["step"] and after[-1]["step"] >= 192
+    assert cloned and after and cloned[-1]["step"] >= 384 and after[0]["step"] > cloned[-1]["step"] and after[-1]["step"] >= 448
     assert cloned[-1]["learn/action_error"] < cloned[0]["learn/action_error"]
     assert main(["eval", "skill=pick", f"checkpoint={run}", "episodes=1", "workers=1", "sim.num_layouts=2", "name=e"]) == 0
-    for wrong, why in ((["demos=nowhere"], "is no recording"), (["demos_steps=193"], "exceeds steps=192"), (["demos=null"], "needs demos="),
+    for wrong, why in ((["demos=nowhere"], "is no recording"), (["demos_steps=449"], "exceeds steps=448"), (["demos=null"], "needs demos="),
                        (["trainer.rollout_steps=4", "ppo.mini_batches=1"], "has 17 steps, and a rollout 8 (trainer.num_envs"),
                        (["deterministic=true"], "leave demos_steps=")):
         assert main([*(word for word in words if word.split("=")[0] != wrong[0].split("=")[0]), *wrong, "name=b"]) == 2
         error = capsys.readouterr().err
         assert why in error and error.count("\n") <= 1 and not (tmp_path / "outputs/train/pick/b").exists(), error
+    only = [word for word in words if not word.startswith(("demos_steps", "steps"))]
+    assert main([*only, "steps=256", "name=only"]) == 0 and "action error" in capsys.readouterr().out
