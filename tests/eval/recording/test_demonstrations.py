@@ -113,7 +113,7 @@ def test_what_is_damaged_is_one_sentence(tmp_path):
 
 def test_the_command_clones_goes_on_with_ppo_and_is_evaluated(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["train", "skill=pick", "experiment=debug", "sim.num_layouts=2", "torch_threads=1", f"demos={folder}", "demos_steps=384",
+    words = ["train", "skill=pick", "experiment=debug", "sim.num_layouts=2", "torch_threads=1", f"demos={folder}", "demos_steps=384", "log_every_s=0.001",
              "steps=448"]
     assert main([*words, "name=a"]) == 0
     said = capsys.readouterr().out
