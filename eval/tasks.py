@@ -118,7 +118,7 @@ def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
         raise UserError(f"sim.observations=[{','.join(plain['sim']['observations'])}] has a text, and the networks that are trained here "
                         "read none: leave out instruction. It is in info at every reset.")
     if plain.get("nav"):
-        return navigation_task(plain, plain["split"], image_size)
+        return dataclasses.replace(navigation_task(plain, plain["split"], image_size), advised=advised)
     if not plain.get("hab"):
         return dataclasses.replace(skill_task(plain, plain["split"], image_size), advised=advised)
     from planner.scenarios import make_scenario

@@ -39,7 +39,7 @@ TASK_GROUPS = ("skill", "nav", "hab")  # of which a command takes one
 SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
 SKILL_BASELINES = ("expert", "random", "zero")
 BASELINES = (*SKILL_BASELINES, *NAVIGATION_AGENTS)  # agents that learned nothing
-ADVISED_SKILLS = ("navigate",)  # those of skills.experts.ADVISERS, which brings the simulator
+ADVISED = {"skill": ("navigate",), "nav": ("pointnav", "objectnav")}  # of skills, those of skills.experts.ADVISERS, which brings the simulator
 SCENARIO_KEYS = ("skills.", "planner.", "whole_task.", "handoffs", "substitute", "subtasks")  # settings that only a scenario has
 
 
@@ -440,10 +440,11 @@ def _check_together(config: DictConfig) -> None:
                         f"take {SMALLEST_IMAGE} or more, or policy=blind, which has no image.")
     imitation = OmegaConf.select(config, "ppo.imitation_coef")
     if imitation and any(config.get(group) for group in TASK_GROUPS):
-        what = next(f"{CALLED[group]} {config[group].name}" for group in TASK_GROUPS if config.get(group))
-        if what not in [f"skill {name}" for name in ADVISED_SKILLS]:
-            raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which {what} does "
-                            f"not have: set it to 0, or train skill={', '.join(ADVISED_SKILLS)}.")
+        group = next(group for group in TASK_GROUPS if config.get(group))
+        if (name := config[group].name) not in ADVISED.get(group, ()):
+            others = " or ".join(f"{group}={name}" for group, names in ADVISED.items() for name in names)
+            raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which {CALLED[group]} {name} "
+                            f"does not have: set it to 0, or train {others}.")
     if policy and isinstance(skill, DictConfig) and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
         raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, "
                         "or add other observations.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rearrange.errors import UserError
 from rearrange.navigation.settings import CONFIGS, NavigationConfig
 from rearrange.settings.environment import NAVIGATION, SEEING, HomeSettings, suggestion
-from rearrange.settings.rules import checked, keys_of
+from rearrange.settings.rules import Rule, checked, keys_of
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
@@ -38,7 +38,8 @@ def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
     refuses."""
     config = config_class(task)
     rules = {key.name: key.rule for settings in (HomeSettings, config) for key in keys_of(settings)}
-    known = [*(field.name for field in dataclasses.fields(config)), *OF_HOME]
+    known = [*(field.name for field in dataclasses.fields(config)), *OF_HOME, "expert_action"]
+    rules["expert_action"] = Rule.of("bool")
     for name in given:
         if name not in known:
             raise UserError(f"navigation task {task} has no setting {name!r}{suggestion(name, known)}; settings are "
@@ -57,12 +58,14 @@ def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:
-    """A Gymnasium environment for a navigation task. `settings`: fields of its config, and those of HomeSettings in OF_HOME; they
-    may be what they may be on the command line: UserError else."""
+    """A Gymnasium environment for a navigation task. `settings`: fields of its config, those of HomeSettings in OF_HOME, and
+    `expert_action`: observations also say which action leads to the goal by the shortest way. They may be what they may be on the
+    command line: UserError else."""
     from rearrange.navigation.env import NavigationEnv
 
     settings = checked_settings(task, settings)
+    advised = settings.pop("expert_action", False)
     home = HomeSettings(**{key: value for key, value in settings.items() if key in OF_HOME})
     config = config_class(task)(**{key: value for key, value in settings.items() if key not in OF_HOME and key != "reward_scales"})
     scales = {**config.reward_scales, **settings.get("reward_scales", {})}
-    return NavigationEnv(task, dataclasses.replace(config, reward_scales=scales), home)
+    return NavigationEnv(task, dataclasses.replace(config, reward_scales=scales), home, advised)

@@ -41,6 +41,11 @@ def shortest_path(distance_m: np.ndarray, free: np.ndarray, x: float, y: float) 
     return _straightened(_descended(distance_m, x, y, CELL_M), free, CELL_M)
 
 
+def next_corner(distance_m: np.ndarray, free: np.ndarray, x: float, y: float) -> tuple[float, float]:
+    """The first corner of the shortest way from a world point (m) that is more than a cell away, or else its end."""
+    return _next_corner(_descended(distance_m, x, y, CELL_M), free, CELL_M)
+
+
 def path_length(path: np.ndarray) -> float:
     """Metres along corners (n, 2)."""
     return float(np.hypot(*np.diff(path, axis=0).T).sum())
@@ -166,16 +171,28 @@ def _clear(free, ax, ay, bx, by, cell):
 
 
 @njit(cache=True, nogil=True)
+def _farthest(path, free, at, cell):
+    """Which point of a path can be reached straight from its point `at`, as far along as any."""
+    to = at + 1
+    for k in range(at + 2, len(path)):
+        if _clear(free, path[at, 0], path[at, 1], path[k, 0], path[k, 1], cell):
+            to = k
+    return to
+
+
+@njit(cache=True, nogil=True)
+def _next_corner(path, free, cell):
+    at = 0
+    while at < len(path) - 1 and math.hypot(path[at, 0] - path[0, 0], path[at, 1] - path[0, 1]) <= cell:
+        at = _farthest(path, free, at, cell)
+    return path[at, 0], path[at, 1]
+
+
+@njit(cache=True, nogil=True)
 def _straightened(path, free, cell):
     kept = [0]
-    at = 0
-    while at < len(path) - 1:
-        to = at + 1
-        for k in range(at + 2, len(path)):
-            if _clear(free, path[at, 0], path[at, 1], path[k, 0], path[k, 1], cell):
-                to = k
-        kept.append(to)
-        at = to
+    while kept[-1] < len(path) - 1:
+        kept.append(_farthest(path, free, kept[-1], cell))
     out = np.empty((len(kept), 2))
     for k in range(len(kept)):
         out[k] = path[kept[k]]

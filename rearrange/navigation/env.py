@@ -16,11 +16,12 @@ import numpy as np
 
 from rearrange.apartments.segmentation import names_of
 from rearrange.errors import UserError
-from rearrange.navigation.agent import NavAgent
+from rearrange.navigation.agent import RIGHT, NavAgent
 from rearrange.navigation.cylinder import Cylinder
 from rearrange.navigation.episodes import NavEpisode
 from rearrange.navigation.explore import Explore
 from rearrange.navigation.flee import Flee
+from rearrange.navigation.goals import GoalTask
 from rearrange.navigation.homes import home_name
 from rearrange.navigation.homes_in_use import Home, load_home
 from rearrange.navigation.objectnav import ObjectNav
@@ -48,7 +49,8 @@ class NavigationEnv(gymnasium.Env):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
     listed = 0  # episodes of a file; 0: there is none
 
-    def __init__(self, task: str, config: NavigationConfig, home: HomeSettings) -> None:
+    def __init__(self, task: str, config: NavigationConfig, home: HomeSettings, advised: bool = False) -> None:
+        """advised: observations also have `expert_action`, the number of the action that leads to the goal by the shortest way, and 1."""
         self.name, self.config, self.split = task, config, home.split
         self.render_mode = home.render_mode
         self.task = TASKS[task](config)
@@ -71,9 +73,21 @@ class NavigationEnv(gymnasium.Env):
         self._check_seen()
         self._images = [name for name in self._seen if name in CAMERA_OF]
         self._looks, self._look_rngs = PLAIN, LookRngs()
+        self._advised = advised
+        if advised:
+            self._check_advice()
+            boxes["expert_action"] = gymnasium.spaces.Box(0.0, float(RIGHT), (2,), np.float32)
         self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces | seen_space(self._seen, home.camera_size))
         self.episode: NavEpisode | None = None
         self._drawn = -1  # the last episode that was drawn at random
+
+    def _check_advice(self) -> None:
+        """UserError where nobody can say which action leads to the goal."""
+        if not isinstance(self.task, GoalTask):
+            raise UserError(f"nav={self.name} has no goal, and so no expert to imitate (ppo.imitation_coef, expert_action).")
+        if not self.agent.is_discrete:
+            raise UserError("the expert of navigation chooses among discrete actions: ppo.imitation_coef and expert_action need "
+                            "nav.actions=discrete.")
 
     def _check_seen(self) -> None:
         """UserError for what cannot be seen here."""
@@ -214,6 +228,8 @@ class NavigationEnv(gymnasium.Env):
     def _observe(self) -> Observation:
         observation = self.task.observe(self)
         observation = self._look() | observation if self._size else observation
+        if self._advised:
+            observation["expert_action"] = np.array([self.task.best_action(self), 1.0], np.float32)
         if self._images:
             observation |= self._photograph(self._images, self._home_settings.camera_size)
         return observation | ({"instruction": self.instruction} if "instruction" in self._seen else {})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.navigation.distances import path_length, shortest_path
+from rearrange.apartments.floor_grid import CELL_M
+from rearrange.navigation.agent import FORWARD, LEFT, RIGHT, STOP
+from rearrange.navigation.distances import next_corner, path_length, shortest_path
 from rearrange.navigation.homes_in_use import Field
+from rearrange.navigation.motion import turns_to_goal
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
@@ -33,6 +37,16 @@ class GoalTask:
     def at_goal(self, x: float, y: float) -> bool:
         """Whether a stop at a point would be a success."""
         return self.field.at(x, y) < self.config.success_m
+
+    def best_action(self, env: NavigationEnv) -> int:
+        """The number of the discrete action that brings the agent to the goal by the shortest way: what who knows the home does."""
+        if self.at_goal(*env.pose[:2]):
+            return STOP
+        x, y = env.home.nearest(*env.pose[:2])
+        corner = next_corner(self.field.distance_m, env.home.free, x, y)
+        turns = turns_to_goal(env.home.free, self.field.distance_m, CELL_M, x, y, env.pose[2], corner,
+                              math.radians(env.config.turn_deg), env.config.forward_m, env.config.sliding)
+        return FORWARD if turns == 0 else LEFT if turns > 0 else RIGHT
 
     def success(self, env: NavigationEnv) -> bool:
         return env.stop_called and self.left_m < self.config.success_m

@@ -13,23 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M
 from rearrange.errors import UserError
-from rearrange.geometry import wrap_angle
 from rearrange.mapping.floor_map import Camera, FloorMap
 from rearrange.mapping.route import Clearance
 from rearrange.navigation.agent import FORWARD, LEFT, RIGHT, STOP
 from rearrange.navigation.carried_out import CarriedOut
-from rearrange.navigation.distances import shortest_path
 from rearrange.navigation.goals import GoalTask
-from rearrange.navigation.motion import drive
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
 
-TURN_COSTS_M = 0.02  # what a turn counts as to the oracle beside a blocked way
 NEAR_ENOUGH = 0.9  # share of the allowed distance, as the crow flies: the way may be a little longer
-GAIN = 0.3  # share of a step forward that has to bring it nearer
 MAP_CELLS = 600  # of 0.1 m on a side: a goal is at most 30 m away
 ROUND_M = 0.4  # of driving to a goal that is near as the crow flies: if it is farther, something is in between
 STUCK_TURNS = 3  # how far the map agent turns away from what it has run into
@@ -148,39 +142,13 @@ class Oracle(Scripted):
     def begin(self) -> None:
         super().begin()
         self._last = STOP
-        self._waiting: list[int] = []  # actions that come first
 
     def choose(self, observation: dict[str, np.ndarray]) -> int:
-        self._last = self._next()
-        return self._last
-
-    def _next(self) -> int:
-        env, yaw = self.env, self.env.pose[2]
-        x, y = env.home.nearest(*env.pose[:2])
-        field = env.task.field
-        if env.task.at_goal(*env.pose[:2]):
-            return STOP
-        if self._waiting:
-            return self._waiting.pop(0)
-        path = shortest_path(field.distance_m, env.home.free, x, y)
-        corner = next((p for p in path[1:] if math.dist(p, (x, y)) > CELL_M), path[-1])
-        action = self.towards(wrap_angle(math.atan2(corner[1] - y, corner[0] - x) - yaw))
-        if env.config.agent == "fetch" and {action, self._last} == {LEFT, RIGHT}:
+        action = self.env.task.best_action(self.env)
+        if self.env.config.agent == "fetch" and {action, self._last} == {LEFT, RIGHT}:
             action = FORWARD  # it drifts a little while it turns, and another corner may be the next: no turning back and forth
-        if action != FORWARD or field.at(*self._end(yaw)) < field.at(x, y) - GAIN * env.config.forward_m:
-            return action
-        most = int(round(math.pi / self.turn_rad))
-        ends = {k: self._end(yaw + k * self.turn_rad) for k in range(-most, most + 1)}
-        cost = {k: field.at(*end) + TURN_COSTS_M * abs(k) for k, end in ends.items() if math.dist(end, (x, y)) > CELL_M}  # not nowhere
-        turns = min(cost, key=cost.get, default=0)
-        self._waiting = [LEFT if turns > 0 else RIGHT] * abs(turns) + [FORWARD]
-        return self._waiting.pop(0)
-
-    def _end(self, yaw: float) -> tuple[float, float]:
-        """Where a step forward would end, looking along `yaw`."""
-        env, (x, y) = self.env, self.env.home.nearest(*self.env.pose[:2])
-        dx, dy = env.config.forward_m * math.cos(yaw), env.config.forward_m * math.sin(yaw)
-        return drive(env.home.free, CELL_M, x, y, dx, dy, env.config.sliding)[:2]
+        self._last = action
+        return action
 
 
 SCRIPTED: dict[str, type[Any]] = {"forward": Forward, "goal_follower": GoalFollower, "map": MapAndPlan, "oracle": Oracle}

@@ -159,6 +159,32 @@ def test_the_oracle_turns_away_from_a_corner_that_it_cannot_slide_along(episode)
     assert metrics["success"] == 1.0
 
 
+@pytest.mark.parametrize("task", ["pointnav", "objectnav"])
+def test_advice_leads_to_the_goal_from_wherever_the_agent_strays(task):
+    env = make_env(task, depth_size=0, split="val", num_homes=8, expert_action=True)
+    plain, rng = make_env(task, depth_size=0, split="val", num_homes=8), np.random.default_rng(0)
+    for episode in range(6):
+        observation, _ = env.reset(options={"episode": episode})
+        assert set(observation) == {*plain.reset(options={"episode": episode})[0], "expert_action"}
+        for _ in range(60):  # whatever it does
+            observation, *_ = env.step(int(rng.integers(FORWARD, RIGHT + 1)))
+        left_m, driven_m, over = env.task.left_m, env.driven_m, False
+        while not over:
+            action, weight = observation["expert_action"]
+            assert env.observation_space.contains(observation) and weight == 1.0
+            observation, _, terminated, truncated, info = env.step(int(action))
+            over = terminated or truncated
+        assert info["success"] and env.driven_m - driven_m < 1.1 * left_m + 0.3
+
+
+@pytest.mark.parametrize("task, settings, words", [
+    ("flee", {}, "nav=flee has no goal"), ("pointnav", {"actions": "velocity"}, "need nav.actions=discrete"),
+])
+def test_advice_needs_a_goal_and_discrete_actions(task, settings, words):
+    with pytest.raises(UserError, match=words):
+        make_env(task, expert_action=True, **settings)
+
+
 @pytest.mark.parametrize("settings, words", [
     ({"turn": 3}, "no setting 'turn'.*turn_deg"), ({"size": "huge"}, "size=huge is not allowed.*small, large or mixed"),
     ({"reward_scales": {"spll": 1}}, "no reward term 'spll'"), ({"split": "tst"}, "split=tst"), ({"radius_m": 0.0}, "radius_m=0.0"),

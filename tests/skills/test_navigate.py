@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rearrange.composition.compose import ADVISED_SKILLS
+from rearrange.composition.compose import ADVISED
 from rearrange.errors import UserError
 from rearrange.geometry import from_frame, wrap_angle
 from skills import make_env, make_skill
@@ -426,4 +426,4 @@ def test_only_navigate_has_advice():
     with pytest.raises(UserError, match="skill pick has no expert that can be asked in every state .*there is one for navigate"):
         make_env("pick", depth_size=0, expert_action=True)
     assert "expert_action" not in started().observation_space.spaces
-    assert tuple(ADVISERS) == ADVISED_SKILLS
+    assert tuple(ADVISERS) == ADVISED["skill"]
