@@ -20,7 +20,7 @@ from rearrange.errors import UserError
 from rearrange.files import MOST_JSON, read_json, read_text
 from rearrange.settings.environment import NAVIGATION
 from rearrange.settings.yaml_files import plain_yaml
-from skills import SKILLS, pretrained
+from skills import SKILLS, pretrained, recipes
 from trainer.logs.logger import read_jsonl
 
 MAX_BYTES = 3_000_000
@@ -120,7 +120,8 @@ def _origin(run: Path) -> dict[str, Any]:
              for key, _, value in (word.partition("=") for word in shown)]
     changed = (run / "git.diff").exists() and (run / "git.diff").stat().st_size > 0
     rows = [row for row in read_jsonl(run / "metrics.jsonl") if isinstance(row.get("wall_s"), (int, float))]
-    return {"command": " ".join(["rearrange train", *words]),
+    recipe = recipes.recipe_of(typed)
+    return {"command": " ".join(["rearrange train", *words]), **({"recipe": recipe} if recipe else {}),
             "commit": read_text(run / "git.txt", MOST_JSON).partition(" ")[0].strip() + (" with changes" if changed else ""),
             "training_hours": round(_hours(rows), 2)}
 

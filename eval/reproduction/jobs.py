@@ -117,7 +117,7 @@ def _policy(group: str, what: str, steps: int | None, plain: dict[str, Any]) -> 
     """
     typed = (f"{group}={what}", f"experiment={plain['experiment']}", f"steps={steps or plain['steps']}",
              f"seed={plain['seed']}", f"name={plain['name']}", f"output={plain['output']}")
-    own = _job(f"train {what}", "train", typed, plain)
+    own = make_job(f"train {what}", "train", typed, plain)
     if own.state == "finished":
         return Policy(str(own.path), f"{own.path}, finished", own)
     if own.state == "new":
@@ -157,10 +157,10 @@ def _evaluation(scenario: str, agent: str, needed: list[str], policies: dict[str
         used = [policies[scenario]]
         words.append(f"checkpoint={policies[scenario].source}")
     needs = tuple(policy.training.path for policy in used if policy.training)
-    return _job(f"eval {scenario} {agent}", "eval", tuple(words), plain, needs)
+    return make_job(f"eval {scenario} {agent}", "eval", tuple(words), plain, needs)
 
 
-def _job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any], needs: tuple[Path, ...] = ()) -> Job:
+def make_job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any], needs: tuple[Path, ...] = ()) -> Job:
     """A job and how far it is. Raises UserError where a run of this name has other settings."""
     made = front.compose(command, list(typed))
     path = folder_of(made.config, command) / made.config.name

@@ -8,12 +8,13 @@ begins again.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eval.reproduction import policies
 from eval.reproduction import result as reproduce_result
-from eval.reproduction.jobs import Plan, make_plan
+from eval.reproduction.jobs import Job, Policy, make_plan
 from rearrange.launchers.launching import Launching, check, launching
 from rearrange.runs.text_table import columns
 from trainer.faults import signals
@@ -24,43 +25,47 @@ def run(plain: dict[str, Any], hydras: Sequence[str] = ()) -> int:
     starts. hydras: the words that are Hydra's."""
     check(hydras)
     print("looking at what there is ...", flush=True)
-    plan = make_plan(plain)
+    plan = None if plain["policies"] else make_plan(plain)
+    jobs = plan.jobs if plan else policies.jobs(plain)
     folder = Path(plain["output"]) / "reproduce" / plain["name"]
     with launching(hydras, folder) as launched:
-        print("\n".join(overview(plan, plain)), flush=True)
-        states = _carry_out(plan, launched)
-        print("\n" + "\n".join(columns([(job.what, states[job.path], str(job.path)) for job in plan.jobs])))
+        print("\n".join(overview(jobs, plan.policies if plan else {}, plain)), flush=True)
+        states = _carry_out(jobs, launched)
+        print("\n" + "\n".join(columns([(job.what, states[job.path], str(job.path)) for job in jobs])))
         status = launched.stopped() or signals.exit_of_all(launched.codes.values())
         if status in signals.BEFORE_THE_END:
             print("\nstopped; the same command goes on from here.")
             return status
-        done = [job for job in plan.evaluations if states[job.path].startswith("finished")]
-        if done:
+        if plan is None:
+            text = policies.table(jobs, plain)
+            (folder / "policies.md").write_text(text + "\n", encoding="utf-8")
+            print(f"\n{text}\n\ntable     {folder / 'policies.md'}")
+        elif done := [job for job in plan.evaluations if states[job.path].startswith("finished")]:
             for line in reproduce_result.write(folder, plan, [job.path for job in done], plain):
                 print(line)
     return 0 if all(state.startswith("finished") for state in states.values()) else 1
 
 
-def overview(plan: Plan, plain: dict[str, Any]) -> list[str]:
+def overview(jobs: Sequence[Job], sources: Mapping[str, Policy], plain: dict[str, Any]) -> list[str]:
     """Where policies come from, and how much there is to do."""
-    rows = [(f"  {name}", policy.why) for name, policy in plan.policies.items()]
-    todo = [job for job in plan.jobs if job.state != "finished"]
+    rows = [(f"  {name}", policy.why) for name, policy in sources.items()]
+    todo = [job for job in jobs if job.state != "finished"]
     counts = [f"{sum(job.words[0] == command for job in todo)} {name} to do"
               for command, name in (("train", "trainings"), ("eval", "evaluations"))]
     note = [plain["note"]] if plain["note"] else []
     return [*note, *(["policies", *columns(rows)] if rows else []),
-            f"{', '.join(counts)}, {len(plan.jobs) - len(todo)} finished before"]
+            f"{', '.join(counts)}, {len(jobs) - len(todo)} finished before"]
 
 
-def _carry_out(plan: Plan, launched: Launching) -> dict[Path, str]:
+def _carry_out(jobs: Sequence[Job], launched: Launching) -> dict[Path, str]:
     """Run what is not finished; run directory -> how it is now. One that fails stops only those that need it."""
-    todo = [job for job in plan.jobs if job.state != "finished"]
+    todo = [job for job in jobs if job.state != "finished"]
     for job in todo:
         if job.words[0] == "eval" and job.state == "unfinished":
             shutil.rmtree(job.path)  # it has no figures yet, and episodes cannot be taken up in the middle
     launched.run(todo, needs={job.path: job.needs for job in todo})
     states: dict[Path, str] = {}
-    for job in plan.jobs:
+    for job in jobs:
         lacking = [path for path in job.needs if not states[path].startswith("finished")]
         states[job.path] = (signals.outcome(launched.codes[job.path]) if job.path in launched.codes
                             else "finished before" if job.state == "finished"

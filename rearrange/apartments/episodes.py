@@ -6,6 +6,7 @@ Files of `rearrange scenes export` hold some fields twice: as Habitat needs them
 
 from __future__ import annotations
 
+import glob
 import gzip
 import json
 import math
@@ -79,10 +80,14 @@ class Episode:
 
 
 def read_episodes(path: str | Path) -> list[Episode]:
-    """Read an episode file; a file that is not one raises UserError naming the file, the field and what was
-    expected.
+    """Read an episode file, or all that match a pattern with `*`, in order of their names; a file that is not one raises UserError
+    naming the file, the field and what was expected.
     """
     path = Path(path)
+    if "*" in str(path):
+        if not (found := sorted(glob.glob(str(path)))):
+            raise UserError(f"no episode file matches {path}.")
+        return [episode for each in found for episode in read_episodes(glob.escape(each) if "*" in each else each)]
     try:
         raw = read_bytes(path, MOST_BYTES)
     except OSError as error:
@@ -90,7 +95,7 @@ def read_episodes(path: str | Path) -> list[Episode]:
     return list(_parse(path, raw))
 
 
-@lru_cache(maxsize=2)  # the environments of a process read the same file, one after another
+@lru_cache(maxsize=8)  # the environments of a process read the same file, one after another
 def _parse(path: Path, raw: bytes) -> tuple[Episode, ...]:
     try:
         content = parse_json(unzipped(raw, MOST_BYTES, path))

@@ -195,11 +195,14 @@ class ReproduceOptions:
     agents: tuple[str, ...] = setting(
         ("tp_srl", "tp_srl_nonav", "expert", "monolithic", "tp_spa", "random"), "who is evaluated: some of these")
     scenarios: tuple[str, ...] = setting(("tidy_house", "prepare_groceries", "set_table"), "what they do")
+    policies: tuple[str, ...] | None = setting(
+        None, "instead of Figure 6, train these policies by their recipes (skills/recipes) and evaluate them beside the package's")
     pretrained: bool = setting(
         True, "a policy that comes with the package counts as trained; false = only runs in output= count")
     experiment: str = setting("laptop", "settings of every training, one of configs/experiment")
     steps: int = like(
-        TrainConfig, "steps", 5_000_000, "of the training of a skill; finished runs in output= count if they have as many")
+        TrainConfig, "steps", 5_000_000, "of the training of a skill; finished runs in output= count if they have as many. "
+        "Of recipes: at most so many a lesson")
     monolithic_steps: int | None = like(
         TrainConfig, "steps", 5_000_000, "of the training of one policy for a whole scenario; null = not trained")
     episodes: int = setting(100, "of every evaluation", above=0, at_most=MANY)

@@ -38,7 +38,7 @@ class HomeSettings:
     substeps: int = setting(
         4, "of physics in a step of 1/30 s; 2 takes two thirds of the time and makes contacts softer", at_least=2, at_most=64)
     num_layouts: int = setting(96, "different apartments of the split; episodes are unlimited", above=0, at_most=1_000_000)
-    episodes: str | None = setting(None, "an episode file (.json, .json.gz) instead of generated episodes", path=True)
+    episodes: str | None = setting(None, "an episode file (.json, .json.gz), or a pattern with * of several, instead of generated episodes", path=True)
     render_mode: str | None = setting(None, "what `render` gives: rgb_array, or nothing", choices=("rgb_array",))
     scene_dataset: str | None = setting(None, "the *.scene_dataset_config.json of the homes; must be given", path=True)
     scenes: str | None = setting(

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from eval.report.paper import STATED, WHOLE, beside
-from eval.reproduction import reproduce
+from eval.reproduction import policies, reproduce
 from rearrange.command_line.cli import main
 from rearrange.composition import compose as front
 from rearrange.errors import UserError
 from rearrange.launchers import job
 from rearrange.runs.run_directory import Run, folder_of
-from skills import pretrained
+from skills import pretrained, recipes
 from tests.e2e.front_door import finish, rearrange, somebody_works_in, start, steps_logged, wait_until
 
 NAMES = [f"{what} {k}" for k in range(1, 6) for what in ("pick", "place")]
@@ -191,6 +192,52 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, mon
     error = capsys.readouterr().err.strip()
     assert all(part in error for part in said), error
     assert "\n" not in error and error.startswith("rearrange reproduce: ") and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("task", recipes.names())
+def test_recipes_are_carried_out_lesson_by_lesson(task, tmp_path, monkeypatch, capsys):
+    """Each lesson composes as it stands; it begins with the one before, and in states of plans that were run with that."""
+    words = ["policies", f"policies=[{task}]", "steps=64", "episodes=2", f"output={tmp_path}"]
+    made = policies.jobs(front.OmegaConf.to_container(front.compose("reproduce", ["preset=policies", *words[1:]]).config))
+    assert [job.state for job in made] == ["new"] * len(made) and [job.what for job in made[-2:]] == [f"eval {task} {s}" for s in ("val", "test")]
+    trained = [job for job in made if job.words[0] == "train"]
+    assert len(trained) == len(recipes.lessons(task)) and all("steps=64" in job.words for job in trained)
+    for before, job in zip(trained, trained[1:]):
+        assert f"checkpoint={before.path}" in job.words and before.path in job.needs
+    for lesson, job in zip(recipes.lessons(task), trained):
+        plans = [each for each in made if each.path in job.needs and each.words[0] == "eval"]
+        assert len(plans) == len(lesson.plans) and all("split=train" in each.words for each in plans)
+        pattern = next((word.split("=")[1] for word in job.words if word.startswith("sim.episodes=")), None)
+        assert all(fnmatch(str(each.path / f"handoffs/{task}.json.gz"), pattern) for each in plans)
+    assert all(job.path == made[-3].path for job in trained[-1:]) and made[-1].needs == (trained[-1].path,)
+
+
+def test_a_policy_is_trained_anew_and_set_beside_that_of_the_package(tmp_path, monkeypatch, capsys):
+    def worker(words: list[str]) -> int:
+        made = front.compose(words[0], words[1:])
+        run = Run(folder_of(made.config, words[0]) / made.config.name, made)
+        run.create()
+        (run.checkpoints / "step_000000000001.pt").touch()
+        (run.path / "metrics.json").write_text(json.dumps({"episodes": 2, "success": 0.5, "success_interval_95": [0.1, 0.9]}))
+        run.finish("finished")
+        return 0
+
+    monkeypatch.setattr(job, "launch_process", lambda words, *_: worker(words))
+    words = ["reproduce", "policies", "policies=[close_fridge]", "steps=64", "episodes=2", f"output={tmp_path}"]
+    assert main(words) == 0
+    text = (tmp_path / "reproduce/recipe/policies.md").read_text()
+    row = next(line for line in text.splitlines() if "| close_fridge | test |" in line)
+    there = next(row for row in pretrained.card("close_fridge")["evaluations"] if row["split"] == "test" and not row["deterministic"])
+    assert f"| 50.0% (10.0% .. 90.0%) | 2 | {there['success']:.1%}" in row and "python -m eval.publish" in row
+    assert text in capsys.readouterr().out + "\n" and "0 trainings to do" not in text
+    assert main(words) == 0 and "0 trainings to do, 0 evaluations to do, 5 finished before" in capsys.readouterr().out
+    assert main([*words[:2], "policies=[chess]"]) == 2 and "there is no recipe for 'chess'" in capsys.readouterr().err
+
+
+def test_a_published_policy_names_its_recipe():
+    last = recipes.lessons("pick")[-1].words
+    assert recipes.recipe_of(["skill=pick", *last, "seed=3"]) == "pick" and recipes.recipe_of(["skill=place", *last]) is None
+    assert recipes.recipe_of(["skill=pick", "experiment=laptop"]) is None
 
 
 def test_figures_of_the_paper():

@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,15 @@ def test_a_wrong_field_is_named(tmp_path, episode, field, value):
     with pytest.raises(UserError) as error:
         read_episodes(path)
     assert str(path) in str(error.value) and field in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_pattern_is_of_several_files_in_order(tmp_path, episode):
+    for name, runs in (("b[1]", 2), ("a", 1)):
+        (tmp_path / name).mkdir()
+        write_episodes(tmp_path / name / "pick.json.gz", [replace(episode, id=f"{name}{k}") for k in range(runs)])
+    assert [each.id for each in read_episodes(tmp_path / "*" / "pick.json.gz")] == ["a0", "b[1]0", "b[1]1"]
+    with pytest.raises(UserError, match="no episode file matches .*place.json.gz"):
+        read_episodes(tmp_path / "*/place.json.gz")
 
 
 @pytest.mark.parametrize("content", [

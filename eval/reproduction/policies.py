@@ -1,0 +1,88 @@
+"""`rearrange reproduce policies`: the policies that come with the package, trained anew by their recipes, and evaluated beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from eval.reproduction.jobs import Job, make_job
+from eval.tasks import group_of
+from rearrange.errors import UserError
+from rearrange.files import read_json
+from rearrange.runs.names import checked_name
+from rearrange.runs.run_directory import read_status
+from skills import pretrained, recipes
+
+SPLITS = ("val", "test")
+PLANS_SEED = 5  # of the plans in training homes
+
+
+def jobs(plain: dict[str, Any]) -> tuple[Job, ...]:
+    """Lessons and evaluations of every policy that is asked for, each after what it needs. UserError for what cannot be."""
+    checked_name(plain["name"])
+    for task in plain["policies"]:
+        if task not in recipes.names():
+            raise UserError(f"policies: there is no recipe for {task!r}; there are those of {', '.join(recipes.names())}.")
+    return tuple(job for task in dict.fromkeys(plain["policies"]) for job in _of_task(task, plain))
+
+
+def _of_task(task: str, plain: dict[str, Any]) -> list[Job]:
+    """The lessons of one policy, before each the plans that it needs, and the evaluations of the last."""
+    made: list[Job] = []
+    before: Job | None = None
+    for number, lesson in enumerate(recipes.lessons(task), 1):
+        name = f"{plain['name']}_{number}"
+        words = [f"{group_of(task)}={task}", *_shortened(lesson.words, plain["steps"]), f"seed={plain['seed']}"]
+        needs = () if before is None else (before.path,)
+        if before is not None:
+            words.append(f"checkpoint={before.path}")
+        if lesson.plans:
+            plans = [_plans(task, scenario, episodes, before, f"{name}_{task}", plain) for scenario, episodes in lesson.plans.items()]
+            words.append(f"sim.episodes={Path(plain['output']) / 'eval/*' / f'{name}_{task}' / 'handoffs' / f'{task}.json.gz'}")
+            made += plans
+            needs += tuple(each.path for each in plans)
+        before = make_job(f"train {task} {number}", "train", (*words, f"name={name}", f"output={plain['output']}"), plain, needs)
+        made.append(before)
+    return made + [_evaluation(task, split, before, plain) for split in SPLITS]
+
+
+def _shortened(words: tuple[str, ...], most: int) -> list[str]:
+    """The same lesson, of at most so many steps."""
+    return [f"steps={min(int(word.split('=')[1]), most)}" if word.startswith("steps=") else word for word in words]
+
+
+def _plans(task: str, scenario: str, episodes: int, before: Job | None, name: str, plain: dict[str, Any]) -> Job:
+    """Episodes of a scenario in training homes, in which the skill has the policy of the lesson before."""
+    words = [f"hab={scenario}", "split=train", f"seed={PLANS_SEED}", f"episodes={min(episodes, plain['episodes'])}", "video=0",
+             "handoffs=true", f"name={name}", f"output={plain['output']}"]
+    if before is not None:
+        words.append(f"skills.{task}={before.path}")
+    return make_job(f"plans for {task} in {scenario}", "eval", tuple(words), plain, () if before is None else (before.path,))
+
+
+def _evaluation(task: str, split: str, last: Job, plain: dict[str, Any]) -> Job:
+    words = (f"{group_of(task)}={task}", f"checkpoint={last.path}", f"split={split}", f"episodes={plain['episodes']}",
+             f"name={plain['name']}_{split}", f"output={plain['output']}")
+    return make_job(f"eval {task} {split}", "eval", words, plain, (last.path,))
+
+
+def table(made: tuple[Job, ...], plain: dict[str, Any]) -> str:
+    """What came out, beside the policies of the package, as Markdown."""
+    rows = ["| policy | homes | trained now | n | in the package | to publish |", "|---|---|---|---|---|---|"]
+    for job in made:
+        if not job.what.startswith("eval ") or not (job.path / "metrics.json").exists() or read_status(job.path)["status"] != "finished":
+            continue
+        _, task, split = job.what.split()
+        now = read_json(job.path / "metrics.json")
+        card = pretrained.card(task)["evaluations"] if task in pretrained.names() else []
+        there = [row for row in card if row["split"] == split and not row["deterministic"]]
+        rows.append(f"| {task} | {split} | {_figures(now)} | {now['episodes']} | {_figures(there[0]) if there else 'not measured'} "
+                    f"| `python -m eval.publish {job.needs[0]}` |")
+    return "\n".join(rows)
+
+
+def _figures(of: dict[str, Any]) -> str:
+    """Success with its interval, and SPL where there is one."""
+    low, high = of["success_interval_95"]
+    spl = of.get("spl", of.get("measures", {}).get("spl"))
+    return f"{of['success']:.1%} ({low:.1%} .. {high:.1%})" + (f", SPL {spl:.3f}" if spl is not None else "")
