@@ -1,0 +1,52 @@
+"""Errors of navigation against steps of training, on logarithmic axes, as DD-PPO's Figure 1.
+
+    python -m docs.error_picture outputs/train/pointnav/recipe_1 outputs/train/pointnav/recipe_2    docs/images/pointnav_error.png
+
+Runs are lessons that follow each other: their steps add up. Points are means over the training episodes of tenths of a decade.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+FILE = Path(__file__).resolve().parent / "images" / "pointnav_error.png"
+PER_DECADE = 10
+SHOWN = {"episode/success": "1 - success", "episode/spl": "1 - SPL"}
+
+
+def errors(runs: list[Path], key: str) -> list[tuple[float, float]]:
+    """(steps, one minus the mean of a figure) by tenths of a decade of all steps."""
+    rows, before = [], 0
+    for run in runs:
+        found = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+        rows += [(before + row["step"], 1 - row[key]) for row in found if key in row]
+        before += found[-1]["step"]
+    steps, values = np.array(rows).T
+    bins = np.floor(PER_DECADE * np.log10(steps))
+    return [(float(np.exp(np.log(steps[bins == b]).mean())), float(values[bins == b].mean())) for b in np.unique(bins)]
+
+
+def main(runs: list[Path], file: Path = FILE) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panel = pyplot.subplots(figsize=(6.4, 3.6), dpi=110)
+    for key, label in SHOWN.items():
+        panel.loglog(*zip(*errors(runs, key)), marker=".", label=label)
+    panel.set(xlabel="steps of training", ylabel="error, sampled actions, training homes")
+    panel.grid(which="both", color="0.92")
+    panel.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(file)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    main([Path(word) for word in sys.argv[1:]])
