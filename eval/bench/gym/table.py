@@ -67,7 +67,8 @@ def draw(runs: Runs, path: Path) -> None:
         color = f"C{list(NAMES).index(trainer)}"
         axis.plot(grid, values.mean(0), color=color, label=NAMES[trainer])
         axis.fill_between(grid, values.min(0), values.max(0), color=color, alpha=0.15, linewidth=0)
-        axis.set(title=task.replace("_", " "), xlabel="steps")
+        axis.set(title=task.replace("_", " "), xlabel="thousands of steps")
+        axis.xaxis.set_major_formatter(lambda steps, _: f"{steps / 1000:g}")
     handles = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels())}
     figure.legend(handles.values(), handles, loc="lower center", ncols=len(handles))
     figure.tight_layout(rect=(0, 0.08, 1, 1))
