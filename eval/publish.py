@@ -41,7 +41,7 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     if task is None:
         raise UserError(f"{run} is a training run of something else than a skill or navigation task: {of_what(content.get('meta', {}))}.")
     small = {key: content[key] for key in _KEPT} | {"meta": _of_the_policy(content["meta"])}
-    small["policy"] = {k: v.half() if v.is_floating_point() else v for k, v in content["policy"].items()}
+    small["policy"] = {k: v.half() if v.dtype == torch.float32 else v for k, v in content["policy"].items()}  # statistics have 64 bits
     file = folder / f"{task}.pt"
     card = {group: task, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
     partial = file.with_suffix(".partial")
