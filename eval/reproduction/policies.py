@@ -48,7 +48,7 @@ def _of_task(task: str, plain: dict[str, Any]) -> list[Job]:
 
 def _shortened(words: tuple[str, ...], most: int) -> list[str]:
     """The same lesson, of at most so many steps."""
-    return [f"steps={min(int(word.split('=')[1]), most)}" if word.startswith("steps=") else word for word in words]
+    return [f"steps={most}" if word.startswith("steps=") and int(word.split("=")[1]) > most else word for word in words]
 
 
 def _plans(task: str, scenario: str, episodes: int, before: Job | None, name: str, plain: dict[str, Any]) -> Job:

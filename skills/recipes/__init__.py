@@ -36,6 +36,8 @@ def lessons(task: str) -> list[Lesson]:
 
 def recipe_of(words: list[str]) -> str | None:
     """The task whose last lesson was typed so, with other settings or without; None for a training of one's own."""
+    from rearrange.settings.environment import NAVIGATION
+
     typed = set(words)
-    return next((task for task in names() if f"{'nav' if task.endswith('nav') else 'skill'}={task}" in typed
+    return next((task for task in names() if f"{'nav' if task in NAVIGATION else 'skill'}={task}" in typed
                  and set(lessons(task)[-1].words) <= typed), None)
