@@ -20,7 +20,7 @@ from eval.intervals import wilson
 from eval.path_figures import path_figures
 from eval.processes import share_out
 from eval.remote.settings import Remote
-from eval.tasks import group_of
+from eval.tasks import group_of, json_safe
 from rearrange.runs.run_directory import write_whole
 
 if TYPE_CHECKING:
@@ -226,6 +226,7 @@ def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
         "mean_reward": float(np.mean([r.reward for r in results])),
         "measures": {k: float(np.mean([r.measures[k] for r in results if k in r.measures])) for k in keys},
         **path_figures([r.measures for r in results]),
+        "env": json_safe(job.env),
     }
 
 

@@ -50,7 +50,7 @@ class Task:
     def meta(self) -> dict[str, Any]:
         """What a checkpoint says about how its policy was trained."""
         of = {group_of(self.name): self.name} if self.scenario is None else {"scenario": self.name}
-        return of | {"env": _json_safe(self.env), "image_size": self.image_size}
+        return of | {"env": json_safe(self.env), "image_size": self.image_size}
 
 
 def held_out(task: Task, split: str, films: bool = False) -> Task:
@@ -142,9 +142,10 @@ def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, 
         raise UserError(f"{file} is damaged: in meta.env, {error}") from error
 
 
-def _json_safe(value: Any) -> Any:
+def json_safe(value: Any) -> Any:
+    """Settings as JSON holds them: tuples as lists, paths as text."""
     if isinstance(value, dict):
-        return {k: _json_safe(v) for k, v in value.items()}
+        return {k: json_safe(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_json_safe(v) for v in value]
+        return [json_safe(v) for v in value]
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -45,12 +47,15 @@ def test_it_does_what_an_evaluation_does(tmp_path, monkeypatch):
     import csv
 
     monkeypatch.chdir(tmp_path)
-    assert main("eval skill=pick agent=pretrained deterministic=true episodes=2 split=test workers=1 name=x".split()) == 0
+    assert main("eval skill=pick agent=pretrained deterministic=true episodes=2 split=test workers=1 name=x skill.max_steps=199".split()) == 0
     with open("outputs/eval/pick/x/episodes.csv", newline="") as file:
         theirs = [(row["success"] == "1", int(row["steps"])) for row in csv.DictReader(file)]
-    env, policy = rearrange.load_pretrained("pick", split="test", deterministic=True)
+    env, policy = rearrange.load_pretrained("pick", split="test", deterministic=True, max_steps=199)
     seeds = [int(np.random.SeedSequence([0, episode]).generate_state(1)[0]) for episode in range(2)]  # eval.evaluate's
     assert [roll_out(env, policy, episode, seed) for episode, seed in enumerate(seeds)] == theirs
+    said = json.loads(Path("outputs/eval/pick/x/metrics.json").read_text())["env"]
+    trained = training_of(load_checkpoint(pretrained.path("pick")))["env"]
+    assert trained["any_start"] and said["any_start"] and said["max_steps"] == 199 and said["split"] == "test"
 
 
 def test_the_seed_decides_what_is_drawn():
