@@ -76,28 +76,33 @@ class Watch:
     batches: list[dict[str, Any]] = field(default_factory=list)  # per update: its rows and mini-batches
 
 
+def _kept(values: torch.Tensor) -> torch.Tensor:
+    """A copy that nothing changes, on the CPU wherever the run is."""
+    return values.detach().cpu().clone()
+
+
 def train_watched(steps: int, make_env: Any = Story, **collect: Any) -> Watch:
     """Train in environments that are stories; what was seen."""
     watch = Watch()
     collect_, update, learn = Collector.collect, Learner.update, ppo._learn
 
     def collected(self, policy, rollout, version):
-        watch.versions.setdefault(version, copy.deepcopy(policy))
+        watch.versions.setdefault(version, copy.deepcopy(policy).cpu())
         watch.rollouts.append(version)
         return collect_(self, policy, rollout, version)
 
     def updated(self, rollout, stats):
         rows = stats.rows
         watch.batches.append({"rows": {
-            "obs": rollout.obs["obs"][rows].clone(), "action": rollout.action[rows].clone(), "state": rollout.state[rows].clone(),
-            "previous": rollout.previous[rows].clone(), "log_prob": rollout.log_prob[rows].clone(),
+            "obs": _kept(rollout.obs["obs"][rows]), **{k: _kept(getattr(rollout, k)[rows]) for k in ("action", "state", "previous", "log_prob")},
             **{k: getattr(rollout, k)[rows].copy() for k in ("value", "next_value", "reward", "env", "step", "starts_episode", "version")},
         }, "closed": stats.steps, "late": self.late, "learned": []})
         return update(self, rollout, stats)
 
     def learned(policy, evaluate, ranks, optimizer, coef, batch, sequences, old, advantage, target, weight, policy_weight, *rest):
-        watch.batches[-1]["learned"].append({"obs": batch.obs["obs"], "state": batch.state, "first": sequences.starts, "old": old,
-                                             "advantage": advantage, "target": target, "weight": weight, "policy_weight": policy_weight})
+        seen = {"obs": batch.obs["obs"], "state": batch.state, "old": old, "advantage": advantage, "target": target, "weight": weight,
+                "policy_weight": policy_weight}
+        watch.batches[-1]["learned"].append({"first": sequences.starts} | {name: _kept(value) for name, value in seen.items()})
         return learn(policy, evaluate, ranks, optimizer, coef, batch, sequences, old, advantage, target, weight, policy_weight, *rest)
 
     config = TrainConfig(steps=steps, torch_threads=1, policy=POLICY, ppo=PPOConfig(mini_batches=3, epochs=2), collect=CollectConfig(

@@ -119,7 +119,8 @@ class Ranks:
 def join(device: str) -> Iterator[Ranks]:
     """The ranks that torchrun or SLURM started, for the duration of a run; or this process alone.
 
-    gloo on CPU, NCCL on GPU. An error that another rank's end caused is replaced by RankError, which names that rank.
+    NCCL where each rank of a machine has a GPU of its own, else gloo. An error that another rank's end caused is replaced by
+    RankError, which names that rank.
     """
     here = this_rank()
     if not here.launched:
@@ -129,10 +130,10 @@ def join(device: str) -> Iterator[Ranks]:
     import torch._dynamo  # noqa: F401
 
     store = _meet(here)
-    cuda = torch.cuda.is_available() and device != "cpu"
-    if cuda:
-        torch.cuda.set_device(here.local_rank % torch.cuda.device_count())
-    dist.init_process_group("nccl" if cuda else "gloo", store=dist.PrefixStore("group", store), rank=here.rank,
+    gpus = torch.cuda.device_count() if device != "cpu" else 0
+    if gpus:
+        torch.cuda.set_device(here.local_rank % gpus)
+    dist.init_process_group("nccl" if gpus >= here.local_size else "gloo", store=dist.PrefixStore("group", store), rank=here.rank,
                             world_size=here.size, timeout=COLLECTIVE_TIMEOUT)
     watch = Watch(here.rank, here.size, here.address, store) if here.size > 1 else None
     ranks = None
