@@ -33,6 +33,7 @@ from torch import Tensor
 
 from trainer.errors import Cancelled, WorkerError
 from trainer.faults.finite import check_acts
+from trainer.nets.graphs import RecordedActs
 from trainer.networks import PolicyNetwork
 from trainer.policy import Act
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption
@@ -102,6 +103,7 @@ class Collector:
         self._starts = np.ones(n, bool)
         self._state = torch.zeros(n, policy.state_size, device=device)
         self._previous = torch.zeros(n, policy.action_size, device=device)
+        self._acts = RecordedActs(policy, device, config.cuda_graphs)
         if saved:
             self._state.copy_(saved["state"])
             self._previous.copy_(saved["previous"])
@@ -129,6 +131,8 @@ class Collector:
         rollout.begin()
         self._given[:] = self._step_s[:] = self._timed[:] = 0
         self._promised, self._broken = 0, False
+        if policy is not self._acts.policy:
+            self._acts = RecordedActs(policy, self.device, self.config.cuda_graphs)
         self._began = time.monotonic()
         self.environments.ready[:0], self._waiting = self._waiting, []
         if self.preemption:
@@ -254,7 +258,7 @@ class Collector:
             keep = torch.from_numpy(~starts).to(self.device).unsqueeze(1)
             state, previous = state * keep, previous * keep
         obs = self._gather(worker, self.environments.obs, envs)
-        act = policy.act(obs, state, previous, generator=self.generator)
+        act = self._acts(obs, state, previous, self.generator)
         value, action = _to_cpu(act)
         if not math.isfinite(value.sum() + action.sum()):
             check_acts(policy, obs, state, previous, act)

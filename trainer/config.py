@@ -119,6 +119,8 @@ class CollectConfig:
         "process that learns (docs/batched.md)", at_least=0, at_most=1024)
     inference_workers: int = _setting(
         1, "threads that answer environments; more than one pays where inference waits for a device; 1 for ddppo", above=0, at_most=1024)
+    cuda_graphs: bool = _setting(
+        True, "on a GPU the engine's network acts as one launch, recorded for each size of batch, instead of some two hundred")
     rollout_steps: int = _setting(
         256, "T: a rollout is T x N steps: of ver from whichever environments give them, else T of each environment",
         above=0, at_most=MAX_ROLLOUT_STEPS)

@@ -72,6 +72,8 @@ class Overlapping:
             raise ValueError("collection that overlaps learning needs a rollout with room for two batches.")
         self.collector, self.rollout, self._over_ranks = collector, rollout, over_ranks
         self.acting = copy.deepcopy(policy).requires_grad_(False)
+        for memory in (m for m in self.acting.modules() if isinstance(m, torch.nn.RNNBase)):
+            memory.flatten_parameters()  # cuDNN wants the weights in one piece, which a copy does not keep
         self._thread = ThreadPoolExecutor(1, "collector")
         self._pending: Future[CollectStats] | None = None
         self._cuda = collector.device.type == "cuda"
