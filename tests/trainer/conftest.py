@@ -1,7 +1,9 @@
-"""The laws of these tests are exact, so they are in float32 wherever they run; tests/trainer/test_precision.py is about the other."""
+"""The laws of these tests are exact, so they are in float32 wherever they run, and not in the bfloat16 of some processors or the
+TensorFloat-32 that cuDNN takes on a GPU; tests/trainer/test_precision.py is about the other."""
 
 import cloudpickle
 import pytest
+import torch
 
 import tests.trainer
 from trainer.nets import precision
@@ -10,5 +12,6 @@ cloudpickle.register_pickle_by_value(tests.trainer)  # workers need not import t
 
 
 @pytest.fixture(autouse=True)
-def processor_without_bfloat16(monkeypatch):
+def float32(monkeypatch):
     monkeypatch.setattr(precision, "processor_has_bfloat16", lambda: False)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)

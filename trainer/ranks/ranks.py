@@ -119,8 +119,7 @@ class Ranks:
 def join(device: str) -> Iterator[Ranks]:
     """The ranks that torchrun or SLURM started, for the duration of a run; or this process alone.
 
-    NCCL where each rank of a machine has a GPU of its own, else gloo. An error that another rank's end caused is replaced by
-    RankError, which names that rank.
+    An error that another rank's end caused is replaced by RankError, which names that rank.
     """
     here = this_rank()
     if not here.launched:
@@ -130,10 +129,11 @@ def join(device: str) -> Iterator[Ranks]:
     import torch._dynamo  # noqa: F401
 
     store = _meet(here)
-    gpus = torch.cuda.device_count() if device != "cpu" else 0
-    if gpus:
-        torch.cuda.set_device(here.local_rank % gpus)
-    dist.init_process_group("nccl" if gpus >= here.local_size else "gloo", store=dist.PrefixStore("group", store), rank=here.rank,
+    gpu = None
+    if device != "cpu" and torch.cuda.is_available():
+        torch.cuda.set_device(here.local_rank % torch.cuda.device_count())
+        gpu = str(torch.cuda.get_device_properties().uuid)
+    dist.init_process_group(_backend(store, here, gpu), store=dist.PrefixStore("group", store), rank=here.rank,
                             world_size=here.size, timeout=COLLECTIVE_TIMEOUT)
     watch = Watch(here.rank, here.size, here.address, store) if here.size > 1 else None
     ranks = None
@@ -152,6 +152,13 @@ def join(device: str) -> Iterator[Ranks]:
             watch.leave()
         if not (watch and watch.verdict):  # with a rank gone, an orderly end would wait for it
             dist.destroy_process_group()
+
+
+def _backend(store: Any, here: RankInfo, gpu: str | None) -> str:
+    """NCCL where each rank has a GPU of its own, whose name is `gpu`; else gloo, since NCCL refuses ranks that share one."""
+    store.set(f"gpu/{here.rank}", gpu or "")
+    every = {store.get(f"gpu/{rank}") for rank in range(here.size)}
+    return "nccl" if len(every) == here.size and b"" not in every else "gloo"
 
 
 def _meet(here: RankInfo) -> Any:

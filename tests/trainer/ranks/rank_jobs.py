@@ -140,6 +140,7 @@ def every_step(out: Path) -> None:
     from tests.trainer import every_step as brute
     from tests.trainer.every_step import Story
 
+    torch.backends.cudnn.allow_tf32 = False
     here = launch.this_rank()
     if here.rank == 1:
         Story.__init__.__defaults__ = (0.06,)

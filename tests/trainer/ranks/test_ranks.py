@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.e2e.warm import Forked
 from tests.trainer.ranks import rank_jobs
 from trainer.checkpoint import list_checkpoints, load_checkpoint
 from trainer.ranks.launch import RankInfo, first_host, this_rank
+from trainer.ranks.ranks import _backend
 
 ROOT = Path(__file__).parents[3]
 
@@ -154,6 +156,16 @@ def test_stragglers_are_preempted(tmp_path):
                 assert u["batch"] == (u["steps"] if mode == "ddppo" else min(64, u["steps"] + before["steps"]))
         if mode == "ddppo":
             assert all(u["steps"] >= 16 for u in slow), "at least a quarter of T"
+
+
+@pytest.mark.parametrize("gpus, backend", [
+    (["a", "b"], "nccl"), (["a", "a"], "gloo"), ([None, None], "gloo"), (["a", None], "gloo"), (["a"], "nccl"), (["a", "b", "a"], "gloo")])
+def test_ranks_that_share_a_gpu_or_have_none_meet_by_gloo(gpus, backend):
+    """Also where each sees one GPU alone, as of srun --gpus-per-task=1: what counts is which."""
+    store = torch.distributed.HashStore()
+    with ThreadPoolExecutor(len(gpus)) as pool:
+        chosen = pool.map(lambda rank: _backend(store, RankInfo(rank, len(gpus), 0, 1, "here"), gpus[rank]), range(len(gpus)))
+        assert list(chosen) == [backend] * len(gpus)
 
 
 def test_torchruns_variables():
