@@ -16,6 +16,7 @@ import numpy as np
 
 from rearrange.apartments.segmentation import names_of
 from rearrange.errors import UserError
+from rearrange.mapping.visual_odometry import VisualOdometry
 from rearrange.navigation.agent import RIGHT, NavAgent
 from rearrange.navigation.cylinder import Cylinder
 from rearrange.navigation.episodes import NavEpisode
@@ -24,6 +25,7 @@ from rearrange.navigation.flee import Flee
 from rearrange.navigation.goals import GoalTask
 from rearrange.navigation.homes import home_name
 from rearrange.navigation.homes_in_use import Home, load_home
+from rearrange.navigation.noise import usual_motion
 from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig
@@ -73,6 +75,7 @@ class NavigationEnv(gymnasium.Env):
         self._check_seen()
         self._images = [name for name in self._seen if name in CAMERA_OF]
         self._looks, self._look_rngs = PLAIN, LookRngs()
+        self._odometry = self._visual_odometry() if config.odometry == "visual" else None
         self._advised = advised
         if advised:
             self._check_advice()
@@ -80,6 +83,11 @@ class NavigationEnv(gymnasium.Env):
         self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces | seen_space(self._seen, home.camera_size))
         self.episode: NavEpisode | None = None
         self._drawn = -1  # the last episode that was drawn at random
+
+    def _visual_odometry(self) -> VisualOdometry:
+        if not self._size:
+            raise UserError("nav.odometry=visual needs the depth image: write sim.depth_size=64, and another policy than blind.")
+        return VisualOdometry(self._slopes, self.config.far_m, self.config.near_m)
 
     def _check_advice(self) -> None:
         """UserError where nobody can say which action leads to the goal."""
@@ -162,6 +170,7 @@ class NavigationEnv(gymnasium.Env):
             self.episode = self.task.episode(self.home, index, goal_rng, np.random.default_rng((split, index, 1)))
         self.noise_rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
         self.pose = self.commanded = self.episode.start
+        self._command: tuple[float, float] | None = None  # the last
         self.steps = self.collisions = 0
         self.driven_m = 0.0
         self.stop_called = False
@@ -192,7 +201,7 @@ class NavigationEnv(gymnasium.Env):
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         if self.episode is None:
             raise RuntimeError("step before reset: an episode has to be started first.")
-        command = self.agent.command(action)
+        self._command = command = self.agent.command(action)
         self.stop_called = self.task.stops and not any(command)
         self.agent.move(self, *command)
         self.steps += 1
@@ -223,16 +232,27 @@ class NavigationEnv(gymnasium.Env):
     def believed_pose(self) -> tuple[float, float, float]:
         """Where the agent thinks it is, by its odometry."""
         odometry = self.config.odometry
+        if odometry == "visual":
+            return self._odometry.pose
         return self.pose if odometry == "perfect" else self.commanded if odometry == "commands" else self.episode.start
 
     def _observe(self) -> Observation:
-        observation = self.task.observe(self)
-        observation = self._look() | observation if self._size else observation
+        observation = self._look() if self._size else {}
+        if self._odometry:
+            self._follow(observation["depth"])
+        observation |= self.task.observe(self)
         if self._advised:
             observation["expert_action"] = np.array([self.task.best_action(self), 1.0], np.float32)
         if self._images:
             observation |= self._photograph(self._images, self._home_settings.camera_size)
         return observation | ({"instruction": self.instruction} if "instruction" in self._seen else {})
+
+    def _follow(self, depth: np.ndarray) -> None:
+        """Odometry by the depth image."""
+        if self._command is None:
+            self._odometry.begin(depth, self.pose)
+        elif any(self._command):
+            self._odometry.see(depth, *usual_motion(*self._command, self.config.actuation_noise), self._command[0])
 
     def _look(self) -> Observation:
         """The depth image, (size, size, 1), and the mask of what is looked for."""

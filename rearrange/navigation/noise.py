@@ -28,6 +28,14 @@ def motion_noise(ahead_m: float, turn_rad: float, multiplier: float, rng: np.ran
     return multiplier * a, multiplier * c, multiplier * t * sign
 
 
+def usual_motion(ahead_m: float, turn_rad: float, multiplier: float) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """What a commanded motion leads to on the average, ahead, to the left (m), turned (rad), and its standard deviations."""
+    (a, ahead), (c, across), (t, about) = FORWARD if ahead_m else TURN
+    sign = -1.0 if turn_rad < 0.0 else 1.0
+    return ((ahead_m + multiplier * a, -multiplier * c, turn_rad + sign * multiplier * t),
+            (multiplier * ahead, multiplier * across, multiplier * about))
+
+
 def _drawn(mean: float, deviation: float, rng: np.random.Generator, least: float = -math.inf) -> float:
     """From a normal distribution that is cut off."""
     while True:

@@ -14,7 +14,7 @@ from rearrange.robot.fetch import HEAD_CAMERA_POSITION_M
 from rearrange.settings.rules import block, like, setting
 
 SIZES = ("small", "large", "mixed")
-ODOMETRY = ("perfect", "commands", "start")
+ODOMETRY = ("perfect", "commands", "visual", "start")
 AGENTS = ("cylinder", "fetch")
 FETCH_RADIUS_M, FETCH_HEIGHT_M = 0.3, 1.4
 """Where the Fetch's base can be: its radius, 0.275 m, with some air, and what is lower than its head with some air."""
@@ -54,7 +54,7 @@ class NavigationConfig:
     far_m: float = setting(10.0, "depth that is shown at most, and as 1", above=0.5, at_most=50)
     odometry: str = setting(
         "perfect", "what the goal is told relative to: the true pose (GPS and compass); the pose that the commands would have led to; "
-        "the start", choices=ODOMETRY)
+        "that corrected by laying what the depth image shows onto what was seen before; the start", choices=ODOMETRY)
     actuation_noise: float = setting(
         0.0, "multiplier of a LoCoBot's measured noise on every motion; Habitat's challenge of 2020: 0.5", at_least=0, at_most=10)
     depth_noise: float = setting(
@@ -93,9 +93,9 @@ class NavigationConfig:
                 raise UserError(f"nav.{name}={shown} is not for nav.agent=fetch, where {why}: leave it at {usual}.")
         if self.size != "small":
             raise UserError(f"nav.size={self.size} is not for nav.agent=fetch, whose physics knows single flats: it must be small.")
-        if self.odometry == "commands":
-            raise UserError("nav.odometry=commands is not for nav.agent=fetch, which does not jump to where a command leads: it must be "
-                            "perfect or start.")
+        if self.odometry in ("commands", "visual"):
+            raise UserError(f"nav.odometry={self.odometry} is not for nav.agent=fetch, which does not jump to where a command leads: it "
+                            "must be perfect or start.")
         if self.actions == "discrete" and self.action_repeat != 1:
             raise UserError(f"nav.action_repeat={self.action_repeat} is for velocities: leave it at 1, or write nav.actions=velocity.")
 

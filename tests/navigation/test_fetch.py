@@ -131,6 +131,7 @@ def test_a_pose_nearer_to_things_than_the_cells_allow_has_a_distance_too(env):
     ({"size": "mixed"}, "nav.size=mixed"), ({"sliding": False}, "nav.sliding=false is not for.*leave it at true"),
     ({"radius_m": 0.2}, "nav.radius_m=0.2 is not for nav.agent=fetch.*leave it at 0.1"), ({"turn_deg": 30}, "nav.turn_deg=30"),
     ({"actuation_noise": 0.5}, "nav.actuation_noise=0.5"), ({"odometry": "commands"}, "must be perfect or start"),
+    ({"odometry": "visual"}, "nav.odometry=visual is not for nav.agent=fetch"),
     ({"actions": "discrete", "action_repeat": 2}, "nav.action_repeat=2 is for velocities"),
     ({"agent": "cylinder", "action_repeat": 2}, "nav.action_repeat=2 is for nav.agent=fetch"), ({"agent": "fetsch"}, "cylinder or fetch"),
 ])
