@@ -83,6 +83,8 @@ class Ranks:
         """`policy.evaluate`, whose gradients will be averaged over ranks by DistributedDataParallel."""
         if not self.joined:
             return policy
+        # Of a convolution over one channel, on a GPU: how that dimension is laid out costs nothing.
+        warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # newer torch has another word for broadcast_buffers
             self._evaluators.append(nn.parallel.DistributedDataParallel(policy, broadcast_buffers=False))  # ours are equal on all ranks
