@@ -49,15 +49,6 @@ def test_a_recorded_act_is_the_act_itself(case):
                 parameter.mul_(1.02)
 
 
-def test_a_network_of_the_users_own_is_not_recorded():
-    """What it computes may depend on what Python knows."""
-
-    class Mine(Policy):
-        pass
-
-    assert not RecordedActs(Mine(SEES["joint"], spaces.Box(-1, 1, (3,), np.float32), PolicyConfig()).to(GPU), GPU).records
-
-
 def test_what_was_learned_on_a_gpu_is_played_on_the_cpu(tmp_path):
     collect = CollectConfig(num_envs=4, num_workers=2, rollout_steps=32)
     train(_pendulum, TrainConfig(steps=512, collect=collect, device="cuda", policy=PolicyConfig(lstm_layers=1, hidden_size=16)),

@@ -17,6 +17,7 @@ from trainer import CollectConfig, Player, Policy, PolicyConfig, PPOConfig, Trai
 from trainer.errors import CheckpointError, NonFinite
 from trainer.faults.nonfinite import reproduce
 from trainer.nets.encoders import LightEncoder
+from trainer.nets.graphs import RecordedActs
 
 
 def config(steps: int, **settings) -> TrainConfig:
@@ -139,3 +140,20 @@ def test_a_damaged_entry_is_one_sentence(tmp_path, network):
     with pytest.raises(CheckpointError, match="is damaged: network") as error:
         load_checkpoint(file)
     assert "\n" not in str(error.value)
+
+
+def test_on_a_gpu_only_the_engines_own_network_is_recorded():
+    """What another computes may depend on what Python knows."""
+    sees, gpu = gym.spaces.Dict({"depth": gym.spaces.Box(0, 1, (16, 16, 1), np.float32)}), torch.device("cuda")
+    act = gym.spaces.Box(-1, 1, (3,), np.float32)
+
+    class MyEncoder(LightEncoder):
+        pass
+
+    class MyPolicy(Policy):
+        pass
+
+    own = Policy(sees, act, PolicyConfig())
+    others = MyPolicy(sees, act, PolicyConfig()), Policy(sees, act, PolicyConfig(), encoders={"light": MyEncoder})
+    assert [RecordedActs(policy, gpu).records for policy in (own, *others)] == [True, False, False]
+    assert not RecordedActs(own, gpu, wanted=False).records and not RecordedActs(own, torch.device("cpu")).records

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trainer.nets.encoders import ENCODERS
 from trainer.policy import Act, Policy
 
 SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # a batch is padded to the next; larger ones keep the GPU busy without
@@ -19,11 +20,13 @@ SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # a batch is padded
 
 class RecordedActs:
     """`policy.act` for whoever collects with it. Weights may change in place, as optimisers and load_state_dict change them. Only the
-    engine's own network is recorded: another may decide in Python what it computes, and a recording would not see that."""
+    engine's own network with its own encoders is recorded: another may decide in Python what it computes, and a recording would not see
+    that."""
 
     def __init__(self, policy: Any, device: torch.device, wanted: bool = True):
         self.policy = policy
-        self.records = wanted and device.type == "cuda" and type(policy) is Policy
+        self.records = (wanted and device.type == "cuda" and type(policy) is Policy
+                        and {type(encoder) for encoder in policy.encoders.values()} <= set(ENCODERS.values()))
         self._recorded: dict[int, tuple[torch.cuda.CUDAGraph, dict[str, Tensor], Act]] = {}
         self._replaying = threading.Lock()  # of several inference workers, which share a stream: one at a time fills, replays and reads
 
