@@ -17,13 +17,13 @@ from rearrange.geometry import PlanePose, wrap_angle
 CELL_M = 0.03
 BLUR_M = 0.04  # a point of the map attracts from about so far
 KNOWN = 0.6  # nearer than that to what is there, points change nothing: the first look at a thing is from the best known pose
-NEARLY_ALL = 0.3  # share of the image's rows above and below the horizon that are used; beyond are floor and ceiling
+ROWS = 0.3  # share of the image's rows above and below the horizon that are used; beyond are floor and ceiling
 BANDS, STEP = 5, 2  # of rows, one depth for each column; every second pixel, since the noise of Redwood repeats them in pairs
 FAR_M = 8.0  # depth is too uncertain beyond
 JOINED = 0.3  # of two columns: relative difference of depth up to which they show one thing
 POINTS, FEWEST = 320, 20  # that are compared, at most and at least
-TRUST = 0.006  # of a squared deviation from what was expected, as a share of the points that fit; at most LEAST_TRUST of these
-LEAST_TRUST = 15.0
+PRIOR = 0.006  # share of the points that must fit better for a pose that is one standard deviation from the expected one
+FARTHEST = 15.0  # squared deviations: beyond, a pose is no less likely, since something may have been in the way
 TURN_STEP_RAD = math.radians(1.0)
 DEVIATION = (0.02, 0.02, math.radians(1.0))  # at least, of a motion ahead (m), across (m) and about (rad)
 
@@ -50,7 +50,7 @@ class VisualOdometry:
         x, y, yaw = self._at
         return self._start[0] + x, self._start[1] + y, wrap_angle(yaw)
 
-    def see(self, depth: np.ndarray, expected: PlanePose, deviation: tuple[float, float, float], ahead_m: float) -> None:
+    def see(self, depth: np.ndarray, expected: tuple[float, float, float], deviation: tuple[float, float, float], ahead_m: float) -> None:
         """A motion was made, and this is seen after it. expected: ahead, to the left (m) and about (rad), with its standard deviations.
         ahead_m: how much of it may be missing, because something was in the way."""
         x, y, yaw = self._at
@@ -68,7 +68,7 @@ class VisualOdometry:
     def _scan(self, depth: np.ndarray) -> int:
         """Points of this image; how many."""
         size = len(depth)
-        half = int(NEARLY_ALL * size)
+        half = int(ROWS * size)
         return _scan(depth, self._slopes, self._far_m, self._near_m, size // 2 - half, min(size // 2 + half, size), self._points)
 
     def _enter(self, count: int) -> None:
@@ -185,7 +185,7 @@ def _fit(grid, points, x, y, yaw, guess, c, s, deviations):
 
 @njit(cache=True, nogil=True)
 def _unlikely(ahead, across, about, deviations):
-    return TRUST * min((ahead / deviations[0]) ** 2 + (across / deviations[1]) ** 2 + (about / deviations[2]) ** 2, LEAST_TRUST)
+    return PRIOR * min((ahead / deviations[0]) ** 2 + (across / deviations[1]) ** 2 + (about / deviations[2]) ** 2, FARTHEST)
 
 
 @njit(cache=True, nogil=True)

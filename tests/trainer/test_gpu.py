@@ -30,7 +30,7 @@ def test_a_recorded_act_is_the_act_itself(case):
     sees, actions, config = CASES[case]
     torch.manual_seed(0)
     policy = Policy(spaces.Dict(sees), actions, config).to(GPU)
-    acts = RecordedActs(policy, GPU)
+    acts, exact = RecordedActs(policy, GPU), 1e-3 if config.image_precision == "float32" else 0.05
     assert acts.records
     for count in (1, 3, 17, 17, 256, 1, 300):
         obs = {k: torch.rand(count, *space.shape, device=GPU) for k, space in sees.items()}
@@ -44,9 +44,9 @@ def test_a_recorded_act_is_the_act_itself(case):
         with torch.no_grad():
             true = policy.act(obs, state, previous, noise=noise, generator=theirs)
             for name, value in vars(true).items():
-                torch.testing.assert_close(getattr(act, name), value, rtol=2e-2, atol=2e-2, msg=f"{name}, {count}")
+                torch.testing.assert_close(getattr(act, name), value, rtol=exact, atol=exact, msg=f"{name}, {count}")
             for parameter in policy.parameters():
-                parameter.mul_(1.02)
+                parameter.add_(0.1 * torch.randn_like(parameter))
 
 
 def test_what_was_learned_on_a_gpu_is_played_on_the_cpu(tmp_path):

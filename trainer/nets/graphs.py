@@ -36,6 +36,7 @@ class RecordedActs:
         count = len(state)
         if not self.records or count > SIZES[-1]:
             return self.policy.act(obs, state, previous, generator=generator)
+        # Beside the observations, under names that none of them has.
         given = {k: obs[k] for k in self.policy.seen if k in obs} | {
             " state": state, " previous": previous,
             " noise": torch.randn(count, self.policy.action_size, generator=generator, device=state.device)}
