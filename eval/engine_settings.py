@@ -19,7 +19,7 @@ def engine_config(plain: dict[str, Any]) -> TrainConfig:
     policy = {k: v for k, v in plain["policy"].items() if k not in NOT_THE_NETWORKS}
     ppo = plain["ppo"] | {"entropy_bounds": tuple(plain["ppo"]["entropy_bounds"])}
     policy = {k: tuple(v) if isinstance(v, list) else v for k, v in policy.items()}
-    keys = ("steps", "seed", "device", "deterministic", "torch_threads", "checkpoint_every_s", "stop_within_s",
+    keys = ("steps", "seed", "device", "deterministic", "torch_threads", "checkpoint_every_s", "keep_every", "stop_within_s",
             "log_every_s", "episode_window", "eval_every", "eval_episodes", "eval_film", "stop_at")
     return TrainConfig(**{k: plain[k] for k in keys if k in plain}, policy=PolicyConfig(**policy), ppo=PPOConfig(**ppo),
                        collect=CollectConfig(**plain["trainer"]))

@@ -149,7 +149,9 @@ class TrainConfig:
         False, "environments are answered in one order; a resumed run is the same as one without a break; slower")
     torch_threads: int | None = _setting(
         None, "threads while learning; null = one or all cores, whichever is faster", above=0, at_most=1024)
-    checkpoint_every_s: float = _setting(300.0, "seconds between checkpoints", above=0)
+    checkpoint_every_s: float = _setting(300.0, "seconds between checkpoints, of which the newest three stay", above=0)
+    keep_every: int | None = _setting(
+        None, "steps between checkpoints that stay for good, as checkpoints/kept_STEP.pt; null = none", above=0, at_most=MAX_STEPS)
     stop_within_s: float = _setting(
         10.0, "after a signal that asks to stop, the rollout under way may take so long; then it is given up", above=0)
     log_every_s: float = _setting(10.0, "seconds between rows of metrics", above=0)

@@ -67,6 +67,7 @@ class TrainOptions:
     deterministic: bool = like(TrainConfig, "deterministic")
     torch_threads: int | None = like(TrainConfig, "torch_threads")
     checkpoint_every_s: float = like(TrainConfig, "checkpoint_every_s")
+    keep_every: int | None = like(TrainConfig, "keep_every")
     stop_within_s: float = like(TrainConfig, "stop_within_s")
     log_every_s: float = like(TrainConfig, "log_every_s")
     eval_every: int | None = like(TrainConfig, "eval_every")

@@ -197,6 +197,18 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path):
     assert len(list_checkpoints(tmp_path / "checkpoints")) == 3
 
 
+def test_one_in_so_many_steps_stays_for_good(tmp_path):
+    """Also when the run goes on; what a run that begins again at an older step had kept beyond it goes aside."""
+    folder, every = tmp_path / "checkpoints", {"checkpoint_every_s": 1e-6, "keep_every": 512}
+    train(Pointer, TrainConfig(steps=256 * 8, **every, **SMALL), tmp_path)
+    kept = {int(path.stem[len("kept_"):]): path for path in folder.glob("kept_*.pt")}
+    assert sorted(kept) == [512, 1024, 1536, 2048] and len(list_checkpoints(folder)) == 3
+    assert load_checkpoint(kept[512])["counters"]["steps"] == 512
+    train(Pointer, TrainConfig(steps=256 * 6, **every, **SMALL), tmp_path, resume_from=kept[1024])
+    assert [path.stem for path in sorted(folder.glob("kept_*.pt"))] == ["kept_000000000512", "kept_000000001024", "kept_000000001536"]
+    assert len(list(folder.glob("kept_*.abandoned"))) == 2
+
+
 def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, caplog):
     """Writing fails half-way every other time: training finishes, no partial file stays, the last good one loads."""
     from trainer import checkpoint

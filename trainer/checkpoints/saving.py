@@ -29,15 +29,22 @@ class Saver:
         self.callbacks, self.run_dir, self.meta, self.newest = callbacks, run_dir, meta, newest
         self._saved_at = time.perf_counter()
         self._saved_steps = -1  # of the checkpoint that this run wrote last
-        self._kept_steps = learner.steps  # of the newest checkpoint
+        self._on_disk_steps = learner.steps  # of the newest checkpoint
+        self._kept_steps = learner.steps  # of the newest one that stays for good
 
     @property
     def unsaved_steps(self) -> int:
         """Steps that were learned from and are in no checkpoint; 0 where there are no checkpoints."""
-        return self.learner.steps - self._kept_steps if self.run_dir else 0
+        return self.learner.steps - self._on_disk_steps if self.run_dir else 0
 
     def is_due(self) -> bool:
-        return time.perf_counter() - self._saved_at >= self.config.checkpoint_every_s
+        return time.perf_counter() - self._saved_at >= self.config.checkpoint_every_s or self._stays
+
+    @property
+    def _stays(self) -> bool:
+        """Whether `keep_every` steps have passed since the newest checkpoint that stays for good."""
+        every = self.config.keep_every
+        return every is not None and self.learner.steps // every > self._kept_steps // every
 
     def save(self) -> None:
         """Write a checkpoint, together with all ranks, of which the first writes; a disk that is full is a warning, the run
@@ -54,11 +61,14 @@ class Saver:
         content = self.learner.content(self.meta) | {"ranks": of_ranks, "window": list(self.log.episodes)}
         try:
             self.newest = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, content)
+            self._saved_steps = self._on_disk_steps = self.learner.steps
+            if self._stays:
+                checkpoint.keep(self.newest)
+                self._kept_steps = self.learner.steps
         except OSError as error:
-            before = f"the one of step {self._kept_steps:,} is intact" if self.newest else "there is none yet"
+            before = f"the one of step {self._on_disk_steps:,} is intact" if self.newest else "there is none yet"
             _log.warning("checkpoint of step %d not written (%s); %s.", self.learner.steps, error, before)
             return False
-        self._saved_steps = self._kept_steps = self.learner.steps
         return True
 
     def tell_lost(self, lost: int) -> None:
@@ -78,5 +88,5 @@ class Saver:
             pass
         if self.unsaved_steps:
             why = ": a deterministic run goes on exactly from there" if self.config.deterministic and self.newest else ""
-            since = f"since the checkpoint of step {self._kept_steps}" if self.newest else "are in no checkpoint and"
+            since = f"since the checkpoint of step {self._on_disk_steps}" if self.newest else "are in no checkpoint and"
             _log.warning("%d steps learned from %s are lost%s.", self.unsaved_steps, since, why)
