@@ -67,6 +67,7 @@ class Record:
     effects_hold: bool | None = None  # measured when it ended
     goal_distance_m: float | None = None  # of navigate: where it handed over, relative to the start of the next skill
     goal_angle_rad: float | None = None
+    from_m: float | None = None  # of pick and place: how far the base stood from the object or its goal when it began
     in_start_zone: bool = False  # of open and close: at rest, with an empty hand that never left where it began
 
 
@@ -162,6 +163,7 @@ class Executor:
         self._slices = action_slices(self._skill.action_parts)
         self.report.records.append(Record(str(step.operator), step.skill))
         self._has_goal = self._arguments.give(self._skill, step)
+        self.report.records[-1].from_m = self._distance_from_target()
         if self.belief is not None:
             self.belief.intend(self._taken_by(step))
         if self.records_handoffs and step.skill != "navigate":
@@ -200,6 +202,12 @@ class Executor:
         return replace(self.episode, id=f"{self.episode.id}/{len(self.report.handoffs)}", start_poses=tuple(poses),
                        articulated={name: value for name, value in openings.items() if value > _SHUT},
                        robot_start=tuple(sim.base_pose), handoff=Handoff(step.skill, about, held))
+
+    def _distance_from_target(self) -> float | None:
+        """Of pick and place: from the base to the object, or to where it goes, along the floor (m)."""
+        told = self._skill.arguments
+        where = {"pick": told.position, "place": told.goal}.get(self._skill.name)
+        return None if where is None else math.dist(self.sim.base_pose[:2], where[:2])
 
     def _taken_by(self, step: Step) -> int | str | None:
         """The object or handle that the suction is meant to take in a step."""

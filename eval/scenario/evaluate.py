@@ -69,6 +69,7 @@ class StepResult:
     handed_to: str | None = None  # of navigate: the skill that came next
     distance_m: float | None = None  # of navigate: from where the next skill starts in training
     angle_rad: float | None = None
+    from_m: float | None = None  # of pick and place: how far the base stood from the object or its goal when it began
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def _steps(run: Executor, words: Mapping[str, str]) -> tuple[StepResult, ...]:
         if record.skill == "navigate":
             to = next((other.skill for other in records[i + 1:] if other.skill != "navigate"), None)
         steps.append(StepResult(words.get(record.operator, record.operator), record.skill, record.steps, record.ended,
-                                record.effects_hold, to, record.goal_distance_m, record.goal_angle_rad))
+                                record.effects_hold, to, record.goal_distance_m, record.goal_angle_rad, record.from_m))
     last = records[-1].operator if records else None
     current = run.at < len(run.steps) and str(run.steps[run.at].operator) == last and records[-1].ended != "done"
     left = run.steps[run.at + current:]

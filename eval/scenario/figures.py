@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +23,8 @@ from skills import SKILLS
 
 if TYPE_CHECKING:
     from rearrange.runs.run_directory import Run
+
+DISTANCES_M = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, math.inf)  # limits of the rows of `by_distance`
 
 
 def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
@@ -45,6 +49,7 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         ],
         "ends": {end: times / n for end, times in ends.most_common()},
         "handoff": handoffs([step for result in results for step in result.plan]),
+        "by_distance": by_distance([step for result in results for step in result.plan]),
         "mean_steps": float(np.mean(steps)), "mean_simulated_s": float(np.mean(steps)) * STEP_S,
         "mean_steps_of_successes": float(np.mean([r.steps for r in results if r.success])) if wins else None,
         "mean_recoveries": float(np.mean([result.recoveries for result in results])),
@@ -61,6 +66,20 @@ def handoffs(steps: Sequence[StepResult]) -> dict[str, dict[str, float]]:
     angle = _means((step.handed_to, step.angle_rad) for step in known)
     counts = Counter(step.handed_to for step in known)
     return {skill: {"n": counts[skill], "distance_m": distance[skill], "angle_rad": angle[skill]} for skill in distance}
+
+
+def by_distance(steps: Sequence[StepResult]) -> dict[str, list[dict[str, float]]]:
+    """Pick and Place by how far the base stood from the object or its goal when they began: how many, and the share whose effect
+    was there in the end."""
+    rows: dict[str, list[dict[str, float]]] = {}
+    for skill in ("pick", "place"):
+        begun = [step for step in steps if step.skill == skill and step.from_m is not None and step.ended != "not begun"]
+        for low, high in itertools.pairwise(DISTANCES_M):
+            held = [bool(step.effects_hold) for step in begun if low <= step.from_m < high]
+            if held:
+                rows.setdefault(skill, []).append({"from_m": low, "n": len(held), "success": sum(held) / len(held),
+                                                   "interval_95": list(wilson(sum(held), len(held)))})
+    return rows
 
 
 def _means(pairs: Any) -> dict[str, float]:
@@ -102,6 +121,8 @@ def plan_text(result: EpisodeResult) -> str:
     for number, step in enumerate(result.plan, 1):
         went = (step.ended.replace("_", " ") if step.ended in ("not begun",)
                 else f"{step.steps} steps, {step.ended.replace('_', ' ')}")
+        if step.from_m is not None and step.ended != "not begun":
+            went = f"{went.replace(' steps', f' steps from {step.from_m:.1f} m', 1)}"
         if step.distance_m is not None:
             went += f", {step.distance_m:.2f} m and {step.angle_rad:.2f} rad from the start of the next skill"
         if step.effects_hold is False:
@@ -123,6 +144,9 @@ def table_lines(figures: Mapping[str, Any]) -> list[str]:
              *((f"ended in {end}", f"{share:.1%}") for end, share in figures["ends"].items()),
              *((f"handoff to {skill}", f"{row['distance_m']:.2f} m   {row['angle_rad']:.2f} rad   n = {row['n']}")
                for skill, row in figures["handoff"].items())]
+    if any(row["from_m"] >= DISTANCES_M[2] for skill in figures["by_distance"].values() for row in skill):  # without Navigate
+        rows += [(f"{skill} from {row['from_m']:.0f} m on", f"{_share(row['success'], row['interval_95'])}   n = {row['n']}")
+                 for skill, of_skill in figures["by_distance"].items() for row in of_skill]
     width = max(len(name) for name, _ in rows)
     return [title, "-" * len(title), *(f"{name:<{width}}   {text}" for name, text in rows)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -56,6 +57,8 @@ def test_everything_is_reached_when_every_skill_does_what_it_promises(puppets, t
     assert all(row["success"] == 1.0 and row["interval_95"] == list(wilson(3, 3)) for row in figures["interactions"])
     assert set(figures["handoff"]) == {"open_cabinet", "pick", "place", "open_fridge", "close_cabinet", "close_fridge"}
     assert figures["handoff"]["pick"]["n"] == 6 and figures["handoff"]["pick"]["distance_m"] < 0.3
+    assert {skill: [(row["from_m"], row["n"], row["success"]) for row in rows] for skill, rows in figures["by_distance"].items()} == {
+        "pick": [(0.0, 6, 1.0)], "place": [(0.0, 6, 1.0)]}, "navigate has brought it near"
     text = hab_figures.plan_text(results[0])
     assert "success" in text.splitlines()[0] and len(text.splitlines()) == 17 and "open_cabinet cabinet_0 (drawer" in text
     assert results[0].metrics["stage_2"] == 1.0 and figures["mean_simulated_s"] == pytest.approx(figures["mean_steps"] / 30)
@@ -98,7 +101,16 @@ def test_without_navigation_nothing_is_handed_over():
     it = replace(short(episodes=1), rules=Rules(navigate=False, max_steps={"pick": 7}))
     (result,) = hab.evaluate(it, workers=1)
     assert {step.skill for step in result.plan} == {"pick", "place"} and result.steps == 7
-    assert hab_figures.summary(it, [result])["handoff"] == {}
+    figures = hab_figures.summary(it, [result])
+    assert figures["handoff"] == {} and set(figures["by_distance"]) == {"pick"}
+    away = []
+    hab.run_one(it, 0, result.slot, lambda run: away.append(math.dist(run.sim.base_pose[:2], run.sim.object_position(0)[:2])))
+    first = result.plan[0]
+    assert first.skill == "pick" and first.words.startswith("pick object_0") and first.from_m == pytest.approx(away[0], abs=1e-3)
+    (row,) = figures["by_distance"]["pick"]
+    assert row["n"] == 1 and row["success"] == 0 and row["from_m"] <= first.from_m
+    assert f"7 steps from {first.from_m:.1f} m, time limit" in hab_figures.plan_text(result)
+    assert f"pick from {row['from_m']:.0f} m on" in "\n".join(hab_figures.table_lines(figures))
 
 
 def outcome(index, success, steps):
