@@ -46,6 +46,7 @@ OBSERVATION_KEYS = ("depth", "all_obj_start", "all_obj_goal", "joint", "ee_pos",
                     "relative_resting_position", "gps", "compass")
 ENDS = ("bad_stop", "time_limit", "unstable")  # how an episode can end without success
 AT_ALSO_M = 0.15  # reported beside HAB's 0.30 m
+ON_FLOOR_M = 0.2  # an object whose middle is lower lies on the floor: no furniture has a place as low
 DISTURBED_M = 0.05  # an object that the task does not move has been moved if it is farther from its start
 
 
@@ -211,12 +212,17 @@ class ScenarioEnv(HomeEnv):
             "success_15cm": float(success and strict),
             "episode_steps": float(self.steps),
             "objects_at_goal": float(sum(self.at_goal(k) for k in range(count))),
+            "objects_on_floor": float(self._on_floor()),
             "disturbed_objects": float(self._disturbed()),
             **{name: float(value) for name, value in zip(stage_names(len(self._wanted)), self.stages)},
             **{f"failure/{name}": float(name == failure) for name in ENDS},
             **{f"reward/{name}": value for name, value in self._sums.items()},
             "arm_force_n": self.sim.accumulated_arm_force_n,
         }
+
+    def _on_floor(self) -> int:
+        """How many of the objects that the task moves lie on the floor."""
+        return sum(index != self.sim.held and self.sim.object_position(index)[2] < ON_FLOOR_M for index, _ in self._targets)
 
     def _disturbed(self) -> int:
         """How many of the objects that the task does not move are elsewhere than at the beginning."""

@@ -233,7 +233,8 @@ def why_ended(report: Report, holding: bool) -> tuple[str, str]:
         never = " ".join(f"({' '.join(atom)})" for atom in report.never_held)
         return "stop", f"bad stop: {never} never held" if never else "bad stop: undone later"
     if last is None or report.end in ("time_limit", "unstable"):
-        return last.skill if last else "stop", {"time_limit": "time limit of the episode"}.get(report.end, str(report.end))
+        dropped = ", an object on the floor" if report.metrics.get("objects_on_floor") else ""
+        return last.skill if last else "stop", {"time_limit": f"time limit of the episode{dropped}"}.get(report.end, str(report.end))
     return last.skill, "time limit: " + _unfinished(last, holding)
 
 

@@ -55,6 +55,7 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "mean_recoveries": float(np.mean([result.recoveries for result in results])),
         "mean_disturbed_objects": float(np.mean([result.metrics["disturbed_objects"] for result in results])),
         "mean_objects_at_goal": float(np.mean([result.metrics["objects_at_goal"] for result in results])),
+        "mean_objects_on_floor": float(np.mean([result.metrics["objects_on_floor"] for result in results])),
         "mean_skill_steps": _means((step.skill, step.steps) for r in results for step in r.plan if step.ended != "not begun"),
     }
 
@@ -95,7 +96,7 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(["index", "episode_id", "scene", "success", "success_015", "stage", "ended_in", "reason", "steps",
-                    "simulated_s", "video", "objects_at_goal", "disturbed_objects", "recoveries", "handoff_m", "handoff_rad", "arm_force_n",
+                    "simulated_s", "video", "objects_at_goal", "objects_on_floor", "disturbed_objects", "recoveries", "handoff_m", "handoff_rad", "arm_force_n",
                     *(row["name"].replace(" ", "_") for row in figures["interactions"])])
     for result in results:
         stages, metrics = result.stages(), result.metrics
@@ -104,7 +105,7 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
         table.writerow([
             result.index, result.episode_id, result.scene, int(result.success), int(metrics["success_15cm"]), sum(stages),
             result.ended_in or "", result.reason or "", result.steps, f"{result.steps * STEP_S:.2f}",
-            videos.get(result.index, ""), int(metrics["objects_at_goal"]), int(metrics["disturbed_objects"]), result.recoveries,
+            videos.get(result.index, ""), *(int(metrics[key]) for key in ("objects_at_goal", "objects_on_floor", "disturbed_objects")), result.recoveries,
             f"{np.mean(far):.4f}" if far else "", f"{np.mean(turned):.4f}" if turned else "",
             f"{metrics['arm_force_n']:.5g}", *map(int, stages),
         ])

@@ -397,6 +397,20 @@ def test_with_what_the_robot_sees_every_scenario_is_solved_and_drawer_and_door_a
     assert report.metrics["disturbed_objects"] <= 3.0
 
 
+def test_what_lies_on_the_floor_is_counted(envs, monkeypatch):
+    """Objects of the task alone, and not what is held."""
+    env = envs["tidy_house"]
+    env.reset(seed=0, options={"episode": 0})
+    first, second, *_ = env.episode.targets
+    other = next(i for i in range(len(env.episode.objects)) if i not in env.episode.targets)
+    assert env.end_now()["objects_on_floor"] == 0
+    real = env.sim.object_position
+    monkeypatch.setattr(env.sim, "object_position", lambda i: [*real(i)[:2], 0.05] if i in (first, second, other) else real(i))
+    assert env.end_now()["objects_on_floor"] == 2
+    env.sim.put_in_hand(first)
+    assert env.sim.held == first and env.end_now()["objects_on_floor"] == 1
+
+
 def all_known(run):
     """At the end of the plan of an episode in which the robot saw everything, though puppets move it about."""
     run.reset(0)

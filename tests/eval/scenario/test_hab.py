@@ -139,13 +139,16 @@ def test_which_episodes_are_shown():
 ])
 def test_where_and_why(end, records, holding, expected):
     made = [Record(skill, skill, ended="done", effects_hold=hold) for skill, hold in records]
-    assert hab.why_ended(SimpleNamespace(end=end, records=made, never_held=()), holding) == expected
+    assert hab.why_ended(SimpleNamespace(end=end, records=made, never_held=(), metrics={}), holding) == expected
+    if end == "time_limit":
+        dropped = SimpleNamespace(end=end, records=made, never_held=(), metrics={"objects_on_floor": 1.0})
+        assert hab.why_ended(dropped, holding) == (expected[0], f"{expected[1]}, an object on the floor")
 
 
 @pytest.mark.parametrize("hold, reason", [(True, "start zone not left"), (False, "not opened")])
 def test_a_hand_that_never_left_its_start_zone_is_said_so(hold, reason):
     made = [Record("open_fridge", "open_fridge", effects_hold=hold, in_start_zone=True)]
-    report = SimpleNamespace(end="open_fridge: time limit", records=made)
+    report = SimpleNamespace(end="open_fridge: time limit", records=made, metrics={})
     assert hab.why_ended(report, False) == ("open_fridge", f"time limit: {reason}")
 
 
