@@ -46,7 +46,7 @@ OBSERVATION_KEYS = ("depth", "all_obj_start", "all_obj_goal", "joint", "ee_pos",
                     "relative_resting_position", "gps", "compass")
 ENDS = ("bad_stop", "time_limit", "unstable")  # how an episode can end without success
 AT_ALSO_M = 0.15  # reported beside HAB's 0.30 m
-ON_FLOOR_M = 0.2  # an object whose middle is lower lies on the floor: no furniture has a place as low
+ON_FLOOR_M = 0.2  # an object whose middle is lower lies on the floor: furniture of the generated homes has no place as low
 DISTURBED_M = 0.05  # an object that the task does not move has been moved if it is farther from its start
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ __all__ = ["CheckpointError", "best", "list_checkpoints", "load_checkpoint", "lo
 
 FORMAT = 1
 KEEP = 3
+KEPT = "kept_"  # instead of "step_": one that stays for good
 BEST = "best.pt"  # beside them: the policy that did best in the evaluations of its run
 NAME = re.compile(r"step_(\d+)\.pt$")
 
@@ -40,24 +40,12 @@ def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"step_{step:012d}.pt"
     write(path, content | {"step": step})
-    for other in [*list_checkpoints(directory), *directory.glob("kept_*.pt")]:
-        if other.name[len("step_"):] > path.name[len("step_"):]:  # of a run that went on from an older one than its newest
+    for other in [*list_checkpoints(directory), *directory.glob(f"{KEPT}*.pt")]:
+        if other.name[len(KEPT):] > path.name[len(KEPT):]:  # of a run that went on from an older one than its newest
             other.replace(other.with_suffix(".abandoned"))
     for old in list_checkpoints(directory)[:-KEEP]:
         old.unlink(missing_ok=True)
     return path
-
-
-def keep(path: Path) -> None:
-    """Keep the checkpoint `path` for good, as `kept_<step>.pt` beside it. OSError, and no partial file, where that fails."""
-    kept = path.with_name(path.name.replace("step_", "kept_"))
-    partial = kept.with_suffix(".partial")
-    try:
-        shutil.copyfile(path, partial)
-        os.replace(partial, kept)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def write(path: Path, content: dict[str, Any]) -> None:

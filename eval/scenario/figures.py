@@ -96,8 +96,8 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(["index", "episode_id", "scene", "success", "success_015", "stage", "ended_in", "reason", "steps",
-                    "simulated_s", "video", "objects_at_goal", "objects_on_floor", "disturbed_objects", "recoveries", "handoff_m", "handoff_rad", "arm_force_n",
-                    *(row["name"].replace(" ", "_") for row in figures["interactions"])])
+                    "simulated_s", "video", "objects_at_goal", "objects_on_floor", "disturbed_objects", "recoveries", "handoff_m",
+                    "handoff_rad", "arm_force_n", *(row["name"].replace(" ", "_") for row in figures["interactions"])])
     for result in results:
         stages, metrics = result.stages(), result.metrics
         far, turned = ([getattr(step, name) for step in result.plan if getattr(step, name) is not None]
@@ -105,7 +105,8 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
         table.writerow([
             result.index, result.episode_id, result.scene, int(result.success), int(metrics["success_15cm"]), sum(stages),
             result.ended_in or "", result.reason or "", result.steps, f"{result.steps * STEP_S:.2f}",
-            videos.get(result.index, ""), *(int(metrics[key]) for key in ("objects_at_goal", "objects_on_floor", "disturbed_objects")), result.recoveries,
+            videos.get(result.index, ""), *(int(metrics[key]) for key in ("objects_at_goal", "objects_on_floor", "disturbed_objects")),
+            result.recoveries,
             f"{np.mean(far):.4f}" if far else "", f"{np.mean(turned):.4f}" if turned else "",
             f"{metrics['arm_force_n']:.5g}", *map(int, stages),
         ])
@@ -120,10 +121,8 @@ def plan_text(result: EpisodeResult) -> str:
     lines = [f"episode {result.index}   {result.episode_id}   {result.scene}   {outcome} after {result.steps} steps"]
     width = max((len(step.words) for step in result.plan), default=0)
     for number, step in enumerate(result.plan, 1):
-        went = (step.ended.replace("_", " ") if step.ended in ("not begun",)
-                else f"{step.steps} steps, {step.ended.replace('_', ' ')}")
-        if step.from_m is not None and step.ended != "not begun":
-            went = f"{went.replace(' steps', f' steps from {step.from_m:.1f} m', 1)}"
+        began = "" if step.from_m is None else f" from {step.from_m:.1f} m"
+        went = step.ended if step.ended == "not begun" else f"{step.steps} steps{began}, {step.ended.replace('_', ' ')}"
         if step.distance_m is not None:
             went += f", {step.distance_m:.2f} m and {step.angle_rad:.2f} rad from the start of the next skill"
         if step.effects_hold is False:
@@ -145,7 +144,7 @@ def table_lines(figures: Mapping[str, Any]) -> list[str]:
              *((f"ended in {end}", f"{share:.1%}") for end, share in figures["ends"].items()),
              *((f"handoff to {skill}", f"{row['distance_m']:.2f} m   {row['angle_rad']:.2f} rad   n = {row['n']}")
                for skill, row in figures["handoff"].items())]
-    if any(row["from_m"] >= DISTANCES_M[2] for skill in figures["by_distance"].values() for row in skill):  # without Navigate
+    if any(row["from_m"] >= 2.0 for of_skill in figures["by_distance"].values() for row in of_skill):  # without Navigate, mostly
         rows += [(f"{skill} from {row['from_m']:.0f} m on", f"{_share(row['success'], row['interval_95'])}   n = {row['n']}")
                  for skill, of_skill in figures["by_distance"].items() for row in of_skill]
     width = max(len(name) for name, _ in rows)

@@ -209,6 +209,28 @@ def test_one_in_so_many_steps_stays_for_good(tmp_path):
     assert len(list(folder.glob("kept_*.abandoned"))) == 2
 
 
+def test_where_one_cannot_be_kept_for_good_the_next_one_is(tmp_path, monkeypatch, caplog):
+    """The checkpoint itself is there, and nothing is tried again before another one is due."""
+    from trainer import checkpoint
+
+    real, tried = checkpoint.write, []
+
+    def failing(path, content):
+        if path.name.startswith("kept_"):
+            tried.append(content["step"])
+            if len(tried) == 1:
+                raise OSError(28, "No space left on device")
+        real(path, content)
+
+    monkeypatch.setattr(checkpoint, "write", failing)
+    result = train(Pointer, TrainConfig(steps=256 * 8, keep_every=512, **SMALL), tmp_path)
+    folder = tmp_path / "checkpoints"
+    assert result.unsaved_steps == 0 and load_checkpoint(tmp_path)["counters"]["steps"] == 2048
+    assert tried == [768, 1280, 1792, 2048], "all ranks hear of one that is due with the next rollout"
+    assert [int(path.stem[len("kept_"):]) for path in sorted(folder.glob("kept_*.pt"))] == tried[1:]
+    assert caplog.text.count("step 768 is not kept for good") == 1
+
+
 def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, caplog):
     """Writing fails half-way every other time: training finishes, no partial file stays, the last good one loads."""
     from trainer import checkpoint

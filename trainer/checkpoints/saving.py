@@ -31,6 +31,7 @@ class Saver:
         self._saved_steps = -1  # of the checkpoint that this run wrote last
         self._on_disk_steps = learner.steps  # of the newest checkpoint
         self._kept_steps = learner.steps  # of the newest one that stays for good
+        self._tried_steps = learner.steps  # when it was last tried to write one
 
     @property
     def unsaved_steps(self) -> int:
@@ -38,13 +39,12 @@ class Saver:
         return self.learner.steps - self._on_disk_steps if self.run_dir else 0
 
     def is_due(self) -> bool:
-        return time.perf_counter() - self._saved_at >= self.config.checkpoint_every_s or self._stays
+        return time.perf_counter() - self._saved_at >= self.config.checkpoint_every_s or self._stays_since(self._tried_steps)
 
-    @property
-    def _stays(self) -> bool:
-        """Whether `keep_every` steps have passed since the newest checkpoint that stays for good."""
+    def _stays_since(self, step: int) -> bool:
+        """Whether a checkpoint that stays for good has become due since `step`."""
         every = self.config.keep_every
-        return every is not None and self.learner.steps // every > self._kept_steps // every
+        return every is not None and self.learner.steps // every > step // every
 
     def save(self) -> None:
         """Write a checkpoint, together with all ranks, of which the first writes; a disk that is full is a warning, the run
@@ -55,21 +55,29 @@ class Saver:
 
     def _write(self, of_ranks: list[dict[str, Any]]) -> bool:
         """Whether there is a new checkpoint."""
-        self._saved_at = time.perf_counter()
+        self._saved_at, self._tried_steps = time.perf_counter(), self.learner.steps
         if self.run_dir is None or self.learner.steps == self._saved_steps:
             return False
         content = self.learner.content(self.meta) | {"ranks": of_ranks, "window": list(self.log.episodes)}
         try:
             self.newest = checkpoint.save(self.run_dir / "checkpoints", self.learner.steps, content)
-            self._saved_steps = self._on_disk_steps = self.learner.steps
-            if self._stays:
-                checkpoint.keep(self.newest)
-                self._kept_steps = self.learner.steps
         except OSError as error:
             before = f"the one of step {self._on_disk_steps:,} is intact" if self.newest else "there is none yet"
             _log.warning("checkpoint of step %d not written (%s); %s.", self.learner.steps, error, before)
             return False
+        self._saved_steps = self._on_disk_steps = self.learner.steps
+        if self._stays_since(self._kept_steps):
+            self._keep(content)
         return True
+
+    def _keep(self, content: dict[str, Any]) -> None:
+        """Write the checkpoint that stays for good; where the disk is full, the next one is tried."""
+        steps = self.learner.steps
+        try:
+            checkpoint.write(self.run_dir / "checkpoints" / f"{checkpoint.KEPT}{steps:012d}.pt", content | {"step": steps})
+            self._kept_steps = steps
+        except OSError as error:
+            _log.warning("checkpoint of step %d is not kept for good (%s).", steps, error)
 
     def tell_lost(self, lost: int) -> None:
         """Say how many steps that this rank collected nobody will learn from."""
