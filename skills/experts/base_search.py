@@ -10,7 +10,8 @@ from rearrange.geometry import wrap_angle
 from skills.experts.motion import Pose2
 
 _STEP_M, _TURN_RAD = 0.12, math.radians(20)
-_CELL_M, _CELL_RAD = 0.08, math.radians(15)
+_CELL_M, _CELL_RAD = 0.12, math.radians(20)
+_GREED = 2.0  # what is left counts so often: with 1.5 ways are a twentieth shorter, and the search takes twice as long
 # Straight on and back, turns on the spot, and curves: (metres, radians).
 _MOVES = tuple((m * _STEP_M, a * _TURN_RAD) for m in (1, -1, 0) for a in (0, 1, -1) if m or a)
 
@@ -22,10 +23,11 @@ def search(start: Pose2, free: Callable[[Pose2], bool], reached: Callable[[Pose2
 
     `left_m`: at least so many metres are left. `speeds`: of the base, m/s and rad/s.
     """
+    moves = [(metres, turn, max(abs(metres) / speeds[0], abs(turn) / speeds[1]) + 0.1 * (abs(metres) + abs(turn)))
+             for metres, turn in _MOVES]
     queue = [(0.0, 0, 0.0, start)]
     parent: dict[Pose2, Pose2 | None] = {start: None}
-    closed: set[tuple[int, int, int]] = set()
-    count = 0
+    quickest, closed = {_cell(start): 0.0}, set()
     while queue and len(closed) < limit:
         _, _, cost, pose = heapq.heappop(queue)
         key = _cell(pose)
@@ -36,17 +38,15 @@ def search(start: Pose2, free: Callable[[Pose2], bool], reached: Callable[[Pose2
             continue
         if reached(pose):
             return _way(pose, parent)
-        for metres, turn in _MOVES:
+        for metres, turn, seconds in moves:
             middle = pose[2] + turn / 2
             x, y = pose[0] + metres * math.cos(middle), pose[1] + metres * math.sin(middle)
             after = (x, y, wrap_angle(pose[2] + turn))
-            if _cell(after) in closed:
+            key, later = _cell(after), cost + seconds
+            if key in closed or later >= quickest.get(key, math.inf):
                 continue
-            seconds = max(abs(metres) / speeds[0], abs(turn) / speeds[1]) + 0.1 * (abs(metres) + abs(turn))
-            count += 1
-            parent.setdefault(after, pose)
-            estimate = 1.5 * left_m(after) / speeds[0]
-            heapq.heappush(queue, (cost + seconds + estimate, count, cost + seconds, after))
+            quickest[key], parent[after] = later, pose
+            heapq.heappush(queue, (later + _GREED * left_m(after) / speeds[0], len(parent), later, after))
     return None
 
 

@@ -28,11 +28,12 @@ _SLOW = 0.4  # share of the speed where there is less: the slower, the nearer it
 # Searches: room kept, how near it has to come, and poses that are looked at. In a plan, where nobody judges the pose,
 # it comes at last as near as it can: what is in the hand may not let it turn there.
 _Search = tuple[float, tuple[float, float], int]
-_SEARCHES = ((_ROOM_M, _NEAR, 12000), (0.01, _NEAR, 6000))
-_IN_A_PLAN = (*_SEARCHES, (0.003, (0.5, 0.8), 9000))
+_SEARCHES = ((_ROOM_M, _NEAR, 4000), (0.01, _NEAR, 2000))
+_IN_A_PLAN = (*_SEARCHES, (0.003, (0.5, 0.8), 4000))
 _STEER_STEPS = 60
 _STRIDE_M, _MOVE_M, _TURN_RAD = 0.4, 0.15, 0.2
 _PATIENCE = 3  # ways that are planned before it only steers
+_STEPS_BETWEEN_PLANS = 15
 
 
 class NavigateExpert:
@@ -44,7 +45,7 @@ class NavigateExpert:
         self.sim, self.skill = sim, skill
         self.goal: Pose2 = skill.goal_pose
         self._follower: Follower | None = None
-        self._planned = 0
+        self._planned = self._pause = 0
         self._near, self._steered = _NEAR, 0
         self.note = ""
 
@@ -55,7 +56,8 @@ class NavigateExpert:
     def command(self) -> dict[str, np.ndarray | tuple | float]:
         """The parts of the next action by name."""
         sim = self.sim
-        if self._planned < _PATIENCE and (self._follower is None or self._follower.stuck):
+        self._pause = max(0, self._pause - 1)
+        if self._planned < _PATIENCE and not self._pause and (self._follower is None or self._follower.stuck):
             self._plan()
         base, stop = (0.0, 0.0), -1.0
         if self._follower is not None and not self._follower.done:
@@ -83,7 +85,7 @@ class NavigateExpert:
         searches = _IN_A_PLAN if self.in_plan else _SEARCHES
         way, self._near = plan_drive(sim, self.goal, self.skill.field, searches)
         if way is None:
-            self.note, self._follower = "no plan", None
+            self.note, self._follower, self._pause = "no plan", None, _STEPS_BETWEEN_PLANS
             return
         clearance, arm = Clearance(sim), sim.arm_positions().copy()
         tight = [clearance.distance(pose, arm) < _ROOM_M for pose in way]
@@ -106,7 +108,11 @@ def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField,
         return there and abs(wrap_angle(pose[2] - goal[2])) < near[1]
 
     def left_m(pose: Pose2) -> float:
-        return field.at(pose[0], pose[1]) + 0.3 * abs(wrap_angle(pose[2] - goal[2])) * max(0.0, 1.0 - field.at(pose[0], pose[1]))
+        there_m = field.at(pose[0], pose[1])
+        if there_m == math.inf:  # between furniture, where only the search finds room
+            x, y = field.descend(pose[0], pose[1])
+            there_m = field.at(x, y) + math.hypot(x - pose[0], y - pose[1])
+        return there_m + 0.3 * abs(wrap_angle(pose[2] - goal[2])) * max(0.0, 1.0 - there_m)
 
     ends = [(pose, clearance.distance(pose, arm) - 0.001) for pose in (start, goal)]
 

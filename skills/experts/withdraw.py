@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,14 +57,26 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
                 ways.append(move(sim.config, (start[0], up), (away, up)).then(move(sim.config, (away, up), (away, rest))))
             found += [(worse, way if first is None else first.then(way)) for way in ways]
     motions = [motion for _, motion in sorted(found, key=lambda way: way[0] + len(way[1]))]
+
+    @cache  # asked again by the next rule
+    def gap(k: int, i: int) -> float:
+        return clearance.distance(*motions[k].real(i))
+
+    @cache
+    def end_gap(k: int) -> float:
+        return min(clearance.distance(motions[k].base[-1], arm) for arm in (motions[k].arm[-1], START_RAD))
+
+    def exit_gap(k: int, enough_m: float, lifts: bool = False) -> float:
+        return _exit_gap(partial(gap, k), len(motions[k]), now_m, enough_m, lifts)
+
+    now_m = clearance.distance(*start)
     for rule in _RULES if last_rad is None else _IN_A_PLAN:
-        for motion in motions:
-            ends = (motion.arm[-1], START_RAD)
-            if rule.end_m and min(clearance.distance(motion.base[-1], arm) for arm in ends) < rule.end_m:
+        for k, motion in enumerate(motions):
+            if rule.end_m and end_gap(k) < rule.end_m:
                 continue
-            if _exit_gap(clearance, motion, start, rule.room_m, rule.lifts) >= rule.room_m:
+            if exit_gap(k, rule.room_m, rule.lifts) >= rule.room_m:
                 return motion
-    return max(motions[:8], key=lambda motion: _exit_gap(clearance, motion, start, -1.0))
+    return motions[max(range(min(8, len(motions))), key=lambda k: exit_gap(k, -1.0))]
 
 
 def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tuple[float, np.ndarray]]:
@@ -85,18 +99,17 @@ def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tupl
     return found
 
 
-def _exit_gap(clearance: Clearance, motion: Motion, start: tuple[Pose2, np.ndarray], enough_m: float,
-              lifts: bool = False) -> float:
+def _exit_gap(gap: Callable[[int], float], steps: int, now_m: float, enough_m: float, lifts: bool) -> float:
     """Smallest distance on the way out, not counting what is there at the start and in the first centimetres.
 
-    The search ends at a distance below `enough_m`. With `lifts` there has to be more room with every step.
+    `gap`: the distance at a step of the way, `now_m` at its start. The search ends at a distance below `enough_m`. With
+    `lifts` there has to be more room with every step.
     """
-    now, least = clearance.distance(*start), 1.0
-    for i in spread(len(motion)):
-        gap = clearance.distance(*motion.real(i))
-        grown = now + _AWAY_M * (i - ARM_LAG) if lifts else now - 0.003
-        if i >= _FIRST_STEPS or gap < min(grown, MARGIN_M):
-            least = min(least, gap)
+    least = 1.0
+    for i in spread(steps):
+        grown = now_m + _AWAY_M * (i - ARM_LAG) if lifts else now_m - 0.003
+        if i >= _FIRST_STEPS or gap(i) < min(grown, MARGIN_M):
+            least = min(least, gap(i))
             if least < enough_m:
                 break
     return least

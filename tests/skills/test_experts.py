@@ -114,6 +114,20 @@ def test_an_expert_without_a_base_to_drive_uses_the_arm_alone():
     assert solved >= 3
 
 
+def test_where_no_way_is_found_the_next_search_waits(monkeypatch):
+    from skills.experts import navigate
+
+    env, searches = make_env("navigate", depth_size=0), []
+    env.reset(options={"episode": 0})
+    monkeypatch.setattr(navigate, "plan_drive", lambda *_: (searches.append(len(done)), (None, (0.2, 0.2)))[1])
+    expert, done = EXPERTS["navigate"](env.sim, env.skill), []
+    for _ in range(60):
+        env.step(expert.act())
+        done.append(None)
+    assert len(searches) == 3 and min(b - a for a, b in zip(searches, searches[1:])) > 10
+    env.close()
+
+
 def test_the_same_episode_gives_the_same_run():
     ends = []
     for _ in range(2):
