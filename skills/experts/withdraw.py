@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skills.experts.clearance import MARGIN_M, Clearance
-from skills.experts.motion import START_RAD, Pose2, arm_model, ik
+from skills.experts.motion import START_RAD, arm_model, ik
 from skills.experts.reach_plan import back_from, rest_posture, spread
 from skills.experts.trajectory import ARM_LAG, Motion, move, variants
 
