@@ -152,7 +152,7 @@ class Executor:
 
     def _begin_next(self) -> None:
         """Take up the step `at` of the plan, or the wait before the end."""
-        self._count, self._left_start, self._stopped = 0, False, False
+        self._count, self._left_start, self._stopped, self._gave_room = 0, False, False, False
         if self.at >= len(self.steps) and self.rules.last_look:
             self._check_goal()
         if self.at >= len(self.steps):
@@ -273,6 +273,13 @@ class Executor:
         carries = step.next is not None and step.next_kind.startswith("place")
         return "lost" if carries and not self.world.is_holding else None
 
+    def _retreat(self, lift_m: float) -> None:
+        """Begin to withdraw, the hand upwards by `lift_m` first."""
+        self._phase, self._count, self.request = "retreat", 0, None
+        x, y, z = self.sim.ee_position
+        self._lift_to = (x, y, z + lift_m) if lift_m else None
+        self._trail = [self.sim.base_pose[:2]]
+
     def _advance_retreat(self, action: None) -> None:
         """The hand straight up, then the base straight back, by odometry, until far enough or held up by something."""
         if self._lift_to is not None:
@@ -306,7 +313,11 @@ class Executor:
             return
         self._count += 1
         arm_off, targets_off = (np.abs(angles - ARM_START_RAD).max() for angles in (sim.arm_positions(), sim.arm_targets()))
-        if (arm_off < rules.reset_arm_rad and targets_off < _AT_HOME_RAD) or self._count >= rules.reset_arm_steps:
+        home = arm_off < rules.reset_arm_rad and targets_off < _AT_HOME_RAD
+        if home or self._count >= rules.reset_arm_steps:
+            if not home and rules.retreat_m > 0.0 and not self._gave_room:  # something is in its way
+                self._gave_room = True
+                return self._retreat(lift_m=0.0)
             ended, self._ended = self._ended, None
             self._begin_next() if ended is None else self._take_stock(*ended, arm_is_home=True)
 
@@ -353,10 +364,8 @@ class Executor:
             if self.done:
                 return
         if self.rules.retreat_m > 0.0 and step.skill in self.rules.retreat_after:
-            self._phase, self._count, self.request = "retreat", 0, None
-            x, y, z = sim.ee_position
-            self._lift_to = (x, y, z + self.rules.lift_m) if self.rules.lift_m else None
-            self._trail, self._ended = [sim.base_pose[:2]], (step, ended)
+            self._ended = step, ended
+            self._retreat(self.rules.lift_m)
         else:
             self._take_stock(step, ended)
 
@@ -379,7 +388,8 @@ class Executor:
             self.at += 1
         if self.done:
             return
-        if self.rules.reset_arm and self.at < len(self.steps) and not arm_is_home:
+        more = self.at < len(self.steps) or self.rules.last_look  # which may add a step
+        if self.rules.reset_arm and more and not arm_is_home:
             self._phase, self._count, self.request = "reset_arm", 0, None
         else:
             self._begin_next()
