@@ -152,6 +152,25 @@ def test_an_arm_that_was_led_home_stays_there_or_goes_on_to_it_when_it_comes_fre
     assert np.abs(sim.arm_positions() - home).max() < 0.01
 
 
+@pytest.mark.parametrize("frees", [True, False])
+def test_where_the_arm_cannot_be_led_home_the_base_backs_off_once(envs, frees):
+    run = executor(envs["tidy_house"], Rules(retreat_m=0.3, max_steps={"navigate": 1}), puppets=False)
+    run.reset(0)
+    sim, start, retreats = run.sim, run.sim.base_pose, 0
+    off = np.array(ARM_START_RAD) + 0.3
+    sim.place_robot(*start, tuple(off))
+    run.advance(np.array([0.0, 0.0, -1.0]))
+    while run.request is None:
+        before = run._phase
+        run.advance(None)
+        retreats += run._phase == "retreat" and before != "retreat"
+        if not (frees and retreats):
+            sim.data.qpos[sim.home.arm_qpos], sim.data.qvel[sim.home.arm_dofs] = off, 0.0
+            mujoco.mj_forward(sim.model, sim.data)
+    assert retreats == 1 and math.dist(sim.base_pose[:2], start[:2]) > 0.2
+    assert (np.abs(sim.arm_positions() - ARM_START_RAD).max() < Rules().reset_arm_rad) == frees
+
+
 def test_hab_s_own_plan_picks_straight_after_open_cabinet(envs):
     report = run_episode(executor(envs["set_table"], Rules(navigate_after_open_cabinet=False)), 0)
     names = [record.operator for record in report.records]
@@ -420,6 +439,7 @@ def all_known(run):
         step()
         for index, thing in enumerate(run.belief.things):
             thing.position, thing.seen_step, thing.near_step = tuple(run.sim.object_position(index)), run.belief.steps, -1
+        run.belief.openings = {name: run.sim.joint_position(name) for name in run.belief.handles}
 
     run.belief.step = knows
     while run.at < len(run.steps):
@@ -448,6 +468,17 @@ def test_before_the_stop_it_plans_again_for_what_has_moved_and_looks_where_it_wa
     run._expert = None
     run.advance(np.zeros(3))
     assert run.report.records[-1].ended == "seen"
+
+
+def test_the_arm_is_home_when_a_look_begins(envs):
+    """Set Table ends with closing the fridge, after which the hand is at rest, which is not home."""
+    run = all_known(executor(envs["set_table"], HONEST))
+    assert str(run.steps[-1].operator) == "close_fridge fridge" and run.report.recoveries == 0
+    run.belief.things[run.symbols.objects["object_0"]].near_step = 10**6  # it may have been moved
+    while run._phase == "reset_arm":
+        run.advance()
+    assert run._phase == "skill" and run._is_look(run.steps[run.at])
+    assert np.abs(run.sim.arm_positions() - ARM_START_RAD).max() < HONEST.reset_arm_rad
 
 
 def test_no_look_is_begun_when_the_time_is_short(envs):
