@@ -18,6 +18,7 @@ from planner.arguments import StepArguments
 from planner.belief import Belief
 from planner.pddl import Atom, Operator
 from planner.predicates import World, holds
+from planner.progress import Progress
 from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
@@ -38,7 +39,8 @@ RETREAT_M_S = 0.6
 SCAN_RAD_S = 1.0
 LIFT_M = 0.01  # of the hand in a step
 _LIFTED_M, _LIFT_STEPS = 0.02, 25  # as near as that is there; it takes no more steps
-_HELD_UP_STEPS, _HELD_UP_M = 8, 0.02  # a retreat that comes on by less in so many steps is over
+_RETREAT_HELD_UP = (8, 0.02)  # a retreat that comes on by less (m) in so many steps is over
+_DRIVE_HELD_UP = (60, 0.05, 0.15)  # a drive that comes on by less (m, rad) in so many steps
 _PUT_OFF_AFTER = 2  # failures of the steps about an object
 _SHUT = 0.005  # m or rad: a drawer or door that is not farther open counts as shut in a recorded state
 _AT_HOME_RAD = 1e-6  # motors' targets that have been led there are nearer
@@ -63,7 +65,7 @@ class Record:
     operator: str
     skill: str
     steps: int = 0
-    ended: str = "running"  # done, time_limit, or what ended the episode
+    ended: str = "running"  # done, time_limit, of navigate also held_up, lost or seen, or what ended the episode
     effects_hold: bool | None = None  # measured when it ended
     goal_distance_m: float | None = None  # of navigate: where it handed over, relative to the start of the next skill
     goal_angle_rad: float | None = None
@@ -153,6 +155,7 @@ class Executor:
     def _begin_next(self) -> None:
         """Take up the step `at` of the plan, or the wait before the end."""
         self._count, self._left_start, self._stopped, self._gave_room = 0, False, False, False
+        self._driven = Progress(*_DRIVE_HELD_UP)
         if self.at >= len(self.steps) and self.rules.last_look:
             self._check_goal()
         if self.at >= len(self.steps):
@@ -258,40 +261,43 @@ class Executor:
         # An expert whose hand passes its resting place on the way out of somewhere is not over yet.
         if limit or (over and not getattr(self._expert, "busy", False)):
             self._end_skill(record, "done" if over else "time_limit")
-        elif skill.name == "navigate" and (why := self._cut_short()):
+        elif skill.name == "navigate" and (why := self._cut_short(parts["base"][0])):
             self._end_skill(record, why)
         else:
             self._ask(first=False)
 
-    def _cut_short(self) -> str | None:
-        """Why there is no need to drive on: what is carried to its goal was lost, or what is to be looked at was seen."""
+    def _cut_short(self, forward: float) -> str | None:
+        """Why there is no need to drive on: what is carried to its goal was lost, what is to be looked at was seen, or something
+        holds the base up. `forward`: what it was told, -1 .. 1.
+        """
         if self.rules.recovery != "replan":
             return None
         step = self.steps[self.at]
-        if self._is_look(step):
-            return None if self.belief.unsure(self.symbols.objects[step.operator.args[0]]) else "seen"
+        if self._is_look(step) and not self.belief.unsure(self.symbols.objects[step.operator.args[0]]):
+            return "seen"
         carries = step.next is not None and step.next_kind.startswith("place")
-        return "lost" if carries and not self.world.is_holding else None
+        if carries and not self.world.is_holding:
+            return "lost"
+        self._driven.step(self.sim.base_pose, forward)
+        return "held_up" if self.rules.retreat_m > 0.0 and self._driven.held_up else None
 
-    def _retreat(self, lift_m: float) -> None:
-        """Begin to withdraw, the hand upwards by `lift_m` first."""
+    def _retreat(self, lift_m: float, way: float = -1.0) -> None:
+        """Begin to withdraw, the hand upwards by `lift_m` first, then the base: `way` -1 backwards, 1 forwards."""
         self._phase, self._count, self.request = "retreat", 0, None
         x, y, z = self.sim.ee_position
         self._lift_to = (x, y, z + lift_m) if lift_m else None
-        self._trail = [self.sim.base_pose[:2]]
+        self._retreat_from, self._retreat_way, self._withdrawn = self.sim.base_pose[:2], way, Progress(*_RETREAT_HELD_UP)
 
     def _advance_retreat(self, action: None) -> None:
         """The hand straight up, then the base straight back, by odometry, until far enough or held up by something."""
         if self._lift_to is not None:
             return self._advance_lift()
-        speed = -RETREAT_M_S / self.sim.config.base_speed_m_s
-        if self._move(None, kept_grip(self.sim.is_holding), [max(speed, -1.0), 0.0]):
+        speed = self._retreat_way * min(RETREAT_M_S / self.sim.config.base_speed_m_s, 1.0)
+        if self._move(None, kept_grip(self.sim.is_holding), [speed, 0.0]):
             return
         self._count += 1
-        self._trail.append(self.sim.base_pose[:2])
-        recent = self._trail[-1 - _HELD_UP_STEPS:]
-        held_up = len(recent) > _HELD_UP_STEPS and math.dist(recent[0], recent[-1]) < _HELD_UP_M
-        if math.dist(self._trail[0], self._trail[-1]) >= self.rules.retreat_m or held_up:
+        self._withdrawn.step(self.sim.base_pose, speed)
+        if math.dist(self._retreat_from, self.sim.base_pose[:2]) >= self.rules.retreat_m or self._withdrawn.held_up:
             if not self.rules.reset_arm:
                 ended, self._ended = self._ended, None
                 return self._take_stock(*ended)
@@ -363,7 +369,10 @@ class Executor:
             self._move(None, -1.0, None)
             if self.done:
                 return
-        if self.rules.retreat_m > 0.0 and step.skill in self.rules.retreat_after:
+        if ended == "held_up":
+            self._ended = step, ended
+            self._retreat(0.0, self._driven.way_out)
+        elif self.rules.retreat_m > 0.0 and step.skill in self.rules.retreat_after:
             self._ended = step, ended
             self._retreat(self.rules.lift_m)
         else:
@@ -380,9 +389,10 @@ class Executor:
             return
         hold = self._effects_hold(step, self.world)
         goes_on = ended == "done" or step.skill == "navigate" or (hold and self.rules.recovery != "none")
-        if not hold:
+        held_up = ended == "held_up" and not self._failures[str(step.operator)]  # the next time it may be near enough
+        if not hold or held_up:
             self._failures.update({str(step.operator), *(arg for arg in step.operator.args if arg in self.symbols.objects)})
-        if (hold and ended != "lost") or self._is_look(step) or not self._recover():
+        if (hold and ended != "lost" and not held_up) or self._is_look(step) or not self._recover():
             if not goes_on:
                 return self._give_up(f"{step.skill}: time limit")
             self.at += 1

@@ -10,6 +10,7 @@ import pytest
 
 from planner.arguments import moved_with_drawer
 from planner.execute import Executor, run_episode
+from planner.progress import Progress
 from planner.rules import Rules
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
@@ -407,6 +408,36 @@ def test_a_retreat_that_something_holds_up_comes_to_an_end(envs):
         run.sim._read_pose()
         count += 1
     assert count < 20
+
+
+@pytest.mark.parametrize("forward", [1.0, -1.0])
+def test_a_base_that_something_holds_up_gives_way_and_the_plan_is_made_again(envs, forward):
+    run = executor(envs["tidy_house"], Rules(recovery="replan", retreat_m=0.3), puppets=False)
+    run.reset(0)
+    sim, (x, y, yaw) = run.sim, run.sim.base_pose
+    while run._phase == "skill":
+        run.advance(np.array([forward, 0.0, -1.0]))
+        sim.data.qpos[sim.home.base_qpos] = x, y, yaw  # as if against a wall
+        mujoco.mj_forward(sim.model, sim.data)
+        sim._read_pose()
+    assert run.report.records[-1].ended == "held_up" and 60 <= run.report.records[-1].steps <= 62
+    while run.request is None:
+        run.advance(None)
+    moved = (sim.base_pose[0] - x) * math.cos(yaw) + (sim.base_pose[1] - y) * math.sin(yaw)
+    assert moved == pytest.approx(-forward * 0.3, abs=0.04)
+    assert run.request.skill == "navigate" and run.request.first and run.report.recoveries == 1 and run.at == 0
+
+
+def test_a_base_that_comes_on_or_turns_is_not_held_up():
+    for pose in (lambda k: (0.002 * k, 0.0, 0.0), lambda k: (0.0, 0.0, 0.01 * k)):
+        driven = Progress(60, 0.05, 0.15)
+        for k in range(200):
+            driven.step(pose(k), 1.0)
+            assert not driven.held_up
+    for k in range(61):
+        assert not driven.held_up
+        driven.step((5.0, 1.0, 2.0), 1.0)
+    assert driven.held_up and driven.way_out == -1.0
 
 
 @pytest.mark.parametrize("name", EPISODES)
