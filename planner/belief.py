@@ -156,12 +156,14 @@ class Belief:
         """Take in what the head camera shows now."""
         depth, owners = self.eyes.owner_image()
         pose, hand = self.eyes.base_pose, self.eyes.hand_position()
-        seen = {index: sight(depth, owners, index, self.episode.objects[index], pose)
-                for index in np.unique(owners[owners >= 0]).tolist() if np.count_nonzero(owners == index) >= self.least_pixels}
+        lowest = FIRST_JOINT - len(self.handles)
+        enough = np.bincount(owners - lowest) >= self.least_pixels  # by owner, the least first
+        recognised = [owner + lowest for owner in np.flatnonzero(enough).tolist()]
+        seen = {index: sight(depth, owners, index, self.episode.objects[index], pose) for index in recognised if index >= 0}
         if self.is_holding and self.held_handle is None:
             self._check_hand(seen, hand)
         for k, name in enumerate(self.handles):
-            if name != self.held_handle and np.count_nonzero(owners == FIRST_JOINT - k) >= self.least_pixels:
+            if name != self.held_handle and FIRST_JOINT - k in recognised:
                 self._open(name, fit_opening(self._body(name), depth, owners == FIRST_JOINT - k, pose, self.openings[name]))
         empty = looks_through(depth, np.array([thing.position for thing in self.things]), pose)
         for index, thing in enumerate(self.things):

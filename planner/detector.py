@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rearrange.apartments.objects import OBJECTS
+from rearrange.compiled import njit
 from rearrange.geometry import to_frame
 from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
 from rearrange.robot.head_camera import camera_axes, camera_points, to_world
@@ -93,16 +95,34 @@ def fit_opening(body: Body, depth_m: np.ndarray, which: np.ndarray, base_pose: P
 
 def _misfit(body: Body, opening: float, points: np.ndarray) -> float:
     """Mean distance (m) of points (n, 3) from the surface of a drawer or door."""
-    pose = body.pose(opening)
-    x, y = to_frame(points[:, 0], points[:, 1], pose)
-    z = points[:, 2] - body.position_m[2]
-    nearest = np.full(len(points), np.inf)
-    for part in filter(lambda part: part.solid, body.parts):
-        inner_x, inner_y = to_frame(x, y, (part.center_m[0], part.center_m[1], part.yaw_rad))
-        off = np.abs(np.stack([inner_x, inner_y, z - part.center_m[2]])) - np.array(part.half_extent_m)[:, None]
-        outside = np.linalg.norm(np.maximum(off, 0.0), axis=0)
-        nearest = np.minimum(nearest, np.where(outside > 0, outside, -off.max(0)))
-    return float(nearest.mean())
+    return _mean_distance(points, _boxes(body), *body.pose(opening), body.position_m[2])
+
+
+@lru_cache(maxsize=256)
+def _boxes(body: Body) -> np.ndarray:
+    """The boxes around the solid parts of a drawer or door in its own frame, (n, 7): middle (m), yaw (rad), half size (m)."""
+    return np.array([(*part.center_m, part.yaw_rad, *part.half_extent_m) for part in body.parts if part.solid], float).reshape(-1, 7)
+
+
+@njit(cache=True, nogil=True)
+def _mean_distance(points, boxes, x, y, yaw, z):
+    """Mean distance of points (n, 3) from the surface of the nearest of the boxes of a body that stands at (x, y, z), turned by
+    yaw.
+    """
+    cos, sin = math.cos(yaw), math.sin(yaw)
+    total = 0.0
+    for i in range(len(points)):
+        dx, dy, nearest = points[i, 0] - x, points[i, 1] - y, np.inf
+        u, v, w = cos * dx + sin * dy, cos * dy - sin * dx, points[i, 2] - z
+        for k in range(len(boxes)):
+            c, s = math.cos(boxes[k, 3]), math.sin(boxes[k, 3])
+            du, dv = u - boxes[k, 0], v - boxes[k, 1]
+            a, b = abs(c * du + s * dv) - boxes[k, 4], abs(c * dv - s * du) - boxes[k, 5]
+            h = abs(w - boxes[k, 2]) - boxes[k, 6]
+            outside = math.sqrt(max(a, 0.0) ** 2 + max(b, 0.0) ** 2 + max(h, 0.0) ** 2)
+            nearest = min(nearest, outside if outside > 0.0 else -max(a, b, h))
+        total += nearest
+    return total / len(points)
 
 
 def opening_at(body: Body, hand: tuple[float, float, float]) -> float:
