@@ -57,7 +57,7 @@ class Rules:
     at_m: float = setting(
         AT_M, "how near to its goal an object has to be for a plan; success is reported for 0.30 and 0.15 m", above=0, at_most=1)
     retreat_m: float = setting(
-        0.0, "beyond the paper: the base backs off so far, the arm held, before the arm is led home", at_least=0, at_most=2)
+        0.0, "beyond the paper: the base backs off so far, the arm held, before the arm is led home, and where something holds it up", at_least=0, at_most=2)
     lift_m: float = setting(
         0.0, "beyond the paper: before that the hand goes straight up, away from what stands beside it", at_least=0, at_most=0.5)
     retreat_after: tuple[str, ...] = setting(("pick", "place"), "the skills after which it does", choices=OTHERS)
