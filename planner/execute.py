@@ -289,7 +289,7 @@ class Executor:
         self._retreat_from, self._retreat_way, self._withdrawn = self.sim.base_pose[:2], way, Progress(*_RETREAT_HELD_UP)
 
     def _advance_retreat(self, action: None) -> None:
-        """The hand straight up, then the base straight back, by odometry, until far enough or held up by something."""
+        """The hand straight up, then the base straight back, or ahead, by odometry, until far enough or held up by something."""
         if self._lift_to is not None:
             return self._advance_lift()
         speed = self._retreat_way * min(RETREAT_M_S / self.sim.config.base_speed_m_s, 1.0)
