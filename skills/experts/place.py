@@ -24,6 +24,7 @@ _DROP_M = 0.02  # height from which it is let go, less what the arm sags under i
 # Tried next: lying down, or leaning away from the hand, and dropped from higher.
 _MORE_LEANS_RAD, _MORE_DROP_M = tuple(math.radians(a) for a in (6, -15, 60, -30, 75, 90, -50)), 0.04
 _STANDOFF_M = (0.07, 0.16)  # above the goal; the second one is above the rim of a sink
+_STEEP, _SLANTED = 0.0, 0.8  # metres towards the robot per metre up: a hand on top of something tall reaches no higher far away
 _THERE_M, _MISSES = 0.08, 2  # from its goal it is let go; as often it is brought there again
 _HIGHER_M = 0.02  # each time: the arm sags under a load, which then meets the edge of what it is put on
 _STILL_STEPS = 4
@@ -63,17 +64,19 @@ class PlaceExpert(ReachingExpert):
         sim, target = self.sim, self.skill.target
         goal = np.array(self.skill.arguments.goal[:3])
         lean_cost = _LEAN_COST_IN_A_PLAN if self.in_plan else _LEAN_COST_STEPS
-        ways = (_LEANS_RAD, _DROP_M + _HIGHER_M * self._missed), (_MORE_LEANS_RAD, _MORE_DROP_M)
-        for room, (leans, drop_m) in itertools.product((1.0, NARROW), ways):
-            tool, aim = goal_aim(sim, target, goal, leans, drop_m, lean_cost)
+        low_m = _DROP_M + _HIGHER_M * self._missed
+        ways = (_LEANS_RAD, low_m, _STEEP), (_LEANS_RAD, low_m, _SLANTED), (_MORE_LEANS_RAD, _MORE_DROP_M, _STEEP)
+        for room, (leans, drop_m, slant) in itertools.product((1.0, NARROW), ways):
+            tool, aim = goal_aim(sim, target, goal, leans, drop_m, lean_cost, slant)
             yield plan_reach(sim, Clearance(sim), (goal[0], goal[1]), aim, tool=tool, may_drive=self._may_drive,
                              standoff_m=_STANDOFF_M, room=room)
 
 
 def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[float],
-             drop_m: float, lean_cost: float = _LEAN_COST_STEPS) -> tuple[Tool, Aim]:
+             drop_m: float, lean_cost: float = _LEAN_COST_STEPS, slant: float = _STEEP) -> tuple[Tool, Aim]:
     """The held object i as a tool, its middle and its upward direction; and targets that put it on its goal, upright or
     leaning towards the hand, or away where the lean is negative; let go `drop_m` above. `lean_cost`: steps per radian.
+    It comes from above, by `slant` metres per metre from the robot's side.
     """
     twin = sim.twin
     body, site = twin.data.body(f"object_{twin.slot_of(i)}"), twin.data.site("end_effector")
@@ -82,10 +85,11 @@ def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[flo
     half = np.array(sim.object_half_extents(i))
 
     def aim(heading: float) -> Iterator[Target]:
+        back = np.array([-slant * math.cos(heading), -slant * math.sin(heading), 1.0]) / math.hypot(slant, 1.0)
         for lean in leans_rad:
             up = np.array([-math.sin(lean) * math.cos(heading), -math.sin(lean) * math.sin(heading), math.cos(lean)])
             lift = _lowest(half, lean) - half[2] + drop_m
-            yield Target(goal_m + lift * _UP, up, _UP, lean_cost * abs(lean))
+            yield Target(goal_m + lift * _UP, up, back, lean_cost * abs(lean))
 
     return tool, aim
 

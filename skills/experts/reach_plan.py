@@ -33,7 +33,8 @@ _LEAVE_STEPS = 12  # in which what is touched at the start has to be left
 _PRESSED_RAD = 0.1  # between where the arm is sent and where it is: something holds it back
 _GOOD_STEPS = 160  # there and back: no use looking for less
 _ABOVE_M = (0.12, 0.25)  # from which the hand comes down where it cannot come straight
-_MAX_CHECKS = 8000  # of poses while nothing is found, a quarter of it to find something better
+_LATE_STEPS = 190  # about what a skill has
+_MAX_CHECKS = 8000  # of poses while nothing is found that is done in time, a quarter of it to find something better
 _GROUP_CHECKS = 1200  # of these from one direction: what blocks the first ways from there blocks most
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
@@ -87,7 +88,7 @@ def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float]
     for around in (_AROUND_RAD if may_drive else (0.0,)):
         for sides in _SIDES_RAD:
             candidates = _candidates(sim, clearance, middle, aim, tool, around, sides, may_drive)
-            enough = min(clearance.checks + _GROUP_CHECKS, _MAX_CHECKS if best is None else _MAX_CHECKS / 4)
+            enough = min(clearance.checks + _GROUP_CHECKS, _MAX_CHECKS if best_steps > _LATE_STEPS else _MAX_CHECKS / 4)
             for candidate in sorted(candidates, key=lambda c: c.steps):
                 if candidate.steps >= best_steps or clearance.checks > enough:
                     break
@@ -96,7 +97,7 @@ def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float]
                     steps = len(reach.motion) + candidate.steps_back + candidate.target.cost_steps
                     if steps < best_steps:
                         best, best_steps = reach, steps
-            if best_steps < _GOOD_STEPS or clearance.checks > (_MAX_CHECKS if best is None else _MAX_CHECKS / 4):
+            if best_steps < _GOOD_STEPS or clearance.checks > (_MAX_CHECKS if best_steps > _LATE_STEPS else _MAX_CHECKS / 4):
                 return best
     return best
 
