@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from skills import SKILLS, make_env
-from skills.experts import EXPERTS
+from skills.experts import EXPERTS, reach_plan
 from tests.rearrange.penetration import robot_depth_m
 
 EPISODES = (0, 1, 2, 4)
@@ -136,3 +137,22 @@ def test_the_same_episode_gives_the_same_run():
         run(env, EXPERTS["place"](env.sim, env.skill))
         ends.append((env.steps, env.sim.data.qpos.copy()))
     assert ends[0][0] == ends[1][0] and (ends[0][1] == ends[1][1]).all()
+
+
+@pytest.mark.parametrize("first_steps, taken", [(250, 100), (170, 170)])  # too late for the time that a skill has; in time
+def test_the_search_for_a_motion_goes_on_where_the_one_found_is_too_late(monkeypatch, first_steps, taken):
+    clearance = SimpleNamespace(checks=0)
+    found = iter([first_steps, 100])
+
+    def way_in(*_):
+        clearance.checks += reach_plan._MAX_CHECKS // 3  # more than are looked at to find something better
+        length = next(found)
+        return reach_plan.Reach(reach_plan.Motion(np.zeros((length, 3)), np.zeros((length, 7))), (0.0, 0.0, 0.0), np.zeros(7), target)
+
+    target = reach_plan.Target(np.zeros(3), np.zeros(3), np.zeros(3))
+    candidate = reach_plan._Candidate(0.0, (0.0, 0.0, 0.0), np.zeros(7), target, 0.0)
+    monkeypatch.setattr(reach_plan, "_candidates", lambda *_: [candidate])
+    monkeypatch.setattr(reach_plan, "_way_in", way_in)
+    monkeypatch.setattr(reach_plan, "start_posture", lambda *_: np.zeros(7))
+    reach = reach_plan.plan_reach(SimpleNamespace(base_pose=(0.0, 0.0, 0.0)), clearance, (1.0, 0.0), lambda heading: [])
+    assert len(reach.motion) == taken
