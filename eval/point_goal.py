@@ -33,6 +33,7 @@ from rearrange.errors import UserError
 from rearrange.navigation import CONFIGS
 from rearrange.navigation.agent import action_space, limited
 from rearrange.navigation.carried_out import CarriedOut, Held
+from rearrange.navigation.gps import EGOMOTION_SPACE, egomotion
 from rearrange.navigation.pointnav import GOAL_SPACE, polar_goal
 from rearrange.navigation.settings import PointNavConfig
 from rearrange.pictures.looks import Looks
@@ -75,15 +76,17 @@ class Pilot:
         meta = training_of(content)
         self.config, self._size = pointnav_config(meta.get("env", {}), name), meta.get("image_size", 0)
         self._policy, self._deterministic = load_policy(content, of_checkpoint(content, network)), deterministic
-        boxes = {"pointgoal": GOAL_SPACE, "depth": gymnasium.spaces.Box(0.0, 1.0, (self._size, self._size, 1), np.float32)}
-        self._spaces = SimpleNamespace(observation_space=gymnasium.spaces.Dict(boxes if self._size else {"pointgoal": GOAL_SPACE}),
-                                       action_space=action_space(self.config))
+        boxes = {"pointgoal": GOAL_SPACE, "egomotion": EGOMOTION_SPACE}
+        if self._size:
+            boxes["depth"] = gymnasium.spaces.Box(0.0, 1.0, (self._size, self._size, 1), np.float32)
+        self._spaces = SimpleNamespace(observation_space=gymnasium.spaces.Dict(boxes), action_space=action_space(self.config))
 
     def begin(self, seed: int, mean: bool = False) -> None:
         """A way begins; mean: the likeliest actions, not drawn ones."""
         self._player = Player.of(self._policy, self._spaces, mean or self._deterministic, seed)
         self._motion: CarriedOut | Held | None = None  # the action that is being carried out
         self._ahead_m = self._turn_rad = 0.0
+        self._before: PlanePose | None = None  # where it was asked last
 
     def command(self, sim: Simulator, goal: tuple[float, float]) -> tuple[float, float] | None:
         """Forward and turning command of the base, -1..1, towards a goal (world, m); None: the policy calls stop."""
@@ -92,7 +95,9 @@ class Pilot:
         return None if self._motion is None else self._motion.command(sim.base_pose)
 
     def _ask(self, sim: Simulator, goal: tuple[float, float]) -> None:
-        seen = {"pointgoal": polar_goal(sim.base_pose, goal)}
+        pose = tuple(sim.base_pose)
+        seen = {"pointgoal": polar_goal(pose, goal), "egomotion": egomotion(self._before or pose, pose)}
+        self._before = pose
         if self._size:
             seen["depth"] = level_depth(sim, self._size, self.config)
         action = self._player.act(seen)

@@ -183,13 +183,14 @@ def point_goal(choice: Choice, key: str, network: str | None) -> Source:
     """A policy of PointNav as Navigate, which is judged as the policy of Navigate that comes with the package."""
     from eval.point_goal import JUDGED, pointnav_config
     from rearrange.navigation.agent import action_space
+    from rearrange.navigation.gps import EGOMOTION_SPACE
     from rearrange.navigation.pointnav import GOAL_SPACE
     from trainer.spaces import action_numbers, choices
 
     content, meta = _loaded(choice, key)
     name, size = str(choice.checkpoint), meta.get("image_size", 0)
     space = action_space(pointnav_config(trained_settings(choice.checkpoint, meta, POINTNAV), name))
-    shapes = {"pointgoal": GOAL_SPACE.shape} | ({"depth": (size, size, 1)} if size else {})
+    shapes = {"pointgoal": GOAL_SPACE.shape, "egomotion": EGOMOTION_SPACE.shape} | ({"depth": (size, size, 1)} if size else {})
     check_fit(choice.checkpoint, content, shapes, action_numbers(space), "skill navigate", network if "network" in content else None,
               choices(space))
     return Source(POINTNAV, name, size, dict(JUDGED), network=network if "network" in content else None,

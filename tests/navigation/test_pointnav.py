@@ -89,6 +89,32 @@ def test_the_goal_is_told_in_the_agents_frame(env):
         assert found == pytest.approx(env.task.goal, abs=1e-4)
 
 
+def test_egomotion_is_what_the_last_action_moved(env):
+    """Forward in 0.25 m, turns in 30 degrees; a step that was blocked shows less."""
+    assert not env.reset(options={"episode": 3})[0]["egomotion"].any(), "nothing before the first action"
+    assert env.step(LEFT)[0]["egomotion"] == pytest.approx([0, 0, 1 / 3], abs=1e-6)
+    assert env.step(RIGHT)[0]["egomotion"] == pytest.approx([0, 0, -1 / 3], abs=1e-6)
+    free, blocked = [], []
+    for _ in range(60):
+        before, hits = env.pose, env.collisions
+        moved = env.step(FORWARD)[0]["egomotion"]
+        (blocked if env.collisions > hits else free).append(moved)
+        assert np.hypot(moved[0], moved[1]) == pytest.approx(math.dist(env.pose[:2], before[:2]) / 0.25, abs=1e-5) and moved[2] == 0
+    assert free and np.allclose(free, [1, 0, 0], atol=1e-5)
+    assert blocked and max(moved[0] for moved in blocked) < 0.999
+
+
+def test_egomotion_is_what_odometry_says():
+    """By commands alone a blocked step shows as made; without any odometry nothing shows."""
+    for odometry, shown in (("commands", [1, 0, 0]), ("start", [0, 0, 0])):
+        env = make_env("pointnav", depth_size=0, num_homes=4, odometry=odometry)
+        env.reset(seed=1)
+        for _ in range(40):
+            assert env.step(FORWARD)[0]["egomotion"] == pytest.approx(shown, abs=1e-5)
+        assert env.collisions
+    assert "egomotion" not in make_env("pointnav", depth_size=0, num_homes=4, egomotion=False).observation_space.spaces
+
+
 def test_rewards_add_up_to_the_way_that_was_made(env):
     total, metrics = play(env, SCRIPTED["oracle"](env), 5)
     made = env.task.start_m - metrics["distance_to_goal_m"]
@@ -207,8 +233,36 @@ def test_advice_leads_to_the_goal_from_wherever_the_agent_strays(task):
         assert info["success"] and env.driven_m - driven_m < 1.1 * left_m + 0.3
 
 
+def test_advice_of_the_map_is_what_the_map_agent_does_and_knows_where_another_was_blocked():
+    advised = make_env("pointnav", depth_size=64, split="val", num_homes=8, expert_action=True, advice="map")
+    plain, rng = make_env("pointnav", depth_size=64, split="val", num_homes=8), np.random.default_rng(0)
+    agent = SCRIPTED["map"](plain)
+    for episode in range(3):
+        theirs, (seen, _), over = plain.reset(options={"episode": episode})[0], advised.reset(options={"episode": episode}), False
+        agent.begin()
+        while not over:
+            chosen = agent.act(theirs)
+            assert seen["expert_action"].tolist() == [chosen, 1.0]
+            theirs, *_ = plain.step(chosen)
+            seen, _, terminated, truncated, _ = advised.step(chosen)
+            over = terminated or truncated
+    blocked = 0
+    for episode in range(20):
+        advised.reset(options={"episode": episode})
+        for _ in range(int(rng.integers(12))):
+            advised.step(LEFT)
+        for _ in range(25):
+            x, y, _ = advised.pose
+            seen, *_ = advised.step(FORWARD)
+            if math.dist((x, y), advised.pose[:2]) < 0.01 and seen["expert_action"][0] != STOP:
+                blocked += 1
+                assert seen["expert_action"][0] in (LEFT, RIGHT), "it was blocked here: turn"
+    assert blocked > 20
+
+
 @pytest.mark.parametrize("task, settings, words", [
     ("flee", {}, "nav=flee has no goal"), ("pointnav", {"actions": "velocity"}, "need nav.actions=discrete"),
+    ("objectnav", {"advice": "map"}, "nav.advice=map needs a point"), ("pointnav", {"advice": "map", "depth_size": 0}, "needs a point"),
 ])
 def test_advice_needs_a_goal_and_discrete_actions(task, settings, words):
     with pytest.raises(UserError, match=words):
