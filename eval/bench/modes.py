@@ -54,7 +54,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     rows = table(curves, settings["steps"])
     for line in rows_as_text(rows, measure):
         run.say(line)
-    draw(curves, settings["steps"], f"{ENV if measure == 'return' else settings['env']}, {settings['seeds']} seeds (mean, range)",
+    seeds = "one seed" if settings["seeds"] == 1 else f"{settings['seeds']} seeds (mean, range)"
+    draw(curves, settings["steps"], f"{ENV if measure == 'return' else settings['env']}, {seeds}",
          measure, run.path / "curves.png")
     run.say(f"curves: {run.path / 'curves.json'}")
     return {f"{mode}/{name}": value for mode, row in rows.items() for name, value in row.items() if name != "seeds"}

@@ -54,8 +54,7 @@ class NavigationEnv(gymnasium.Env):
     listed = 0  # episodes of a file; 0: there is none
 
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings, advised: bool = False) -> None:
-        """advised: observations also have `expert_action`, the number of the action that leads to the goal by the shortest way, as far as
-        `config.advice` knows it, and 1."""
+        """advised: observations also have `expert_action`, the number of the action that leads to the goal by the shortest way, and 1."""
         self.name, self.config, self.split = task, config, home.split
         self.render_mode = home.render_mode
         self.task = TASKS[task](config)
@@ -79,17 +78,13 @@ class NavigationEnv(gymnasium.Env):
         self._images = [name for name in self._seen if name in CAMERA_OF]
         self._looks, self._look_rngs = PLAIN, LookRngs()
         self._odometry = self._visual_odometry() if config.odometry == "visual" else None
-        self._advised, self._adviser = advised, None
+        self._advised = advised
         if advised:
             self._check_advice()
             boxes["expert_action"] = gymnasium.spaces.Box(0.0, float(RIGHT), (2,), np.float32)
         if config.egomotion:
             boxes["egomotion"] = EGOMOTION_SPACE
         self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces | seen_space(self._seen, home.camera_size))
-        if advised and config.advice == "map":
-            from rearrange.navigation.scripted import MapAndPlan
-
-            self._adviser = MapAndPlan(self)
         self.episode: NavEpisode | None = None
         self._drawn = -1  # the last episode that was drawn at random
 
@@ -105,9 +100,6 @@ class NavigationEnv(gymnasium.Env):
         if not self.agent.is_discrete:
             raise UserError("the expert of navigation chooses among discrete actions: ppo.imitation_coef and expert_action need "
                             "nav.actions=discrete.")
-        if self.config.advice == "map" and (self.name != "pointnav" or not self._size):
-            raise UserError("nav.advice=map needs a point to go to and the depth image: it is for nav=pointnav, with another policy than "
-                            "blind.")
 
     def _check_seen(self) -> None:
         """UserError for what cannot be seen here."""
@@ -184,7 +176,6 @@ class NavigationEnv(gymnasium.Env):
         self.pose = self.commanded = self.episode.start
         self._command: tuple[float, float] | None = None  # the last
         self._believed_before: PlanePose | None = None
-        self.last_action: int | None = None  # of discrete ones
         self.steps = self.collisions = 0
         self.driven_m = 0.0
         self.stop_called = False
@@ -192,8 +183,6 @@ class NavigationEnv(gymnasium.Env):
         self._sums = dict.fromkeys(config.reward_scales, 0.0)
         self.agent.begin(self)
         self.task.begin(self)
-        if self._adviser:
-            self._adviser.begin()
 
     def _drawn_home(self, rng: np.random.Generator) -> Home:
         """One of the homes of the split, or of the scenes that were chosen."""
@@ -218,7 +207,6 @@ class NavigationEnv(gymnasium.Env):
         if self.episode is None:
             raise RuntimeError("step before reset: an episode has to be started first.")
         self._command = command = self.agent.command(action)
-        self.last_action = int(action) if self.agent.is_discrete else None
         self.stop_called = self.task.stops and not any(command)
         self.agent.move(self, *command)
         self.steps += 1
@@ -263,8 +251,7 @@ class NavigationEnv(gymnasium.Env):
             observation["egomotion"] = egomotion(self._believed_before or believed, believed)
             self._believed_before = believed
         if self._advised:
-            advice = self._adviser.choose(observation) if self._adviser else self.task.best_action(self)
-            observation["expert_action"] = np.array([advice, 1.0], np.float32)
+            observation["expert_action"] = np.array([self.task.best_action(self), 1.0], np.float32)
         if self._images:
             observation |= self._photograph(self._images, self._home_settings.camera_size)
         return observation | ({"instruction": self.instruction} if "instruction" in self._seen else {})

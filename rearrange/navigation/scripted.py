@@ -113,22 +113,21 @@ class MapAndPlan(PointAgent):
     def choose(self, observation: dict[str, np.ndarray]) -> int:
         pose = self.env.believed_pose
         self._map.add(observation["depth"], pose)
-        taken = self.env.last_action if self.env.agent.is_discrete else self._last  # of whom it advises, another than it chose
-        if taken != self._last:
-            self._waiting = []
-        stuck = taken == FORWARD and math.dist(pose[:2], self._before[:2]) < 0.2 * self.env.config.forward_m
+        stuck = self._last == FORWARD and math.dist(pose[:2], self._before[:2]) < 0.2 * self.env.config.forward_m
         if stuck:
             ahead_m = self.env.config.body_m[0] + 0.1
             self._map.touched(pose[0] + ahead_m * math.cos(pose[2]), pose[1] + ahead_m * math.sin(pose[2]))
         route = self._map.route(pose, self.env.task.goal)
-        self._before = pose
         if self.there(observation) and route[0] < ROUND_M:
-            self._last = STOP
             return STOP
         if stuck:
             side = LEFT if route[2] >= 0 else RIGHT
             self._waiting = [side] * STUCK_TURNS + [FORWARD]
-        self._last = self._waiting.pop(0) if self._waiting else self.towards(math.atan2(route[2], route[1]))
+        self._before = pose
+        if self._waiting:
+            self._last = self._waiting.pop(0)
+        else:
+            self._last = self.towards(math.atan2(route[2], route[1]))
         return self._last
 
 

@@ -16,7 +16,6 @@ from rearrange.settings.rules import block, like, setting
 SIZES = ("small", "large", "mixed")
 ODOMETRY = ("perfect", "commands", "visual", "start")
 AGENTS = ("cylinder", "fetch")
-ADVISERS = ("home", "map")
 FETCH_RADIUS_M, FETCH_HEIGHT_M = 0.3, 1.4
 """Where the Fetch's base can be: its radius, 0.275 m, with some air, and what is lower than its head with some air."""
 STEPS, FETCH_STEPS = 500, 900
@@ -57,8 +56,6 @@ class NavigationConfig:
         "perfect", "what the goal is told relative to: the true pose (GPS and compass); the pose that the commands would have led to; "
         "that corrected by laying what the depth image shows onto what was seen before; the start", choices=ODOMETRY)
     egomotion: bool = setting(True, "the observation `egomotion`: the motion since the last action, by the odometry")
-    advice: str = setting(
-        "home", "whom ppo.imitation_coef imitates: who knows the home; or agent=map, who knows what the camera has shown", choices=ADVISERS)
     actuation_noise: float = setting(
         0.0, "multiplier of a LoCoBot's measured noise on every motion; Habitat's challenge of 2020: 0.5", at_least=0, at_most=10)
     depth_noise: float = setting(

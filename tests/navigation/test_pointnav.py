@@ -233,36 +233,8 @@ def test_advice_leads_to_the_goal_from_wherever_the_agent_strays(task):
         assert info["success"] and env.driven_m - driven_m < 1.1 * left_m + 0.3
 
 
-def test_advice_of_the_map_is_what_the_map_agent_does_and_knows_where_another_was_blocked():
-    advised = make_env("pointnav", depth_size=64, split="val", num_homes=8, expert_action=True, advice="map")
-    plain, rng = make_env("pointnav", depth_size=64, split="val", num_homes=8), np.random.default_rng(0)
-    agent = SCRIPTED["map"](plain)
-    for episode in range(3):
-        theirs, (seen, _), over = plain.reset(options={"episode": episode})[0], advised.reset(options={"episode": episode}), False
-        agent.begin()
-        while not over:
-            chosen = agent.act(theirs)
-            assert seen["expert_action"].tolist() == [chosen, 1.0]
-            theirs, *_ = plain.step(chosen)
-            seen, _, terminated, truncated, _ = advised.step(chosen)
-            over = terminated or truncated
-    blocked = 0
-    for episode in range(20):
-        advised.reset(options={"episode": episode})
-        for _ in range(int(rng.integers(12))):
-            advised.step(LEFT)
-        for _ in range(25):
-            x, y, _ = advised.pose
-            seen, *_ = advised.step(FORWARD)
-            if math.dist((x, y), advised.pose[:2]) < 0.01 and seen["expert_action"][0] != STOP:
-                blocked += 1
-                assert seen["expert_action"][0] in (LEFT, RIGHT), "it was blocked here: turn"
-    assert blocked > 20
-
-
 @pytest.mark.parametrize("task, settings, words", [
     ("flee", {}, "nav=flee has no goal"), ("pointnav", {"actions": "velocity"}, "need nav.actions=discrete"),
-    ("objectnav", {"advice": "map"}, "nav.advice=map needs a point"), ("pointnav", {"advice": "map", "depth_size": 0}, "needs a point"),
 ])
 def test_advice_needs_a_goal_and_discrete_actions(task, settings, words):
     with pytest.raises(UserError, match=words):
