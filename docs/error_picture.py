@@ -1,14 +1,16 @@
 """Errors of navigation against steps of training, on logarithmic axes, as DD-PPO's Figure 1.
 
-    python -m docs.error_picture outputs/train/pointnav/recipe_1 outputs/train/pointnav/recipe_2    docs/images/pointnav_error.png
+    python -m docs.error_picture outputs/train/pointnav/recipe_1,outputs/train/pointnav/recipe_2    docs/images/pointnav_error.png
 
-Runs are lessons that follow each other: their steps add up. Points are means over the training episodes of tenths of a decade.
+A line for each word. Runs with a comma between them are lessons that follow each other: their steps add up. Points are means over the
+training episodes of tenths of a decade; one in which nothing failed has no place on a logarithmic axis.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -27,18 +29,21 @@ def errors(runs: list[Path], key: str) -> list[tuple[float, float]]:
         before += found[-1]["step"]
     steps, values = np.array(rows).T
     bins = np.floor(PER_DECADE * np.log10(steps))
-    return [(float(np.exp(np.log(steps[bins == b]).mean())), float(values[bins == b].mean())) for b in np.unique(bins)]
+    points = [(float(np.exp(np.log(steps[bins == b]).mean())), float(values[bins == b].mean())) for b in np.unique(bins)]
+    return [point for point in points if point[1] > 0]
 
 
-def main(runs: list[Path], file: Path = FILE) -> None:
+def main(trainings: list[list[Path]], file: Path = FILE) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, panel = pyplot.subplots(figsize=(6.4, 3.6), dpi=110)
-    for key, label in SHOWN.items():
-        panel.loglog(*zip(*errors(runs, key)), marker=".", label=label)
+    for runs, style in zip(trainings, cycle(("-", "--", ":"))):
+        for number, (key, label) in enumerate(SHOWN.items()):
+            first = runs is trainings[0]
+            panel.loglog(*zip(*errors(runs, key)), style, color=f"C{number}", marker=".", label=label if first else None)
     panel.set(xlabel="steps of training", ylabel="error, sampled actions, training homes")
     panel.grid(which="both", color="0.92")
     panel.legend(frameon=False)
@@ -49,4 +54,4 @@ def main(runs: list[Path], file: Path = FILE) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    main([Path(word) for word in sys.argv[1:]])
+    main([[Path(run) for run in word.split(",")] for word in sys.argv[1:]])

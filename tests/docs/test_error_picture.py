@@ -17,5 +17,5 @@ def test_steps_of_lessons_add_up(tmp_path):
     assert [step for step, _ in made] == pytest.approx([100, 1000, (10_000 * 10_100) ** 0.5])
     assert [error for _, error in made] == pytest.approx([1.0, 0.5, 0.2])
     pytest.importorskip("matplotlib", reason="there is no picture without matplotlib")
-    main([tmp_path / "a", tmp_path / "b"], tmp_path / "errors.png")
+    main([[tmp_path / "a", tmp_path / "b"]], tmp_path / "errors.png")
     assert (tmp_path / "errors.png").stat().st_size > 1000
