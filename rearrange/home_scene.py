@@ -41,6 +41,7 @@ class HomeScene:
     """
 
     start_base_pose: Point  # x, y (m), yaw (rad), world frame: what `gps`, `compass` and the map of the floor are relative to
+    base_pose_before: Point  # the same 1/30 s ago
     floor_map: FloorMap | None  # what images have shown since the start
 
     def __init__(self, settings: HomeSettings) -> None:
@@ -86,12 +87,14 @@ class HomeScene:
 
     def start_here(self) -> None:
         """What is relative to the start begins here; what was seen before is forgotten, and first images are taken."""
-        self.start_base_pose, self.floor_map = self.sim.base_pose, None
+        self.start_base_pose = self.base_pose_before = self.sim.base_pose
+        self.floor_map = None
         self.look()
 
     def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None,
              look: bool = True) -> None:
         """1/30 s of physics; `look`: with new images."""
+        self.base_pose_before = self.sim.base_pose
         if look and self.settings.image_lag:
             self.look()
         self.sim.step(arm, grip, base)

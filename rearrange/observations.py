@@ -13,10 +13,10 @@ import numpy as np
 
 from rearrange.apartments.segmentation import MOST
 from rearrange.errors import UserError
-from rearrange.geometry import wrap_angle
+from rearrange.geometry import to_frame, wrap_angle
 from rearrange.mapping.floor_map import MAP_SIZE, SHOWN_CELL_M
 from rearrange.robot.fetch import ARM_LIMITS_RAD, REST_POSITION_M
-from rearrange.simulator import MAX_SPEED, Point
+from rearrange.simulator import MAX_SPEED, STEP_S, Point
 
 if TYPE_CHECKING:
     from rearrange.home_scene import HomeScene
@@ -58,6 +58,12 @@ def _gps(scene: HomeScene, skill: Skill | None) -> tuple[float, float]:
 
 def _compass(scene: HomeScene, skill: Skill | None) -> tuple[float]:
     return (wrap_angle(scene.sim.base_pose[2] - scene.start_base_pose[2]),)
+
+
+def _base_vel(scene: HomeScene, skill: Skill | None) -> tuple[float, float, float]:
+    before, (x, y, yaw) = scene.base_pose_before, scene.sim.base_pose
+    ahead, left = to_frame(x, y, before)
+    return ahead / STEP_S, left / STEP_S, wrap_angle(yaw - before[2]) / STEP_S
 
 
 def _marker_state(scene: HomeScene, skill: Skill) -> tuple[float, float]:
@@ -103,6 +109,9 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[HomeScene, Any], A
         vector(8, 0.0, 1.0), lambda scene, skill: skill.next_one_hot(), "the skill that comes next, one-hot"),
     "gps": (vector(2, -FAR_M, FAR_M), _gps, "place of the base relative to its start, start frame (m)"),
     "compass": (vector(1, -math.pi, math.pi), _compass, "heading of the base relative to its start (rad)"),
+    "base_vel": (
+        vector(3, -MAX_SPEED, MAX_SPEED), _base_vel,
+        "speed of the base ahead and to the left (m/s), and turning to the left (rad/s): what odometry has measured in the last 1/30 s"),
     "floor_map": (
         gymnasium.spaces.Box(0.0, 1.0, (MAP_SIZE, MAP_SIZE, 2), np.float32), _floor_map,
         f"what the depth images have shown of the floor around the base, ahead on top, in cells of {SHOWN_CELL_M} m: 0 nothing, "

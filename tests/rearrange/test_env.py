@@ -100,6 +100,25 @@ def test_observations_are_in_their_frames():
     assert observation["compass"][0] == pytest.approx(yaw - yaw0, abs=1e-5) and abs(yaw - yaw0) > 1e-3
 
 
+def test_base_vel_is_the_speed_of_the_base_and_none_where_something_holds_it_up():
+    env = make_env(depth_size=0, observation_keys=["base_vel"])
+    assert not env.reset(seed=0)[0]["base_vel"].any()
+    action, speeds, held_up = np.zeros(env.action_space.shape, np.float32), [], []
+    parts = dict(env.action_parts)
+    for k in range(150):
+        action[parts["base"]] = (-1.0, 0.2) if k < 30 else (1.0, 0.0)
+        x, y, yaw = env.sim.base_pose
+        seen = env.step(action)[0]["base_vel"]
+        new_x, new_y, new_yaw = env.sim.base_pose
+        assert math.hypot(*seen[:2]) == pytest.approx(30 * math.dist((x, y), (new_x, new_y)), abs=1e-4)
+        assert seen[2] == pytest.approx(30 * (new_yaw - yaw), abs=1e-3)
+        assert seen[0] == pytest.approx(30 * ((new_x - x) * math.cos(yaw) + (new_y - y) * math.sin(yaw)), abs=1e-4)
+        (held_up if env.sim.base_force_n > 0 else speeds).append(seen)
+    assert min(speed[0] for speed in speeds) < -0.5 and max(speed[0] for speed in speeds) > 0.5
+    assert max(speed[2] for speed in speeds) > 0.2
+    assert held_up and min(abs(speed[0]) for speed in held_up) < 0.1
+
+
 def test_metrics_come_once_at_the_end_and_add_up_to_the_return():
     env = make_env(depth_size=0, max_steps=30)
     env.reset(seed=0)
