@@ -13,8 +13,8 @@ UNIT_M = 5.0
 _MOST = np.array([12.0, 12.0, 1.0, 1.0], np.float32)
 SPACE = gymnasium.spaces.Box(-_MOST, _MOST, (4,), np.float32)
 MOTION_UNIT_M, MOTION_UNIT_RAD = 0.25, math.pi / 6
-_FASTEST = np.array([12.0, 12.0, 6.0], np.float32)
-EGOMOTION_SPACE = gymnasium.spaces.Box(-_FASTEST, _FASTEST, (3,), np.float32)
+_FASTEST = (12.0, 12.0, 6.0)
+EGOMOTION_SPACE = gymnasium.spaces.Box(-np.array(_FASTEST, np.float32), np.array(_FASTEST, np.float32), (3,), np.float32)
 """Of the observation `egomotion`."""
 
 
@@ -29,5 +29,5 @@ def egomotion(before: PlanePose, pose: PlanePose) -> np.ndarray:
     """How far ahead and to the left of where it was an agent is (in 0.25 m), and how far it turned to the left (in 30 degrees): (3,)
     float32. A step forward that shows as 0 was blocked."""
     ahead, left = to_frame(pose[0], pose[1], before)
-    seen = np.array([ahead / MOTION_UNIT_M, left / MOTION_UNIT_M, wrap_angle(pose[2] - before[2]) / MOTION_UNIT_RAD], np.float32)
-    return np.clip(seen, -_FASTEST, _FASTEST)
+    seen = ahead / MOTION_UNIT_M, left / MOTION_UNIT_M, wrap_angle(pose[2] - before[2]) / MOTION_UNIT_RAD
+    return np.array([min(max(value, -most), most) for value, most in zip(seen, _FASTEST)], np.float32)
