@@ -46,7 +46,7 @@ class PolicyNetwork(Protocol):
     def act(self, obs: dict[str, Tensor], state: Tensor, previous: Tensor, deterministic: bool = False,
             noise: Tensor | None = None, generator: torch.Generator | None = None) -> Act:
         """One step. obs: key -> (B, ...); state (B, state_size); previous (B, A), the `action_features` of the last action, zeros
-        where an episode begins. Random numbers come from `generator`; `noise` (B, A) replaces them."""
+        where an episode begins. Random numbers come from `generator`, which is on the policy's device; `noise` (B, A) replaces them."""
 
     def evaluate(self, obs: dict[str, Tensor], previous: Tensor, action: Tensor, sequences: Sequences,
                  state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -42,6 +42,7 @@ class Remembered:
 
 def missed(policy: Policy) -> float:
     """How far the third action is from the goal that the first observation showed, in the mean over episodes that nobody showed."""
+    policy.cpu()
     goals = torch.from_numpy(Remembered(200, seed=1).goals)
     state, previous = torch.zeros(200, policy.state_size), torch.zeros(200, 2)
     for step in range(3):
@@ -114,6 +115,6 @@ def test_discrete_actions_are_cloned_too():
     shown.action_space = gym.spaces.MultiDiscrete([3, 2])
     shown.episode = lambda index: Demonstration({"goal": np.zeros((3, 2), np.float32)}, np.tile([2, 0], (3, 1)), np.ones(3, np.float32))
     shown.lengths = [3] * 60
-    policy = train(Pointer, replace(CONFIG, steps=6_000), demonstrations=shown).policy
+    policy = train(Pointer, replace(CONFIG, steps=6_000), demonstrations=shown).policy.cpu()
     act = policy.act({"goal": torch.zeros(1, 2)}, torch.zeros(1, policy.state_size), torch.zeros(1, 5), deterministic=True)
     assert act.action.tolist() == [[2, 0]] and act.log_prob.item() > -0.2

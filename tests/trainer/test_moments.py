@@ -110,19 +110,20 @@ def test_every_step_that_was_learned_from_is_in_the_moments_once(tmp_path, monke
         for row in collected.rows[: collected.steps]:
             key = int(rollout.env[row]), int(rollout.step[row])
             assert key not in seen
-            seen[key] = rollout.obs["obs"][row].numpy().astype(np.float64)
+            seen[key] = rollout.obs["obs"][row].cpu().numpy().astype(np.float64)
         return update(self, rollout, collected)
 
     monkeypatch.setattr(Learner, "update", watched)
     result = run(tmp_path, **mode)
-    everything = np.array(list(seen.values()))
-    assert len(everything) == result.steps == int(result.policy.normalizer.count)
-    assert np.allclose(result.policy.normalizer.mean, everything.mean(0), rtol=1e-6)
-    assert np.allclose(result.policy.normalizer.variance, everything.var(0), rtol=1e-6)
+    everything, normalizer = np.array(list(seen.values())), result.policy.cpu().normalizer
+    assert len(everything) == result.steps == int(normalizer.count)
+    assert np.allclose(normalizer.mean, everything.mean(0), rtol=1e-6)
+    assert np.allclose(normalizer.variance, everything.var(0), rtol=1e-6)
 
 
 def test_a_checkpoint_brings_them_back_and_playing_leaves_them(tmp_path):
     result = run(tmp_path)
+    result.policy.cpu()
     loaded = load_policy(load_checkpoint(tmp_path))
     player, env = Player(tmp_path, Counter(), deterministic=True), Counter()
     before = {k: v.clone() for k, v in player.policy.state_dict().items()}

@@ -42,7 +42,7 @@ def test_it_is_saved_resumed_and_played(tmp_path):
     env = Pointer()
     player, (observation, _) = Player(tmp_path, env, deterministic=True, make_policy=Straight), env.reset(seed=0)
     with torch.no_grad():
-        mean = second.policy.mean(torch.from_numpy(observation["goal"])[None])
+        mean = second.policy.cpu().mean(torch.from_numpy(observation["goal"])[None])
     assert np.allclose(player.act(observation), mean[0].clamp(-1, 1).numpy(), atol=1e-6)
     third = train(Pointer, config(128), make_policy=Straight, start_from=tmp_path)
     assert third.steps == 128
@@ -96,7 +96,7 @@ def test_the_engines_policy_with_an_encoder_of_ones_own(tmp_path):
     result = train(functools.partial(Pointer, image=True), settings, tmp_path, make_policy=make_policy, progress=False)
     assert isinstance(result.policy.encoders["depth"], Halved)
     again = load_policy(load_checkpoint(tmp_path), make_policy)
-    assert all(torch.equal(a, b) for a, b in zip(result.policy.parameters(), again.parameters()))
+    assert all(torch.equal(a, b) for a, b in zip(result.policy.cpu().parameters(), again.parameters()))
     with pytest.raises(ValueError, match="policy.encoder=halved is none of light, resnet18"):
         train(functools.partial(Pointer, image=True), settings)
 

@@ -33,7 +33,8 @@ class Straight(nn.Module):
     def act(self, obs, state, previous, deterministic=False, noise=None, generator=None):
         spread, value = self._distribution(obs)
         if noise is None:
-            noise = torch.zeros_like(spread.mean) if deterministic else torch.randn(spread.mean.shape, generator=generator)
+            noise = (torch.zeros_like(spread.mean) if deterministic else
+                     torch.randn(spread.mean.shape, generator=generator, device=spread.mean.device))
         action = spread.mean + spread.stddev * noise
         return Act(action, spread.log_prob(action).sum(1), value, state)
 

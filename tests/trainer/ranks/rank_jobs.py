@@ -32,7 +32,7 @@ LEARN = PPOConfig(learning_rate=3e-3, epochs=2, mini_batches=2, entropy_coef=1e-
 
 
 def fingerprint(policy: torch.nn.Module) -> str:
-    return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in policy.parameters())).hexdigest()
+    return hashlib.sha256(b"".join(p.detach().cpu().numpy().tobytes() for p in policy.parameters())).hexdigest()
 
 
 def recording() -> list[dict]:
@@ -231,7 +231,7 @@ def failing(out: Path, fault: str) -> None:
         Policy.act = overflowing
     try:
         train(functools.partial(Faulty, fault, at=100) if here.rank == 1 and fault == "raise" else Pointer,
-              config("ver", 10**9), out)
+              config("ver", 10**9, cuda_graphs=False), out)  # a recorded act would not see what was put in its place
     except Exception as error:
         if not getattr(error, "told_elsewhere", False):
             print(error, file=sys.stderr)
