@@ -49,7 +49,7 @@ def main(file: str, key: str, *lines: str) -> None:
         steps, values = line(runs, key)
         (drawn,) = panel.plot(steps, values.mean(0), label=name)
         panel.fill_between(steps, values.min(0), values.max(0), color=drawn.get_color(), alpha=0.15, linewidth=0)
-    panel.set(xlabel="steps of training", ylabel=key.removeprefix("episode/").replace("_", " "))
+    panel.set(xlabel="steps of training", ylabel=key.removeprefix("episode/").replace("_", " ").replace("spl", "SPL"))
     panel.grid(color="0.92")
     panel.legend(frameon=False)
     figure.tight_layout()
