@@ -23,7 +23,8 @@ class EpisodeRecorder:
 
     def __init__(self, env: RearrangeEnv, directory: Path, index: int, observation: dict[str, np.ndarray], speed: float = 1.0):
         self.env, self.directory, self.index = env, directory, index
-        self._depth, self._rewards = observation.get("depth"), "reward +0.00   sum 0.0"
+        self._see(observation)
+        self._rewards = "reward +0.00   sum 0.0"
         self._speed, (self._every, fps) = speed, pace(speed)
         if hasattr(env, "skill"):
             env.scene.picture_size = SCENE_SIZE
@@ -39,11 +40,16 @@ class EpisodeRecorder:
         """The end of one action. VideoError if the file cannot be written."""
         if self._problem:
             raise self._problem
-        self._depth, self._rewards = observation.get("depth"), f"reward {reward:+.2f}   sum {total:.1f}"
+        self._see(observation)
+        self._rewards = f"reward {reward:+.2f}   sum {total:.1f}"
         if not over:
             return self._add()
         failed = next((k.removeprefix("failure/") for k, v in info["metrics"].items() if k.startswith("failure/") and v), "")
         self._add(info["success"], failed.replace("_", " "))
+
+    def _see(self, observation: dict[str, np.ndarray]) -> None:
+        self._depth, seen = observation.get("depth"), observation.get("segmentation")
+        self._mask = seen if seen is not None and seen.dtype == np.float32 else None  # ObjectNav's; others are numbers of things
 
     def _between(self) -> None:
         """Within an action. An error waits for its end: the episode is to be finished without its video."""
@@ -63,7 +69,8 @@ class EpisodeRecorder:
         lines = [f"step {env.steps} of {(skill or env).max_steps}{in_words(self._speed)}", self._rewards, *env.status_lines()]
         self._video.add(compose(env.render(), self._depth, lines, title=(skill or env).name,
                                 footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=reason,
-                                floor=skill and known_floor(env.scene, skill), hand=skill and env.sim.hand_picture(HAND_SIZE)))
+                                floor=skill and known_floor(env.scene, skill), hand=skill and env.sim.hand_picture(HAND_SIZE),
+                                mask=self._mask))
 
     def close(self, success: bool) -> str:
         """Finish the file, name it by the outcome, and return its path."""

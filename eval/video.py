@@ -73,6 +73,7 @@ def compose(
     reason: str = "",
     floor: tuple[np.ndarray, np.ndarray | None] | None = None,
     hand: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
 ) -> np.ndarray:
     """One video frame: the scene from outside; to its right a title, the depth image, lines of text, a faint footer.
 
@@ -80,7 +81,7 @@ def compose(
     policy.
     outcome: True or False adds a badge, success or failure, and the reason below the word. Lines that are too long are cut with an
     ellipsis. floor: what a policy knows of the floor and its route, in the lower left corner. hand: what the camera at the wrist
-    sees, uint8 (h, w, 3), in the upper right corner.
+    sees, uint8 (h, w, 3), in the upper right corner. mask: of the depth image, 1 where what is looked for is seen.
     """
     height = max(third_person.shape[0] + third_person.shape[0] % 2, 512)
     width = third_person.shape[1] + PANEL_WIDTH
@@ -97,11 +98,11 @@ def compose(
         draw_text(frame, (left, y), fit(title, TITLE_SIZE), TITLE_SIZE, TEXT_RGB)
         y += TITLE_SIZE + 10
     if depth is not None:
-        frame[y : y + DEPTH_SIZE, left : left + DEPTH_SIZE] = depth_picture(depth, DEPTH_SIZE)
+        frame[y : y + DEPTH_SIZE, left : left + DEPTH_SIZE] = depth_picture(depth, DEPTH_SIZE, mask)
         draw_text(
             frame,
             (left, y + DEPTH_SIZE + 3),
-            f"head camera, depth {depth.shape[1]} x {depth.shape[0]}",
+            f"head camera, depth {depth.shape[1]} x {depth.shape[0]}{'' if mask is None else '; green: wanted'}",
             SMALL_SIZE,
             FAINT_RGB,
         )

@@ -10,15 +10,18 @@ import numpy as np
 from rearrange.mapping.floor_map import SHOWN_CELL_M
 
 
-def depth_picture(depth: np.ndarray, size: int | None = None) -> np.ndarray:
+def depth_picture(depth: np.ndarray, size: int | None = None, mask: np.ndarray | None = None) -> np.ndarray:
     """A normalised depth image (H, W) or (H, W, 1) as uint8 (size, size, 3): near bright yellow, far dark violet,
-    nothing black.
+    nothing black, and green where `mask`, of the same shape, is above a half.
 
     The scale is the square root of nearness, which spends most colours on the first metres. Enlarged without smoothing:
     pixels stay honest.
     """
     depth = np.clip(np.asarray(depth, np.float32).reshape(depth.shape[:2]), 0.0, 1.0)
     image = _depth_colors()[np.round(255 * (1.0 - np.sqrt(depth))).astype(np.intp)]
+    if mask is not None:
+        shown = mask.reshape(depth.shape) > 0.5
+        image[shown] = image[shown] // 2 + _MASK_RGB // 2
     if size is None:
         return image
     rows, columns = ((np.arange(size) * count) // size for count in depth.shape)
@@ -45,6 +48,7 @@ def floor_picture(floor_map: np.ndarray, size: int, route: np.ndarray | None = N
 
 _FLOOR_RGB = np.array([[24, 27, 33], [92, 97, 107], [226, 226, 214]], np.uint8)
 _TARGET_RGB, _ROBOT_RGB = (245, 125, 21), (72, 150, 235)
+_MASK_RGB = np.array([40, 230, 90], np.uint8)
 
 
 @cache

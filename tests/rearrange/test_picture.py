@@ -242,6 +242,15 @@ def test_near_depth_is_bright_and_pixels_stay_square():
     )
 
 
+def test_what_is_looked_for_is_green_and_the_rest_as_before():
+    depth = np.full((4, 4, 1), 0.5, np.float32)
+    mask = np.zeros((4, 4, 1), np.float32)
+    mask[1, 2] = 1.0
+    plain, marked = depth_picture(depth), depth_picture(depth, mask=mask)
+    changed = np.any(plain != marked, axis=2)
+    assert changed.sum() == 1 and changed[1, 2] and marked[1, 2, 1] > plain[1, 2, 1] and marked[1, 2].argmax() == 1
+
+
 def test_text_is_written_in_its_place_and_cut_at_the_border():
     image = np.zeros((80, 200, 3), np.uint8)
     draw_text(image, (20, 10), "episode\nstep 3", 16, (255, 200, 0))
