@@ -39,6 +39,7 @@ def main(file: str, key: str, *lines: str) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import EngFormatter
 
     figure, panel = pyplot.subplots(figsize=(5.2, 3.2), dpi=110)
     for word in lines:
@@ -50,6 +51,7 @@ def main(file: str, key: str, *lines: str) -> None:
         (drawn,) = panel.plot(steps, values.mean(0), label=name)
         panel.fill_between(steps, values.min(0), values.max(0), color=drawn.get_color(), alpha=0.15, linewidth=0)
     panel.set(xlabel="steps of training", ylabel=key.removeprefix("episode/").replace("_", " ").replace("spl", "SPL"))
+    panel.xaxis.set_major_formatter(EngFormatter())
     panel.grid(color="0.92")
     panel.legend(frameon=False)
     figure.tight_layout()
