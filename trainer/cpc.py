@@ -2,7 +2,7 @@
 et al., "Auxiliary Tasks Speed Up Learning PointGoal Navigation", 2020).
 
 From what the policy remembers at a step and the actions that follow, a second LSTM predicts which image the agent sees k steps
-later, k from 1 to 20, against 20 others of the mini-batch. It is a network of one's own, `policy=trainer.cpc:CPCPolicy`: nothing
+later, k from 1 to 20, against 20 others of the mini-batch. It is a network beside the engine's own, `policy=cpc`: nothing
 in PPO knows of it. The value that `evaluate` returns carries the gradient of the loss.
 
 Sizes are those of habitat-baselines (cpc_aux_loss.py), where the mean over valid predictions is divided by all and multiplied by

@@ -108,7 +108,7 @@ def test_a_network_of_an_installed_package_needs_only_its_name(package):
     (installed / "entry_points.txt").write_text("[rearrange.policies]\nnormed = nets.small:Normed\n")
     assert "policy=normed" in succeed(package, "train", "--help")
     assert "policy=normed" in succeed(package, "--complete", "zsh", "train", "policy=n")
-    assert "Choices: blind, light, resnet18, normed." in refused(package, "train", *SMALL, "policy=norm")
+    assert "Choices: blind, light, resnet18, cpc, normed." in refused(package, "train", *SMALL, "policy=norm")
     succeed(package, "train", *SMALL, "policy=normed", "name=own")
     assert load_checkpoint(package / "outputs/train/pick/own")["meta"]["network"] == "normed"
     assert "done: 320 steps" in succeed(package, "train", "skill=pick", "name=own", "resume=force", "steps=300")
@@ -116,7 +116,7 @@ def test_a_network_of_an_installed_package_needs_only_its_name(package):
 
 
 @pytest.mark.parametrize("word, sentence", [
-    ("nets.small:", "no policy called 'nets.small:'. Choices: blind, light, resnet18. Or a network of your own"),
+    ("nets.small:", "no policy called 'nets.small:'. Choices: blind, light, resnet18, cpc. Or a network of your own"),
     ("nowhere:Net", "No module named 'nowhere'. Put the folder of nowhere on PYTHONPATH, or install it."),
     ("nets.small:Nrmed", "module 'nets.small' has no attribute 'Nrmed'."),
     ("nets.small:number", "policy=nets.small:number is no network, but of type int: give a class or function"),
