@@ -70,7 +70,7 @@ def scales(what: str, unit: str, done: str, *, rest: float, grasped: float, hold
         rest=setting(rest, f"per metre nearer: end-effector to rest, once the {what} is {done}"),
         grasped=setting(grasped, "once, when the handle is first held"),
         reached=setting(5.0, f"once, when the {what} is first {done}"),
-        released=setting(0.0, f"once, when the handle is first let go after the {what} has been {done}"),
+        released=setting(0.0, f"when the handle is let go after the {what} has been {done}; taken back where it is held again"),
         success=setting(10.0, "once, at success"),
         wrong_grasp=setting(-5.0, "anything but the handle taken; ends the episode"),
         hold_broken=setting(hold_broken, "the hold was torn off; ends the episode"),
@@ -144,15 +144,14 @@ class Articulated(Skill):
         grasped_now = held and not self._grasped
         self._grasped = self._grasped or grasped_now
         self._reached = self._reached or self.at_target(sim)
-        released_now = self._grasped and self._reached and not held and not self._released
-        self._released = self._released or released_now
+        released_before, self._released = self._released, self._grasped and self._reached and not held
         terms = {
             "opening": 0.0 if reached_before else self._off - off,
             "handle": 0.0 if held or self._reached else self._handle_m - handle_m,
             "rest": self._rest_m - rest_m if reached_before else 0.0,
             "grasped": float(grasped_now),
             "reached": float(self._reached and not reached_before),
-            "released": float(released_now),
+            "released": float(self._released) - float(released_before),
             "success": float(failure is None and self.success(sim)),
             **{name: float(failure == name) for name in self.failures},
             **contact_terms(sim, self.config.max_force_step_n),

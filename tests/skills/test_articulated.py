@@ -158,6 +158,24 @@ def test_the_first_grasp_of_the_handle_is_rewarded_and_no_success_while_it_lasts
     assert task.success(sim)
 
 
+@pytest.mark.parametrize("skill", OPENING)
+def test_letting_go_is_rewarded_while_it_lasts(skill):
+    """Whoever takes the handle again gives the reward back, so that a hand that lets go and takes hold by turns earns nothing."""
+    env = started(skill)
+    sim, task = env.sim, env.skill
+    take_handle(env, task.target_handle)
+    assert task.reward_terms(sim)["released"] == 0.0
+    set_joint(env, task.config.target_opening)
+    assert task.reward_terms(sim)["released"] == 0.0
+
+    def after(letting_go: bool) -> tuple[float, float]:
+        sim.held_handle = None if letting_go else task.target_handle
+        return task.reward_terms(sim)["released"], task.measures()["released"]
+
+    assert [after(letting_go) for letting_go in (True, True, False, False, True)] == [
+        (1.0, 1.0), (0.0, 1.0), (-1.0, 0.0), (0.0, 0.0), (1.0, 1.0)]
+
+
 def test_another_handle_is_a_wrong_grasp_and_ends_it():
     env = started("open_cabinet")
     other = next(h for h in env.sim.home.handles if h.startswith("drawer") and h != env.skill.target_handle)
