@@ -21,12 +21,13 @@ from eval.path_figures import path_figures
 from eval.processes import share_out
 from eval.remote.settings import Remote
 from eval.tasks import group_of, json_safe
+from rearrange.errors import UserError
 from rearrange.runs.run_directory import write_whole
 
 if TYPE_CHECKING:
     from eval.episode_video import EpisodeRecorder
 
-__all__ = ["EpisodeResult", "Job", "evaluate", "summary", "write"]
+__all__ = ["EpisodeResult", "Job", "evaluate", "left_out", "summary", "write"]
 
 SEED_STRIDE = 1_000_003  # episodes of another seed are other ones
 SLOTS = 8  # environments per process, stepped together; fixed, because a batch of another size may round differently
@@ -70,13 +71,23 @@ class EpisodeResult:
 
 def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None,
              keep: Callable[[list[EpisodeResult]], None] | None = None) -> list[EpisodeResult]:
-    """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far), `keep` what is finished
-    when the rest cannot be."""
+    """Run all episodes of a job, ordered by index; of an episode file those that can be started. `progress` is told (episodes done,
+    successes so far), `keep` what is finished when the rest cannot be. UserError if none can be started."""
     recorded = min(job.videos, job.episodes)
     spans = [(a, min(a + SLOTS, recorded)) for a in range(0, recorded, SLOTS)]  # pictures take time: small chunks
     spans += [(a, min(a + CHUNK, job.episodes)) for a in range(recorded, job.episodes, CHUNK)]
     chunks = [list(range(*span)) for span in spans]
-    return run_chunks(run_chunk, job, chunks, workers, progress, keep)
+    results = run_chunks(run_chunk, job, chunks, workers, progress, keep)
+    if not results:
+        raise UserError(f"no episode of {job.env['episodes']} can be started: in each the robot would touch something, or objects do not rest.")
+    return results
+
+
+def left_out(job: Job, results: Sequence[EpisodeResult]) -> list[str]:
+    """A line that says how many episodes of a file could not be started; none where all were."""
+    left = job.episodes - len(results)
+    why = "the robot would touch something, or objects do not rest"
+    return [f"{left} of {job.episodes} episodes cannot be started and are left out: {why}"] if left else []
 
 
 def run_chunks(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequence[Any], workers: int | None,
@@ -156,11 +167,15 @@ class _Slot:
         self.video_problem: str | None = None
 
     def next(self, waiting: Iterator[int]) -> None:
-        self.index = next(waiting, None)
-        if self.index is None:
+        """Begin the next episode. One of a file that cannot be started is left out: what stands in for it has its own turn."""
+        for self.index in waiting:
+            seed = int(np.random.SeedSequence([self.job.seed, self.index]).generate_state(1)[0])
+            self.observation, self.info = self.env.reset(seed=seed, options={"episode": self.index + SEED_STRIDE * self.job.seed})
+            if not (self.env.listed and self.info.get("skipped_episodes")):
+                break
+        else:
+            self.index = None
             return
-        seed = int(np.random.SeedSequence([self.job.seed, self.index]).generate_state(1)[0])
-        self.observation, self.info = self.env.reset(seed=seed, options={"episode": self.index + SEED_STRIDE * self.job.seed})
         self.agent.begin(self.number, seed)
         self.reward = 0.0
         if self.index < self.job.videos:

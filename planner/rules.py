@@ -7,7 +7,7 @@ is decided from a state is a function of that state alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from rearrange.errors import UserError
@@ -84,11 +84,15 @@ class Rules:
 
     @property
     def beyond_paper(self) -> list[str]:
-        """The rules that the paper's deployment does not have, as they are typed: `recovery=retry`."""
-        paper = Rules()
-        names = ("recovery", "drop_wrong_object", "follow_drawer", "knowledge", "retreat_m", "lift_m", "last_look", "actions")
-        found = {name: getattr(self, name) for name in names if getattr(self, name) != getattr(paper, name)}
-        return [f"{name}={str(value).lower()}" for name, value in found.items()]
+        """The rules that are not those of the paper's deployment, as they are typed: `recovery=retry`."""
+        ours, paper = _as_typed(self), _as_typed(Rules())
+        return [f"{name}={'null' if value is None else str(value).lower()}" for name, value in ours.items() if value != paper[name]]
+
+
+def _as_typed(rules: Rules) -> dict[str, object]:
+    """The rules by the names under which they are typed, but for `navigate`, which the agent decides."""
+    found = {each.name: getattr(rules, each.name) for each in fields(rules) if each.name not in ("navigate", "max_steps")}
+    return found | {f"max_steps.{skill}": steps for skill, steps in rules.max_steps.items()}
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ def _facts(run: Found) -> dict[str, str]:
         "split": str(figures.get("split") or ""),
         "actions": mean,
         "skills": _own_skills(figures.get("skills")),
+        "planner": str(figures.get("protocol") or ""),
         **kept,
         "checkpoint": "" if run.agent == SHIPPED else _source(figures.get("checkpoint")),
         "seed": str(figures.get("seed")),

@@ -126,15 +126,15 @@ def runs_below(path: Path) -> list[Path]:
 
 
 def newest(output: Path, problems: list[str] | None = None) -> list[Path]:
-    """Of each skill or scenario and agent the newest evaluation, of each skill the newest training with its seeds. An evaluation
+    """Of each skill or scenario, agent and protocol the newest evaluation, of each skill the newest training with its seeds. An evaluation
     that cannot be read is added to `problems`, and an older one counts.
     """
     problems = [] if problems is None else problems
-    chosen: dict[tuple[str, str], Path] = {}
+    chosen: dict[tuple[str, str, str], Path] = {}
     evaluations = read_some([path for path in runs_below(output / "eval") if _kind(path) == "eval"], problems)
     for run in sorted(evaluations, key=lambda run: not run.figures.get("interrupted")):  # a whole one wins over one that is not
         path = run.about.path
-        chosen[path.parent.name, run.agent] = path  # oldest first: newer wins
+        chosen[path.parent.name, run.agent, str(run.figures.get("protocol"))] = path  # oldest first: newer wins
     trained = [path for path in runs_below(output / "train") if _kind(path) == "train"]
     of_skill = {path.parent.name: _experiment(path) for path in trained}  # again the newest wins
     siblings = [path for path in trained if _experiment(path) == of_skill[path.parent.name]]

@@ -118,14 +118,18 @@ def summary(found: list[Evaluation]) -> str:
 
 
 def scenarios(found: list[Evaluation]) -> str:
-    """For each scenario: success after each interaction as in Figure 6, as a table too, and where episodes ended."""
+    """For each scenario and protocol (docs/planner.md): success after each interaction as in Figure 6, as a table too, and where episodes ended."""
     styles: dict[str, int] = {}
     parts = []
-    for name, runs in grouped(found, lambda run: run.what).items():
+    told = set()
+    for (name, protocol), runs in grouped(found, lambda run: (run.what, run.figures.get("protocol"))).items():
         names = labels(runs)
         for label in names:
             styles.setdefault(label, len(styles))
-        parts.append(f'<article class="scenario" id="scenario-{escape(name)}"><h3>{words(name)}</h3>')
+        anchor = "" if name in told else f' id="scenario-{escape(name)}"'  # to the first protocol
+        told.add(name)
+        rules = f" <small>planner {escape(str(protocol))}</small>" if protocol else ""
+        parts.append(f'<article class="scenario"{anchor}><h3>{words(name)}{rules}</h3>')
         parts.append(_interactions(runs, names, styles))
         parts.append(_full_task(runs, names))
         parts.append(_endings(runs, names) + "</article>")

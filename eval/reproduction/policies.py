@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from eval.reproduction.jobs import Job, make_job
-from eval.tasks import group_of
+from eval.tasks import group_of, json_safe
+from rearrange.composition.options import ReproduceOptions
 from rearrange.errors import UserError
 from rearrange.files import read_json
 from rearrange.runs.names import checked_name
@@ -14,12 +16,18 @@ from rearrange.runs.run_directory import read_status
 from skills import pretrained, recipes
 
 SPLITS = ("val", "test")
+OF_FIGURE_6 = ("agents", "scenarios", "pretrained", "experiment", "monolithic_steps", "video", "split")
 PLANS_SEED = 5  # of the plans in training homes
 
 
 def jobs(plain: dict[str, Any]) -> tuple[Job, ...]:
     """Lessons and evaluations of every policy that is asked for, each after what it needs. UserError for what cannot be."""
     checked_name(plain["name"])
+    if not plain["policies"]:
+        raise UserError(f"policies=[] leaves nothing to do. Choices: {', '.join(recipes.names())}.")
+    for each in fields(ReproduceOptions):
+        if each.name in OF_FIGURE_6 and plain[each.name] != json_safe(each.default):
+            raise UserError(f"{each.name}= is a setting of Figure 6, and recipes do without it: leave out {each.name}= or policies=.")
     for task in plain["policies"]:
         if task not in recipes.names():
             raise UserError(f"policies: there is no recipe for {task!r}; there are those of {', '.join(recipes.names())}.")

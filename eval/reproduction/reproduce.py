@@ -25,7 +25,7 @@ def run(plain: dict[str, Any], hydras: Sequence[str] = ()) -> int:
     starts. hydras: the words that are Hydra's."""
     check(hydras)
     print("looking at what there is ...", flush=True)
-    plan = None if plain["policies"] else make_plan(plain)
+    plan = make_plan(plain) if plain["policies"] is None else None
     jobs = plan.jobs if plan else policies.jobs(plain)
     folder = Path(plain["output"]) / "reproduce" / plain["name"]
     with launching(hydras, folder) as launched:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.report import page as report_page
-from eval.report.paper import DIFFERENCES, IN_WORDS, Beside, beside
+from eval.report.paper import DIFFERENCES, IN_WORDS, PUBLISHED, Beside, beside
 from eval.reproduction.jobs import Plan, Policy
 from rearrange.files import read_json
 from rearrange.runs.run_directory import read_status, saved_config
@@ -36,6 +36,9 @@ def markdown(plan: Plan, figures: list[dict[str, Any]], plain: dict[str, Any]) -
         blocks += [["## Beside the paper"], _table(head, rows),
                    [*IN_WORDS, "Only what the paper's text states is in this table; nothing is read off its figure."],
                    ["Where the settings differ:"], [f"- {text}" for text in DIFFERENCES]]
+    if scenarios := [name for name in dict.fromkeys(each["scenario"] for each in figures) if name in PUBLISHED[0].success]:
+        rows = [(each.system, *(_percent(each.success[name]) for name in scenarios), each.conditions, each.source) for each in PUBLISHED]
+        blocks += [["## Whole tasks of others"], _table(("system", *map(_words, scenarios), "conditions", "source"), rows)]
     for scenario in dict.fromkeys(each["scenario"] for each in figures):
         made = [each for each in figures if each["scenario"] == scenario]
         names = [row["name"] for row in made[0]["interactions"]]

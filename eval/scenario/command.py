@@ -130,7 +130,13 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     count = plain["episodes"] if env.get("episodes") is None else min(plain["episodes"], len(read_episodes(env["episodes"])))
     return hab.Job(scenario, agent, env, found, rules, count, plain["seed"], plain["deterministic"],
                    str(run.videos), default_speed(plain), plain["handoffs"],
-                   run.settings.choices["planner"])
+                   _protocol(run))
+
+
+def _protocol(run: Run) -> str:
+    """The choice of `planner`, and what was typed to differ from it: `honest, knowledge=state`."""
+    typed = [word.removeprefix("planner.") for word in run.settings.overrides if word.startswith("planner.")]
+    return ", ".join([run.settings.choices["planner"], *typed])
 
 
 def _homes(sim: dict[str, Any]) -> dict[str, Any]:

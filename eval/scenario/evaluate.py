@@ -50,7 +50,7 @@ class Job:
     video_dir: str | None = None
     video_speed: float = 4.0  # times as fast as the robot
     handoffs: bool = False  # keep the states in which manipulation skills began
-    protocol: str = "paper"  # the choice of `planner` that `rules` began with
+    protocol: str = "paper"  # the choice of `planner` that `rules` began with, and what was typed to differ from it
 
     def episode(self, index: int) -> int:
         """Number of the index-th episode in its split."""

@@ -32,18 +32,18 @@ def measure(job: hab.Job, run: Run, workers: int | None, counting: Callable[...,
         chains = hab.evaluate(chain, workers, progress)
     folder = run.path / "subtasks"
     folder.mkdir(exist_ok=True)
-    rows: dict[str, dict[str, Any]] = {}
-    for name, episodes in beginnings(chains).items():
+    whole, rows = [result for result in chains if not repeats(result)], {}
+    write_whole(run.path / FILE, "{}\n")
+    for name, episodes in beginnings(whole).items():
         file = folder / f"{name.replace(' ', '_')}.json.gz"
         write_episodes(file, episodes)
         skill = episodes[0].handoff.skill
         with counting(len(episodes), name, log=run.log) as progress:
             results = alone.evaluate(_job(job, skill, str(file), len(episodes)), workers, progress)
-        done = {result.episode_id: result for result in results}.values()  # another takes the place of one that cannot be started
-        wins = sum(result.success for result in done)
-        rows[name] = {"skill": skill, "episodes": len(done), "success": wins / len(done), "success_interval_95": list(wilson(wins, len(done)))}
+        wins = sum(result.success for result in results)
+        rows[name] = {"skill": skill, "episodes": len(results), "success": wins / len(results), "success_interval_95": list(wilson(wins, len(results)))}
         write_whole(run.path / FILE, json.dumps(rows, indent=2) + "\n")
-    for line in ["", *table(rows), ""]:
+    for line in ["", *table(rows), f"counted: {len(whole)} of {len(chains)} episodes, those in which the experts repeated nothing", ""]:
         run.say(line)
     run.say(f"table     {run.path / FILE}")
 
@@ -52,12 +52,14 @@ def beginnings(results: Sequence[hab.EpisodeResult]) -> dict[str, list[Episode]]
     """The states in which sub-tasks begin, by name in the order of the plan: "open fridge", "pick 2". Objects are numbered as the goals."""
     found: dict[str, list[Episode]] = {}
     for result in results:
-        kept = result.handoffs
-        if len({(episode.handoff.skill, episode.handoff.about) for episode in kept}) < len(kept):
-            continue  # something was done twice
-        for episode in kept:
+        for episode in result.handoffs:
             found.setdefault(_name(episode), []).append(episode)
     return found
+
+
+def repeats(result: hab.EpisodeResult) -> bool:
+    """Something was done twice."""
+    return len({(episode.handoff.skill, episode.handoff.about) for episode in result.handoffs}) < len(result.handoffs)
 
 
 def table(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -324,6 +324,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if run.silent:  # of several tasks, the first writes and prints
         return evaluation.headline(figures)
     print_table(figures, run)  # which a full disk does not prevent
+    for line in evaluation.left_out(job, results):
+        run.say(line)
     evaluation.write(run.path, figures, results)
     if problem := next((result.video_problem for result in results if result.video_problem), None):
         lost = sum(result.video_problem is not None for result in results)

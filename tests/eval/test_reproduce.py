@@ -88,6 +88,7 @@ def test_what_is_missing_is_done_once(work, tmp_path, capsys):
     assert f"checkpoint={tmp_path}/train/tidy_house/reproduce_smoke" in worker.words[3]
     assert "steps=128" in worker.words[0] and "experiment=debug" in worker.words[0]
     text = (tmp_path / "reproduce/reproduce_smoke/figure6.md").read_text()
+    assert "| M3 (Gu et al. 2023) | 71 % |" in text
     assert text in capsys.readouterr().out and "Smoke run" in text and "nothing is read off" in text
     row = next(line for line in text.splitlines() if "| whole task | tp_srl |" in line)
     assert row.startswith("| Tidy house | whole task | tp_srl | 32 % | 30 % (10 .. 60, 10) |")
@@ -237,7 +238,10 @@ def test_a_policy_is_trained_anew_and_set_beside_that_of_the_package(tmp_path, m
     assert f"| 50.0% (10.0% .. 90.0%) | 2 | {there['success']:.1%}" in row and "python -m eval.publish" in row
     assert text in capsys.readouterr().out
     assert main(words) == 0 and "0 trainings to do, 0 evaluations to do, 5 finished before" in capsys.readouterr().out
-    assert main([*words[:2], "policies=[chess]"]) == 2 and "there is no recipe for 'chess'" in capsys.readouterr().err
+    for wrong, said in ((["policies=[chess]"], "there is no recipe for 'chess'"), (["policies=[]"], "leaves nothing to do"),
+                        (["policies=[pick]", "scenarios=[set_table]"], "scenarios= is a setting of Figure 6"),
+                        (["policies=[pick]", "split=test"], "split= is a setting of Figure 6")):
+        assert main([*words[:2], *wrong]) == 2 and said in capsys.readouterr().err
 
 
 def test_a_published_policy_names_its_recipe():
@@ -259,7 +263,10 @@ def test_figures_of_the_paper():
     limited = made | {"limited_skills": ["pick", "place"], "mean_skill_steps": {"navigate": 9.0, "pick": 9.0, "place": 9.0}}
     rows = {(row.stated.agent, row.stated.after): row for row in beside([limited])}
     assert rows["tp_srl, limited actions", WHOLE].measured == 0.25 and rows["tp_srl", WHOLE].measured is None
+    drives = limited | {"mean_skill_steps": limited["mean_skill_steps"] | {"open_fridge": 9.0}}
+    assert beside([drives]) == beside([limited]), "Open fridge has the base there, too"
     assert not beside([limited | {"limited_skills": ["pick"]}]), "half of it is no agent of the paper"
+    assert not beside([made | {"deterministic": True}]), "whose actions are drawn"
 
 
 def test_the_real_command_is_stopped_and_goes_on(tmp_path):

@@ -87,6 +87,9 @@ def test_rules_refuse_what_does_not_exist():
     assert Rules(max_steps={"pick": 3}).max_steps["place"] == 400
     assert Rules().beyond_paper == []
     assert Rules(recovery="retry", follow_drawer=True).beyond_paper == ["recovery=retry", "follow_drawer=true"]
+    assert Rules(navigate=False).beyond_paper == []  # which is the agent's
+    changed = Rules(at_m=0.2, mask_stop_beyond_m=None, max_steps={"pick": 2000})
+    assert changed.beyond_paper == ["mask_stop_beyond_m=null", "at_m=0.2", "max_steps.pick=2000"]
 
 
 def test_a_step_says_nothing_about_the_end():

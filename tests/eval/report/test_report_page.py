@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.report import page as report_page
+from eval.report import sections
 from eval.report.run_names import labels
 from eval.report.runs import newest, read, read_all
 from eval.report.sections import mean_curve
@@ -300,6 +301,19 @@ def test_the_title_is_plain(tmp_path, skills, scenarios, title):
         scenario_evaluation(tmp_path / f"eval/{name}/a", "tp_srl", [0.5, 0.5], 4, name)
     text = report_page.make([str(tmp_path)], tmp_path / "r.html", tmp_path, None, 0).path.read_text()
     assert f"<title>{title}</title>" in text and f"<h1>{title}</h1>" in text
+
+
+def test_protocols_stand_apart(tmp_path):
+    protocols = ("honest", "paper", "honest, knowledge=state")
+    runs = [scenario_evaluation(tmp_path / f"eval/set_table/{number}", "tp_srl", [0.5, 0.5]) for number in range(3)]
+    for run, protocol in zip(runs, protocols, strict=True):
+        (run / "metrics.json").write_text(json.dumps(json.loads((run / "metrics.json").read_text()) | {"protocol": protocol}))
+    found = read_all([str(run) for run in runs])
+    text = sections.scenarios(found)
+    assert all(f"<h3>set table <small>planner {protocol}</small></h3>" in text for protocol in protocols)
+    assert text.count('id="scenario-set_table"') == 1 and text.count("<article") == 3
+    assert labels(found) == [f"tp_srl, planner {protocol}" for protocol in protocols]
+    assert sorted(newest(tmp_path)) == sorted(runs)
 
 
 def test_by_default_the_newest_of_each_is_taken(outputs, tmp_path):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
-from eval.scenario.subtasks import beginnings, table
+from eval.scenario.subtasks import beginnings, repeats, table
 from rearrange.command_line.cli import main
 
 
@@ -15,10 +16,10 @@ def state(skill, about):
     return SimpleNamespace(targets={4: (), 7: ()}, handoff=SimpleNamespace(skill=skill, about=about))
 
 
-def test_states_are_sorted_by_what_is_done_to_what_and_those_of_repeated_steps_are_left_out():
+def test_states_are_sorted_by_what_is_done_to_what_and_repeated_steps_are_noticed():
     whole = [state("open_fridge", "fridge_door"), state("pick", 7), state("place", 7), state("pick", 4)]
-    again = [state("pick", 7), state("pick", 7)]
-    found = beginnings([SimpleNamespace(handoffs=kept) for kept in (whole, again, whole[:2])])
+    assert repeats(SimpleNamespace(handoffs=[state("pick", 7), state("pick", 7)])) and not repeats(SimpleNamespace(handoffs=whole))
+    found = beginnings([SimpleNamespace(handoffs=kept) for kept in (whole, whole[:2])])
     assert {name: len(states) for name, states in found.items()} == {"open fridge": 2, "pick 2": 2, "place 2": 1, "pick 1": 1}
 
 
@@ -35,8 +36,19 @@ def test_the_command_evaluates_each_sub_task(tmp_path, capsys):
     names = ["open cabinet", "pick 1", "place 1", "open fridge", "pick 2", "place 2"]
     assert sorted(rows) == sorted([*names, "close cabinet", "close fridge"])
     assert all(row["success"] == float(row["skill"] == "place") and row["episodes"] == 1 for row in rows.values())
-    assert "sub-task, from where experts leave" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "sub-task, from where experts leave" in out and "counted: 1 of 1 episodes" in out
     assert (tmp_path / "eval/set_table/x/subtasks/place_1.json.gz").exists()
+
+
+def test_where_experts_repeated_something_in_every_episode_there_is_an_empty_table(tmp_path, monkeypatch):
+    from eval.scenario import evaluate, subtasks
+
+    monkeypatch.setattr(evaluate, "evaluate", lambda *_: [SimpleNamespace(handoffs=[state("pick", 7), state("pick", 7)])])
+    said: list[str] = []
+    run = SimpleNamespace(path=tmp_path, log=said.append, say=said.append)
+    subtasks.measure(evaluate.Job(None, "tp_srl", {}, {}, None, 1, 0, False, "", 1.0, False), run, 1, lambda *_, **__: nullcontext())
+    assert json.loads((tmp_path / "subtasks.json").read_text()) == {} and any("counted: 0 of 1" in line for line in said)
 
 
 @pytest.mark.parametrize("words, said", [
