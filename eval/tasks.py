@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearrange import navigation
 from rearrange.errors import UserError
+from rearrange.navigation.settings import default_actions
 from rearrange.settings.environment import NAVIGATION, RANDOM, SEEING
 from skills import OF_TRAINING
 
@@ -137,7 +138,11 @@ def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, 
     import skills
 
     try:
-        return (navigation if skill in NAVIGATION else skills).checked_settings(skill, meta.get("env", {}))
+        if skill not in NAVIGATION:
+            return skills.checked_settings(skill, meta.get("env", {}))
+        found = navigation.checked_settings(skill, meta.get("env", {}))
+        # What null meant in training: another agent acts as the policy learned to.
+        return found | {"actions": found.get("actions") or default_actions(found.get("agent", "cylinder"))}
     except UserError as error:
         raise UserError(f"{file} is damaged: in meta.env, {error}") from error
 

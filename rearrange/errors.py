@@ -15,3 +15,7 @@ class UserError(ValueError):
 
 class NoStartPose(Exception):
     """The robot cannot start an episode anywhere that the skill allows."""
+
+
+class NoGoal(UserError):
+    """A home has nothing that could be the goal of a navigation task."""

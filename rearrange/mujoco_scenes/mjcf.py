@@ -98,9 +98,13 @@ def _is_scene(file: Path) -> bool:
 @lru_cache(maxsize=4)
 def _compiled(file: Path) -> mujoco.MjModel:
     try:
-        return mujoco.MjModel.from_xml_path(str(file))
+        model = mujoco.MjModel.from_xml_path(str(file))
     except ValueError as error:
         raise UserError(f"{file} cannot be used: MuJoCo says {' '.join(str(error).split()).rstrip('.')}.") from None
+    for name in ("body_pos", "body_quat", "geom_pos", "geom_quat", "geom_size", "site_pos", "site_quat", "site_size", "mesh_vert"):
+        if not np.isfinite(getattr(model, name)).all():
+            raise UserError(f"{file} cannot be used: it has {name.split('_')[0]} elements with numbers that are not finite.")
+    return model
 
 
 @dataclass(frozen=True)

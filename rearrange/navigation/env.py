@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 
 from rearrange.apartments.segmentation import names_of
-from rearrange.errors import UserError
+from rearrange.errors import NoGoal, UserError
 from rearrange.geometry import PlanePose
 from rearrange.mapping.visual_odometry import VisualOdometry
 from rearrange.navigation.agent import RIGHT, NavAgent
@@ -43,6 +43,7 @@ TASKS = {"pointnav": PointNav, "objectnav": ObjectNav, "flee": Flee, "explore": 
 _EPISODES = 1 << 31
 OF_A_GOAL = {"train": 4}
 """So many episodes in a row share their home and goal, because distances are what a reset costs; elsewhere each has its own."""
+MOST_HOMES = 64  # that are tried for an episode
 
 Observation = dict[str, Any]
 
@@ -90,7 +91,8 @@ class NavigationEnv(gymnasium.Env):
 
     def _visual_odometry(self) -> VisualOdometry:
         if not self._size:
-            raise UserError("nav.odometry=visual needs the depth image: write sim.depth_size=64, and another policy than blind.")
+            raise UserError("nav.odometry=visual needs the depth image, and this agent or policy sees none: choose agent=map, or a policy "
+                            "with an image, such as policy=light.")
         return VisualOdometry(self._slopes, self.config.far_m, self.config.near_m)
 
     def _check_advice(self) -> None:
@@ -165,13 +167,12 @@ class NavigationEnv(gymnasium.Env):
         return self._drawn
 
     def _start(self, index: int, fixed: bool) -> None:
-        config, split = self.config, SPLITS.index(self.split)
-        goal_rng = np.random.default_rng((split, index // OF_A_GOAL.get(self.split, 1)))
+        config = self.config
+        goal_rng = np.random.default_rng((SPLITS.index(self.split), index // OF_A_GOAL.get(self.split, 1)))
         if self.listed:
             self.home, self.episode = self._listed(index % self.listed)
         else:
-            self.home = self._drawn_home(goal_rng)
-            self.episode = self.task.episode(self.home, index, goal_rng, np.random.default_rng((split, index, 1)))
+            self.home, self.episode = self._drawn_episode(index, goal_rng)
         self.noise_rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
         self.pose = self.commanded = self.episode.start
         self._command: tuple[float, float] | None = None  # the last
@@ -183,6 +184,16 @@ class NavigationEnv(gymnasium.Env):
         self._sums = dict.fromkeys(config.reward_scales, 0.0)
         self.agent.begin(self)
         self.task.begin(self)
+
+    def _drawn_episode(self, index: int, goal_rng: np.random.Generator) -> tuple[Home, NavEpisode]:
+        """A home, and an episode in it; where a home lacks what could be a goal, it is another home's turn."""
+        for _ in range(MOST_HOMES):
+            home = self._drawn_home(goal_rng)
+            try:
+                return home, self.task.episode(home, index, goal_rng, np.random.default_rng((SPLITS.index(self.split), index, 1)))
+            except NoGoal as error:
+                reason = error
+        raise UserError(f"{MOST_HOMES} homes of split {self.split} have no goal for nav={self.name}; the last: {reason}")
 
     def _drawn_home(self, rng: np.random.Generator) -> Home:
         """One of the homes of the split, or of the scenes that were chosen."""

@@ -16,7 +16,7 @@ import numpy as np
 from rearrange.apartments.floor_grid import CELL_M
 from rearrange.apartments.parts import Furniture
 from rearrange.compiled import njit
-from rearrange.errors import UserError
+from rearrange.errors import NoGoal
 from rearrange.navigation.episodes import LONGEST_M, SHORTEST_M, NavEpisode
 from rearrange.navigation.goals import GoalTask
 from rearrange.navigation.gps import SPACE, gps_compass
@@ -45,7 +45,7 @@ class ObjectNav(GoalTask):
         self._view = (config.view_m, config.camera_height_m, config.fov_deg)
 
     def episode(self, home: Home, index: int, goal_rng: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
-        """A category that the home has, and a start from which one drives at least 1 m."""
+        """A category that the home has, and a start from which one drives at least 1 m. NoGoal where there is none."""
         name = home.building.name
         kinds = {piece.kind for piece in home.building.furniture}
         there = [category for category in self.config.categories if kinds & set(CATEGORIES[category])]
@@ -59,7 +59,7 @@ class ObjectNav(GoalTask):
             if len(fits):
                 x, y = home.center(int(picked[fits[0]]))
                 return NavEpisode(f"{name}/{index}", name, (x, y, float(rng.uniform(-math.pi, math.pi))), category=str(category))
-        raise UserError(f"home {name} has nothing of nav.categories=[{','.join(self.config.categories)}] that can be seen from a place "
+        raise NoGoal(f"home {name} has nothing of nav.categories=[{','.join(self.config.categories)}] that can be seen from a place "
                         "at least 1 m of driving away: add other categories.")
 
     def begin(self, env: NavigationEnv) -> None:

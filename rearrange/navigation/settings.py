@@ -24,6 +24,11 @@ OF_CYLINDER = ("sliding", "radius_m", "height_m", "actuation_noise")
 """Settings that the Fetch has not: physics, or its body, says what they say."""
 
 
+def default_actions(agent: str) -> str:
+    """The actions of an agent where `actions` is null."""
+    return "velocity" if agent == "fetch" else "discrete"
+
+
 @dataclass(frozen=True)
 class NavigationConfig:
     """What all navigation tasks have: homes, the agent, its camera."""
@@ -66,7 +71,7 @@ class NavigationConfig:
         if self.near_m >= self.far_m:
             raise UserError(f"near_m={self.near_m:g} is not below far_m={self.far_m:g}: lower nav.near_m= or raise nav.far_m=.")
         if self.actions is None:
-            object.__setattr__(self, "actions", "velocity" if self.agent == "fetch" else "discrete")
+            object.__setattr__(self, "actions", default_actions(self.agent))
         if self.max_steps is None:
             fetch = self.agent == "fetch" and self.actions == "velocity"
             object.__setattr__(self, "max_steps", math.ceil(FETCH_STEPS / self.action_repeat) if fetch else STEPS)

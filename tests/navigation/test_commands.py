@@ -92,3 +92,8 @@ def test_mistakes(words, sentence, tmp_path, capsys):
     assert main([*words, f"output={tmp_path}"]) == 2
     said = capsys.readouterr().err
     assert sentence in said and said.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_policy_of_the_cylinder_drives_the_fetch_with_its_actions(place):
+    words = ["eval", "nav=pointnav", "nav.agent=fetch", f"checkpoint={place}/train/pointnav/a", "nav.max_steps=3", "episodes=1", "workers=1"]
+    assert main([*words, f"output={place}", "name=on_fetch"]) == 0

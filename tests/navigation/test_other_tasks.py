@@ -107,3 +107,12 @@ def test_episodes_are_the_same_for_the_same_number(task):
     a, b = (gymnasium.make(environment_id(task), depth_size=16, num_homes=2) for _ in range(2))
     first, second = a.reset(options={"episode": 9})[0], b.reset(options={"episode": 9})[0]
     assert all(np.array_equal(first[key], second[key]) for key in first)
+
+
+def test_a_home_without_any_of_the_categories_is_passed_over():
+    env = make_env("objectnav", categories=("wardrobe",), split="val", depth_size=0)
+    for index in range(12):
+        env.reset(seed=0, options={"episode": index})
+        assert env.episode.category == "wardrobe" and env.home.building.name == env.episode.scene
+    with pytest.raises(UserError, match="64 homes of split val have no goal for nav=objectnav; the last: home .* has nothing of"):
+        make_env("objectnav", categories=("plant",), split="val", depth_size=0).reset(seed=0, options={"episode": 0})

@@ -130,6 +130,7 @@ def test_list_check_and_view(homes, tmp_path, capsys):
 BAD = {  # what is replaced, by what, and what is said
     "no XML": ("</worldbody>", "", "MuJoCo says"),
     "a mesh that is not there": ('mesh="roof"', 'mesh="ceiling"', "MuJoCo says"),
+    "a number that is none": ('pos="0 3.05 1.2"', 'pos="nan 3.05 1.2"', "geom elements with numbers that are not finite"),
     "two joints": ('<joint name="slide"', '<joint name="turn"/><joint name="slide"', "body 'drawer' has 2 joints, 'turn' and 'slide'"),
     "a handle of nothing": ("handle_slide", "handle_slid", "joint 'slid', which there is not"),
     "a handle elsewhere": ("handle_slide", "handle_door", "should be in the body that joint 'door' moves, 'door'"),

@@ -310,8 +310,8 @@ def test_protocols_stand_apart(tmp_path):
         (run / "metrics.json").write_text(json.dumps(json.loads((run / "metrics.json").read_text()) | {"protocol": protocol}))
     found = read_all([str(run) for run in runs])
     text = sections.scenarios(found)
-    assert all(f"<h3>set table <small>planner {protocol}</small></h3>" in text for protocol in protocols)
-    assert text.count('id="scenario-set_table"') == 1 and text.count("<article") == 3
+    assert all(f"<h3>tidy house <small>planner {protocol}</small></h3>" in text for protocol in protocols)
+    assert text.count('id="scenario-tidy_house"') == 1 and text.count("<article") == 3
     assert labels(found) == [f"tp_srl, planner {protocol}" for protocol in protocols]
     assert sorted(newest(tmp_path)) == sorted(runs)
 
