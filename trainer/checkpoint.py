@@ -165,9 +165,9 @@ def load_policy(content: dict[str, Any], make_policy: MakePolicy = Policy) -> An
     """The policy a checkpoint holds, in evaluation mode, on the CPU. `make_policy`: that of its training. Raises CheckpointError if
     it is of another network."""
     refuse_another(content, make_policy)
+    action_space = space_from_plain(content["action_space"])
     try:
-        policy = make(make_policy, space_from_plain(content["observation_space"]), space_from_plain(content["action_space"]),
-                      policy_config(content["policy_config"]))
+        policy = make(make_policy, space_from_plain(content["observation_space"]), action_space, policy_config(content["policy_config"]))
     except ValueError as error:
         raise CheckpointError(f"no network can be made of what the checkpoint says: {error}") from error
     try:
@@ -175,6 +175,7 @@ def load_policy(content: dict[str, Any], make_policy: MakePolicy = Policy) -> An
     except RuntimeError as error:
         raise CheckpointError("the weights do not fit the network they are stored with: "
                               f"{str(error).splitlines()[-1].strip()}") from error
+    policy.action_space = action_space  # whose first options and rounding an export needs
     return policy.eval()
 
 

@@ -4,8 +4,8 @@ It is one step of `Player(deterministic=True)`, with all that the policy normali
 
     in    every observation that it sees, by name, (B, ...) in single precision; `state` (B, state_size) and `previous` (B, A), zeros
           where an episode begins
-    out   `action` (B, numbers), within the bounds of its space, or the chosen options; `next_state` and `next_previous` for the next
-          step
+    out   `action` (B, numbers), within the bounds of its space and rounded where that is of whole numbers, or the chosen options, from
+          the first of the space on; `next_state` and `next_previous` for the next step
 
 B is 1 unless `batch` says otherwise.
 """
@@ -21,6 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from trainer.spaces import whole
+
 __all__ = ["FORMATS", "export"]
 
 FORMATS = {"onnx": ".onnx", "torch": ".pt2"}
@@ -32,6 +34,9 @@ class Step(nn.Module):
     def __init__(self, policy: Any):
         super().__init__()
         self.policy = policy
+        space = getattr(policy, "action_space", None)
+        self.whole = whole(space)
+        self.register_buffer("start", torch.as_tensor(getattr(space, "start", 0)).reshape(-1), persistent=False)
         self.keys = [key for key in policy.seen if key not in getattr(policy, "critic_keys", ())]
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -39,7 +44,8 @@ class Step(nn.Module):
         *values, state, previous = inputs
         act = self.policy.act(dict(zip(self.keys, values)), state, previous, deterministic=True)
         features = self.policy.action_features(act.action)
-        return (act.action if self.policy.choices else features), act.state, features
+        numbers = act.action + self.start if self.policy.choices else features
+        return (torch.round(numbers) if self.whole else numbers), act.state, features
 
     def names(self) -> list[str]:
         """Of the inputs."""

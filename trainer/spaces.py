@@ -9,7 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
-__all__ = ["as_action", "choices", "flat_space", "flattener", "layout", "space_from_plain", "space_to_plain", "stored_as"]
+__all__ = ["as_action", "choices", "flat_space", "flattener", "layout", "space_from_plain", "space_to_plain", "stored_as",
+           "whole"]
 
 
 def flat_space(space: spaces.Space) -> spaces.Space:
@@ -62,13 +63,18 @@ def layout(observation_space: spaces.Space, action_space: spaces.Space) -> tuple
     return tuple((key, part.shape) for key, part in parts), action_space.shape, choices(action_space)
 
 
+def whole(space: spaces.Space) -> bool:
+    """Whether it is a Box of whole numbers, to which actions are rounded."""
+    return isinstance(space, spaces.Box) and not np.issubdtype(space.dtype, np.floating)
+
+
 def as_action(space: spaces.Space) -> Callable[[np.ndarray], Any]:
     """What makes an action of the space of its numbers, in its shape and type: a copy, which an environment may keep."""
     if isinstance(space, spaces.Box) and space.dtype == np.float32:  # as the engine has them, within bounds
         return lambda numbers: np.array(numbers, np.float32)
     if isinstance(space, spaces.Box):
-        whole = not np.issubdtype(space.dtype, np.floating)
-        return lambda numbers: np.clip(np.array(np.rint(numbers) if whole else numbers, space.dtype), space.low, space.high)
+        rounded = whole(space)
+        return lambda numbers: np.clip(np.array(np.rint(numbers) if rounded else numbers, space.dtype), space.low, space.high)
     start = getattr(space, "start", 0)
     if isinstance(space, spaces.Discrete):
         return lambda number: space.dtype.type(number + start)
@@ -82,11 +88,11 @@ def space_to_plain(space: spaces.Space) -> dict[str, Any]:
     if isinstance(space, spaces.Discrete):
         return {"discrete": int(space.n), "start": int(space.start)}
     if not isinstance(space, spaces.Box):
-        return {"choices": list(choices(space))}
-    uniform = all((bound == bound.flat[0]).all() for bound in (space.low, space.high) if bound.size)
-    low, high = (float(b.flat[0]) if uniform else b.tolist() for b in (space.low, space.high))
-    of_bytes = {"dtype": "uint8"} if space.dtype == np.uint8 else {}
-    return {"box": list(space.shape), "low": low, "high": high} | of_bytes
+        start = getattr(space, "start", np.zeros(0, int)).reshape(-1)
+        return {"choices": list(choices(space))} | ({"start": start.tolist()} if start.any() else {})
+    uniform = all((bound == bound.flat[0]).all() for bound in (space.low, space.high))
+    low, high = (b.flat[0].item() if uniform else b.tolist() for b in (space.low, space.high))
+    return {"box": list(space.shape), "low": low, "high": high} | ({"dtype": space.dtype.name} if whole(space) else {})
 
 
 def space_from_plain(plain: dict[str, Any]) -> spaces.Space:
@@ -96,7 +102,7 @@ def space_from_plain(plain: dict[str, Any]) -> spaces.Space:
     if "discrete" in plain:
         return spaces.Discrete(plain["discrete"], start=plain.get("start", 0))
     if "choices" in plain:
-        return spaces.MultiDiscrete(plain["choices"])
+        return spaces.MultiDiscrete(plain["choices"], start=plain.get("start"))
     shape = tuple(plain["box"])
     dtype = np.dtype(plain.get("dtype", "float32")).type
     low, high = (np.broadcast_to(np.asarray(plain[b], dtype), shape) for b in ("low", "high"))

@@ -24,6 +24,7 @@ from trainer.spaces import space_from_plain
 MOST_STEPS = 10**15
 MOST_VALUES = 1 << 26  # in one observation: 256 MB
 MOST_CHOICES = 1 << 20  # options of a discrete action
+WHOLE = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "bool")  # kinds of Boxes beside single precision
 LARGEST_IMAGE = 1024  # pixels on a side
 OF_TRAINING = ("optimizer", "log_alpha", "counters", "torch_rng", "numpy_rng")  # without which a run cannot be continued
 
@@ -134,6 +135,10 @@ def _action(name: str, value: Any) -> int:
     if "choices" in plain:
         options = plain["choices"]
         _need(isinstance(options, (list, tuple)) and options, f"{name}.choices", options, "a list of numbers of options")
+        start = plain.get("start", [0] * len(options))
+        _need(isinstance(start, (list, tuple)) and len(start) == len(options), f"{name}.start", start, f"a list of {len(options)}")
+        for n in start:
+            _whole(f"{name}.start", n, -MOST_STEPS, MOST_STEPS)
         return _within(f"{name}.choices", sum(_whole(f"{name}.choices", n, 1, MOST_CHOICES) for n in options), MOST_CHOICES)
     return _within(f"{name}.box", math.prod(_box(name, plain)), MOST_CHOICES)
 
@@ -145,15 +150,19 @@ def _box(name: str, value: Any) -> tuple[int, ...]:
     for n in shape:
         _whole(f"{name}.box", n, 1, MOST_VALUES)
     _within(f"{name}.box", math.prod(shape), MOST_VALUES)
-    _need(plain.get("dtype", "uint8") == "uint8", f"{name}.dtype", plain.get("dtype"), "uint8, or not there")
+    kind = plain.get("dtype", "float32")
+    _need(kind in WHOLE or kind == "float32", f"{name}.dtype", kind, f"one of {', '.join(WHOLE)}, or not there")
     bounds = []
     for bound in ("low", "high"):
         try:
             array = np.asarray(plain.get(bound), np.float32)
             fits = array.shape in ((), tuple(shape)) and not np.isnan(array).any()
-        except (ValueError, TypeError, OverflowError):
+            if kind in WHOLE:
+                with np.errstate(invalid="raise"):
+                    np.asarray(plain[bound], kind)
+        except (ValueError, TypeError, OverflowError, FloatingPointError):
             fits = False
-        _need(fits, f"{name}.{bound}", plain.get(bound), f"a number, or numbers of shape {tuple(shape)}")
+        _need(fits, f"{name}.{bound}", plain.get(bound), f"a number, or numbers of shape {tuple(shape)}, of {kind}")
         bounds.append(array)
     _need((bounds[0] <= bounds[1]).all(), f"{name}.low", plain["low"], "at most as great as high")
     return tuple(shape)

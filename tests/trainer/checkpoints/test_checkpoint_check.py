@@ -114,6 +114,16 @@ def test_whoever_reads_a_damaged_checkpoint_is_told_what_is_wrong(good, tmp_path
     refused(lambda: train(Pointer, TrainConfig(steps=128, **SMALL), resume_from=file), words)
 
 
+@pytest.mark.parametrize("space, words", [
+    ({"box": [2], "low": 0, "high": 300, "dtype": "uint8"}, "action_space.high is 300; it must be a number, or numbers of shape (2,), of uint8"),
+    ({"box": [2], "low": 0, "high": 3, "dtype": "text"}, "action_space.dtype is 'text'"),
+    ({"choices": [2, 3], "start": [1]}, "action_space.start is [1]; it must be a list of 2"),
+    ({"choices": [2, 3], "start": [1, "a"]}, "action_space.start is 'a'"),
+])
+def test_action_spaces_that_cannot_be_are_told(good, tmp_path, space, words):
+    refused(lambda: load_checkpoint(damaged(good, tmp_path, "action_space", space)), words)
+
+
 @pytest.mark.parametrize("key", ["policy/value.weight", "policy_config/hidden_size", "policy_config/body_size"])
 def test_weights_of_other_shapes_are_told(good, tmp_path, key):
     file = damaged(good, tmp_path, key, torch.zeros(1, 1) if key.startswith("policy/") else 2)

@@ -8,15 +8,38 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 from rearrange.command_line.cli import main
 from tests.trainer.toys import Counter, Masked, Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.export import Step, export
 
+
+class Steered(gym.Env):
+    """Three random numbers, whatever the action, which is of any space."""
+
+    observation_space = spaces.Box(-1, 1, (3,))
+
+    def __init__(self, action_space):
+        self.action_space = action_space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), float(np.mean(action)), bool(self.np_random.random() < 0.1), False, {}
+
+
 KINDS = {"lstm": (Counter, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16)),
          "gru and image": (lambda: Pointer(image=True), PolicyConfig(memory="gru", lstm_layers=2, hidden_size=8, body_size=16)),
          "none, discrete": (lambda: gym.make("CartPole-v1"), PolicyConfig(lstm_layers=0, body_size=16)),
+         "first option -1": (lambda: Steered(spaces.Discrete(3, start=-1)), PolicyConfig(body_size=16)),
+         "options with starts": (lambda: Steered(spaces.MultiDiscrete([[3, 4]], start=[[1, -2]])), PolicyConfig(body_size=16)),
+         "whole numbers": (lambda: Steered(spaces.Box(-3, 3, (2,), np.int32)), PolicyConfig(body_size=16)),
+         "bytes": (lambda: Steered(spaces.Box(0, 255, (2,), np.uint8)), PolicyConfig(body_size=16, mean_init=7.3)),
          "masked": (Masked, PolicyConfig(body_size=16))}
 
 

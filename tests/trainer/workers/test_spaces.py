@@ -11,7 +11,7 @@ from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig,
 from trainer.checkpoint import CheckpointError, space_from_plain, space_to_plain
 from trainer.policy import Policy, observation_shapes
 from trainer.sequences import Sequences
-from trainer.spaces import as_action, choices, flat_space, flattener
+from trainer.spaces import as_action, choices, flat_space, flattener, whole
 
 OBSERVATIONS = {
     "box": spaces.Box(-1, 1, (2, 3), np.float64),
@@ -77,7 +77,9 @@ def test_actions_lie_in_their_space_and_have_the_likelihood_that_is_learned_from
                                                   Sequences(np.ones(32, int), torch.device("cpu")), state)
     assert torch.allclose(log_prob, act.log_prob, atol=1e-5) and torch.allclose(value, act.value, atol=1e-5)
     assert policy.action_features(act.action).shape == (32, policy.action_size) and entropy.shape == (32,)
-    assert choices(space_from_plain(space_to_plain(space))) == choices(space) == policy.choices
+    again = space_from_plain(space_to_plain(space))
+    assert choices(again) == choices(space) == policy.choices and whole(again) == whole(space)
+    assert np.array_equal(np.ravel(getattr(again, "start", 0)), np.ravel(getattr(space, "start", np.zeros(len(policy.choices) or 1))))
 
 
 def test_independent_parts_multiply_and_their_entropies_add():
