@@ -3,11 +3,13 @@
 It is one step of `Player(deterministic=True)`, with all that the policy normalises by inside:
 
     in    every observation that it sees, by name, (B, ...) in single precision; `state` (B, state_size) and `previous` (B, A), zeros
-          where an episode begins
+          where an episode begins. Where an observation is called `state` or `previous` itself, it keeps its name, and the engine's
+          own is `recurrent_state` or `recurrent_previous`.
     out   `action` (B, numbers), within the bounds of its space and rounded where that is of whole numbers, or the chosen options, from
           the first of the space on; `next_state` and `next_previous` for the next step
 
-B is 1 unless `batch` says otherwise.
+An output whose name an observation has is likewise `recurrent_action` and so on. In a program of torch.export the inputs come in
+this order, with `state` and `previous` last. B is 1 unless `batch` says otherwise.
 """
 
 from __future__ import annotations
@@ -49,7 +51,19 @@ class Step(nn.Module):
 
     def names(self) -> list[str]:
         """Of the inputs."""
-        return [*self.keys, "state", "previous"]
+        return [*self.keys, *self._own("state", "previous")]
+
+    def outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return self._own("action", "next_state", "next_previous")
+
+    def _own(self, *names: str) -> list[str]:
+        """These names, those of observations with `recurrent_` before them."""
+        own = list(names)
+        for i in range(len(own)):
+            while own[i] in self.keys:
+                own[i] = f"recurrent_{own[i]}"
+        return own
 
     def example(self, batch: int) -> tuple[Tensor, ...]:
         """Inputs of the right shapes."""
@@ -70,7 +84,7 @@ def export(policy: Any, file: str | os.PathLike, format: str = "onnx", batch: in
                 torch.export.save(program, path)
             else:
                 torch.onnx.export(program, args=(), f=str(path), input_names=step.names(),
-                                  output_names=["action", "next_state", "next_previous"], external_data=False, verbose=False)
+                                  output_names=step.outputs(), external_data=False, verbose=False)
     except (RuntimeError, TypeError, AssertionError, torch.onnx.errors.OnnxExporterError) as error:
         raise ValueError(f"the network {type(policy).__name__} cannot be written as format={format}: "
                          f"{(str(error).splitlines() or [type(error).__name__])[0]}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import gymnasium as gym
@@ -17,12 +18,10 @@ from trainer.export import Step, export
 
 
 class Steered(gym.Env):
-    """Three random numbers, whatever the action, which is of any space."""
+    """Random observations, whatever the action; of any spaces."""
 
-    observation_space = spaces.Box(-1, 1, (3,))
-
-    def __init__(self, action_space):
-        self.action_space = action_space
+    def __init__(self, action_space, observation_space=spaces.Box(-1, 1, (3,))):
+        self.action_space, self.observation_space = action_space, copy.deepcopy(observation_space)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -33,6 +32,8 @@ class Steered(gym.Env):
         return self.observation_space.sample(), float(np.mean(action)), bool(self.np_random.random() < 0.1), False, {}
 
 
+NAMED = spaces.Dict(pixels=spaces.Box(0, 255, (16, 16, 3), np.uint8), state=spaces.Box(-1, 1, (3,)), previous=spaces.Box(-1, 1, (2,)),
+                    recurrent_previous=spaces.Box(-1, 1, (1,)), action=spaces.Box(-1, 1, (2,)))
 KINDS = {"lstm": (Counter, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16)),
          "gru and image": (lambda: Pointer(image=True), PolicyConfig(memory="gru", lstm_layers=2, hidden_size=8, body_size=16)),
          "none, discrete": (lambda: gym.make("CartPole-v1"), PolicyConfig(lstm_layers=0, body_size=16)),
@@ -40,6 +41,7 @@ KINDS = {"lstm": (Counter, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=
          "options with starts": (lambda: Steered(spaces.MultiDiscrete([[3, 4]], start=[[1, -2]])), PolicyConfig(body_size=16)),
          "whole numbers": (lambda: Steered(spaces.Box(-3, 3, (2,), np.int32)), PolicyConfig(body_size=16)),
          "bytes": (lambda: Steered(spaces.Box(0, 255, (2,), np.uint8)), PolicyConfig(body_size=16, mean_init=7.3)),
+         "the engine's names": (lambda: Steered(spaces.Box(-1, 1, (2,)), NAMED), PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16)),
          "masked": (Masked, PolicyConfig(body_size=16))}
 
 
@@ -91,6 +93,13 @@ def test_the_exported_policy_acts_as_player(trained, tmp_path, format):
         run = lambda *values: [each.detach().numpy() for each in module(*map(torch.from_numpy, values))]  # noqa: E731
     worst = worst_difference(trained, lambda obs, state, previous: run(*obs.values(), state, previous), names[:-2])
     assert worst < 1e-5 and (policy.normalizer is None or policy.normalizer.count == 128)
+
+
+@pytest.mark.parametrize("trained", ["the engine's names"], indirect=True)
+def test_an_observation_keeps_a_name_that_the_engine_has_too(trained):
+    step = Step(load_policy(load_checkpoint(trained[0])))
+    assert step.names() == [*step.keys, "recurrent_state", "recurrent_recurrent_previous"] and set(step.keys) == set(NAMED)
+    assert step.outputs() == ["recurrent_action", "next_state", "next_previous"]
 
 
 @pytest.mark.parametrize("trained", ["lstm"], indirect=True)
