@@ -14,6 +14,7 @@ this order, with `state` and `previous` last. B is 1 unless `batch` says otherwi
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import warnings
@@ -74,7 +75,7 @@ class Step(nn.Module):
 def export(policy: Any, file: str | os.PathLike, format: str = "onnx", batch: int = 1) -> Path:
     """Write `policy`, as `load_policy` gives it. Raises ValueError if a network cannot be written in this format, or if what was
     written does not load; ImportError without the package onnx."""
-    path, step = Path(file), Step(policy.eval())
+    path, step = Path(file), Step(copy.deepcopy(policy.eval())).requires_grad_(False)  # else what the file gives would ask for gradients
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")

@@ -90,7 +90,8 @@ def test_the_exported_policy_acts_as_player(trained, tmp_path, format):
         run = lambda *values: session.run(None, {k: v for k, v in zip(names, values) if k in there})  # noqa: E731
     else:
         module = torch.export.load(out).module()
-        run = lambda *values: [each.detach().numpy() for each in module(*map(torch.from_numpy, values))]  # noqa: E731
+        run = lambda *values: [each.numpy() for each in module(*map(torch.from_numpy, values))]  # noqa: E731
+    assert all(each.requires_grad for each in policy.parameters())
     worst = worst_difference(trained, lambda obs, state, previous: run(*obs.values(), state, previous), names[:-2])
     assert worst < 1e-5 and (policy.normalizer is None or policy.normalizer.count == 128)
 
