@@ -15,11 +15,11 @@ __all__ = ["as_action", "choices", "flat_space", "flattener", "layout", "space_f
 
 def flat_space(space: spaces.Space) -> spaces.Space:
     """The observation space that the policy sees. Boxes stay as they are, in a Dict too; whatever else there is, alone or under a
-    key, becomes a vector: a Discrete a one-hot, a Tuple or inner Dict its parts one after another. ValueError if it cannot."""
+    key, becomes a vector: a Discrete a one-hot, a Tuple or inner Dict its parts one after another. ValueError if it cannot, or has no
+    number."""
     if isinstance(space, spaces.Dict):
-        return spaces.Dict({key: part if _is_array(part) else _vector(part, f"observation key '{key}'")
-                            for key, part in space.items()})
-    return space if _is_array(space) else _vector(space, "the observation")
+        return spaces.Dict({key: _flat(part, f"observation key '{key}'") for key, part in space.items()})
+    return _flat(space, "the observation")
 
 
 def flattener(space: spaces.Space) -> Callable[[Any], Any] | None:
@@ -33,7 +33,9 @@ def flattener(space: spaces.Space) -> Callable[[Any], Any] | None:
 
 
 def choices(space: spaces.Space) -> tuple[int, ...]:
-    """How many options each part of a discrete action has; () for a Box. ValueError for another kind of space."""
+    """How many options each part of a discrete action has; () for a Box. ValueError for another kind of space, or one of size 0."""
+    if isinstance(space, (spaces.Box, spaces.MultiDiscrete)) and 0 in space.shape:
+        raise ValueError(f"the action is of the space {space} of shape {space.shape}; it must have at least one number.")
     if isinstance(space, spaces.Box):
         return ()
     if isinstance(space, spaces.Discrete):
@@ -111,6 +113,13 @@ def space_from_plain(plain: dict[str, Any]) -> spaces.Space:
 
 def _is_array(space: spaces.Space) -> bool:
     return isinstance(space, spaces.Box) and space.shape != ()
+
+
+def _flat(space: spaces.Space, what: str) -> spaces.Space:
+    flat = space if _is_array(space) else _vector(space, what)
+    if 0 in flat.shape:
+        raise ValueError(f"{what} is of the space {space} of shape {flat.shape}; it must have at least one number.")
+    return flat
 
 
 def _vector(space: spaces.Space, what: str) -> spaces.Space:

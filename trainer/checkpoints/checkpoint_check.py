@@ -140,13 +140,14 @@ def _action(name: str, value: Any) -> int:
         for n in start:
             _whole(f"{name}.start", n, -MOST_STEPS, MOST_STEPS)
         return _within(f"{name}.choices", sum(_whole(f"{name}.choices", n, 1, MOST_CHOICES) for n in options), MOST_CHOICES)
-    return _within(f"{name}.box", math.prod(_box(name, plain)), MOST_CHOICES)
+    return _within(f"{name}.box", math.prod(_box(name, plain, 0)), MOST_CHOICES)
 
 
-def _box(name: str, value: Any) -> tuple[int, ...]:
+def _box(name: str, value: Any, least: int = 1) -> tuple[int, ...]:
+    """Its shape, of at least so many dimensions."""
     plain = _mapping(name, value)
     shape = plain.get("box")
-    _need(isinstance(shape, (list, tuple)) and 0 < len(shape) <= 8, f"{name}.box", shape, "a shape")
+    _need(isinstance(shape, (list, tuple)) and least <= len(shape) <= 8, f"{name}.box", shape, "a shape")
     for n in shape:
         _whole(f"{name}.box", n, 1, MOST_VALUES)
     _within(f"{name}.box", math.prod(shape), MOST_VALUES)

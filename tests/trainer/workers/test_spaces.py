@@ -97,7 +97,7 @@ def test_independent_parts_multiply_and_their_entropies_add():
 
 @pytest.mark.parametrize("workers", [1, 0])
 @pytest.mark.parametrize("observations, actions", [("dict", "multi-binary"), ("tuple", "multi-discrete"), ("discrete", "box"),
-                                                   ("scalar", "bytes")])
+                                                   ("scalar", "bytes"), ("box", "scalar")])
 def test_train_and_play(tmp_path, observations, actions, workers):
     config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(encoder=None, body_size=16, lstm_layers=1, hidden_size=8),
                          collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
@@ -147,8 +147,10 @@ def test_playing_again_gives_the_same_actions(tmp_path):
 @pytest.mark.parametrize("space, words", [
     (spaces.Sequence(spaces.Discrete(2)), "the observation is of the space Sequence"),
     (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), "observation key 'a' is of the space"),
+    (spaces.Box(-1, 1, (0,)), r"the observation is of the space .* of shape \(0,\); it must have at least one number"),
+    (spaces.Dict(a=spaces.Box(-1, 1, (3, 0)), b=spaces.Discrete(2)), "observation key 'a' is of the space .* at least one number"),
 ])
-def test_observations_of_no_fixed_size_are_refused(space, words):
+def test_observations_of_no_fixed_size_or_without_numbers_are_refused(space, words):
     with pytest.raises(ValueError, match=words):
         flat_space(space)
 
@@ -156,3 +158,12 @@ def test_observations_of_no_fixed_size_are_refused(space, words):
 def test_other_actions_are_refused():
     with pytest.raises(ValueError, match="none of Box, Discrete, MultiDiscrete and MultiBinary"):
         choices(spaces.Tuple((spaces.Discrete(2),)))
+
+
+@pytest.mark.parametrize("workers", [1, 0])
+@pytest.mark.parametrize("space", [spaces.Box(-1, 1, (0,)), spaces.MultiDiscrete([])], ids=["box", "multi-discrete"])
+def test_actions_without_numbers_are_refused(space, workers, monkeypatch):
+    monkeypatch.setitem(ACTIONS, "none", space)
+    config = TrainConfig(steps=64, ppo=QUICK, collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
+    with pytest.raises(ValueError, match="the action is of the space .* at least one number"):
+        train(lambda: Odd("box", "none"), config)
