@@ -39,7 +39,7 @@ class Step(nn.Module):
         self.policy = policy
         space = getattr(policy, "action_space", None)
         self.whole = whole(space)
-        self.register_buffer("start", torch.as_tensor(getattr(space, "start", 0)).reshape(-1), persistent=False)
+        self.register_buffer("of_first_options", torch.as_tensor(getattr(space, "start", 0)).reshape(-1), persistent=False)
         self.keys = [key for key in policy.seen if key not in getattr(policy, "critic_keys", ())]
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -47,7 +47,7 @@ class Step(nn.Module):
         *values, state, previous = inputs
         act = self.policy.act(dict(zip(self.keys, values)), state, previous, deterministic=True)
         features = self.policy.action_features(act.action)
-        numbers = act.action + self.start if self.policy.choices else features
+        numbers = act.action + self.of_first_options if self.policy.choices else features
         return (torch.round(numbers) if self.whole else numbers), act.state, features
 
     def names(self) -> list[str]:
@@ -84,8 +84,12 @@ def export(policy: Any, file: str | os.PathLike, format: str = "onnx", batch: in
             if format == "torch":
                 torch.export.save(program, path)
             else:
-                torch.onnx.export(program, args=(), f=str(path), input_names=step.names(),
-                                  output_names=step.outputs(), external_data=False, verbose=False)
+                written = torch.onnx.export(program, args=(), input_names=step.names(), output_names=step.outputs(), verbose=False)
+                for node in written.model.graph:  # what is computed on the way has names, too, which an observation may have
+                    for value in node.outputs:
+                        if value.name in step.keys:
+                            value.name = f" {value.name}"
+                written.save(path, external_data=False)
     except (RuntimeError, TypeError, AssertionError, torch.onnx.errors.OnnxExporterError) as error:
         raise ValueError(f"the network {type(policy).__name__} cannot be written as format={format}: "
                          f"{(str(error).splitlines() or [type(error).__name__])[0]}") from error

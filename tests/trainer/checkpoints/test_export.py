@@ -33,7 +33,7 @@ class Steered(gym.Env):
 
 
 NAMED = spaces.Dict(pixels=spaces.Box(0, 255, (16, 16, 3), np.uint8), state=spaces.Box(-1, 1, (3,)), previous=spaces.Box(-1, 1, (2,)),
-                    recurrent_previous=spaces.Box(-1, 1, (1,)), action=spaces.Box(-1, 1, (2,)))
+                    recurrent_previous=spaces.Box(-1, 1, (1,)), action=spaces.Box(-1, 1, (2,)), linear=spaces.Box(-1, 1, (2,)))
 KINDS = {"lstm": (Counter, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16)),
          "gru and image": (lambda: Pointer(image=True), PolicyConfig(memory="gru", lstm_layers=2, hidden_size=8, body_size=16)),
          "none, discrete": (lambda: gym.make("CartPole-v1"), PolicyConfig(lstm_layers=0, body_size=16)),
