@@ -20,13 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from trainer.checkpoints.fit import misfit
+from trainer.errors import WorkerError
 from trainer.film import Film
 from trainer.workers.channel import MESSAGE, Channel, Closed, Full
 from trainer.workers.plugins import load_plugins, register, registered
-from trainer.workers.worker import begin_child, end_child, start_child
+from trainer.workers.worker import START_TIMEOUT_S, begin_child, end_child, start_child
 
 _log = logging.getLogger(__name__)
 LATER = 7919  # the seed of the first episode, apart from those of training
+GIVE = "give train(eval_env=) a function that makes one single environment of the spaces that are trained in"
 
 
 def measure(metrics: dict[str, float]) -> tuple[str, float]:
@@ -39,10 +42,17 @@ class Evaluator:
     """The other process, as the run sees it. One policy at a time is evaluated."""
 
     def __init__(self, make_env: Callable[[], Any], make_policy: Any, episodes: int, seed: int, films: bool = True):
+        """ValueError if `make_env` is nothing that another process can call."""
         import cloudpickle
 
+        if not callable(make_env):
+            raise ValueError(f"evaluations (eval_every) cannot call {make_env!r} to make an environment: {GIVE}.")
         load_plugins()
-        blob = cloudpickle.dumps((make_env, make_policy, episodes, seed + LATER, films))
+        try:
+            blob = cloudpickle.dumps((make_env, make_policy, episodes, seed + LATER, films))
+        except Exception as error:
+            raise ValueError(f"what makes the environment of evaluations (eval_every) cannot be sent to their process ({error}): "
+                             f"{GIVE}.") from error
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = start_child("trainer.evaluation", theirs)
@@ -50,6 +60,33 @@ class Evaluator:
         self._channel.limit_sends(300.0)
         self._under_way: dict[str, Any] | None = None
         self._send(pickle.dumps((list(sys.path), tuple(registered()), blob)))
+
+    def check(self, policy: Any) -> None:
+        """Wait until the environment is made. ValueError if it is none that `policy` can be played in, WorkerError if making it
+        fails."""
+        from trainer.policy import observation_shapes
+        from trainer.spaces import action_numbers, choices, flat_space
+
+        kind, told = self._made()
+        if kind == "error":
+            raise WorkerError(f"the environment of evaluations (eval_every) cannot be made: {told.rstrip()}")
+        if kind == "several":
+            raise ValueError(f"evaluations (eval_every) play one environment, and were given {told}, several in one: {GIVE}.")
+        if kind == "none":
+            raise ValueError(f"evaluations (eval_every) were given {told}, which is no Gymnasium environment: {GIVE}.")
+        seen, action = pickle.loads(told)
+        problem = misfit(policy, observation_shapes(flat_space(seen)), action_numbers(action), choices(action), "that of evaluations")
+        if problem:
+            raise ValueError(f"the policy cannot be played in the environment of evaluations (eval_every): {problem}; {GIVE}.")
+
+    def _made(self) -> tuple[str, Any]:
+        self._channel.sock.settimeout(START_TIMEOUT_S)
+        try:
+            while not (messages := self._channel.receive()):
+                pass
+        except Closed:
+            return "error", f"its process ended, or took longer than {START_TIMEOUT_S:.0f} s"
+        return pickle.loads(messages[0][1])
 
     @property
     def is_busy(self) -> bool:
@@ -156,6 +193,7 @@ def main() -> None:
         from trainer.player import Player
 
         env = make_env()
+        channel.send(MESSAGE, cloudpickle.dumps(_what(env)))
         while True:
             content = torch.load(io.BytesIO(_next(channel)), weights_only=True)
             began = time.perf_counter()
@@ -167,6 +205,17 @@ def main() -> None:
         return
     except BaseException:
         channel.send(MESSAGE, pickle.dumps(("error", traceback.format_exc())))
+
+
+def _what(env: Any) -> tuple[str, Any]:
+    """What was made: "several" or "none" with its name, or "spaces" with those of one environment."""
+    import cloudpickle
+
+    if hasattr(env, "single_observation_space"):
+        return "several", repr(env)
+    if not all(hasattr(env, name) for name in ("observation_space", "action_space", "reset", "step")):
+        return "none", repr(env)
+    return "spaces", cloudpickle.dumps((env.observation_space, env.action_space))
 
 
 _buffered: list[bytes] = []

@@ -85,6 +85,10 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         threads = stack.enter_context(LearnThreads(config.torch_threads))
         order = fixed_order(config.collect) if config.deterministic else None
         replay = order.restore(saved["collector"]) if order and saved else ()
+        evaluator = None
+        if first and config.eval_every:  # whose environment is made meanwhile
+            evaluator = Evaluator(make_env if eval_env is None else eval_env, make_policy, config.eval_episodes, config.seed, config.eval_film)
+            stack.callback(evaluator.close)
         if demonstrations is not None:
             environments = demonstrations  # which show the same spaces, and are not stepped
         elif config.collect.num_workers == 0:
@@ -100,6 +104,8 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         stop = stack.enter_context(stop_on_signal(cancelled.set, config.stop_within_s))
         ranks.on_death(cancelled.set)
         learner = _learner(config, environments, device, ranks, make_policy, clones=demonstrations is not None)
+        if evaluator:
+            evaluator.check(learner.policy)
         with checkpoint.using(resume_from or start_from or ""):
             if content:
                 learner.restore(content)
@@ -127,10 +133,6 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         log = TrainingLog(config, learner, told, content.get("window", ()) if content else ())
         made_from = {"gymnasium": made} if (made := getattr(environments, "made_from", None)) else {}
         saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, made_from | meta, began_with)
-        evaluator = None
-        if first and config.eval_every:
-            evaluator = Evaluator(eval_env or make_env, make_policy, config.eval_episodes, config.seed, config.eval_film)
-            stack.callback(evaluator.close)
         evaluations = Evaluations(config, evaluator, learner, log, stop, run_dir if first else None, made_from | meta)
         yield Run(config, run_dir, ranks, threads, learner, rollout, experience, told, log, saver, evaluations, stop)
 

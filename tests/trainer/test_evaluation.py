@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import functools
 import io
+from dataclasses import replace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv
 
 from tests.trainer.toys import Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, train
 from trainer.checkpoint import best, list_checkpoints, newest
+from trainer.errors import WorkerError
 from trainer.evaluation import evaluate, measure
 from trainer.film import MOST_FRAMES, Film
 
@@ -122,6 +126,33 @@ class Breaks(Pointer):
 def test_an_evaluation_that_fails_is_a_warning_and_training_goes_on(caplog):
     result = train(Pointer, config(512, eval_every=64), eval_env=Breaks)
     assert result.steps == 512 and result.best is None and "the drawer fell out" in caplog.text
+
+
+def several():
+    return SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 4)
+
+
+def fails():
+    raise ZeroDivisionError("no drawer to be found")
+
+
+@pytest.mark.parametrize("make_env, eval_env, error, words", [
+    (several, None, ValueError, r"SyncVectorEnv.*several in one: give train\(eval_env=\) a function that makes one single environment"),
+    (Pointer, lambda: gym.make("CartPole-v1"), ValueError, "it needs observation 'goal' .* which that of evaluations gives not at all; give"),
+    (Pointer, 3, ValueError, "cannot call 3 to make an environment: give"),
+    (Pointer, lambda: 3, ValueError, "were given 3, which is no Gymnasium environment: give"),
+    (Pointer, fails, WorkerError, "no drawer to be found")])
+def test_an_environment_that_cannot_be_evaluated_in_is_refused_before_training(make_env, eval_env, error, words):
+    settings = config(512, eval_every=64)
+    settings = replace(settings, collect=replace(settings.collect, num_workers=0 if make_env is several else 1))
+    with pytest.raises(error, match=words):
+        train(make_env, settings, eval_env=eval_env)
+
+
+def test_a_vector_is_evaluated_in_a_single_environment():
+    settings = config(256, eval_every=64, eval_episodes=1)
+    settings = replace(settings, collect=replace(settings.collect, num_workers=0))
+    assert train(several, settings, eval_env=lambda: gym.make("CartPole-v1")).best is not None
 
 
 def test_evaluations_do_not_change_what_is_learned():
