@@ -92,7 +92,7 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         if demonstrations is not None:
             environments = demonstrations  # which show the same spaces, and are not stepped
         elif config.collect.num_workers == 0:
-            environments = stack.enter_context(BatchedEnvironments(make_env, config.collect, seed, ranks.rank * n))
+            environments = stack.enter_context(BatchedEnvironments(make_env, config.collect, seed, ranks.rank))
             n = environments.num_envs
             config = replace(config, collect=replace(config.collect, num_envs=n))
             environments.config = config.collect

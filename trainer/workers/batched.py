@@ -55,12 +55,12 @@ class BatchedEnvironments:
     batched = True
     made_from = None
 
-    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, offset: int = 0):
-        """`seed`, `offset`: as of Environments. ValueError for what the engine does not take."""
+    def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, rank: int = 0):
+        """`seed`: as of Environments; a rank's follow those of the rank before. ValueError for what the engine does not take."""
         self.env = env = _made(make_env, config)
         self.num_envs = n = int(env.num_envs)
         try:
-            self._prepare(seed + offset)
+            self._prepare(seed + rank * n)  # environment i is seeded with this + i
         except BaseException:
             env.close()
             raise

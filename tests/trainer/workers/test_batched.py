@@ -13,6 +13,7 @@ from tests.trainer.every_step import Story, check, train_watched
 from tests.trainer.toys import Masked, Pointer
 from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, train
 from trainer.errors import WorkerError
+from trainer.workers.batched import BatchedEnvironments
 
 SMALL = PolicyConfig(encoder=None, hidden_size=8, body_size=16, lstm_layers=1)
 
@@ -61,6 +62,15 @@ def settings(steps: int, envs: int = 8, **collect) -> TrainConfig:
 def test_gymnasiums_own_vector_trains_and_says_how_many_it_has():
     result = train(lambda: gym.make_vec("CartPole-v1", 32, vectorization_mode="vector_entry_point"), settings(2048))
     assert result.steps == 2048 and result.history[-1]["episode/length"] == result.history[-1]["episode/return"] > 5
+
+
+def test_ranks_share_no_seed_whatever_the_vector_holds():
+    """More environments than `num_envs` says."""
+    began = []
+    for rank in (0, 1):
+        with BatchedEnvironments(lambda: SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 32), settings(64).collect, 5, rank) as environments:
+            began += [row.tobytes() for row in environments.obs["obs"]]
+    assert len(set(began)) == 64
 
 
 class Telling(gym.Wrapper):
