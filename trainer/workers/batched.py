@@ -98,11 +98,13 @@ class BatchedEnvironments:
         self.final_obs = {k: torch.zeros_like(v) if isinstance(v, Tensor) else np.zeros_like(v) for k, v in self.obs.items()}
 
     def step(self, envs: np.ndarray, action: np.ndarray) -> None:
-        """Step these, and whoever only resets itself. envs (B,), action (B, A), clipped to a Box here."""
+        """Step these, and whoever only resets itself. envs (B,), action (B, A), clipped to a Box here, and rounded where it is of
+        whole numbers."""
         space = self.action_space
         action = action.reshape(len(envs), *space.shape)
         if isinstance(space, spaces.Box):
-            self._action[envs] = np.clip(action, space.low, space.high)
+            whole = not np.issubdtype(space.dtype, np.floating)
+            self._action[envs] = np.clip(np.rint(action) if whole else action, space.low, space.high)
         else:
             self._action[envs] = action + getattr(space, "start", 0)
         self.asked_at[envs] = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
@@ -13,6 +14,7 @@ from tests.trainer.every_step import Story, check, train_watched
 from tests.trainer.toys import Masked, Pointer
 from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, train
 from trainer.errors import WorkerError
+from trainer.spaces import as_action
 from trainer.workers.batched import BatchedEnvironments
 
 SMALL = PolicyConfig(encoder=None, hidden_size=8, body_size=16, lstm_layers=1)
@@ -71,6 +73,26 @@ def test_ranks_share_no_seed_whatever_the_vector_holds():
         with BatchedEnvironments(lambda: SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 32), settings(64).collect, 5, rank) as environments:
             began += [row.tobytes() for row in environments.obs["obs"]]
     assert len(set(began)) == 64
+
+
+class Given(Pointer):
+    """Keeps the action that it is given, a whole number."""
+
+    def __init__(self):
+        super().__init__()
+        self.action_space = gym.spaces.Box(-3, 9, (2,), np.int32)
+
+    def step(self, action):
+        self.given = action.copy()
+        return self._obs(), 0.0, False, False, {}
+
+
+def test_whole_numbers_are_rounded_as_they_are_for_one_environment():
+    with BatchedEnvironments(lambda: SyncVectorEnv([Given] * 3), settings(64).collect, 5) as environments:
+        space, numbers = environments.action_space, np.array([[4.6, 4.4], [-1.7, 12.0], [-0.4, -5.0]], np.float32)
+        environments.step(np.arange(3), numbers)
+        for env, row in zip(environments.env.envs, np.clip(numbers, space.low, space.high)):
+            assert env.given.tolist() == as_action(space)(row).tolist()
 
 
 class Telling(gym.Wrapper):
