@@ -95,6 +95,6 @@ def learn(run: Run) -> None:
         if everyone[0].save:
             run.saver.save()
         run.stop.agree(everyone)
+    run.saver.save()  # before waiting for the last evaluations, which take long
     run.evaluations.finish()
     run.log.finish()
-    run.saver.save()

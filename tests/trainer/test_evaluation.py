@@ -16,6 +16,7 @@ from gymnasium.vector import SyncVectorEnv
 from tests.trainer.toys import Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, train
 from trainer.checkpoint import best, list_checkpoints, newest
+from trainer.checkpoints.best import Evaluations
 from trainer.errors import WorkerError
 from trainer.evaluation import evaluate, measure
 from trainer.film import MOST_FRAMES, Film
@@ -173,6 +174,14 @@ def test_means_are_over_seeded_episodes_and_the_measure_is_success_where_it_is_t
     told = evaluate(Half(), Told(0.25), 4, seed=3)
     assert told == evaluate(Half(), Told(0.25), 4, seed=3) and told["length"] == 10.0
     assert measure(told) == ("success", 0.25) and measure({"return": 2.0}) == ("return", 2.0)
+
+
+def test_the_last_checkpoint_is_there_before_the_last_evaluation_is_waited_for(tmp_path, monkeypatch):
+    finish, found = Evaluations.finish, []
+    monkeypatch.setattr(Evaluations, "finish", lambda self: (found.append(list_checkpoints(tmp_path / "checkpoints")[-1:]), finish(self)))
+    result = train(Pointer, config(256, eval_every=128, eval_episodes=2), tmp_path, progress=False)
+    assert found == [[result.checkpoint]] and load_checkpoint(result.checkpoint)["step"] == 256
+    assert result.reason == "complete" and result.history[-1]["eval/at_step"] == 256 and best(tmp_path).name == "best.pt"
 
 
 def test_stop_at_needs_evaluations():
