@@ -22,7 +22,7 @@ from torch import Tensor
 from trainer.config import CollectConfig
 from trainer.errors import WorkerError
 from trainer.policy import observation_shapes
-from trainer.spaces import choices, flat_space, flattener, stored_as
+from trainer.spaces import choices, flat_space, flattener, stored_as, whole
 from trainer.workers.worker import LARGEST_REWARD, episode_figures
 
 __all__ = ["BatchedEnv", "BatchedEnvironments"]
@@ -103,8 +103,7 @@ class BatchedEnvironments:
         space = self.action_space
         action = action.reshape(len(envs), *space.shape)
         if isinstance(space, spaces.Box):
-            whole = not np.issubdtype(space.dtype, np.floating)
-            self._action[envs] = np.clip(np.rint(action) if whole else action, space.low, space.high)
+            self._action[envs] = np.clip(np.rint(action) if whole(space) else action, space.low, space.high)
         else:
             self._action[envs] = action + getattr(space, "start", 0)
         self.asked_at[envs] = time.monotonic()
