@@ -72,6 +72,7 @@ class Policy(nn.Module):
         if self.masked and shapes[ACTION_MASK] != (self.action_size,):
             raise ValueError(f"the observation '{ACTION_MASK}' has shape {shapes[ACTION_MASK]}; the actions have {self.action_size} "
                              "options, of which it tells which are allowed.")
+        self._first_options = np.cumsum((0, *self.choices[:-1]))
         vectors = [k for k in shapes if k not in layouts and k != EXPERT_ACTION and not (self.masked and k == ACTION_MASK)]
         if wrong := [k for k in config.critic_keys if k not in vectors]:
             raise ValueError(f"policy.critic_keys has '{wrong[0]}', which is no vector that the environments show: "
@@ -133,7 +134,10 @@ class Policy(nn.Module):
         """One step. obs: key -> (B, ...); state (B, state_size); previous: `action_features` of the last action, zeros at
         an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation, also
         where actions are discrete (0: the likeliest);
-        `generator` is where random numbers come from otherwise, torch's global one by default."""
+        `generator` is where random numbers come from otherwise, torch's global one by default. Raises ValueError on the CPU where an
+        action is to be drawn and its mask allows none."""
+        if self.masked and not deterministic and state.device.type == "cpu":  # asking a GPU would wait for it
+            self._refuse_no_option(obs[ACTION_MASK])
         inputs = self._inputs(obs, previous)
         features, y = self.body(inputs), None
         if self.lstm:
@@ -157,6 +161,13 @@ class Policy(nn.Module):
                 action = params + log_std.exp() * noise
             log_prob = distributions.gaussian_log_prob(action, params, log_std)
         return Act(action, log_prob, value, state)
+
+    def _refuse_no_option(self, mask: Tensor) -> None:
+        allowed = np.maximum.reduceat(mask.numpy(), self._first_options, axis=1).min(0) >= 0.5  # of each part, in every environment
+        if not allowed.all():
+            part = int(allowed.argmin())
+            raise ValueError(f"the observation '{ACTION_MASK}' allows none of the {self.choices[part]} options of part {part} of the "
+                             "action; it must allow at least one.")
 
     def evaluate(self, obs: dict[str, Tensor], previous: Tensor, action: Tensor, sequences: Sequences,
                  state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

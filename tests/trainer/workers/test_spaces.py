@@ -127,6 +127,29 @@ def test_a_masked_option_is_never_taken_and_each_step_is_learned_with_its_own_ma
     assert sum(rewards) == 10
 
 
+class NothingAllowed(gym.Env):
+    """Of two parts with three and two options, the second has none that is allowed from the third step on."""
+
+    observation_space, action_space = spaces.Dict(action_mask=spaces.MultiBinary(5), x=spaces.Box(-1, 1, (1,))), spaces.MultiDiscrete([3, 2])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return {"action_mask": np.array([1, 0, 1, 1, 0], np.int8), "x": np.zeros(1, np.float32)}, {}
+
+    def step(self, action):
+        self.t += 1
+        return {"action_mask": np.array([1, 0, 1, self.t < 3, 0], np.int8), "x": np.zeros(1, np.float32)}, 0.0, False, self.t == 9, {}
+
+
+@pytest.mark.parametrize("workers", [1, 0])
+def test_a_mask_that_allows_nothing_is_refused(workers):
+    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(body_size=16), device="cpu",
+                         collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
+    with pytest.raises(ValueError, match="'action_mask' allows none of the 2 options of part 1 of the action; it must allow at least one"):
+        train(NothingAllowed, config)
+
+
 def test_playing_again_gives_the_same_actions(tmp_path):
     config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(body_size=16, lstm_layers=1, hidden_size=8),
                          collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
