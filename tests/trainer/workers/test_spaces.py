@@ -190,3 +190,8 @@ def test_actions_without_numbers_are_refused(space, workers, monkeypatch):
     config = TrainConfig(steps=64, ppo=QUICK, collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
     with pytest.raises(ValueError, match="the action is of the space .* at least one number"):
         train(lambda: Odd("box", "none"), config)
+
+
+def test_spaces_of_older_checkpoints_are_read():
+    assert space_from_plain({"choices": [2, 3]}) == spaces.MultiDiscrete([2, 3])
+    assert space_from_plain({"box": [2], "low": 0.0, "high": 255.0, "dtype": "uint8"}) == spaces.Box(0, 255, (2,), np.uint8)
