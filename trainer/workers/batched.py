@@ -10,12 +10,15 @@ the environment is ready again when its new episode has begun.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TransformObservation
 from torch import Tensor
 
@@ -23,7 +26,7 @@ from trainer.config import CollectConfig
 from trainer.errors import WorkerError
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, flattener, stored_as, whole
-from trainer.workers.worker import LARGEST_REWARD, episode_figures
+from trainer.workers.worker import LARGEST_REWARD, RESET_GIVES, STEP_GIVES, counted, episode_figures, in_words
 
 __all__ = ["BatchedEnv", "BatchedEnvironments"]
 
@@ -84,16 +87,18 @@ class BatchedEnvironments:
         self.terminated, self.truncated = np.zeros(n, bool), np.zeros(n, bool)
         self._resets = np.zeros(n, bool)  # the next step of these begins a new episode, whatever the action
         self._returns, self._lengths = np.zeros(n), np.zeros(n, int)
+        self._steps = 0  # of the batch
         self._action = np.zeros((n, *self.action_space.shape), self.action_space.dtype)
         self.obs: dict[str, Any] = {}
         if self.asynchronous:
-            env.async_reset()
+            with self._during("reset"):
+                env.async_reset()
             self._resets[:] = True
             self._owed = n  # results that `recv` will give
             self.obs = {k: np.zeros((n, *shape), self._kept[k]) for k, shape in self._shapes.items()}
         else:
-            obs, _ = env.reset() if hasattr(env, "recv") else env.reset(seed=seed % 2**31)  # EnvPool is told when it is made
-            self.obs = {k: v.clone() if isinstance(v, Tensor) else np.array(v) for k, v in self._typed(obs).items()}
+            obs = self._reset() if hasattr(env, "recv") else self._reset(seed=seed % 2**31)  # EnvPool is told when it is made
+            self.obs = {k: v.clone() if isinstance(v, Tensor) else np.array(v) for k, v in obs.items()}
             self.ready = list(range(n))
         self.final_obs = {k: torch.zeros_like(v) if isinstance(v, Tensor) else np.zeros_like(v) for k, v in self.obs.items()}
 
@@ -119,44 +124,79 @@ class BatchedEnvironments:
         if not self.asynchronous:
             self._step_all()
             return
-        obs, reward, terminated, truncated, info = self.env.recv()
-        ids = np.asarray(info["env_id"], np.int64)
-        self._owed -= len(ids)
-        self._take(ids, obs, reward, terminated, truncated, info)
+        with self._during("step"):
+            answer = self.env.recv()
+            ids = np.asarray(answer[-1]["env_id"], np.int64)
+            self._owed -= len(ids)
+            self._take(ids, answer)
         again = ids[self._resets[ids]]
         if len(again):
             self._send(again)
 
     def _send(self, envs: np.ndarray) -> None:
         self._owed += len(envs)
-        self.env.send(self._action[envs], envs.astype(np.int32))
+        with self._during("step"):
+            self.env.send(self._action[envs], envs.astype(np.int32))
 
     def _step_all(self) -> None:
         given: Any = self._action.copy()  # which environments may keep
         like = next(iter(self.obs.values()))
         if isinstance(like, Tensor):
             given = torch.from_numpy(given).to(like.device)
-        self._take(np.arange(self.num_envs), *self.env.step(given))
+        with self._during("step"):
+            self._take(np.arange(self.num_envs), self.env.step(given))
 
-    def _take(self, ids: np.ndarray, obs: Any, reward: Any, terminated: Any, truncated: Any, info: dict) -> None:
+    def _reset(self, **words: Any) -> dict[str, Any]:
+        """Observations (N, ...) of a reset."""
+        with self._during("reset"):
+            answer = self.env.reset(**words)
+            if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+                raise self._failure("reset", f"reset gave {counted(answer)}{RESET_GIVES}")
+            return self._typed(answer[0], self.num_envs)
+
+    @contextmanager
+    def _during(self, doing: str) -> Iterator[None]:
+        """A WorkerError for whatever an environment raises in a "step" or "reset", with its own traceback."""
+        try:
+            yield
+        except WorkerError:
+            raise
+        except Exception as error:
+            raise self._failure(doing, in_words(error).rstrip(), _number(error)) from None
+
+    def _failure(self, doing: str, why: str, env: int | None = None) -> WorkerError:
+        """Of one environment, where it is known; else of the batch."""
+        if env is None:
+            who = f"the batched environment {type(self.env).__name__} (of {self.num_envs})"
+            when = f"step {self._steps + 1}" if doing == "step" else doing
+        else:
+            who, when = self.worker_name(env), f"step {self._lengths[env] + 1} of its episode" if doing == "step" else doing
+        between = "\n" if "\n" in why else " "
+        return WorkerError(f"{who} failed at {when}:{between}{why}")
+
+    def _take(self, ids: np.ndarray, answer: Any) -> None:
         """The answers of environments `ids` (B,); leading dimension B everywhere."""
-        reward, terminated, truncated = (_numpy(each) for each in (reward, terminated, truncated))
-        began, obs = self._resets[ids], self._typed(obs)
+        if not isinstance(answer, (tuple, list)) or len(answer) != 5:
+            raise self._failure("step", f"step gave {counted(answer)}{STEP_GIVES}")
+        obs, reward, terminated, truncated, info = answer
+        reward, terminated, truncated = (
+            self._row(name, each, len(ids)) for name, each in (("reward", reward), ("terminated", terminated), ("truncated", truncated)))
+        began, obs = self._resets[ids], self._typed(obs, len(ids))
         if not (np.abs(reward) <= LARGEST_REWARD).all():
             bad = int(ids[~(np.abs(reward) <= LARGEST_REWARD)][0])
-            raise WorkerError(f"{self.worker_name(bad)} failed: reward is {reward[ids == bad][0]}, not a finite number of single "
-                              "precision.")
+            raise self._failure("step", f"reward is {reward[ids == bad][0]}, not a finite number of single precision.", bad)
         stepped = ids[~began]
         self.reward[stepped], self.terminated[stepped], self.truncated[stepped] = (
             each[~began] for each in (reward, terminated, truncated))
         self._returns[stepped] += reward[~began]
         self._lengths[stepped] += 1
-        over = ~began & (terminated | truncated).astype(bool)
+        over = ~began & (terminated.astype(bool) | truncated.astype(bool))
         waits = over & (self._mode == "NextStep")
         self._write(self.obs, ids[~waits], obs, ~waits)
         if over.any():
             self._end(ids, over, obs, info)
         self._resets[ids] = waits
+        self._steps += 1
         self.ready += ids[~waits].tolist()
 
     def _end(self, ids: np.ndarray, over: np.ndarray, obs: dict[str, Any], info: dict) -> None:
@@ -167,32 +207,43 @@ class BatchedEnvironments:
         if self._mode == "SameStep":
             final = info.get("final_obs", info.get("final_observation"))
             if final is None:
-                raise WorkerError(f"{self.worker_name(int(ids[over][0]))} failed: its autoreset mode is SameStep, and its info has no "
-                                  "'final_obs'.")
+                raise self._failure("step", "its autoreset mode is SameStep, and its info has no 'final_obs'.")
             if isinstance(final, np.ndarray) and final.dtype == object:  # one by one, None where no episode ended
                 for i in np.flatnonzero(over):
                     one = final[i] if isinstance(final[i], dict) else {"obs": final[i]}
                     self._write(self.final_obs, ids[i : i + 1], {k: np.asarray(v)[None] for k, v in one.items()}, np.array([True]))
                 return
-            obs = self._typed(final)
+            obs = self._typed(final, len(ids))
         self._write(self.final_obs, ids[over], obs, over)
         if self._mode == "Disabled":
             mask = np.zeros(self.num_envs, bool)
             mask[ids[over]] = True
-            fresh, _ = self.env.reset(options={"reset_mask": mask})
-            self._write(self.obs, ids[over], self._typed(fresh), over)
+            self._write(self.obs, ids[over], self._reset(options={"reset_mask": mask}), over)
 
-    def _typed(self, obs: Any) -> dict[str, Any]:
-        """By key, as they are kept."""
+    def _row(self, name: str, values: Any, count: int) -> np.ndarray:
+        """`values` as (B,), a number for each environment."""
+        try:
+            row = _numpy(values)
+            if row.dtype == object:  # numpy takes None for NaN
+                row = np.array([float(each) for each in row.flat]).reshape(row.shape)
+        except (TypeError, ValueError):
+            raise self._failure("step", f"{name} is {values!r}, not a number for each environment.") from None
+        if row.shape != (count,) or row.dtype.kind not in "biuf":
+            raise self._failure("step", f"{name} has shape {row.shape} and type {row.dtype}, not a number for each environment: ({count},).")
+        return row
+
+    def _typed(self, obs: Any, count: int) -> dict[str, Any]:
+        """By key, as they are kept; of `count` environments."""
+        doing = "step" if self.obs else "reset"
         values = obs if isinstance(obs, dict) else {"obs": obs}
         out = {}
         for k, kind in self._kept.items():
             if k not in values:
-                raise WorkerError(f"{self.worker_name(0)} failed: the observation has no '{k}', which its space has.")
+                raise self._failure(doing, f"the observation has no '{k}', which its space has.")
             v = values[k]
-            if tuple(v.shape[1:]) != self._shapes[k]:
-                raise WorkerError(f"{self.worker_name(0)} failed: observation '{k}' has shape {tuple(v.shape)}, its space says "
-                                  f"{self._shapes[k]} for each environment.")
+            if np.shape(v) != (count, *self._shapes[k]):
+                raise self._failure(doing, f"observation '{k}' has shape {tuple(np.shape(v))}, its space says {self._shapes[k]} for each of "
+                                           f"{count} environments.")
             bytes_ = kind == np.uint8
             out[k] = v.to(torch.uint8 if bytes_ else torch.float32) if isinstance(v, Tensor) else np.asarray(v, kind)
         return out
@@ -225,8 +276,6 @@ def _made(make_env: Callable[[], Any], config: CollectConfig) -> Any:
     env = make_env()
     needed = ("num_envs", "single_observation_space", "single_action_space", "reset", "step", "close")
     if hasattr(env, "observation_space") and not hasattr(env, "single_observation_space") and not hasattr(env, "num_envs"):
-        from gymnasium.vector import AutoresetMode, SyncVectorEnv
-
         flat_space(env.observation_space)
         env.close()
         return SyncVectorEnv([lambda: _flat(make_env())] * config.num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
@@ -264,6 +313,16 @@ def _mode(env: Any) -> str:
 def _batch_size(env: Any) -> int:
     settings = getattr(env, "config", None)
     return int(settings.get("batch_size", env.num_envs)) if isinstance(settings, dict) else int(env.num_envs)
+
+
+def _number(error: BaseException) -> int | None:
+    """Which environment of a SyncVectorEnv raised; None where it is not known."""
+    frames = [frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for here, inner in zip(frames, [*frames[1:], None]):
+        vector, i = here.get("self"), here.get("i")
+        if isinstance(vector, SyncVectorEnv) and isinstance(i, int) and (inner is None or inner.get("self") is vector.envs[i]):
+            return i
+    return None
 
 
 def _numpy(values: Any) -> np.ndarray:

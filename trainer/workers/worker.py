@@ -45,6 +45,8 @@ LARGEST_WHOLE = 1 << 24  # up to which every whole number is one of single preci
 _WIDE = tuple(np.dtype(kind) for kind in ("i4", "u4", "i8", "u8"))
 REPLAYED = pickle.dumps(("replayed",))  # a sign of life
 DOING = ("", "step", "reset")  # what the shared field `doing` says that a worker does with an environment
+STEP_GIVES = "; Gymnasium's gives (observation, reward, terminated, truncated, info), the old Gym's another."
+RESET_GIVES = "; Gymnasium's gives (observation, info), the old Gym's an observation alone."
 
 log = logging.getLogger(__name__)
 
@@ -209,14 +211,14 @@ def main() -> None:
     except EnvironmentFailure as failure:
         _report(channel, str(failure), failure.trace)
     except BaseException as error:
-        _report(channel, where, _told(error))
+        _report(channel, where, in_words(error))
     finally:
         if worker:
             worker.close()
     sys.exit(1)
 
 
-def _told(error: BaseException) -> str:
+def in_words(error: BaseException) -> str:
     """The traceback of an error that is being handled; of one with a true `in_plain_words`, such as a mistake in a file that an
     environment reads, its message.
     """
@@ -279,7 +281,7 @@ class Worker:
         except (Closed, EnvironmentFailure):
             raise
         except BaseException as error:
-            raise EnvironmentFailure(self._where(), _told(error)) from None
+            raise EnvironmentFailure(self._where(), in_words(error)) from None
 
     def close(self) -> None:
         """Let every environment close what it holds, whatever that raises."""
@@ -325,8 +327,7 @@ class Worker:
         self.lengths[e] += 1
         answer = self.envs[e].step(self.as_action(self.action[e]))
         if not isinstance(answer, tuple) or len(answer) != 5:
-            raise EnvironmentFailure(self._where(), f"step gave {_counted(answer)}; Gymnasium's gives (observation, reward, terminated, "
-                                                    "truncated, info), the old Gym's another.")
+            raise EnvironmentFailure(self._where(), f"step gave {counted(answer)}{STEP_GIVES}")
         obs, reward, terminated, truncated, info = answer
         if type(reward) is not float:
             try:
@@ -359,8 +360,7 @@ class Worker:
         self.doing[e] = DOING.index("reset")
         answer = self.envs[e].reset(seed=int(np.random.SeedSequence(number).generate_state(1)[0]) if seeded else None)
         if not isinstance(answer, tuple) or len(answer) != 2:
-            raise EnvironmentFailure(self._where(), f"reset gave {_counted(answer)}; Gymnasium's gives (observation, info), the old "
-                                                    "Gym's an observation alone.")
+            raise EnvironmentFailure(self._where(), f"reset gave {counted(answer)}{RESET_GIVES}")
         obs, _ = answer
         self.returns[e], self.lengths[e] = 0.0, 0
         self._write(self.obs, e, obs)
@@ -434,7 +434,7 @@ def _first(channel: Channel) -> list[tuple[bytes, bytes]]:
     return messages
 
 
-def _counted(answer: Any) -> str:
+def counted(answer: Any) -> str:
     return f"{len(answer)} values" if isinstance(answer, tuple) else f"a {type(answer).__name__}"
 
 

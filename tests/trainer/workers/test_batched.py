@@ -139,3 +139,55 @@ def test_what_is_no_batch_is_one_sentence():
             train(make, settings(64))
     with pytest.raises(ValueError, match="stepped together, needs collect.mode=ver"):
         train(Story, settings(64, mode="nover"))
+
+
+class Wrong(gym.vector.VectorWrapper):
+    """Whose third step is answered with what `change` makes of the answer."""
+
+    steps = 0
+
+    def __init__(self, change):
+        super().__init__(stories(AutoresetMode.NEXT_STEP))
+        self.change = change
+
+    def step(self, actions):
+        self.steps += 1
+        answer = super().step(actions)
+        return self.change(*answer) if self.steps == 3 else answer
+
+
+class Raises(Pointer):
+    """The third of those that are made, at its third step."""
+
+    made = 0
+
+    def __init__(self):
+        super().__init__()
+        Raises.made += 1
+        self.bad = Raises.made % 5 == 3
+
+    def step(self, action):
+        return {}["drawer"] if self.bad and self.t == 2 else super().step(action)
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda obs, reward, *others: (obs, reward[:, None], *others), r"step 3: reward has shape \(5, 1\) and type float64, not a number for each"),
+    (lambda obs, reward, *others: (obs, reward[:4], *others), r"step 3: reward has shape \(4,\)"),
+    (lambda obs, *others: (obs[:4], *others), r"step 3: observation 'obs' has shape \(4, \d+\), its space says \(\d+,\) for each of 5"),
+    (lambda obs, reward, over, cut, info: (obs, reward, over, info), "step 3: step gave 4 values; Gymnasium's gives"),
+    (lambda obs, reward, over, cut, info: (obs, reward, None, cut, info), "step 3: terminated is None, not a number for each"),
+    (lambda obs, reward, over, *others: (obs, reward, [None] * 5, *others), "step 3: terminated is .*None.*, not a number for each"),
+    (lambda obs, *others: (["a"] * 5, *others), "step 3: observation 'obs' has shape"),
+])
+def test_an_answer_that_is_none_of_a_batch_is_one_sentence(change, words):
+    with pytest.raises(WorkerError, match=r"^the batched environment Wrong \(of 5\) failed at " + words) as told:
+        train(lambda: Wrong(change), settings(512))
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("make", [lambda: SyncVectorEnv([Raises] * 5), Raises], ids=["a vector", "one environment"])
+def test_an_environment_of_a_batch_that_raises_is_named(make):
+    Raises.made = 0 if make is not Raises else -1
+    with pytest.raises(WorkerError, match=r"^the batched environment SyncVectorEnv \(number 2 of 5\) failed at step 3 of its episode:\n") as told:
+        train(make, settings(512, envs=5))
+    assert "KeyError: 'drawer'" in str(told.value)
