@@ -26,7 +26,7 @@ from trainer.config import CollectConfig
 from trainer.errors import WorkerError
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, flattener, stored_as, whole
-from trainer.workers.worker import LARGEST_REWARD, RESET_GIVES, STEP_GIVES, counted, episode_figures, in_words
+from trainer.workers.worker import LARGEST_REWARD, RESET_GIVES, STEP_GIVES, counted, episode_figures, in_words, not_bytes
 
 __all__ = ["BatchedEnv", "BatchedEnvironments"]
 
@@ -245,7 +245,10 @@ class BatchedEnvironments:
                 raise self._failure(doing, f"observation '{k}' has shape {tuple(np.shape(v))}, its space says {self._shapes[k]} for each of "
                                            f"{count} environments.")
             bytes_ = kind == np.uint8
+            v = v if isinstance(v, Tensor) else np.asarray(v)
             out[k] = v.to(torch.uint8 if bytes_ else torch.float32) if isinstance(v, Tensor) else np.asarray(v, kind)
+            if bytes_ and v.dtype != out[k].dtype and (changed := out[k] != v).any():
+                raise self._failure(doing, not_bytes(k, v[changed][0].item()))
         return out
 
     @staticmethod

@@ -382,6 +382,8 @@ class Worker:
                                                         f"computes in single precision, which rounds those above {LARGEST_WHOLE:,}: "
                                                         "scale it.")
             array[e] = value
+            if array.dtype == np.uint8 and getattr(value, "dtype", None) != np.uint8 and (array[e] != (value := np.asarray(value))).any():
+                raise EnvironmentFailure(self._where(), not_bytes(k, value[array[e] != value].flat[0]))
 
     def _where(self) -> str:
         """The environment that is being stepped or reset, for messages."""
@@ -432,6 +434,12 @@ def _first(channel: Channel) -> list[tuple[bytes, bytes]]:
     while not (messages := channel.receive()):
         pass
     return messages
+
+
+def not_bytes(key: str, value: Any) -> str:
+    """Why an observation of a space of uint8 is refused."""
+    return (f"observation '{key}' has the value {value}, its space says uint8: whole numbers from 0 to 255; give the space the type and "
+            "bounds of what is shown.")
 
 
 def counted(answer: Any) -> str:

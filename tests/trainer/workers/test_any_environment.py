@@ -165,6 +165,15 @@ def big_counter():
     return env
 
 
+def shown_as(values):
+    def make():
+        env = Odd(spaces.Box(0, 255, (2,), np.uint8))
+        env.observation_space.sample = lambda: values
+        return env
+
+    return make
+
+
 VECTOR = spaces.Box(-1, 1, (2,), np.float32)
 
 
@@ -178,6 +187,8 @@ VECTOR = spaces.Box(-1, 1, (2,), np.float32)
     (lambda: Odd(VECTOR, old="reset"), WorkerError, "at reset: reset gave a ndarray; Gymnasium's gives"),
     (lambda: Odd(VECTOR, old="step"), WorkerError, "at step 1: step gave 4 values; Gymnasium's gives"),
     (big_counter, WorkerError, "has the whole number 16777217"),
+    (shown_as(np.array([0, 0.5], np.float32)), WorkerError, "at reset: observation 'obs' has the value 0.5, its space says uint8"),
+    (shown_as(np.array([0, -1])), WorkerError, "observation 'obs' has the value -1, its space says uint8"),
 ])
 def test_what_the_engine_does_not_take_is_one_sentence(make_env, error, words):
     with pytest.raises(error, match=words) as told:
@@ -200,6 +211,10 @@ def test_bytes_are_kept_as_bytes_and_trained_on(tmp_path):
 
 
 # ---------------------------------------------------------------------- where checkpoints go
+
+
+def test_whole_numbers_of_another_type_fit_a_space_of_bytes():
+    assert train(shown_as(np.array([0.0, 255.0])), config(32)).steps == 32
 
 
 def test_a_directory_belongs_to_one_run(tmp_path):

@@ -191,3 +191,18 @@ def test_an_environment_of_a_batch_that_raises_is_named(make):
     with pytest.raises(WorkerError, match=r"^the batched environment SyncVectorEnv \(number 2 of 5\) failed at step 3 of its episode:\n") as told:
         train(make, settings(512, envs=5))
     assert "KeyError: 'drawer'" in str(told.value)
+
+
+@pytest.mark.parametrize("as_given", [lambda row: row, torch.from_numpy], ids=["numpy", "torch"])
+def test_what_does_not_fit_into_bytes_is_refused(as_given):
+    class Grey(SyncVectorEnv):
+        def reset(self, **words):
+            return as_given(np.full((self.num_envs, 4), 0.5, np.float32)), super().reset(**words)[1]
+
+    def make():
+        vector = Grey([lambda: gym.make("CartPole-v1")] * 3)
+        vector.single_observation_space = gym.spaces.Box(0, 255, (4,), np.uint8)
+        return vector
+
+    with pytest.raises(WorkerError, match="Grey \\(of 3\\) failed at reset: observation 'obs' has the value 0.5, its space says uint8"):
+        train(make, settings(64))
