@@ -139,7 +139,7 @@ def fails():
 
 @pytest.mark.parametrize("make_env, eval_env, error, words", [
     (several, None, ValueError, r"SyncVectorEnv.*several in one: give train\(eval_env=\) a function that makes one single environment"),
-    (Pointer, lambda: gym.make("CartPole-v1"), ValueError, "it needs observation 'goal' .* which that of evaluations gives not at all; give"),
+    (Pointer, lambda: gym.make("CartPole-v1"), ValueError, "it needs observation 'goal' .* which that of evaluations gives not at"),
     (Pointer, 3, ValueError, "cannot call 3 to make an environment: give"),
     (Pointer, lambda: 3, ValueError, "were given 3, which is no Gymnasium environment: give"),
     (Pointer, fails, WorkerError, "no drawer to be found")])
@@ -177,8 +177,8 @@ def test_means_are_over_seeded_episodes_and_the_measure_is_success_where_it_is_t
 
 
 def test_the_last_checkpoint_is_there_before_the_last_evaluation_is_waited_for(tmp_path, monkeypatch):
-    finish, found = Evaluations.finish, []
-    monkeypatch.setattr(Evaluations, "finish", lambda self: (found.append(list_checkpoints(tmp_path / "checkpoints")[-1:]), finish(self)))
+    finish, found, folder = Evaluations.finish, [], tmp_path / "checkpoints"
+    monkeypatch.setattr(Evaluations, "finish", lambda self: (found.append(list_checkpoints(folder)[-1:]), finish(self)))
     result = train(Pointer, config(256, eval_every=128, eval_episodes=2), tmp_path, progress=False)
     assert found == [[result.checkpoint]] and load_checkpoint(result.checkpoint)["step"] == 256
     assert result.reason == "complete" and result.history[-1]["eval/at_step"] == 256 and best(tmp_path).name == "best.pt"

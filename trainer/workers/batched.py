@@ -229,7 +229,8 @@ class BatchedEnvironments:
         except (TypeError, ValueError):
             raise self._failure("step", f"{name} is {values!r}, not a number for each environment.") from None
         if row.shape != (count,) or row.dtype.kind not in "biuf":
-            raise self._failure("step", f"{name} has shape {row.shape} and type {row.dtype}, not a number for each environment: ({count},).")
+            raise self._failure("step", f"{name} has shape {row.shape} and type {row.dtype}, not a number for each environment: "
+                                        f"({count},).")
         return row
 
     def _typed(self, obs: Any, count: int) -> dict[str, Any]:
@@ -242,8 +243,8 @@ class BatchedEnvironments:
                 raise self._failure(doing, f"the observation has no '{k}', which its space has.")
             v = values[k]
             if np.shape(v) != (count, *self._shapes[k]):
-                raise self._failure(doing, f"observation '{k}' has shape {tuple(np.shape(v))}, its space says {self._shapes[k]} for each of "
-                                           f"{count} environments.")
+                raise self._failure(doing, f"observation '{k}' has shape {tuple(np.shape(v))}, its space says {self._shapes[k]} for "
+                                           f"each of {count} environments.")
             bytes_ = kind == np.uint8
             v = v if isinstance(v, Tensor) else np.asarray(v)
             out[k] = v.to(torch.uint8 if bytes_ else torch.float32) if isinstance(v, Tensor) else np.asarray(v, kind)

@@ -70,7 +70,8 @@ def test_ranks_share_no_seed_whatever_the_vector_holds():
     """More environments than `num_envs` says."""
     began = []
     for rank in (0, 1):
-        with BatchedEnvironments(lambda: SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 32), settings(64).collect, 5, rank) as environments:
+        make = partial(SyncVectorEnv, [lambda: gym.make("CartPole-v1")] * 32)
+        with BatchedEnvironments(make, settings(64).collect, 5, rank) as environments:
             began += [row.tobytes() for row in environments.obs["obs"]]
     assert len(set(began)) == 64
 
@@ -171,7 +172,7 @@ class Raises(Pointer):
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda obs, reward, *others: (obs, reward[:, None], *others), r"step 3: reward has shape \(5, 1\) and type float64, not a number for each"),
+    (lambda obs, reward, *others: (obs, reward[:, None], *others), r"step 3: reward has shape \(5, 1\) and type float64, not a"),
     (lambda obs, reward, *others: (obs, reward[:4], *others), r"step 3: reward has shape \(4,\)"),
     (lambda obs, *others: (obs[:4], *others), r"step 3: observation 'obs' has shape \(4, \d+\), its space says \(\d+,\) for each of 5"),
     (lambda obs, reward, over, cut, info: (obs, reward, over, info), "step 3: step gave 4 values; Gymnasium's gives"),
@@ -188,7 +189,8 @@ def test_an_answer_that_is_none_of_a_batch_is_one_sentence(change, words):
 @pytest.mark.parametrize("make", [lambda: SyncVectorEnv([Raises] * 5), Raises], ids=["a vector", "one environment"])
 def test_an_environment_of_a_batch_that_raises_is_named(make):
     Raises.made = 0 if make is not Raises else -1
-    with pytest.raises(WorkerError, match=r"^the batched environment SyncVectorEnv \(number 2 of 5\) failed at step 3 of its episode:\n") as told:
+    words = r"^the batched environment SyncVectorEnv \(number 2 of 5\) failed at step 3 of its episode:\n"
+    with pytest.raises(WorkerError, match=words) as told:
         train(make, settings(512, envs=5))
     assert "KeyError: 'drawer'" in str(told.value)
 
