@@ -86,5 +86,13 @@ def test_a_preset(added):
     assert "base_speed_m_s: 2.5" in done.stdout, done.stderr
 
 
+def test_what_a_navigation_task_has_is_all_named():
+    """All that is asked of any task."""
+    source = (HOME / "rearrange/navigation/env.py").read_text(encoding="utf-8")
+    asked = set(re.findall(r"self\.task\.(\w+)", source)) - {"best_action", "wanted"}  # of tasks with a goal, and of ObjectNav
+    text = PAGE.split("## A navigation task")[1].split("## ")[0]
+    assert {"episode", "spaces", "status_lines"} < asked and asked <= set(re.findall(r"`(\w+)`", text))
+
+
 def test_every_example_of_the_page_is_one_of_these():
     assert re.findall(r"^```(\w+)$", PAGE, re.MULTILINE) == ["py", "text", "yaml"]
