@@ -107,8 +107,8 @@ def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
 def navigation_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
     """The navigation task of the plain settings of `rearrange train` or `rearrange eval`."""
     name = plain["nav"]["name"]
-    seen = {k: v for k, v in plain["sim"].items() if k in SEEING and v is not None}
-    env = {k: v for k, v in plain["nav"].items() if k != "name"} | seen | {"split": split, "depth_size": image_size}
+    sim = {k: v for k, v in sim_settings(plain["sim"]).items() if k in ("sim", "gpu_device") or k in SEEING}
+    env = {k: v for k, v in plain["nav"].items() if k != "name"} | sim | {"split": split, "depth_size": image_size}
     return Task(name, env, image_size, word=f"nav={name}")
 
 

@@ -189,9 +189,9 @@ def _is_navigation(settings: Settings) -> bool:
     task = settings.choices.get("nav")
     for word in settings.overrides if task else ():
         key = word.split("=")[0]
-        if key == "sim" or key.startswith("sim.") and key.removeprefix("sim.") not in SEEING:
-            raise UserError(f"{word} is for skill= and hab=: nav={task} has homes and an agent of its own. Its "
-                            f"settings are nav.size, nav.num_homes and others: 'rearrange {settings.command} nav={task} --help'.")
+        if key.startswith("sim.") and key.removeprefix("sim.") not in ("gpu_device", *SEEING):
+            raise UserError(f"{word} is for skill= and hab=: nav={task} has homes and an agent of its own. Its settings are nav.size, "
+                            f"nav.scene_dataset and others: 'rearrange {settings.command} nav={task} --help'.")
     return bool(task)
 
 

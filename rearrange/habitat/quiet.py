@@ -48,3 +48,8 @@ def _is_open(fd: int) -> bool:
         return True
     except OSError:
         return False
+
+
+def one_line(error: Exception) -> str:
+    """What an error of Habitat's says, on one line."""
+    return " ".join(str(error).split())[:300]

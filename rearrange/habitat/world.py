@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import json
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,8 @@ from rearrange.habitat.driving_base import with_driving_base
 from rearrange.habitat.export.data_set import write_robot
 from rearrange.habitat.export.object_files import write_objects
 from rearrange.habitat.installed import device, need_habitat
-from rearrange.habitat.quiet import quiet_loading
+from rearrange.habitat.open_simulators import kept
+from rearrange.habitat.quiet import one_line, quiet_loading
 from rearrange.habitat.scene_cameras import SceneCameras
 from rearrange.habitat.temporary_folder import own_folder
 from rearrange.mujoco_sim.compiled_home import scene_layout
@@ -88,12 +87,12 @@ class World:
         try:
             with quiet_loading():
                 if self.simulator is None:
-                    self.simulator = _kept(self.habitat.Simulator(configuration))
+                    self.simulator = kept(self.habitat.Simulator(configuration))
                 else:
                     self.simulator.reconfigure(configuration)
         except (AssertionError, RuntimeError, OSError) as error:
             raise UserError(f"Habitat cannot load scene {scene} of sim.scene_dataset={self._data.scene_dataset} "
-                            f"({_one_line(error)}): export or download the data set again.") from None
+                            f"({one_line(error)}): export or download the data set again.") from None
         self.scene = scene
         self.camera.loaded(self.simulator)
         self._pool: dict[str, list[Any]] = {}
@@ -112,7 +111,7 @@ class World:
             self.simulator.metadata_mediator.ao_template_manager.load_configs(str(self._robot))
             body = articulated.add_articulated_object_by_template_handle(str(self._robot))
         except (AssertionError, RuntimeError, OSError) as error:
-            body, reason = None, _one_line(error)
+            body, reason = None, one_line(error)
         if body is None:
             raise UserError(f"Habitat cannot load the robot {self._robot_file} ({reason}): sim.robot= should be the URDF of a "
                             "Fetch.")
@@ -165,7 +164,7 @@ class World:
                 with quiet_loading():
                     self._first_metadata = self.habitat.metadata.MetadataMediator(self._backend())
             except (AssertionError, RuntimeError, OSError) as error:
-                raise UserError(f"Habitat does not take sim.scene_dataset={self._data.scene_dataset} ({_one_line(error)}): export "
+                raise UserError(f"Habitat does not take sim.scene_dataset={self._data.scene_dataset} ({one_line(error)}): export "
                                 "or download the data set again.") from None
         return self._first_metadata
 
@@ -293,30 +292,3 @@ class World:
         import magnum
 
         return magnum.Vector3(x, y, z)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
-
-
-_OPEN: list[weakref.ref] = []  # simulators of this process, in the order in which they were made
-_FIRST: list[Any] = []
-
-
-def _kept(simulator: Any) -> Any:
-    """The simulator; the first of a process stays open, because all that are made later draw in its GL context, and at the
-    end of the process it is closed last.
-    """
-    if not _FIRST:
-        _FIRST.append(simulator)
-        atexit.register(_close_all)
-    _OPEN.append(weakref.ref(simulator))
-    return simulator
-
-
-def _close_all() -> None:
-    for reference in reversed(_OPEN):
-        simulator = reference()
-        if simulator is not None:
-            simulator.close(destroy=True)
-

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONFIGS", "OF_HOME", "checked_settings", "config_class", "make_env", "title"]
 
-OF_HOME = ("split", "depth_size", "render_mode", *SEEING)
+OF_HOME = ("split", "depth_size", "render_mode", "sim", "gpu_device", *SEEING)
 """Settings of every environment that navigation tasks have too."""
 
 
@@ -68,4 +68,7 @@ def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:
     home = HomeSettings(**{key: value for key, value in settings.items() if key in OF_HOME})
     config = config_class(task)(**{key: value for key, value in settings.items() if key not in OF_HOME and key != "reward_scales"})
     scales = {**config.reward_scales, **settings.get("reward_scales", {})}
-    return NavigationEnv(task, dataclasses.replace(config, reward_scales=scales), home, advised)
+    kind = NavigationEnv
+    if home.sim == "habitat":
+        from rearrange.navigation.in_habitat import InHabitat as kind
+    return kind(task, dataclasses.replace(config, reward_scales=scales), home, advised)

@@ -35,9 +35,14 @@ class Cylinder(NavAgent):
         x, y, yaw = env.pose
         to_x, to_y, yaw = moved((x, y, yaw), ahead, right, turn)
         if ahead or right:
-            new_x, new_y, blocked = drive(env.home.free, CELL_M, x, y, to_x - x, to_y - y, self.config.sliding)
+            x, y, driven_m, blocked = self.drive(env, to_x - x, to_y - y)
             env.collisions += blocked
-            env.driven_m += math.hypot(new_x - x, new_y - y)
-            x, y = new_x, new_y
+            env.driven_m += driven_m
             env.path.append((x, y))
         env.pose = (x, y, yaw)
+
+    def drive(self, env: NavigationEnv, dx: float, dy: float) -> tuple[float, float, float, bool]:
+        """Drive so far (m) from where `env` is: -> x, y, the metres that were driven, and whether something was in the way."""
+        x, y, _ = env.pose
+        new_x, new_y, blocked = drive(env.home.free, CELL_M, x, y, dx, dy, self.config.sliding)
+        return new_x, new_y, math.hypot(new_x - x, new_y - y), blocked

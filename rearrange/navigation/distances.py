@@ -47,8 +47,8 @@ def next_corner(distance_m: np.ndarray, free: np.ndarray, x: float, y: float) ->
 
 
 def path_length(path: np.ndarray) -> float:
-    """Metres along corners (n, 2)."""
-    return float(np.hypot(*np.diff(path, axis=0).T).sum())
+    """Metres along corners (n, 2) or (n, 3)."""
+    return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
 
 
 @njit(cache=True, nogil=True)

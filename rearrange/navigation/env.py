@@ -58,10 +58,10 @@ class NavigationEnv(gymnasium.Env):
         """advised: observations also have `expert_action`, the number of the action that leads to the goal by the shortest way, and 1."""
         self.name, self.config, self.split = task, config, home.split
         self.render_mode = home.render_mode
-        self.task = TASKS[task](config)
+        self.task = self.make_task()
         self.max_steps = config.max_steps
         self.during_action = None  # of videos: an action is one step
-        self.agent = make_agent(task, config)
+        self.agent = self.make_agent()
         self.metadata = self.metadata | {"render_fps": self.agent.actions_per_s}
         self.action_space = self.agent.action_space
         self._size, self._masks = home.depth_size, getattr(self.task, "masks", False)
@@ -89,6 +89,18 @@ class NavigationEnv(gymnasium.Env):
         self.episode: NavEpisode | None = None
         self._drawn = -1  # the last episode that was drawn at random
 
+    def make_task(self) -> Any:
+        """Where the goal is, what success is, what is rewarded and observed."""
+        return TASKS[self.name](self.config)
+
+    def make_agent(self) -> NavAgent:
+        """Who drives."""
+        if self.config.agent == "cylinder":
+            return Cylinder(self.name, self.config)
+        from rearrange.navigation.fetch import Fetch  # brings MuJoCo
+
+        return Fetch(self.name, self.config)
+
     def _visual_odometry(self) -> VisualOdometry:
         if not self._size:
             raise UserError("nav.odometry=visual needs the depth image, and this agent or policy sees none: choose agent=map, or a policy "
@@ -110,12 +122,12 @@ class NavigationEnv(gymnasium.Env):
             raise UserError(f"navigation task {self.name} has no observation {wrong!r}, for want of an arm; sim.observations= may have "
                             f"{', '.join(name for name in SEEN if not name.startswith('arm_'))}.")
         if self.config.scene_dataset is not None:
-            self._check_scenes()
+            self.check_scenes()
         if self._masks and self._size and "segmentation" in self._seen:
             raise UserError("the observation `segmentation` of objectnav is the mask of what is looked for: write "
                             "nav.segmentation=false to see the numbers of all things instead.")
 
-    def _check_scenes(self) -> None:
+    def check_scenes(self) -> None:
         """Find the scenes of the data set, or the episodes in them. UserError for what is not told of its things."""
         from rearrange.mujoco_scenes.choice import scenes_of
         from rearrange.navigation.scene_homes import point_episodes
@@ -170,7 +182,7 @@ class NavigationEnv(gymnasium.Env):
         config = self.config
         goal_rng = np.random.default_rng((SPLITS.index(self.split), index // OF_A_GOAL.get(self.split, 1)))
         if self.listed:
-            self.home, self.episode = self._listed(index % self.listed)
+            self.home, self.episode = self.listed_episode(index % self.listed)
         else:
             self.home, self.episode = self._drawn_episode(index, goal_rng)
         self.noise_rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
@@ -204,12 +216,13 @@ class NavigationEnv(gymnasium.Env):
 
         return load_scene_home(Path(config.scene_dataset), self._scenes[int(rng.integers(len(self._scenes)))], *config.body_m)
 
-    def _listed(self, number: int) -> tuple[Home, NavEpisode]:
+    def listed_episode(self, number: int) -> tuple[Home, NavEpisode]:
         """An episode of the file, and its home."""
-        from rearrange.navigation.scene_homes import load_scene_home, placed, scene_of
+        from rearrange.navigation.scene_homes import load_scene_home, placed
+        from rearrange.scene_files.whole import scene_name
 
         found = self._episodes[number]
-        home = load_scene_home(Path(self.config.scene_dataset), scene_of(found), *self.config.body_m)
+        home = load_scene_home(Path(self.config.scene_dataset), scene_name(found.scene), *self.config.body_m)
         return home, placed(found, home)
 
     # ------------------------------------------------------------------ step
@@ -264,7 +277,7 @@ class NavigationEnv(gymnasium.Env):
         if self._advised:
             observation["expert_action"] = np.array([self.task.best_action(self), 1.0], np.float32)
         if self._images:
-            observation |= self._photograph(self._images, self._home_settings.camera_size)
+            observation |= self.photograph(self._images, self._home_settings.camera_size)
         return observation | ({"instruction": self.instruction} if "instruction" in self._seen else {})
 
     def _follow(self, depth: np.ndarray) -> None:
@@ -276,6 +289,18 @@ class NavigationEnv(gymnasium.Env):
 
     def _look(self) -> Observation:
         """The depth image, (size, size, 1), and the mask of what is looked for."""
+        config, images = self.config, self.draw()
+        image = images["depth"]
+        if config.depth_noise:
+            noisy_depth(image, config.far_m, config.depth_noise, self.noise_rng)
+        if self._home_settings.random_depth_noise:
+            noisy_depth(image, config.far_m, self._home_settings.random_depth_noise, self._look_rng)
+        if self._home_settings.random_depth_holes:
+            punch_holes(image, self._home_settings.random_depth_holes, self._look_rng)
+        return images
+
+    def draw(self) -> Observation:
+        """The same without noise and holes."""
         config, s = self.config, self.home.shapes
         image = np.empty((self._size, self._size, 1), np.float32)
         images = {"depth": image}
@@ -289,18 +314,12 @@ class NavigationEnv(gymnasium.Env):
         elif self.home.meshes:
             look_at_meshes(self.home.meshes, *view)
         elif self._looks.moves:
-            image[:] = np.maximum(self._photograph(["depth"], self._size)["depth"], config.near_m / config.far_m)
+            image[:] = np.maximum(self.photograph(["depth"], self._size)["depth"], config.near_m / config.far_m)
         else:
             look(*view)
-        if config.depth_noise:
-            noisy_depth(image, config.far_m, config.depth_noise, self.noise_rng)
-        if self._home_settings.random_depth_noise:
-            noisy_depth(image, config.far_m, self._home_settings.random_depth_noise, self._look_rng)
-        if self._home_settings.random_depth_holes:
-            punch_holes(image, self._home_settings.random_depth_holes, self._look_rng)
         return images
 
-    def _photograph(self, wanted: list[str], size: int) -> Observation:
+    def photograph(self, wanted: list[str], size: int) -> Observation:
         """Images of `rearrange.pictures.photograph` by the camera."""
         (x, y, yaw), s, config = self.pose, self.home.shapes, self.config
         level = np.array([(0.0, -1.0, 0.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (config.camera_ahead_m, 0.0, config.camera_height_m)])
@@ -326,15 +345,6 @@ class NavigationEnv(gymnasium.Env):
     def status_lines(self) -> list[str]:
         """What a spectator wants to read beside the picture."""
         return [*self.task.status_lines(), f"driven {self.driven_m:.1f} m, {self.collisions} collisions"]
-
-
-def make_agent(task: str, config: NavigationConfig) -> NavAgent:
-    """Who drives."""
-    if config.agent == "cylinder":
-        return Cylinder(task, config)
-    from rearrange.navigation.fetch import Fetch  # brings MuJoCo
-
-    return Fetch(task, config)
 
 
 def _asked(options: dict[str, Any] | None) -> int | None:

@@ -30,9 +30,9 @@ def picture(env: NavigationEnv) -> np.ndarray:
     draw = ImageDraw.Draw(image)
     view = View(env.home)
     shortest = getattr(env.task, "shortest", None)
-    goal = env.episode.goal or (shortest is not None and tuple(shortest[-1])) or None  # of ObjectNav the nearest view point
+    goal = env.episode.goal or (shortest is not None and tuple(shortest[-1, :2])) or None  # of ObjectNav the nearest view point
     if shortest is not None:
-        draw.line([view.at(*point) for point in shortest], fill=SHORTEST_RGB, width=4)
+        draw.line([view.at(*point[:2]) for point in shortest], fill=SHORTEST_RGB, width=4)
     if len(env.path) > 1:
         draw.line([view.at(*point) for point in env.path], fill=DRIVEN_RGB, width=3)
     if goal is not None:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M
 from rearrange.navigation.agent import FORWARD, LEFT, RIGHT, STOP
-from rearrange.navigation.distances import next_corner, path_length, shortest_path
+from rearrange.navigation.distances import path_length
 from rearrange.navigation.homes_in_use import Field
-from rearrange.navigation.motion import turns_to_goal
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
@@ -27,7 +25,7 @@ class GoalTask:
     def begin(self, env: NavigationEnv) -> None:
         """After `field` is there."""
         self.start_m = self.left_m = self.field.at(*env.pose[:2])
-        self._free, self._start = env.home.free, env.pose[:2]
+        self._start = env.pose[:2]
         self._shortest: np.ndarray | None = None
         self._shortest_m: float | None = None
 
@@ -42,10 +40,7 @@ class GoalTask:
         """The number of the discrete action that brings the agent to the goal by the shortest way: what who knows the home does."""
         if self.at_goal(*env.pose[:2]):
             return STOP
-        x, y = env.home.nearest(*env.pose[:2])
-        corner = next_corner(self.field.distance_m, env.home.free, x, y)
-        turns = turns_to_goal(env.home.free, self.field.distance_m, CELL_M, x, y, env.pose[2], corner,
-                              math.radians(env.config.turn_deg), env.config.forward_m, env.config.sliding)
+        turns = self.field.turns(*env.pose, math.radians(env.config.turn_deg), env.config.forward_m, env.config.sliding)
         return FORWARD if turns == 0 else LEFT if turns > 0 else RIGHT
 
     def success(self, env: NavigationEnv) -> bool:
@@ -53,9 +48,9 @@ class GoalTask:
 
     @property
     def shortest(self) -> np.ndarray:
-        """Corners (n, 2) of the shortest way from the start."""
+        """Corners (n, 2), or (n, 3) where there are stairs, of the shortest way from the start."""
         if self._shortest is None:
-            self._shortest = shortest_path(self.field.distance_m, self._free, *self._start)
+            self._shortest = self.field.shortest(*self._start)
         return self._shortest
 
     @property

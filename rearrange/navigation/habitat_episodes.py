@@ -60,7 +60,21 @@ def read_habitat_episodes(path: str | Path) -> list[HabitatEpisode]:
     return found
 
 
-def _read(path: Path) -> list[HabitatEpisode]:
+def categories_of(path: str | Path, episodes: Sequence[HabitatEpisode]) -> tuple[str, ...]:
+    """The categories of a file of ObjectNav in the order of their numbers, or without these in that of the alphabet. UserError where
+    an episode has another."""
+    numbers = _content(Path(path)).get("category_to_task_category_id")
+    there = {episode.category for episode in episodes if episode.category is not None}
+    if numbers is None:
+        return tuple(sorted(there))
+    if not isinstance(numbers, dict) or not all(isinstance(number, int) for number in numbers.values()):
+        raise UserError(f"{path}: field 'category_to_task_category_id' should be an object of category: number, not {_shown(numbers)}.")
+    if not there <= set(numbers):
+        raise UserError(f"{path}: an episode looks for {sorted(there - set(numbers))[0]!r}, which 'category_to_task_category_id' does not name.")
+    return tuple(sorted(numbers, key=numbers.get))
+
+
+def _content(path: Path) -> dict[str, Any]:
     try:
         content = parse_json(unzipped(read_bytes(path, MOST_BYTES), MOST_BYTES, path))
     except (OSError, EOFError, ValueError, zlib.error) as error:
@@ -68,6 +82,11 @@ def _read(path: Path) -> list[HabitatEpisode]:
         raise UserError(f"{path} is not an episode file of Habitat: expected JSON, or JSON compressed by gzip{why}.") from None
     if not isinstance(content, dict) or not isinstance(content.get("episodes"), list):
         raise UserError(f'{path} is not an episode file of Habitat: expected an object with a list under "episodes".')
+    return content
+
+
+def _read(path: Path) -> list[HabitatEpisode]:
+    content = _content(path)
     goals = content.get("goals_by_category", {})
     if not isinstance(goals, dict):
         raise UserError(f"{path}: field 'goals_by_category' should be an object of scene and category: goals, not {_shown(goals)}.")

@@ -10,8 +10,9 @@ from functools import lru_cache
 import numpy as np
 
 from rearrange.apartments.floor_grid import CELL_M, interpolate
-from rearrange.navigation.distances import distances, ways
+from rearrange.navigation.distances import distances, next_corner, shortest_path, ways
 from rearrange.navigation.homes import Building, free_floor, make_building
+from rearrange.navigation.motion import turns_to_goal
 from rearrange.navigation.shapes import Meshes, Shapes, shapes_of
 
 KEPT_HOMES, KEPT_FIELDS = 1024, 64
@@ -69,6 +70,16 @@ class Field:
             return found
         near = self._home.nearest(x, y)
         return float(interpolate(self.distance_m, *near, CELL_M)) + math.dist(near, (x, y))
+
+    def shortest(self, x: float, y: float) -> np.ndarray:
+        """The shortest way from a point to the nearest goal: corners (n, 2)."""
+        return shortest_path(self.distance_m, self._home.free, x, y)
+
+    def turns(self, x: float, y: float, yaw: float, turn_rad: float, forward_m: float, sliding: bool) -> int:
+        """How many turns, to the left, come before the next step forward on the shortest way."""
+        x, y = self._home.nearest(x, y)
+        free, corner = self._home.free, next_corner(self.distance_m, self._home.free, x, y)
+        return turns_to_goal(free, self.distance_m, CELL_M, x, y, yaw, corner, turn_rad, forward_m, sliding)
 
 
 @lru_cache(maxsize=KEPT_FIELDS)

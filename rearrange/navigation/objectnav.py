@@ -7,6 +7,7 @@ camera, turned towards it, sees it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -38,9 +39,10 @@ _TRIES = 64
 class ObjectNav(GoalTask):
     """The task of one environment."""
 
-    def __init__(self, config: ObjectNavConfig) -> None:
-        self.config = config
-        self.spaces = {"objectgoal": gymnasium.spaces.Box(0.0, 1.0, (len(CATEGORIES),), np.float32), "gps_compass": SPACE}
+    def __init__(self, config: ObjectNavConfig, categories: Sequence[str] = tuple(CATEGORIES)) -> None:
+        """categories: in the order of the one-hot observation."""
+        self.config, self.categories = config, tuple(categories)
+        self.spaces = {"objectgoal": gymnasium.spaces.Box(0.0, 1.0, (len(self.categories),), np.float32), "gps_compass": SPACE}
         self.masks = config.segmentation
         self._view = (config.view_m, config.camera_height_m, config.fov_deg)
 
@@ -63,13 +65,17 @@ class ObjectNav(GoalTask):
                         "at least 1 m of driving away: add other categories.")
 
     def begin(self, env: NavigationEnv) -> None:
+        self.look_for(env)
+        self._one_hot = np.array([name == env.episode.category for name in self.categories], np.float32)
+        super().begin(env)
+
+    def look_for(self, env: NavigationEnv) -> None:
+        """Find the view points, and what the mask shows."""
         category = env.episode.category
         self.field = field_of(env.home, category, *self._view)
         kinds = CATEGORIES[category]
         right = np.array([piece.kind in kinds for piece in env.home.building.furniture])
         self.wanted = (env.home.shapes.piece >= 0) & right[env.home.shapes.piece]
-        self._one_hot = np.array([name == category for name in CATEGORIES], np.float32)
-        super().begin(env)
 
     def observe(self, env: NavigationEnv) -> dict[str, np.ndarray]:
         return {"objectgoal": self._one_hot.copy(), "gps_compass": gps_compass(env.episode.start, env.believed_pose)}
@@ -80,7 +86,7 @@ class ObjectNav(GoalTask):
         return f"find {article} {thing}", f"go to {article} {thing}", f"look for {article} {thing} and stop before it"
 
     def status_lines(self) -> list[str]:
-        return [f"look for: {list(CATEGORIES)[int(self._one_hot.argmax())].replace('_', ' ')}", *super().status_lines()]
+        return [f"look for: {self.categories[int(self._one_hot.argmax())].replace('_', ' ')}", *super().status_lines()]
 
 
 @lru_cache(maxsize=KEPT)

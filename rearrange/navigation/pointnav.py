@@ -12,7 +12,7 @@ from rearrange.apartments.floor_grid import CELL_M
 from rearrange.geometry import PlanePose, wrap_angle
 from rearrange.navigation.episodes import NavEpisode, point_episode
 from rearrange.navigation.goals import GoalTask
-from rearrange.navigation.homes_in_use import Home, field_to
+from rearrange.navigation.homes_in_use import Field, Home, field_to
 from rearrange.navigation.settings import PointNavConfig
 
 if TYPE_CHECKING:
@@ -36,8 +36,12 @@ class PointNav(GoalTask):
 
     def begin(self, env: NavigationEnv) -> None:
         self.goal = env.episode.goal
-        self.field = field_to(env.home, int(self.goal[0] // CELL_M), int(self.goal[1] // CELL_M))
+        self.field = self.field_of(env)
         super().begin(env)
+
+    def field_of(self, env: NavigationEnv) -> Field:
+        """The distances to the goal."""
+        return field_to(env.home, int(self.goal[0] // CELL_M), int(self.goal[1] // CELL_M))
 
     def instructions(self, env: NavigationEnv) -> tuple[str, ...]:
         x, y, yaw = env.episode.start

@@ -23,6 +23,7 @@ from rearrange.navigation.homes import Building, whole_floor
 from rearrange.navigation.homes_in_use import Field, Home
 from rearrange.navigation.shapes import NO_SHAPES, Meshes
 from rearrange.pictures.meshes import mesh_table
+from rearrange.scene_files.whole import scene_name
 
 BESIDE_M, LEVEL_M = 0.3, 0.5  # so far from our floor a place of Habitat's may be: its mesh is not our cells, its floor not level
 
@@ -49,19 +50,14 @@ def load_scene_home(dataset: Path, name: str, radius_m: float, height_m: float) 
     return home
 
 
-def scene_of(episode: HabitatEpisode) -> str:
-    """The scene's name in its data set: of "data/scenes/apt_0.scene_instance.json" apt_0."""
-    return episode.scene.rpartition("/")[2].partition(".")[0]
-
-
 def point_episodes(file: str, dataset: Path) -> list[HabitatEpisode]:
     """The episodes of a file of PointNav. UserError also for one in a scene that the data set lacks, or of ObjectNav."""
     found, there = read_habitat_episodes(file), set(data_set(dataset).scenes)
     for episode in found:
         if episode.category is not None:
             raise UserError(f"{file} has episodes of ObjectNav, whose categories are not those of our furniture: nav.episodes= takes PointNav's.")
-        if scene_of(episode) not in there:
-            raise UserError(f"{file}: episode {episode.id} is in the scene {episode.scene}, and {dataset} has no {scene_of(episode)!r}.")
+        if scene_name(episode.scene) not in there:
+            raise UserError(f"{file}: episode {episode.id} is in the scene {episode.scene}, and {dataset} has no {scene_name(episode.scene)!r}.")
     return found
 
 

@@ -36,11 +36,13 @@ class NavigationConfig:
     agent: str = setting("cylinder", "who drives: Habitat's cylinder, without physics; or the Fetch's base, with physics", choices=AGENTS)
     size: str = setting("small", "homes: one flat, two to four flats joined by doorways, or half of each", choices=SIZES)
     scene_dataset: str | None = setting(
-        None, "instead of our homes: a *.scene_dataset_config.json, or a folder or *.xml of homes in MJCF, read without Habitat", path=True)
+        None, "instead of our homes: a *.scene_dataset_config.json, or a folder or *.xml of homes in MJCF, read without Habitat; with "
+        "sim=habitat also a folder with the files of scenes, as Gibson's", path=True)
     scenes: str | None = setting(
         None, "of scene_dataset: names with *, separated by commas; null = those of the split")
     episodes: str | None = setting(
-        None, "of scene_dataset: a file of Habitat's episodes of PointNav (.json.gz) instead of episodes that are drawn", path=True)
+        None, "of scene_dataset: a file of Habitat's episodes of PointNav (.json.gz) instead of episodes that are drawn; with sim=habitat "
+        "it must be given, of PointNav or ObjectNav", path=True)
     num_homes: int = setting(512, "different homes of the split; episodes are unlimited", above=0, at_most=1_000_000)
     max_steps: int | None = setting(
         None, "actions of an episode; null = 500, and of the Fetch's velocities those of 30 s, as Navigate has", above=0, at_most=1_000_000)

@@ -87,3 +87,8 @@ def templates_of(scene: dict) -> Iterator[tuple[str, str]]:
 def files_called(folder: Path, name: str, ending: str) -> list[Path]:
     """The files below a folder of which `name` is a part, as Habitat looks for them."""
     return sorted(path for path in folder.rglob(f"*{ending}") if name in str(path.relative_to(folder)))
+
+
+def scene_name(path: str) -> str:
+    """A scene's name in its data set: of "data/scenes/apt_0.scene_instance.json" apt_0."""
+    return path.rpartition("/")[2].partition(".")[0]

@@ -70,8 +70,9 @@ def test_a_film_shows_the_map(place, capsys):
 @pytest.mark.parametrize("words, sentence", [
     (["eval", "skill=pointnav"], "pointnav is no skill but a navigation task: write nav=pointnav."),
     (["train", "nav=pick"], "pick is no navigation task but a skill: write skill=pick."),
+    (["train", "nav=pointnav", "sim=habitat"], "nav=pointnav sim=habitat needs nav.scene_dataset="),
+    (["train", "nav=pointnav", "sim.num_layouts=3"], "sim.num_layouts=3 is for skill= and hab="),
     (["train", "nav=pointnav", "skill=pick"], "skill=pick and nav=pointnav are both given"),
-    (["train", "nav=pointnav", "sim=habitat"], "sim=habitat is for skill= and hab="),
     (["eval", "nav=pointnav", "agent=expert"], "agent=expert is for skill=; nav=pointnav takes policy, pretrained, random, forward"),
     (["eval", "skill=pick", "agent=oracle"], "agent=oracle is for nav=; skill=pick takes"),
     (["eval", "skill=pick", "agent=pointnav"], "agent=pointnav is for skill=navigate; skill=pick takes"),

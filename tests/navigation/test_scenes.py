@@ -117,3 +117,16 @@ def test_mistakes_are_one_sentence(data_set, settings, words):
 def test_scenes_need_a_data_set():
     with pytest.raises(UserError, match="nav.scenes=a needs nav.scene_dataset="):
         make_env("pointnav", scenes="a")
+
+
+@pytest.mark.parametrize("settings, words", [
+    ({"task": "flee"}, "sim=habitat is for nav=pointnav and nav=objectnav"),
+    ({"episodes": None}, "nav=pointnav sim=habitat needs nav.scene_dataset=.* and nav.episodes="),
+    ({"task": "objectnav", "segmentation": False}, "episode 0 is one of PointNav: write nav=pointnav"),
+])
+def test_what_habitat_cannot_have_is_one_sentence_and_needs_no_habitat(data_set, tmp_path, settings, words):
+    file = habitats(tmp_path / "val.json", ((1.0, 1.0, 0.0), (2.0, 2.0)))
+    given = {"task": "pointnav", "sim": "habitat", "scene_dataset": str(data_set), "episodes": file} | settings
+    with pytest.raises(UserError, match=words) as error:
+        make_env(given.pop("task"), **given)
+    assert "\n" not in str(error.value)
