@@ -521,7 +521,7 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
     """Refuse a device that is not there, what does not fit into memory, and a network that does not fit the environment or the
     checkpoint to go on from. What is taken over of one of the task `transfer`, in words."""
     from eval.trained_policy import of_what, training_of
-    from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.checkpoint import CheckpointError, load_checkpoint, seen
     from trainer.checkpoints.transfer import take_over
     from trainer.networks import make, refuse_another
     from trainer.policy import Policy
@@ -558,6 +558,13 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
                     raise UserError(f"{checkpoint} is a checkpoint of {of_what(meta)}, not of transfer={transfer}.")
                 return str(take_over(policy, content, make_policy))
             refuse_another(content, make_policy)
+            theirs, ours = seen(content), policy.seen
+            other = next((key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)), None)
+            if other is not None and not to_continue:
+                what = " and ".join(f"{who} {'none' if key_shape is None else f'of shape {key_shape}'}" for who, key_shape in (
+                    ("its policy sees", theirs.get(other)), ("this run's has", ours.get(other))))
+                raise UserError(f"{checkpoint} is a checkpoint of another network: of observation {other!r} {what}. Choose the settings that it was "
+                                f"trained with, or begin with what fits of it: transfer={training_of(content).get('skill') or training_of(content).get('nav')}.")
             policy.load_state_dict(content["policy"])
         except CheckpointError as error:
             raise UserError(f"{checkpoint} cannot be used: {str(error).replace('make_policy', 'policy=')}.") from error

@@ -34,6 +34,9 @@ def load_scene_home(dataset: Path, name: str, radius_m: float, height_m: float) 
     which such an agent can go nowhere.
     """
     pieces = pieces_of(dataset, name)
+    if not len(pieces.floor):
+        raise UserError(f"scene {name} of {dataset} has no floor: it needs a stage with one, or in MJCF a level plane or something with \"floor\" "
+                        "in its name.")
     height, low, high = floor_of(pieces, name)
     free = whole_floor(~blocked_cells(pieces, height, low, high, radius_m, height_m, shut=True))
     cells = np.argwhere(free).astype(np.int32)

@@ -86,6 +86,9 @@ def test_a_film_shows_the_map(place, capsys):
     (["train"], "Or a navigation task, nav=: "),
     (["train", "nav=flee", "transfer=pointnav"], "transfer=pointnav needs checkpoint=: pretrained, a run or a file."),
     (["train", "nav=flee", "transfer=pointnav", "checkpoint=pretrained", "policy.hidden_size=64"], "it is of a network of other sizes"),
+    (["train", "nav=objectnav", "nav.segmentation=false", "checkpoint=pretrained"],
+     "of observation 'segmentation' its policy sees of shape (64, 64, 1) and this run's has none. Choose the settings that it was trained "
+     "with, or begin with what fits of it: transfer=objectnav."),
     (["train", "nav=flee", "transfer=objectnav", f"checkpoint={pretrained.path('pointnav')}"],
      "is a checkpoint of nav pointnav, not of transfer=objectnav."),
 ])

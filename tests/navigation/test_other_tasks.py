@@ -14,6 +14,7 @@ from rearrange.navigation.objectnav import footprint_distance, view_points
 from rearrange.navigation.scripted import SCRIPTED
 from rearrange.navigation.settings import CATEGORIES
 from rearrange.registration import environment_id
+from rearrange.settings.environment import NAVIGATION
 
 STOP, FORWARD, LEFT = range(3)
 
@@ -102,7 +103,7 @@ def test_exploring_is_paid_once_for_each_square():
     assert env.step(STOP)[1] == 0.0
 
 
-@pytest.mark.parametrize("task", ["objectnav", "flee", "explore"])
+@pytest.mark.parametrize("task", NAVIGATION)
 def test_episodes_are_the_same_for_the_same_number(task):
     a, b = (gymnasium.make(environment_id(task), depth_size=16, num_homes=2) for _ in range(2))
     first, second = a.reset(options={"episode": 9})[0], b.reset(options={"episode": 9})[0]

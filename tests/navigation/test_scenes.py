@@ -114,6 +114,13 @@ def test_mistakes_are_one_sentence(data_set, settings, words):
     assert "\n" not in str(error.value)
 
 
+def test_a_scene_without_a_floor_is_refused(tmp_path):
+    (tmp_path / "void.xml").write_text('<mujoco><worldbody><geom type="box" size="1 1 0.4" pos="0 0 0.4"/></worldbody></mujoco>')
+    with pytest.raises(UserError, match="scene void of .* has no floor") as error:
+        make_env("pointnav", scene_dataset=str(tmp_path), scenes="void", depth_size=16).reset(seed=0)
+    assert "\n" not in str(error.value)
+
+
 def test_scenes_need_a_data_set():
     with pytest.raises(UserError, match="nav.scenes=a needs nav.scene_dataset="):
         make_env("pointnav", scenes="a")

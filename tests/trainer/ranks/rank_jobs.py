@@ -16,10 +16,11 @@ import numpy as np
 import torch
 
 from tests.trainer.toy_networks import Straight
-from tests.trainer.toys import Paced, Pointer
+from tests.trainer.toys import Paced, Pointer, Ring
 from trainer import ppo
 from trainer.checkpoint import list_checkpoints
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+from trainer.cpc import CPC, CPCPolicy
 from trainer.learner import Learner
 from trainer.loop import train
 from trainer.policy import Policy
@@ -28,6 +29,7 @@ from trainer.ranks.rank_watch import RankError
 from trainer.rollout import Rollout
 
 POLICY = PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, log_std_init=-0.5, learn_precision="float32")
+IMAGES = PolicyConfig(lstm_layers=1, hidden_size=16, body_size=16, embedding_size=8, learn_precision="float32")
 LEARN = PPOConfig(learning_rate=3e-3, epochs=2, mini_batches=2, entropy_coef=1e-3, entropy_target=0.0)
 
 
@@ -67,6 +69,27 @@ def identical(out: Path, *modes: str) -> None:
         result = train(Pointer, config(mode, 64 * 5 * here.size), out / mode, observers=(lambda step, metrics: rows.append(step),))
         told = {"updates": seen, "steps": result.steps, "reason": result.reason, "logged": rows}
         (out / f"{mode}_{here.rank}.json").write_text(json.dumps(told))
+
+
+def auxiliary(out: Path, *modes: str) -> None:
+    """CPC|A from images of a ring: its losses, and its own weights at each of them; each rank writes what it saw."""
+    here, seen, losses, weights = launch.this_rank(), recording(), [], []
+    plain = CPC.forward
+
+    def recorded(self, *given):
+        loss = plain(self, *given)
+        losses.append(float(loss.detach()))
+        weights.append(fingerprint(self))
+        return loss
+
+    CPC.forward = recorded
+    for mode in modes:
+        seen.clear()
+        losses.clear()
+        weights.clear()
+        settings = dataclasses.replace(config(mode, 64 * 10 * here.size), policy=IMAGES)
+        train(Ring, settings, out / mode, make_policy=CPCPolicy)
+        (out / f"{mode}_{here.rank}.json").write_text(json.dumps({"updates": seen, "losses": losses, "weights": weights}))
 
 
 class Enough:

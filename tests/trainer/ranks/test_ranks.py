@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -65,6 +66,19 @@ def test_parameters_are_identical_after_every_update(tmp_path, size, modes):
         assert len(list_checkpoints(tmp_path / mode / "checkpoints")) == 1 and load_checkpoint(tmp_path / mode)["step"] == total
         if mode in ("nover", "hts"):
             assert {u["steps"] for rank in seen for u in rank["updates"]} == {64}
+
+
+def test_an_auxiliary_loss_is_learned_by_all_ranks_alike(tmp_path):
+    """CPC|A, with and without overlap: every gradient step leaves all ranks with the same weights, those of the loss too."""
+    modes = ("ver", "ver+overlap")
+    run(2, "auxiliary", tmp_path, *modes)
+    for mode in modes:
+        seen = [json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in range(2)]
+        first, second = ([update["parameters"] for update in rank["updates"]] for rank in seen)
+        assert first == second and len(set(first)) == len(first) >= 8, mode
+        weights = seen[0]["weights"]
+        assert weights == seen[1]["weights"] and len(set(weights)) == len(weights) >= len(first), "after every gradient step, all the same"
+        assert seen[0]["losses"] != seen[1]["losses"] and np.isfinite([rank["losses"] for rank in seen]).all(), "each of its own experience"
 
 
 def test_a_callback_stops_all_ranks(tmp_path):
