@@ -29,6 +29,7 @@ from trainer.workers.worker import START_TIMEOUT_S, begin_child, end_child, star
 
 _log = logging.getLogger(__name__)
 LATER = 7919  # the seed of the first episode, apart from those of training
+MOST_STEPS = 100_000  # of an episode: one without a time limit may never end
 GIVE = "give train(eval_env=) a function that makes one single environment of the spaces that are trained in"
 
 
@@ -146,7 +147,7 @@ class Evaluator:
 
 def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None = None) -> dict[str, float]:
     """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and what `info["metrics"]` of their ends says. film: gets
-    the first one."""
+    the first one. RuntimeError for an episode that does not end."""
     from trainer.workers.worker import episode_figures
 
     told: list[dict[str, float]] = []
@@ -158,6 +159,8 @@ def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None 
             film = film and _taken(film, env)
             observation, reward, terminated, truncated, info = env.step(player.act(observation))
             total, length, over = total + float(reward), length + 1, bool(terminated or truncated)
+            if length >= MOST_STEPS and not over:
+                raise RuntimeError(f"an episode has not ended after {MOST_STEPS:,} steps: {GIVE}, with a time limit.")
         if film:
             _taken(film, env)
         film = None

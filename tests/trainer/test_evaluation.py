@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 from dataclasses import replace
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -14,7 +15,7 @@ from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 from tests.trainer.toys import Pointer
-from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, train
+from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, evaluation, load_checkpoint, train
 from trainer.checkpoint import best, list_checkpoints, newest
 from trainer.checkpoints.best import Evaluations
 from trainer.errors import WorkerError
@@ -127,6 +128,19 @@ class Breaks(Pointer):
 def test_an_evaluation_that_fails_is_a_warning_and_training_goes_on(caplog):
     result = train(Pointer, config(512, eval_every=64), eval_env=Breaks)
     assert result.steps == 512 and result.best is None and "the drawer fell out" in caplog.text
+
+
+class Endless(Pointer):
+    def step(self, action):
+        observation, reward, _, _, info = super().step(action)
+        return observation, reward, False, False, info
+
+
+def test_an_episode_without_an_end_is_a_sentence_not_a_wait(monkeypatch):
+    monkeypatch.setattr(evaluation, "MOST_STEPS", 50)
+    player = SimpleNamespace(reset=lambda: None, act=lambda _: np.zeros(2, np.float32))
+    with pytest.raises(RuntimeError, match="has not ended after 50 steps: give .* with a time limit"):
+        evaluation.evaluate(player, Endless(), 1, seed=0)
 
 
 def several():

@@ -158,28 +158,6 @@ class Uneven(gym.Env):
         return self._obs(), -float(np.abs(self.place).sum()), over and not self.ends_by_limit, over and self.ends_by_limit, {}
 
 
-class Ring(gym.Env):
-    """Eight places in a ring, seen as a bright column of an image; an action moves 1 or 2 on."""
-
-    observation_space = gym.spaces.Dict(depth=gym.spaces.Box(0, 1, (16, 16, 1), np.float32))
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t, self.place = 0, int(self.np_random.integers(8))
-        self.length = int(self.np_random.integers(3, 30))
-        return self._obs(), {}
-
-    def _obs(self):
-        image = np.zeros((16, 16, 1), np.float32)
-        image[:, 2 * self.place:2 * self.place + 2] = 1.0
-        return {"depth": image}
-
-    def step(self, action):
-        self.t, self.place = self.t + 1, (self.place + 1 + int(action)) % 8
-        return self._obs(), float(self.place == 0), False, self.t >= self.length, {}
-
-
 class Masked(gym.Env):
     """Of four options two are allowed, by turns; fails at another. The reward is for the smaller one."""
 

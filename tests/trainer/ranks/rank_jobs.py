@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from tests.trainer.toy_networks import Straight
-from tests.trainer.toys import Paced, Pointer, Ring
+from tests.trainer.toys import Paced, Pointer
 from trainer import ppo
 from trainer.checkpoint import list_checkpoints
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
@@ -72,7 +72,7 @@ def identical(out: Path, *modes: str) -> None:
 
 
 def auxiliary(out: Path, *modes: str) -> None:
-    """CPC|A from images of a ring: its losses, and its own weights at each of them; each rank writes what it saw."""
+    """CPC|A: its losses, and its own weights at each of them; each rank writes what it saw."""
     here, seen, losses, weights = launch.this_rank(), recording(), [], []
     plain = CPC.forward
 
@@ -88,7 +88,7 @@ def auxiliary(out: Path, *modes: str) -> None:
         losses.clear()
         weights.clear()
         settings = dataclasses.replace(config(mode, 64 * 10 * here.size), policy=IMAGES)
-        train(Ring, settings, out / mode, make_policy=CPCPolicy)
+        train(functools.partial(Pointer, image=True), settings, out / mode, make_policy=CPCPolicy)
         (out / f"{mode}_{here.rank}.json").write_text(json.dumps({"updates": seen, "losses": losses, "weights": weights}))
 
 
