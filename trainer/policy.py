@@ -143,7 +143,7 @@ class Policy(nn.Module):
         if self.lstm:
             y, state = self._step_memory(features, state)
         params, log_std = self._action(features, y, obs)
-        value = self._value(self._value_features(inputs, obs), features, y)
+        value = self._value(inputs, features, y, obs)
         if self.choices:
             parts = params.split(self.choices, -1)
             if deterministic or noise is not None:
@@ -179,11 +179,11 @@ class Policy(nn.Module):
         """
         with learning_in(self.config.learn_precision, previous.device):
             inputs = self._inputs(obs, previous)
-            features, own = self.body(inputs), self._value_features(inputs, obs)
+            features = self.body(inputs)
             y = self._run_lstm(features, sequences, state).float() if self.lstm else None
-        features, own = features.float(), own if own is None else own.float()
+        inputs, features = inputs.float(), features.float()
         params, log_std = self._action(features, y, obs)
-        value = self._value(own, features, y)
+        value = self._value(inputs, features, y, obs)
         if self.choices:
             parts = params.split(self.choices, -1)
             return distributions.categorical_log_prob(action, parts), distributions.categorical_entropy(parts), value, params
@@ -231,21 +231,18 @@ class Policy(nn.Module):
         mean = torch.tanh(out) if self.config.tanh_mean else out
         return mean, bounded(self.log_std, self.config.log_std_min, self.config.log_std_max)
 
-    def _value_features(self, inputs: Tensor, obs: dict[str, Tensor]) -> Tensor | None:
-        """Of the value's own MLP (B, F), if it has one; NaN where what only the critic sees is not there, as when a trained policy is
-        played."""
+    def _value(self, inputs: Tensor, features: Tensor, y: Tensor | None, obs: dict[str, Tensor]) -> Tensor:
+        """(B,); NaN where what only the critic sees is not there, as when a trained policy is played."""
         if self.value_body is None:
-            return None
-        if self.critic_keys:
-            if self.critic_keys[0] not in obs:
-                return torch.full((len(inputs), self.value.in_features - self.config.hidden_size * bool(self.lstm)), torch.nan, device=inputs.device)
-            extra = self._vectors(obs, self.critic_keys)
-            inputs = torch.cat([inputs, self.critic_normalizer(extra) if self.critic_normalizer else extra], -1)
-        return self.value_body(inputs)
-
-    def _value(self, own: Tensor | None, features: Tensor, y: Tensor | None) -> Tensor:
-        """(B,). own: the features of the value's own MLP."""
-        out = self._head(features, y) if own is None else own if y is None else torch.cat([own, y], -1)
+            out = self._head(features, y)
+        else:
+            if self.critic_keys:
+                if self.critic_keys[0] not in obs:
+                    return torch.full((len(inputs),), torch.nan, device=inputs.device)
+                extra = self._vectors(obs, self.critic_keys)
+                inputs = torch.cat([inputs, self.critic_normalizer(extra) if self.critic_normalizer else extra], -1)
+            own = self.value_body(inputs)
+            out = own if y is None else torch.cat([own, y], -1)
         value = self.value(out).squeeze(-1)
         return self.return_scale(value) if self.return_scale else value
 
