@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from rearrange.apartments.floor_grid import CELL_M
 from rearrange.navigation.agent import STILL, NavAgent, moved
-from rearrange.navigation.motion import drive
-from rearrange.navigation.noise import motion_noise
+from rearrange.navigation.motion import drive, motion_noise
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv

@@ -27,7 +27,7 @@ from rearrange.navigation.goals import GoalTask
 from rearrange.navigation.gps import EGOMOTION_SPACE, egomotion
 from rearrange.navigation.homes import home_name
 from rearrange.navigation.homes_in_use import Home, load_home
-from rearrange.navigation.noise import usual_motion
+from rearrange.navigation.motion import usual_motion
 from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig

@@ -11,7 +11,7 @@ import rearrange  # noqa: F401 registers the ids
 from rearrange.errors import UserError
 from rearrange.navigation import make_env
 from rearrange.navigation.episodes import LONGEST_M, SHORTEST_M, kept_share
-from rearrange.navigation.noise import motion_noise, usual_motion
+from rearrange.navigation.motion import motion_noise, usual_motion
 from rearrange.navigation.scripted import SCRIPTED
 from rearrange.pictures.depth_noise import noisy_depth
 
