@@ -563,8 +563,11 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
             if other is not None and not to_continue:
                 what = " and ".join(f"{who} {'none' if key_shape is None else f'of shape {key_shape}'}" for who, key_shape in (
                     ("its policy sees", theirs.get(other)), ("this run's has", ours.get(other))))
+                meta = training_of(content)
+                task = meta.get("skill") or meta.get("nav")
+                fits = f", or begin with what fits of it: transfer={task}" if task else ""
                 raise UserError(f"{checkpoint} is a checkpoint of another network: of observation {other!r} {what}. Choose the settings that it was "
-                                f"trained with, or begin with what fits of it: transfer={training_of(content).get('skill') or training_of(content).get('nav')}.")
+                                f"trained with{fits}.")
             policy.load_state_dict(content["policy"])
         except CheckpointError as error:
             raise UserError(f"{checkpoint} cannot be used: {str(error).replace('make_policy', 'policy=')}.") from error
