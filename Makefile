@@ -28,7 +28,7 @@ quickstart: $(STAMP)
 	@echo "            rearrange train --help                  every setting"
 
 test: $(TEST_STAMP)
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 test-cluster: $(TEST_STAMP)
 	$(BIN)/python -m pytest -q -rs -m 'cluster and not slow' tests/cluster

@@ -95,7 +95,7 @@ def distance_field(blocked: np.ndarray, goals: np.ndarray, weight: np.ndarray, n
 def shortest_distances(blocked: np.ndarray, goals: np.ndarray, cell_m: float, weight: np.ndarray, near: tuple[int, int] = (-1, -1),
                        farther_m: float = math.inf) -> np.ndarray:
     """As `distance_field`, for cells of any size: the distances (m), float32, of the shape of `blocked`."""
-    return _dijkstra(blocked, goals, cell_m, weight, near[0], near[1], farther_m)
+    return _dijkstra(blocked, np.asarray(goals, np.int64), cell_m, weight, near[0], near[1], farther_m)  # one type: compiled once
 
 
 def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}) -> FloorGrid:
