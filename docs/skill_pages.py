@@ -18,6 +18,7 @@ import re
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -33,10 +34,11 @@ from rearrange.env import ENV_FAILURES  # noqa: E402
 from rearrange.observations import OBSERVATIONS  # noqa: E402
 from rearrange.robot.fetch import ARM_DELTA_RAD  # noqa: E402
 from rearrange.settings.rules import Key, shown  # noqa: E402
-from skills import SKILLS, make_env, skill_class  # noqa: E402
+from skills import SKILLS, make_env, pretrained, skill_class  # noqa: E402
 from skills.experts import EXPERTS  # noqa: E402
 
 PAGES, PICTURES = HOME / "docs" / "skills", HOME / "docs" / "images" / "skills"
+SPLITS = {"val": "validation", "test": "test"}
 WIDTH = 125  # of prose
 EPISODES, LEAST_STEPS = 40, 60  # that are tried for a picture, and how long one has to be to show something
 _LABEL = re.compile(r"(?:^|(?<=\. ))(Observation|Action|Reward|Success|Failure|Start|Sources?): ", re.MULTILINE)
@@ -71,9 +73,45 @@ def page(name: str) -> str:
         "## Success and failure", "", wrapped(f"**Success**: {said['Success']}"), "", wrapped(f"**Failure**: {said['Failure']}"), "",
         *failure_table(env, config), "", "Logged as `failure/<name>`, 0 or 1 per episode.", "",
         "## Settings", "", "Each is `skill.<setting>=<value>` on the command line.", "", *settings_table(config), "",
-        *([wrapped(f"Source: {source}")] if source else []),
+        *([wrapped(f"Source: {source}"), ""] if source else []),
+        *(policy_section(pretrained.card(name)) if name in pretrained.names() else []),
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def policy_section(card: dict[str, Any]) -> list[str]:
+    """What the policy that comes with the package is, from its card."""
+    alone = [(SPLITS[row["split"]], str(row["episodes"]), _share(row["success"], row["success_interval_95"]),
+              ", ".join(f"{100 * share:.1f} % {kind.replace('_', ' ')}" for kind, share in row["failures"].items()))
+             for row in card["evaluations"]]
+    measured = {(row["scenario"], row["split"], row["protocol"]): row for row in card["plans"]}
+    protocols = list(dict.fromkeys(row["protocol"] for row in card["plans"]))
+    plans = [(scenario.replace("_", " ").capitalize(), SPLITS[split],
+              *(_share(row["success_015"], row["success_015_interval_95"]) if (row := measured.get((scenario, split, protocol))) else ""
+                for protocol in protocols))
+             for scenario, split in dict.fromkeys((row["scenario"], row["split"]) for row in card["plans"])]
+    recipe = f"by [its recipe](../../skills/recipes/{card['recipe']}.yaml)" if "recipe" in card else "by the commands in its card"
+    text = (f"Trained for {pretrained.steps(card) / 1e6:.1f} million steps, {pretrained.hours(card):.1f} hours, {recipe}; the last lesson with commit "
+            f"`{card['commit'][:7]}`. Its card, [`skills/pretrained/{card['skill']}.yaml`](../../skills/pretrained/{card['skill']}.yaml), "
+            "holds what stands here and the lessons. By itself, drawn actions:")
+    return [
+        "## The policy that comes with the package", "", wrapped(text), "",
+        *table(("homes", "n", "success", "failures"), alone), "",
+        wrapped("Whole tasks in which it takes part, within 0.15 m, by [protocol](../planner.md), n = "
+                f"{min(row['episodes'] for row in card['plans'])} each ([commands](../results.md#scenarios)):"), "",
+        *table(("scenario", "homes", *(f"`planner={protocol}`" for protocol in protocols)), plans), "",
+        "Limits:", "", *(textwrap.fill(f"- {_linked(limit)}", WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+                         for limit in card["limits"]),
+    ]
+
+
+def _share(share: float, interval: list[float]) -> str:
+    return f"{100 * share:.1f} % ({100 * interval[0]:.1f} .. {100 * interval[1]:.1f})"
+
+
+def _linked(text: str) -> str:
+    """With links to the pages of findings that it names."""
+    return re.sub(r"docs/(findings/\w+)\.md", r"[\1](../\1.md)", text)
 
 
 def sections(text: str) -> dict[str, str]:

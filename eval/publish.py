@@ -3,8 +3,9 @@
     python -m eval.publish outputs/train/pick/long                    weights in half precision, and a card
     rearrange eval skill=pick checkpoint=pretrained episodes=500      measures what was published
     python -m eval.publish outputs/eval/pick/latest                   adds those figures to the card
+    python -m eval.publish outputs/eval/tidy_house/latest             adds those of a scenario to the cards of the policies that it ran
 
-Navigation tasks, `nav=`, as skills.
+Navigation tasks, `nav=`, as skills. What limits a policy is written into its card by hand (`limits`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from trainer.logs.logger import read_jsonl
 MAX_BYTES = 3_000_000
 _KEPT = ("format", "step", "policy", "policy_config", "observation_space", "action_space", "meta")
 _MEASURED = ("split", "episodes", "deterministic", "success", "success_interval_95", "failures", "mean_steps")
+_IN_PLANS = ("scenario", "problem", "protocol", "split", "seed", "episodes", "success", "success_015",
+             "success_015_interval_95")
+_OF_THE_WHOLE = ("evaluations", "plans", "limits")  # of a card, what another policy that begins with this one does not take over
 _GROUPS = {"skill": tuple(SKILLS), "nav": tuple(NAVIGATION)}
 
 
@@ -55,15 +59,42 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     return file
 
 
-def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> Path:
-    """Add the figures of an evaluation of a published policy to its card. Returns the card."""
+def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> list[Path]:
+    """Add the figures of an evaluation of published policies to their cards. Returns the cards."""
     figures = read_json(run / "metrics.json")
-    _, task = _task(figures) if isinstance(figures, dict) else (None, None)
-    if task is None:
-        raise UserError(f"{run / 'metrics.json'} is not that of an evaluation of a skill or navigation task.")
-    file = folder / f"{task}.pt"
+    if not isinstance(figures, dict):
+        raise UserError(f"{run / 'metrics.json'} holds no figures of an evaluation.")
     if figures.get("interrupted"):
         raise UserError(f"{run} was interrupted: only a whole evaluation is published.")
+    return _publish_scenario(run, figures, folder) if "scenario" in figures else [_publish_task(run, figures, folder)]
+
+
+def _publish_scenario(run: Path, figures: dict[str, Any], folder: Path) -> list[Path]:
+    """The whole task's success, in the card of every policy that took part."""
+    policies = figures.get("skills")
+    if not isinstance(policies, dict) or not policies:
+        raise UserError(f"{run} ran no trained policies: only an evaluation of agent=tp_srl is published.")
+    if missing := [key for key in _IN_PLANS if key not in figures]:
+        raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
+    for skill, used in policies.items():
+        if Path(used).read_bytes() != (folder / f"{skill}.pt").read_bytes():
+            raise UserError(f"{run} did not evaluate the published policy of {skill} but {used}: use skills.{skill}=pretrained.")
+    row = {key: figures[key] for key in _IN_PLANS}
+    same = ("scenario", "problem", "protocol", "split")
+    cards = []
+    for skill in policies:
+        file = folder / f"{skill}.pt"
+        card = plain_yaml(file.with_suffix(".yaml"))
+        card["plans"] = [old for old in card.get("plans", []) if any(old[k] != row[k] for k in same)] + [row]
+        cards.append(_write_card(file, card))
+    return cards
+
+
+def _publish_task(run: Path, figures: dict[str, Any], folder: Path) -> Path:
+    _, task = _task(figures)
+    if task is None:
+        raise UserError(f"{run / 'metrics.json'} is not that of an evaluation of a skill, navigation task or scenario.")
+    file = folder / f"{task}.pt"
     if Path(str(figures.get("checkpoint"))).resolve() != file.resolve():
         raise UserError(f"{run} did not evaluate the published policy {file}: use checkpoint=pretrained.")
     if missing := [key for key in _MEASURED if key not in figures]:
@@ -100,7 +131,7 @@ def _started_from(meta: dict[str, Any], file: Path) -> dict[str, Any]:
         return {}
     if word == "pretrained":
         card = plain_yaml(file.with_suffix(".yaml"))
-        return {"started_from": {key: card[key] for key in card if key not in (*_GROUPS, "evaluations")}}
+        return {"started_from": {key: card[key] for key in card if key not in (*_GROUPS, *_OF_THE_WHOLE)}}
     run = Path(word).parent.parent if word.endswith(".pt") else Path(word)  # of a checkpoint, in the folder checkpoints of its run
     if not (run / "overrides.yaml").exists():
         return {"started_from": Path(word).name}
@@ -150,7 +181,7 @@ def main(words: list[str]) -> int:
 
     run = Path(words[0])
     try:
-        print(publish_evaluation(run) if (run / "metrics.json").exists() else publish_policy(run))
+        print(*(publish_evaluation(run) if (run / "metrics.json").exists() else [publish_policy(run)]), sep="\n")
     except (OSError, ValueError, CheckpointError) as error:  # UserError is a ValueError
         print(f"eval.publish: {error}", file=sys.stderr)
         return 2

@@ -30,7 +30,7 @@ def path(task: str) -> Path:
 
 
 def card(task: str) -> dict[str, Any]:
-    """What is known about the policy: command, commit, steps, success on apartments it has never seen."""
+    """What is known about the policy: command, commit, steps, success in homes it has never seen, by itself and of whole tasks; limits."""
     from rearrange.settings.yaml_files import plain_yaml
 
     return plain_yaml(path(task).with_suffix(".yaml"))
@@ -40,3 +40,9 @@ def steps(card: dict[str, Any]) -> int:
     """Environment steps that a policy and those that it began with were trained for."""
     before = card.get("started_from")
     return card["steps"] + (steps(before) if isinstance(before, dict) else 0)
+
+
+def hours(card: dict[str, Any]) -> float:
+    """Hours that it was trained for, and those that it began with."""
+    before = card.get("started_from")
+    return card["training_hours"] + (hours(before) if isinstance(before, dict) else 0)

@@ -17,6 +17,8 @@ from trainer.checkpoint import load_checkpoint, load_policy, policy_content, sav
 from trainer.config import PolicyConfig
 from trainer.policy import Policy
 
+PROTOCOLS = ("honest", "oracle", "paper")
+
 
 @pytest.fixture
 def run(tmp_path):
@@ -107,6 +109,34 @@ def test_the_card_says_what_the_policy_began_with(run, tmp_path):
     assert OmegaConf.load(publish_policy(then, tmp_path).with_suffix(".yaml")).started_from == "mine.pt"
 
 
+def test_success_of_a_whole_task_stands_in_the_cards_of_the_policies_that_ran(run, tmp_path):
+    content = load_checkpoint(run)
+    files = []
+    for skill in ("pick", "place"):
+        save(run / "checkpoints", int(content["step"]) + len(files), content | {"meta": {"skill": skill, "env": {}}})
+        files.append(publish_policy(run, tmp_path))
+    then = tmp_path / "then"
+    then.mkdir()
+    figures = {"scenario": "tidy_house", "problem": "tidy_house", "protocol": "honest", "split": "val", "seed": 97, "episodes": 500,
+               "skills": {file.stem: str(file) for file in files}, "success": 0.9, "success_015": 0.5,
+               "success_015_interval_95": [0.45, 0.55]}
+    for near in (0.4, 0.5):  # measured again: the newer figure stands
+        (then / "metrics.json").write_text(json.dumps(figures | {"success_015": near}))
+        assert publish_evaluation(then, tmp_path) == [file.with_suffix(".yaml") for file in files]
+    (then / "metrics.json").write_text(json.dumps(figures | {"protocol": "paper"}))
+    publish_evaluation(then, tmp_path)
+    for file in files:
+        rows = OmegaConf.load(file.with_suffix(".yaml")).plans
+        assert [(row.protocol, row.success_015, row.seed) for row in rows] == [("honest", 0.5, 97), ("paper", 0.5, 97)]
+    shutil.copy(pretrained.path("pick"), then / "pick.pt")  # another policy than the published one
+    (then / "metrics.json").write_text(json.dumps(figures | {"skills": {"pick": str(then / "pick.pt")}}))
+    with pytest.raises(UserError, match="did not evaluate the published policy of pick"):
+        publish_evaluation(then, tmp_path)
+    (then / "metrics.json").write_text(json.dumps(figures | {"skills": {}}))
+    with pytest.raises(UserError, match="ran no trained policies"):
+        publish_evaluation(then, tmp_path)
+
+
 def test_figures_of_an_interrupted_evaluation_are_refused(run, tmp_path):
     (run / "metrics.json").write_text(json.dumps({"skill": "pick", "checkpoint": str(publish_policy(run, tmp_path)),
                                                   "interrupted": True}))
@@ -134,6 +164,12 @@ def test_every_published_policy_loads_and_is_small(skill):
     for row in card["evaluations"]:
         low, high = row["success_interval_95"]
         assert low <= row["success"] <= high and row["episodes"] >= 500
+    assert card["limits"] and all(text.endswith(".") for text in card["limits"])
+    for row in card.get("plans", []):
+        low, high = row["success_015_interval_95"]
+        assert low <= row["success_015"] + 1e-9 and row["success_015"] <= min(high, row["success"]) and row["episodes"] >= 500
+    if group == "skill":  # the default problem of a scenario in which it takes part, by every protocol
+        assert {(row["protocol"], row["split"]) for row in card["plans"]} == {(p, s) for p in PROTOCOLS for s in ("val", "test")}
 
 
 @pytest.mark.parametrize("task, words", [("juggle", "skill=juggle"), ("flee", "nav=flee")])
