@@ -6,7 +6,10 @@
     python docs/picture.py docs/images/skills.webp outputs/eval/pick/moving outputs/eval/open_fridge/moving outputs/eval/tidy_house/moving
 
 One panel for each evaluation, side by side: its successes one after another, for SECONDS. Each panel shows the scene from outside
-and, in its upper right corner, the depth image of the head camera.
+and, in its upper right corner, the depth image of the head camera. With one evaluation alone, the whole of its first success in SECONDS:
+
+    rearrange eval hab=set_table episodes=1 video=1 seed=97 name=clip
+    python docs/picture.py docs/images/set_table.webp outputs/eval/set_table/clip
 """
 
 from __future__ import annotations
@@ -53,12 +56,24 @@ def beside(pictures: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([part for picture in pictures for part in (gap, picture)][1:], axis=1)
 
 
-def panel(evaluation: str) -> Iterator[np.ndarray]:
-    """The frames of one panel, without end: the successes of an evaluation, over and over."""
-    videos, text = sorted(Path(evaluation, "videos").glob("*_success.mp4")), caption(Path(evaluation))
+def successes(evaluation: str) -> list[Path]:
+    """The videos of episodes that succeeded."""
+    videos = sorted(Path(evaluation, "videos").glob("*_success.mp4"))
     if not videos:
         raise SystemExit(f"{evaluation}/videos has no video of a success")
-    for video in itertools.cycle(videos):
+    return videos
+
+
+def whole(evaluation: str) -> list[np.ndarray]:
+    """Frames of one episode from its beginning to its end, as many as SECONDS have."""
+    frames = [column(frame, PANEL_PX) for frame in iio.imiter(successes(evaluation)[0])]
+    return [frames[round(k)] for k in np.linspace(0, len(frames) - 1, SECONDS * VIDEO_FPS // EVERY)]
+
+
+def panel(evaluation: str) -> Iterator[np.ndarray]:
+    """The frames of one panel, without end: the successes of an evaluation, over and over."""
+    text = caption(Path(evaluation))
+    for video in itertools.cycle(successes(evaluation)):
         for frame in itertools.islice(iio.imiter(video), 0, None, EVERY):
             picture = np.full((PANEL_PX + CAPTION_PX, PANEL_PX, 3), 255, np.uint8)
             picture[CAPTION_PX:] = column(frame, PANEL_PX)
@@ -75,8 +90,12 @@ def caption(directory: Path) -> str:
 
 def main(target: str, *evaluations: str) -> None:
     """Write the moving picture."""
-    frames = zip(*map(panel, evaluations), strict=True)
-    shown = [Image.fromarray(beside(row)) for row in itertools.islice(frames, SECONDS * VIDEO_FPS // EVERY)]
+    if len(evaluations) == 1:
+        frames = whole(evaluations[0])
+    else:
+        rows = zip(*map(panel, evaluations), strict=True)
+        frames = [beside(row) for row in itertools.islice(rows, SECONDS * VIDEO_FPS // EVERY)]
+    shown = list(map(Image.fromarray, frames))
     shown[0].save(target, save_all=True, append_images=shown[1:], duration=round(1000 * EVERY / VIDEO_FPS), loop=0,
                   quality=QUALITY, method=6)
 

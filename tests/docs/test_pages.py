@@ -102,8 +102,15 @@ def test_the_moving_picture_is_small_and_made_by_the_script(tmp_path, monkeypatc
     script.main(str(tmp_path / "out.webp"), str(tmp_path / "pick/run"), str(tmp_path / "tidy_house/run"))
     made = [np.asarray(frame.convert("RGB"))[250] for frame in ImageSequence.Iterator(Image.open(tmp_path / "out.webp"))]
     assert all(abs(int(row[9, 0]) - 40) < 8 and abs(int(row[-99, 0]) - 200) < 8 for row in made)
-    committed = HOME / "docs/images/skills.webp"
-    assert Image.open(committed).n_frames > 60 and committed.stat().st_size < 3_000_000
+    with VideoWriter(tmp_path / "pick" / "run" / "videos" / "episode_0001_success.mp4") as writer:
+        for value in (0, 60, 120, 180, 240):
+            writer.add(compose(np.full((512, 512, 3), value, np.uint8), depth, ["step"], title="pick"))
+    script.main(str(tmp_path / "whole.webp"), str(tmp_path / "pick/run"))  # one alone: from its beginning to its end
+    shades = [int(np.asarray(frame.convert("RGB"))[250, 9, 0]) for frame in ImageSequence.Iterator(Image.open(tmp_path / "whole.webp"))]
+    assert shades[0] < 12 and shades[-1] > 228 and shades == sorted(shades)
+    for name in ("skills", "tidy_house", "prepare_groceries", "set_table"):
+        committed = HOME / "docs/images" / f"{name}.webp"
+        assert Image.open(committed).n_frames > 60 and committed.stat().st_size < 3_000_000
 
 
 def test_prose_has_short_lines():
