@@ -134,9 +134,9 @@ class Policy(nn.Module):
         """One step. obs: key -> (B, ...); state (B, state_size); previous: `action_features` of the last action, zeros at
         an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation, also
         where actions are discrete (0: the likeliest);
-        `generator` is where random numbers come from otherwise, torch's global one by default. Raises ValueError on the CPU where an
-        action is to be drawn and its mask allows none."""
-        if self.masked and not deterministic and state.device.type == "cpu":  # asking a GPU would wait for it
+        `generator` is where random numbers come from otherwise, torch's global one by default. Raises ValueError on the CPU where a
+        mask allows no action."""
+        if self.masked and state.device.type == "cpu" and not torch.compiler.is_compiling():  # asking a GPU would wait for it
             self._refuse_no_option(obs[ACTION_MASK])
         inputs = self._inputs(obs, previous)
         features, y = self.body(inputs), None

@@ -150,6 +150,17 @@ def test_a_mask_that_allows_nothing_is_refused(workers):
         train(NothingAllowed, config)
 
 
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_mask_that_allows_nothing_is_refused_when_it_is_played(deterministic):
+    env = NothingAllowed()
+    policy = Policy(flat_space(env.observation_space), env.action_space, PolicyConfig(body_size=16))
+    player, (observation, _) = Player.of(policy, env, deterministic=deterministic), env.reset()
+    for _ in range(3):
+        observation, *_ = env.step(player.act(observation))
+    with pytest.raises(ValueError, match="'action_mask' allows none of the 2 options of part 1"):
+        player.act(observation)
+
+
 def test_playing_again_gives_the_same_actions(tmp_path):
     config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(body_size=16, lstm_layers=1, hidden_size=8),
                          collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
