@@ -84,6 +84,8 @@ def policy_section(card: dict[str, Any]) -> list[str]:
     alone = [(SPLITS[row["split"]], str(row["episodes"]), _share(row["success"], row["success_interval_95"]),
               ", ".join(f"{100 * share:.1f} % {kind.replace('_', ' ')}" for kind, share in row["failures"].items()))
              for row in card["evaluations"]]
+    if missing := [key for key in ("plans", "limits") if not card.get(key)]:
+        raise SystemExit(f"the card of {card['skill']} has no {missing[0]}: see eval/publish.py.")
     measured = {(row["scenario"], row["split"], row["protocol"]): row for row in card["plans"]}
     protocols = list(dict.fromkeys(row["protocol"] for row in card["plans"]))
     plans = [(scenario.replace("_", " ").capitalize(), SPLITS[split],

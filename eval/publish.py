@@ -72,12 +72,12 @@ def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> list[Path
 def _publish_scenario(run: Path, figures: dict[str, Any], folder: Path) -> list[Path]:
     """The whole task's success, in the card of every policy that took part."""
     policies = figures.get("skills")
-    if not isinstance(policies, dict) or not policies:
-        raise UserError(f"{run} ran no trained policies: only an evaluation of agent=tp_srl is published.")
+    if figures.get("agent") != "tp_srl" or not isinstance(policies, dict) or not policies:
+        raise UserError(f"{run} is one of agent={figures.get('agent')}: of scenarios only evaluations of agent=tp_srl are published.")
     if missing := [key for key in _IN_PLANS if key not in figures]:
         raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
     for skill, used in policies.items():
-        if Path(used).read_bytes() != (folder / f"{skill}.pt").read_bytes():
+        if not Path(used).is_file() or Path(used).read_bytes() != (folder / f"{skill}.pt").read_bytes():
             raise UserError(f"{run} did not evaluate the published policy of {skill} but {used}: use skills.{skill}=pretrained.")
     row = {key: figures[key] for key in _IN_PLANS}
     same = ("scenario", "problem", "protocol", "split")

@@ -117,9 +117,8 @@ def test_success_of_a_whole_task_stands_in_the_cards_of_the_policies_that_ran(ru
         files.append(publish_policy(run, tmp_path))
     then = tmp_path / "then"
     then.mkdir()
-    figures = {"scenario": "tidy_house", "problem": "tidy_house", "protocol": "honest", "split": "val", "seed": 97, "episodes": 500,
-               "skills": {file.stem: str(file) for file in files}, "success": 0.9, "success_015": 0.5,
-               "success_015_interval_95": [0.45, 0.55]}
+    figures = {"scenario": "tidy_house", "agent": "tp_srl", "problem": "tidy_house", "protocol": "honest", "split": "val", "seed": 97, "episodes": 500,
+               "skills": {file.stem: str(file) for file in files}, "success": 0.9, "success_015": 0.5, "success_015_interval_95": [0.45, 0.55]}
     for near in (0.4, 0.5):  # measured again: the newer figure stands
         (then / "metrics.json").write_text(json.dumps(figures | {"success_015": near}))
         assert publish_evaluation(then, tmp_path) == [file.with_suffix(".yaml") for file in files]
@@ -132,9 +131,13 @@ def test_success_of_a_whole_task_stands_in_the_cards_of_the_policies_that_ran(ru
     (then / "metrics.json").write_text(json.dumps(figures | {"skills": {"pick": str(then / "pick.pt")}}))
     with pytest.raises(UserError, match="did not evaluate the published policy of pick"):
         publish_evaluation(then, tmp_path)
-    (then / "metrics.json").write_text(json.dumps(figures | {"skills": {}}))
-    with pytest.raises(UserError, match="ran no trained policies"):
+    (then / "metrics.json").write_text(json.dumps(figures | {"skills": figures["skills"] | {"pick": "expert"}}))
+    with pytest.raises(UserError, match="did not evaluate the published policy of pick but expert"):
         publish_evaluation(then, tmp_path)
+    for other in ({"agent": "tp_srl_nonav"}, {"skills": {}}):
+        (then / "metrics.json").write_text(json.dumps(figures | other))
+        with pytest.raises(UserError, match="only evaluations of agent=tp_srl are published"):
+            publish_evaluation(then, tmp_path)
 
 
 def test_figures_of_an_interrupted_evaluation_are_refused(run, tmp_path):
