@@ -11,8 +11,16 @@ import numpy as np
 from rearrange.apartments.palettes import Palette
 from rearrange.apartments.parts import Part, Piece, Receptacle, box
 
+_TOP_M = 0.035  # how thick table tops are
 FRONT, LEFT, BACK, RIGHT = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)
 ALL_SIDES = (FRONT, LEFT, BACK, RIGHT)
+
+
+def clear_of_deck(height_m: float) -> float:
+    """The height of a table top, 3.5 cm thick, raised where its underside would come less than 15 mm below the robot's deck, which is
+    0.36 m high: the deck gets under its edge, and held down by the joints of its base the robot is stuck there.
+    """
+    return 0.397 if 0.345 < height_m - _TOP_M < 0.361 else height_m
 
 
 def table(
@@ -27,8 +35,8 @@ def table(
 ) -> Piece:
     """A rectangular table, open on all sides: four legs, two side panels ("panels") or one foot ("pedestal")."""
     half_y, half_x = rng.uniform(*length_m) / 2, rng.uniform(*depth_m) / 2
-    height = rng.uniform(*height_m)
-    under = height - 0.035
+    height = clear_of_deck(rng.uniform(*height_m))
+    under = height - _TOP_M
     parts = [box((-half_x, -half_y, under), (half_x, half_y, height), palette.wood, name=name)]
     if style == "legs":
         for sx in (-1, 1):

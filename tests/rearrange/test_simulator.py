@@ -279,3 +279,26 @@ def test_objects_that_are_all_in_one_place_are_told():
                    targets={}, labels={}, target_receptacles=(), goal_receptacles=())
     with pytest.raises(UserError, match="its 150 objects touch in more places"):
         MujocoSimulator().reset(heap)
+
+
+@pytest.mark.parametrize("scene", ["test/80", "test/47", "test/84"])
+def test_a_coffee_table_does_not_hold_the_base_fast(scene):
+    """The robot drives against its edge, pushes and turns for two seconds, and comes away again."""
+    sim = MujocoSimulator()
+    table = next(r for r in load_home(scene).layout.receptacles if r.kind == "coffee_table")
+    tried = 0
+    for yaw in np.linspace(-math.pi, math.pi, 12, endpoint=False):
+        sim.reset(on_table(scene=scene))
+        for away_m in (1.5, 1.2, 0.85):  # where there is room to back off
+            sim.place_robot(*(c - away_m * u for c, u in zip(table.center_m, (math.cos(yaw), math.sin(yaw)))), yaw, ARM_START_RAD)
+            if sim.robot_collides():
+                break
+        else:
+            tried += 1
+            for step in range(90):
+                sim.step(base=[1.0, 0.3 * (-1) ** (step // 15)])
+            pushed = sim.base_pose[:2]
+            for _ in range(30):
+                sim.step(base=[-1.0, 0.0])
+            assert math.dist(pushed, sim.base_pose[:2]) > 0.3, f"from {yaw:.1f} rad"
+    assert tried >= 2
