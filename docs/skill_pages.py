@@ -87,7 +87,7 @@ def policy_section(card: dict[str, Any]) -> list[str]:
     if missing := [key for key in ("plans", "limits") if not card.get(key)]:
         raise SystemExit(f"the card of {card['skill']} has no {missing[0]}: see eval/publish.py.")
     measured = {(row["scenario"], row["split"], row["protocol"]): row for row in card["plans"]}
-    protocols = list(dict.fromkeys(row["protocol"] for row in card["plans"]))
+    protocols = [name for name in ("honest", "oracle", "paper") if any(row["protocol"] == name for row in card["plans"])]
     plans = [(scenario.replace("_", " ").capitalize(), SPLITS[split],
               *(_share(row["success_015"], row["success_015_interval_95"]) if (row := measured.get((scenario, split, protocol))) else ""
                 for protocol in protocols))
