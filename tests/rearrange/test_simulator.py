@@ -283,7 +283,7 @@ def test_objects_that_are_all_in_one_place_are_told():
 
 @pytest.mark.parametrize("scene", ["test/80", "test/47", "test/84"])
 def test_a_coffee_table_does_not_hold_the_base_fast(scene):
-    """The robot drives against its edge, pushes and turns for two seconds, and comes away again."""
+    """The robot drives against its edge, pushes and turns for three seconds, and comes away again."""
     sim = MujocoSimulator()
     table = next(r for r in load_home(scene).layout.receptacles if r.kind == "coffee_table")
     tried = 0
