@@ -85,7 +85,8 @@ def _publish_scenario(run: Path, figures: dict[str, Any], folder: Path) -> list[
     for skill in policies:
         file = folder / f"{skill}.pt"
         card = plain_yaml(file.with_suffix(".yaml"))
-        card["plans"] = [old for old in card.get("plans", []) if any(old[k] != row[k] for k in same)] + [row]
+        rows = {tuple(old[k] for k in same): old for old in card.get("plans", [])}
+        card["plans"] = list((rows | {tuple(row[k] for k in same): row}).values())  # a new figure in the place of the old one
         cards.append(_write_card(file, card))
     return cards
 

@@ -124,9 +124,11 @@ def test_success_of_a_whole_task_stands_in_the_cards_of_the_policies_that_ran(ru
         assert publish_evaluation(then, tmp_path) == [file.with_suffix(".yaml") for file in files]
     (then / "metrics.json").write_text(json.dumps(figures | {"protocol": "paper"}))
     publish_evaluation(then, tmp_path)
+    (then / "metrics.json").write_text(json.dumps(figures | {"success_015": 0.6}))
+    publish_evaluation(then, tmp_path)  # in the place of the old one
     for file in files:
         rows = OmegaConf.load(file.with_suffix(".yaml")).plans
-        assert [(row.protocol, row.success_015, row.seed) for row in rows] == [("honest", 0.5, 97), ("paper", 0.5, 97)]
+        assert [(row.protocol, row.success_015, row.seed) for row in rows] == [("honest", 0.6, 97), ("paper", 0.5, 97)]
     shutil.copy(pretrained.path("pick"), then / "pick.pt")  # another policy than the published one
     (then / "metrics.json").write_text(json.dumps(figures | {"skills": {"pick": str(then / "pick.pt")}}))
     with pytest.raises(UserError, match="did not evaluate the published policy of pick"):
@@ -174,6 +176,14 @@ def test_every_published_policy_loads_and_is_small(skill):
     if group == "skill":  # a scenario in which it takes part, by every protocol; the paper's Set Table closes nothing again
         protocols = [name for name in PROTOCOLS if not (name == "paper" and skill.startswith("close_"))]
         assert {(row["protocol"], row["split"]) for row in card["plans"]} == {(p, s) for p in protocols for s in ("val", "test")}
+
+
+def test_the_published_cards_agree_on_every_plan():
+    """A figure that is measured again replaces the old one in all of them."""
+    measured = {}
+    for skill in SKILLS:
+        for row in pretrained.card(skill)["plans"]:
+            assert measured.setdefault((row["problem"], row["protocol"], row["split"]), row) == row, skill
 
 
 @pytest.mark.parametrize("task, words", [("juggle", "skill=juggle"), ("flee", "nav=flee")])
