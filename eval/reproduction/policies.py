@@ -45,7 +45,7 @@ def _of_task(task: str, plain: dict[str, Any]) -> list[Job]:
         if before is not None:
             words.append(f"checkpoint={before.path}")
         if lesson.plans:
-            plans = [_plans(task, scenario, episodes, before, f"{name}_{task}", plain) for scenario, episodes in lesson.plans.items()]
+            plans = [_plans(task, scenario, lesson, before, f"{name}_{task}", plain) for scenario in lesson.plans]
             words.append(f"sim.episodes={Path(plain['output']) / 'eval/*' / f'{name}_{task}' / 'handoffs' / f'{task}.json.gz'}")
             made += plans
             needs += tuple(each.path for each in plans)
@@ -59,10 +59,12 @@ def _shortened(words: tuple[str, ...], most: int) -> list[str]:
     return [f"steps={most}" if word.startswith("steps=") and int(word.split("=")[1]) > most else word for word in words]
 
 
-def _plans(task: str, scenario: str, episodes: int, before: Job | None, name: str, plain: dict[str, Any]) -> Job:
+def _plans(task: str, scenario: str, lesson: recipes.Lesson, before: Job | None, name: str, plain: dict[str, Any]) -> Job:
     """Episodes of a scenario in training homes, in which the skill has the policy of the lesson before."""
-    words = [f"hab={scenario}", "split=train", f"seed={PLANS_SEED}", f"episodes={min(episodes, plain['episodes'])}", "video=0",
+    words = [f"hab={scenario}", "split=train", f"seed={PLANS_SEED}", f"episodes={min(lesson.plans[scenario], plain['episodes'])}", "video=0",
              "handoffs=true", f"name={name}", f"output={plain['output']}"]
+    if lesson.tries is not None:
+        words.append(f"handoff_tries={lesson.tries}")
     if before is not None:
         words.append(f"skills.{task}={before.path}")
     return make_job(f"plans for {task} in {scenario}", "eval", tuple(words), plain, () if before is None else (before.path,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,9 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
         refuse_together("substitute=true")
     if plain["subtasks"]:
         refuse_together("subtasks=true")
+    if plain["handoff_tries"] is not None and not plain["handoffs"]:
+        raise UserError(f"handoff_tries={plain['handoff_tries']} is for handoffs=true, which keeps the states that it counts: add that, or "
+                        "leave it out.")
     job = make_job(plain, run)
     run.create()
     run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}")
@@ -52,7 +56,7 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
         figures = cut_short(hab_figures.summary(job, finished), job.episodes)
         run.result = headline(figures)
         hab_figures.print_table(figures, run)
-        _write(run, job, figures, finished)
+        _write(run, job, figures, finished, plain["handoff_tries"])
 
     with counting(job.episodes, f"eval {job.scenario.name}", log=run.log) as progress:
         results = hab.evaluate(job, plain["workers"], progress, keep)
@@ -60,7 +64,7 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if run.silent:  # of several tasks, the first writes, films and prints
         return headline(figures)
     try:
-        _write(run, job, figures, results)  # safe before videos take their time
+        _write(run, job, figures, results, plain["handoff_tries"])  # safe before videos take their time
     except OSError:  # a full disk
         hab_figures.print_table(figures, run)
         raise
@@ -78,18 +82,25 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     return run.result
 
 
-def _write(run: Run, job: hab.Job, figures: dict[str, Any], results: Sequence[hab.EpisodeResult]) -> None:
+def _write(run: Run, job: hab.Job, figures: dict[str, Any], results: Sequence[hab.EpisodeResult],
+           tries: int | None) -> None:
     hab_figures.write(run.path, job, figures, results, {})
     if job.handoffs:
-        _write_handoffs(run, results)
+        _write_handoffs(run, results, tries)
 
 
-def _write_handoffs(run: Run, results: Sequence[hab.EpisodeResult]) -> None:
-    """The states in which skills began, an episode file for each skill: `handoffs/pick.json.gz`."""
+def _write_handoffs(run: Run, results: Sequence[hab.EpisodeResult], tries: int | None) -> None:
+    """The states in which skills began, an episode file for each skill: `handoffs/pick.json.gz`. Of the tries of a skill at the same
+    thing in an episode the first `tries`; None is all: most later tries are of what cannot be done.
+    """
     found: dict[str, list[Episode]] = {}
     for result in results:
+        tried: Counter[tuple[str, int | str]] = Counter()
         for episode in result.handoffs:
-            found.setdefault(episode.handoff.skill, []).append(episode)
+            about = (episode.handoff.skill, episode.handoff.about)
+            tried[about] += 1
+            if tries is None or tried[about] <= tries:
+                found.setdefault(episode.handoff.skill, []).append(episode)
     folder = run.path / "handoffs"
     folder.mkdir(exist_ok=True)
     for skill, episodes in found.items():

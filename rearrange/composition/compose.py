@@ -40,7 +40,7 @@ SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported her
 SKILL_BASELINES = ("expert", "random", "zero")
 BASELINES = (*SKILL_BASELINES, *NAVIGATION_AGENTS)  # agents that learned nothing
 ADVISED = {"skill": ("navigate",), "nav": ("pointnav", "objectnav")}  # of skills, those of skills.experts.ADVISERS, which brings the simulator
-SCENARIO_KEYS = ("skills.", "planner.", "whole_task.", "handoffs", "substitute", "subtasks")  # settings that only a scenario has
+SCENARIO_KEYS = ("skills.", "planner.", "whole_task.", "handoffs", "handoff_tries", "substitute", "subtasks")  # settings that only a scenario has
 
 
 CALLED = {"skill": "skill", "nav": "navigation task", "hab": "scenario"}

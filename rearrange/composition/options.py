@@ -113,6 +113,9 @@ class EvalOptions:
         at_least=0.1, at_most=1000)
     handoffs: bool = setting(
         False, "of a scenario: keep the states in which skills began, as episode files for sim.episodes= of these skills")
+    handoff_tries: int | None = setting(
+        None, "with handoffs=true: of the tries of a skill at the same thing in an episode the first so many are kept; null = all", above=0,
+        at_most=MANY)
     substitute: bool = setting(
         False, "of a scenario: afterwards the same episodes with experts, with each skill alone learned, and with all but one, as a "
         "table")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from planner.scenarios import load_scenario
-from rearrange.apartments.episodes import write_episodes
+from rearrange.apartments.episodes import read_episodes, write_episodes
 from rearrange.command_line import all_skills as every_skill
 from rearrange.command_line.cli import main
 from rearrange.episode_making.scenario_episodes import scenario_episodes
@@ -74,6 +75,22 @@ def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
     ran = {name: job.skills[name].choice.run_by for name in ("pick", "place")}
     assert ran == {"pick": str(run / "checkpoints/step_000000000001.pt") if pick == "new" else pick, "place": place}
     assert job.agent == ("expert" if "agent=expert" in words else "tp_srl")
+
+
+def test_of_many_tries_at_the_same_thing_the_first_are_kept(tmp_path, capsys):
+    words = ["eval", "hab=tidy_house", "agent=tp_srl_nonav", "skills=random", "episodes=1", "video=0", "workers=1", "handoffs=true",
+             f"output={tmp_path}", *SHORT]
+    assert main([*words, "name=all"]) == 0 and main([*words, "name=two", "handoff_tries=2"]) == 0
+    every, kept = (read_episodes(str(tmp_path / f"eval/tidy_house/{name}/handoffs/pick.json.gz")) for name in ("all", "two"))
+    tries = Counter(episode.handoff.about for episode in every)
+    assert max(tries.values()) > 2
+    assert Counter(episode.handoff.about for episode in kept) == {about: min(2, count) for about, count in tries.items()}
+    assert [episode.id for episode in kept] == [episode.id for number, episode in enumerate(every)
+                                                if [e.handoff.about for e in every[:number]].count(episode.handoff.about) < 2]
+    capsys.readouterr()
+    assert main([*words, "name=none", "handoff_tries=2", "handoffs=false"]) == 2
+    error = capsys.readouterr().err
+    assert "handoff_tries=2 is for handoffs=true" in error and error.count("\n") == 1 and not (tmp_path / "eval/tidy_house/none").exists()
 
 
 def test_every_scenario_in_turn(tmp_path, capsys, monkeypatch):
