@@ -91,7 +91,7 @@ def _write(run: Run, job: hab.Job, figures: dict[str, Any], results: Sequence[ha
 
 def _write_handoffs(run: Run, results: Sequence[hab.EpisodeResult], tries: int | None) -> None:
     """The states in which skills began, an episode file for each skill: `handoffs/pick.json.gz`. Of the tries of a skill at the same
-    thing in an episode the first `tries`; None is all: most later tries are of what cannot be done.
+    thing in an episode the first `tries`; None is all.
     """
     found: dict[str, list[Episode]] = {}
     for result in results:
