@@ -35,7 +35,7 @@ from trainer.errors import Cancelled, WorkerError
 from trainer.faults.finite import check_acts
 from trainer.nets.graphs import RecordedActs
 from trainer.networks import PolicyNetwork
-from trainer.policy import Act
+from trainer.policy import ACTION_MASK, Act
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption
 from trainer.ranks.report import RankReport
 from trainer.rollout import NO_ROW, Rollout
@@ -304,9 +304,10 @@ class Collector:
         """A time limit is not an end: the value of the state it cut off, never of the next episode's first."""
         if not len(envs):
             return np.empty(0, np.float32)
-        at = torch.from_numpy(cut).to(self.device)
-        return policy.act(self._gather(worker, self.environments.final_obs, envs), state[at], previous[at],
-                          deterministic=True).value.cpu().numpy()
+        at, obs = torch.from_numpy(cut).to(self.device), self._gather(worker, self.environments.final_obs, envs)
+        if getattr(policy, "masked", False):
+            obs[ACTION_MASK] = torch.ones_like(obs[ACTION_MASK])  # where nothing is done any more, it may allow nothing
+        return policy.act(obs, state[at], previous[at], deterministic=True).value.cpu().numpy()
 
     def _keep(self, where: Tensor, envs: np.ndarray, goes: np.ndarray, act: Act, policy: PolicyNetwork, state: Tensor,
               previous: Tensor, starts: np.ndarray) -> None:

@@ -2,7 +2,7 @@
 
 Training goes on meanwhile. What the policy of that moment reaches becomes metrics ("eval/return", "eval/success" ...), decides which
 checkpoint is the best, kept as `best.pt` beside the newest three, and may end the run. The measure is the success that episodes
-report in `info["metrics"]`, or their return where they report none. The first episode of each evaluation is filmed where the
+report in `info["metrics"]`, or their return while none has reported one. The first episode of each evaluation is filmed where the
 environment was made with render_mode="rgb_array".
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 import pickle
 import socket
 import sys
@@ -66,7 +67,7 @@ class Evaluator:
         """Wait until the environment is made. ValueError if it is none that `policy` can be played in, WorkerError if making it
         fails."""
         from trainer.policy import observation_shapes
-        from trainer.spaces import action_numbers, choices, flat_space
+        from trainer.spaces import action_numbers, choices, flat_space, units
 
         kind, told = self._made()
         if kind == "error":
@@ -76,7 +77,8 @@ class Evaluator:
         if kind == "none":
             raise ValueError(f"evaluations (eval_every) were given {told}, which is no Gymnasium environment: {GIVE}.")
         seen, action = pickle.loads(told)
-        problem = misfit(policy, observation_shapes(flat_space(seen)), action_numbers(action), choices(action), "that of evaluations")
+        flat = flat_space(seen)
+        problem = misfit(policy, observation_shapes(flat), action_numbers(action), choices(action), "that of evaluations", units(flat))
         if problem:
             raise ValueError(f"the policy cannot be played in the environment of evaluations (eval_every): {problem}; {GIVE}.")
 
@@ -146,8 +148,9 @@ class Evaluator:
 
 
 def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None = None) -> dict[str, float]:
-    """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and what `info["metrics"]` of their ends says. film: gets
-    the first one. RuntimeError for an episode that does not end."""
+    """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and what `info["metrics"]` of their ends says, of the
+    episodes that say it as a finite number. film: gets the first one. RuntimeError for an episode that does not end, and for a reward
+    that is not finite."""
     from trainer.workers.worker import episode_figures
 
     told: list[dict[str, float]] = []
@@ -159,13 +162,16 @@ def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None 
             film = film and _taken(film, env)
             observation, reward, terminated, truncated, info = env.step(player.act(observation))
             total, length, over = total + float(reward), length + 1, bool(terminated or truncated)
+            if not math.isfinite(total):
+                raise RuntimeError(f"the reward of step {length} of an episode is {reward}, or the return is not finite with it.")
             if length >= MOST_STEPS and not over:
                 raise RuntimeError(f"an episode has not ended after {MOST_STEPS:,} steps: {GIVE}, with a time limit.")
         if film:
             _taken(film, env)
         film = None
         told.append({"return": total, "length": float(length)} | episode_figures(info))
-    return {key: float(np.mean([each[key] for each in told if key in each])) for key in sorted({k for each in told for k in each})}
+    known = [{k: v for k, v in each.items() if math.isfinite(v)} for each in told]
+    return {key: float(np.mean([each[key] for each in known if key in each])) for key in sorted({k for each in known for k in each})}
 
 
 def _taken(film: Film, env: Any) -> Film | None:

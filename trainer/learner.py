@@ -13,6 +13,7 @@ import torch
 from gymnasium import spaces
 
 from trainer import checkpoint, ppo
+from trainer.checkpoints.fit import other_unit
 from trainer.checkpoints.plain import plain, plain_rng, rng_from_plain
 from trainer.checkpoints.transfer import take_over
 from trainer.cloning import update as cloning
@@ -25,6 +26,7 @@ from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
 from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
+from trainer.spaces import space_from_plain, units
 
 
 class Learner:
@@ -118,6 +120,9 @@ class Learner:
         if list(ours.items()) != list(theirs.items()):
             raise checkpoint.CheckpointError(f"the checkpoint is of a policy that sees {theirs}; "
                                              f"this run's environments show {ours}.")
+        trained = units(space_from_plain(content["observation_space"]))
+        if problem := other_unit(trained, units(self.spaces[0]), ours):
+            raise checkpoint.CheckpointError(f"the checkpoint is of a policy trained with {problem.format('this run')}.")
         try:
             self.policy.load_state_dict(content["policy"])
         except RuntimeError as error:

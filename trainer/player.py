@@ -13,7 +13,7 @@ from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
 from trainer.checkpoints.fit import misfit
 from trainer.networks import MakePolicy
 from trainer.policy import Policy, observation_shapes
-from trainer.spaces import action_numbers, as_action, choices, flat_space, flattener
+from trainer.spaces import action_numbers, as_action, choices, flat_space, flattener, units
 from trainer.threads import one_thread
 
 __all__ = ["Player"]
@@ -41,8 +41,8 @@ class Player:
         self._space, self._flatten = env.action_space, flattener(env.observation_space)
         self._as_action, self._generator = as_action(env.action_space), torch.Generator().manual_seed(seed)
         self._keys = [key for key in policy.seen if key not in getattr(policy, "critic_keys", ())]
-        shapes, size = observation_shapes(flat_space(env.observation_space)), action_numbers(env.action_space)
-        if problem := misfit(self.policy, shapes, size, choices(env.action_space)):
+        seen, size = flat_space(env.observation_space), action_numbers(env.action_space)
+        if problem := misfit(self.policy, observation_shapes(seen), size, choices(env.action_space), units=units(seen)):
             raise CheckpointError(f"{checkpoint} is a checkpoint of another network: {problem}.")
         self.reset()
 
@@ -59,5 +59,7 @@ class Player:
         with one_thread():
             act = self.policy.act(obs, self._state, self._previous, self.deterministic, generator=self._generator)
         self._state, self._previous = act.state, self.policy.action_features(act.action)
-        numbers = act.action if self.policy.choices else self._previous  # clipped to the space
-        return self._as_action(numbers.numpy().reshape(self._space.shape))
+        if self.policy.choices:
+            return self._as_action(act.action.numpy().reshape(self._space.shape))
+        numbers = act.action.numpy().reshape(self._space.shape)
+        return self._as_action(np.clip(numbers, self._space.low, self._space.high))

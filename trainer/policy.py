@@ -23,11 +23,11 @@ from trainer.config import PolicyConfig
 from trainer.nets import distributions
 from trainer.nets.bounded import bounded
 from trainer.nets.encoders import ENCODERS, orthogonal
-from trainer.nets.images import image_layout, to_unit
+from trainer.nets.images import image_layout
 from trainer.nets.moments import ReturnScale, RunningMoments, Sum, alone
 from trainer.nets.precision import learning_in
 from trainer.sequences import Sequences
-from trainer.spaces import action_numbers, choices
+from trainer.spaces import action_numbers, choices, units
 
 EXPERT_ACTION = "expert_action"
 """The observation of this name is not for the policy but for its teacher: what an expert would do now, and, as a last number,
@@ -82,7 +82,7 @@ class Policy(nn.Module):
                              "what both share.")
         self.critic_keys = [k for k in vectors if k in config.critic_keys]
         self.vector_keys = [k for k in vectors if k not in config.critic_keys]
-        self.vector_scale = {k: to_unit(boxes[k]) if boxes[k].dtype == np.uint8 else 1.0 for k in vectors}
+        self.units = units(observation_space)
         self.seen = {k: s for k, s in shapes.items()
                      if k in self.image_keys or k in vectors or self.masked and k == ACTION_MASK}
         self.encoders = nn.ModuleDict(
@@ -212,7 +212,7 @@ class Policy(nn.Module):
                 normalizer.take(self._vectors(obs, keys), over_ranks)
 
     def _vectors(self, obs: dict[str, Tensor], keys: list[str]) -> Tensor:
-        parts = [obs[k].flatten(1) * s if (s := self.vector_scale[k]) != 1 else obs[k].flatten(1) for k in keys]
+        parts = [obs[k].flatten(1) * s if (s := self.units[k]) != 1 else obs[k].flatten(1) for k in keys]
         return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
 
     def _inputs(self, obs: dict[str, Tensor], previous: Tensor) -> Tensor:

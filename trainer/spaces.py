@@ -1,35 +1,55 @@
-"""Gymnasium's spaces as the engine takes them: observations as a Box or a Dict of Boxes, actions as a row of numbers."""
+"""Gymnasium's spaces as the engine takes them: observations as a Box or a Dict of Boxes, actions as a row of numbers. Without torch, which
+workers never load."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
+from trainer.exact import NotOfItsSpace, changed
+from trainer.nets.images import image_layout, to_unit
+
 __all__ = ["as_action", "choices", "flat_space", "flattener", "layout", "space_from_plain", "space_to_plain", "stored_as",
-           "whole"]
+           "units", "whole"]
 
 
 def flat_space(space: spaces.Space) -> spaces.Space:
-    """The observation space that the policy sees. Boxes stay as they are, in a Dict too; whatever else there is, alone or under a
-    key, becomes a vector: a Discrete a one-hot, a Tuple or inner Dict its parts one after another. ValueError if it cannot, or has no
-    number."""
-    if isinstance(space, spaces.Dict):
-        return spaces.Dict({key: _flat(part, f"observation key '{key}'") for key, part in space.items()})
-    return _flat(space, "the observation")
+    """The observation space that the policy sees. Boxes stay as they are, in a Dict too. A Tuple or inner Dict with an image in it
+    becomes one key for each of its parts, "sensors/camera" or "0"; whatever else there is, alone or under a key, becomes a vector: a
+    Discrete a one-hot, a Tuple or inner Dict its parts one after another. ValueError if it cannot, or has no number."""
+    if not _is_split(space):
+        return _flat(space, "the observation")
+    parts: dict[str, spaces.Space] = {}
+    for path, part in _parts(space):
+        key = _key(path)
+        if key in parts:
+            raise ValueError(f"two parts of the observation would both be called '{key}': rename one of them.")
+        parts[key] = _flat(part, f"observation key '{key}'")
+    if not parts:
+        raise ValueError(f"the observation is of the space {space}; it must have at least one number.")
+    return spaces.Dict(parts)
 
 
 def flattener(space: spaces.Space) -> Callable[[Any], Any] | None:
-    """What brings an observation of `space` into `flat_space(space)`; None where nothing is to be done."""
+    """What brings an observation of `space` into `flat_space(space)`, without what is not there; None where nothing is to be done. It
+    raises NotOfItsSpace for values that its space does not have."""
     if _is_array(space):
         return None
-    if not isinstance(space, spaces.Dict):
-        return lambda value: flatten(space, value)
-    others = {key: part for key, part in space.items() if not _is_array(part)}
-    return (lambda value: {**value, **{key: flatten(part, value[key]) for key, part in others.items()}}) if others else None
+    if not _is_split(space):
+        return lambda value: _vector_of(space, value, "obs")
+    parts = [(path, _key(path), None if _is_array(part) else part) for path, part in _parts(space)]
+    if all(path == (key,) and part is None for path, key, part in parts):
+        return None
+
+    def flat(value: Any) -> dict[str, Any]:
+        found = ((key, part, _at(value, path)) for path, key, part in parts)
+        return {key: _vector_of(part, each, key) if part is not None else each for key, part, each in found if each is not None}
+
+    return flat
 
 
 def choices(space: spaces.Space) -> tuple[int, ...]:
@@ -51,6 +71,12 @@ def stored_as(space: spaces.Space) -> dict[str, np.dtype]:
     """In which type observations are kept, by key: bytes as bytes, all others in single precision."""
     boxes = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
     return {key: np.dtype(np.uint8 if box.dtype == np.uint8 else np.float32) for key, box in boxes.items()}
+
+
+def units(space: spaces.Space) -> dict[str, float]:
+    """What observations of a flat space are multiplied by, by key: images and bytes come into [0, 1], all others stay (1)."""
+    boxes = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
+    return {key: to_unit(box) if box.dtype == np.uint8 or image_layout(box) else 1.0 for key, box in boxes.items()}
 
 
 def action_numbers(space: spaces.Space) -> int:
@@ -115,6 +141,62 @@ def _is_array(space: spaces.Space) -> bool:
     return isinstance(space, spaces.Box) and space.shape != ()
 
 
+def _is_split(space: spaces.Space) -> bool:
+    """Whether its parts become keys."""
+    return isinstance(space, spaces.Dict) or isinstance(space, spaces.Tuple) and _has_image(space)
+
+
+def _has_image(space: spaces.Space) -> bool:
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        return any(_has_image(part) for _, part in _items(space))
+    return _is_array(space) and image_layout(space) is not None
+
+
+def _items(space: spaces.Dict | spaces.Tuple) -> Iterable[tuple[Any, spaces.Space]]:
+    return space.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+
+
+def _parts(space: spaces.Space, path: tuple = ()) -> Iterator[tuple[tuple, spaces.Space]]:
+    """What becomes a key each, and where it is."""
+    for name, part in _items(space):
+        if isinstance(part, (spaces.Dict, spaces.Tuple)) and _has_image(part):
+            yield from _parts(part, (*path, name))
+        else:
+            yield (*path, name), part
+
+
+def _key(path: tuple) -> str:
+    return "/".join(map(str, path))
+
+
+def _at(value: Any, path: tuple) -> Any:
+    """None where it is not there."""
+    try:
+        for name in path:
+            value = value[name]
+        return value
+    except (KeyError, IndexError):
+        return None
+
+
+def _vector_of(space: spaces.Space, value: Any, name: str) -> np.ndarray:
+    _refuse_others(space, value, name)
+    return flatten(space, value)
+
+
+def _refuse_others(space: spaces.Space, value: Any, name: str) -> None:
+    """NotOfItsSpace for numbers that no value of the space has, and those that single precision does not."""
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        for part_name, part in _items(space):
+            _refuse_others(part, value[part_name], f"{name}/{part_name}")
+    elif isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
+        count = space.n if isinstance(space, spaces.Discrete) else space.nvec
+        if not np.all((space.start <= np.asarray(value)) & (np.asarray(value) < space.start + count)):
+            raise NotOfItsSpace(f"observation '{name}' is {value!r}, which is not of its space {space}.")
+    elif isinstance(space, spaces.Box) and (problem := changed(name, space.dtype, value)):
+        raise NotOfItsSpace(problem)
+
+
 def _flat(space: spaces.Space, what: str) -> spaces.Space:
     flat = space if _is_array(space) else _vector(space, what)
     if 0 in flat.shape:
@@ -128,4 +210,6 @@ def _vector(space: spaces.Space, what: str) -> spaces.Space:
                          "with the package shimmy.")
     if not space.is_np_flattenable:
         raise ValueError(f"{what} is of the space {space}, which has no fixed number of values.")
+    if space == spaces.Tuple(()):
+        raise ValueError(f"{what} is of the space {space}; it must have at least one number.")
     return flatten_space(space)

@@ -111,7 +111,8 @@ def _with_own_network(config: DictConfig, choices: dict[str, str], lines: dict[s
     """The configuration with the network that a word names; its settings are as if policy= were not given."""
     key = Key("policy.network", word, Rule.only(word), "the network of policy=")
     OmegaConf.update(config, key.name, word, force_add=True)
-    return config, choices | {"policy": word}, lines | {key.name: key}
+    encoder = dataclasses.replace(lines["policy.encoder"], rule=Rule.of("str | None"))  # it may have encoders of its own
+    return config, choices | {"policy": word}, lines | {key.name: key, encoder.name: encoder}
 
 
 def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -> tuple[DictConfig, dict[str, str]]:

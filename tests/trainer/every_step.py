@@ -39,9 +39,14 @@ class Story(gym.Env):
 
     @staticmethod
     def ends(identity: int, episode: int) -> tuple[int, bool]:
-        """The length of an episode, and whether a time limit ends it."""
+        """The length of an episode, and whether a time limit alone ends it."""
         number = identity * 31 + episode * 17
         return 1 + number % 11, number % 3 == 0
+
+    @classmethod
+    def ends_with_the_limit(cls, identity: int, episode: int) -> bool:
+        """Whether the end of an episode falls on its time limit: terminated and truncated."""
+        return not cls.ends(identity, episode)[1] and (identity + episode) % 2 == 0
 
     @staticmethod
     def reward(identity: int, episode: int, t: int) -> float:
@@ -64,7 +69,8 @@ class Story(gym.Env):
         self.t += 1
         length, by_limit = self.ends(self.identity, self.episode)
         over = self.t >= length
-        return self._obs(), reward, over and not by_limit, over and by_limit, {}
+        truncated = by_limit or self.ends_with_the_limit(self.identity, self.episode)
+        return self._obs(), reward, over and not by_limit, over and truncated, {}
 
 
 @dataclass

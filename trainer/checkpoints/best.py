@@ -26,7 +26,7 @@ class Evaluations:
                  run_dir: Path | None, meta: dict[str, Any]):
         self.config, self.evaluator, self.learner, self.log, self.stop = config, evaluator, learner, log, stop
         self.folder, self.meta = run_dir and run_dir / "checkpoints", meta
-        self.best = _of_file(self.folder)  # value of the measure, and its step
+        self.measure, self.best = _of_file(self.folder)  # its name; the best value, and its step
         self.reached = False  # what `stop_at` asks for
         self._asked = learner.steps // config.eval_every if config.eval_every else 0  # evaluations that were due
 
@@ -66,6 +66,10 @@ class Evaluations:
         content, reached, self.log.film = answer
         name, value = measure(reached)
         self.log.evaluated = {f"eval/{k}": v for k, v in reached.items()} | {"eval/at_step": float(content["step"])}
+        if name != "success" and self.measure == "success":
+            return  # none of its episodes has told a success: nothing to compare
+        if name != self.measure:
+            self.measure, self.best = name, None
         if self.best is None or value > self.best[0]:
             self.best = value, content["step"]
             self._keep(content | {"evaluation": {"measure": name, "value": value}})
@@ -82,12 +86,13 @@ class Evaluations:
             _log.warning("the best checkpoint, of step %d, is not written (%s).", content["step"], error)
 
 
-def _of_file(folder: Path | None) -> tuple[float, int] | None:
-    """The best of the part of a run that is continued."""
+def _of_file(folder: Path | None) -> tuple[str | None, tuple[float, int] | None]:
+    """Measure and best of the part of a run that is continued."""
     if folder is None or not (folder / checkpoint.BEST).is_file():
-        return None
+        return None, None
     try:
         content = checkpoint.load_checkpoint(folder / checkpoint.BEST)
-        return float(content["evaluation"]["value"]), content["step"]
+        evaluation = content["evaluation"]
+        return str(evaluation["measure"]), (float(evaluation["value"]), content["step"])
     except (checkpoint.CheckpointError, KeyError, TypeError, ValueError):
-        return None
+        return None, None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,9 +11,10 @@ if TYPE_CHECKING:
 
 
 def misfit(policy: Policy, shapes: Mapping[str, tuple[int, ...]], action_size: int, choices: Sequence[int] = (),
-           where: str = "this environment") -> str | None:
+           where: str = "this environment", units: Mapping[str, float] | None = None) -> str | None:
     """Why a policy cannot act in `where`, which shows observations of these `shapes` and takes `action_size` numbers (or has the
     `choices` of each discrete part of its action); None if it can. Observations that the policy does not use may be there, too.
+    `units`: `trainer.spaces.units` of its observations, where they are known.
     """
     for key, shape in policy.seen.items():
         if key in getattr(policy, "critic_keys", ()):
@@ -20,8 +22,19 @@ def misfit(policy: Policy, shapes: Mapping[str, tuple[int, ...]], action_size: i
         if shapes.get(key) != shape:
             given = f"with shape {tuple(shapes[key])}" if key in shapes else "not at all"
             return f"it needs observation '{key}' with shape {tuple(shape)}, which {where} gives {given}"
+    if problem := other_unit(getattr(policy, "units", {}), units or {}, policy.seen):
+        return f"it was trained with {problem.format(where)}"
     if (policy.action_size, tuple(policy.choices)) != (action_size, tuple(choices)):
         return f"it gives {_actions(policy.action_size, policy.choices)}, {where} takes {_actions(action_size, choices)}"
+    return None
+
+
+def other_unit(trained: Mapping[str, float], given: Mapping[str, float], keys: Iterable[str]) -> str | None:
+    """Which of these observations is given in another unit than in training (`trainer.spaces.units`), in words with a place {} for where;
+    None if none is."""
+    for key in keys:
+        if not math.isclose(trained.get(key, 1.0), given.get(key, trained.get(key, 1.0)), rel_tol=1e-3):
+            return f"'{key}' in the range of 0 to {1 / trained[key]:g}, which {{}} gives in that of 0 to {1 / given[key]:g}"
     return None
 
 

@@ -12,10 +12,13 @@ the space is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from gymnasium import spaces
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SMALLEST_IMAGE = 8  # pixels on a side; what is smaller is a vector
 _AXES = {"hwc": (0, 1, 2), "chw": (1, 2, 0), "hw": (0, 1), "shwc": (1, 2, 0, 3), "schw": (2, 3, 0, 1)}  # height, width, the others

@@ -19,14 +19,16 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector.utils import iterate
 from gymnasium.wrappers import TransformObservation
 from torch import Tensor
 
 from trainer.config import CollectConfig
 from trainer.errors import WorkerError
+from trainer.exact import NotOfItsSpace, changed, may_change
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, flattener, stored_as, whole
-from trainer.workers.worker import LARGEST_REWARD, RESET_GIVES, STEP_GIVES, counted, episode_figures, in_words, not_bytes
+from trainer.workers.worker import LARGEST_REWARD, RESET_GIVES, STEP_GIVES, counted, episode_figures, in_words
 
 __all__ = ["BatchedEnv", "BatchedEnvironments"]
 
@@ -37,7 +39,7 @@ class BatchedEnv(Protocol):
 
     num_envs: int
     single_observation_space: spaces.Space
-    """Box, or Dict of Boxes."""
+    """Any of the engine; other than a Box or a Dict of Boxes it needs `observation_space`, that of all N, as Gymnasium's have it."""
     single_action_space: spaces.Space
     metadata: dict[str, Any]
     """`autoreset_mode`, one of gymnasium.vector.AutoresetMode or its value: NextStep (without one), SameStep, Disabled."""
@@ -63,22 +65,25 @@ class BatchedEnvironments:
         self.env = env = _made(make_env, config)
         self.num_envs = n = int(env.num_envs)
         try:
-            self._prepare(seed + rank * n)  # environment i is seeded with this + i
+            self._prepare(seed + rank * n, config.max_batch)  # environment i is seeded with this + i
         except BaseException:
             env.close()
             raise
         self.under_way = np.zeros(n, bool)
         self.asked_at = np.full(n, time.monotonic())
 
-    def _prepare(self, seed: int) -> None:
+    def _prepare(self, seed: int, max_batch: int | None) -> None:
         env, n = self.env, self.num_envs
-        self.observation_space, self.action_space = env.single_observation_space, env.single_action_space
-        if flat_space(self.observation_space) != self.observation_space:
-            raise ValueError(f"the observation space {self.observation_space} of a batched environment is neither a Box nor a Dict of "
-                             "Boxes.")
+        self.observation_space, self.action_space = flat_space(env.single_observation_space), env.single_action_space
+        self._flatten = flattener(env.single_observation_space)
+        boxes = getattr(self.observation_space, "spaces", {"obs": self.observation_space})
+        self._delicate = {k: box.dtype for k, box in boxes.items() if may_change(box.dtype)}
         choices(self.action_space)
         self._mode = _mode(env)
         self.asynchronous = hasattr(env, "recv") and _batch_size(env) < n
+        if not self.asynchronous and max_batch and max_batch < n:
+            raise ValueError(f"collect.max_batch={max_batch} is not possible with {n} environments that are stepped together: all are "
+                             "answered at once. Leave it out.")
         self._kept = stored_as(self.observation_space)
         self._shapes = observation_shapes(self.observation_space)
         self.ready: list[int] = []
@@ -210,7 +215,8 @@ class BatchedEnvironments:
                 raise self._failure("step", "its autoreset mode is SameStep, and its info has no 'final_obs'.")
             if isinstance(final, np.ndarray) and final.dtype == object:  # one by one, None where no episode ended
                 for i in np.flatnonzero(over):
-                    one = final[i] if isinstance(final[i], dict) else {"obs": final[i]}
+                    one = self._flatten(final[i]) if self._flatten else final[i]
+                    one = one if isinstance(one, dict) else {"obs": one}
                     self._write(self.final_obs, ids[i : i + 1], {k: np.asarray(v)[None] for k, v in one.items()}, np.array([True]))
                 return
             obs = self._typed(final, len(ids))
@@ -236,6 +242,9 @@ class BatchedEnvironments:
     def _typed(self, obs: Any, count: int) -> dict[str, Any]:
         """By key, as they are kept; of `count` environments."""
         doing = "step" if self.obs else "reset"
+        if self._flatten:
+            each = [self._flatten(one) for one in iterate(self.env.observation_space, obs)]
+            obs = {k: [one[k] for one in each] for k in each[0]} if isinstance(each[0], dict) else np.stack(each)
         values = obs if isinstance(obs, dict) else {"obs": obs}
         out = {}
         for k, kind in self._kept.items():
@@ -245,11 +254,9 @@ class BatchedEnvironments:
             if np.shape(v) != (count, *self._shapes[k]):
                 raise self._failure(doing, f"observation '{k}' has shape {tuple(np.shape(v))}, its space says {self._shapes[k]} for "
                                            f"each of {count} environments.")
-            bytes_ = kind == np.uint8
-            v = v if isinstance(v, Tensor) else np.asarray(v)
-            out[k] = v.to(torch.uint8 if bytes_ else torch.float32) if isinstance(v, Tensor) else np.asarray(v, kind)
-            if bytes_ and v.dtype != out[k].dtype and (changed := out[k] != v).any():
-                raise self._failure(doing, not_bytes(k, v[changed][0].item()))
+            if k in self._delicate and (problem := changed(k, self._delicate[k], v)):
+                raise self._failure(doing, problem)
+            out[k] = v.to(torch.uint8 if kind == np.uint8 else torch.float32) if isinstance(v, Tensor) else np.asarray(v, kind)
         return out
 
     @staticmethod
@@ -290,9 +297,19 @@ def _made(make_env: Callable[[], Any], config: CollectConfig) -> Any:
 
 
 def _flat(env: Any) -> Any:
-    """A single environment whose observations are a Box or a Dict of Boxes."""
-    flatten = flattener(env.observation_space)
-    return TransformObservation(env, flatten, flat_space(env.observation_space)) if flatten else env
+    """A single environment whose observations are a Box or a Dict of Boxes, of the values that it shows."""
+    flatten, flat = flattener(env.observation_space), flat_space(env.observation_space)
+    delicate = {k: box.dtype for k, box in getattr(flat, "spaces", {"obs": flat}).items() if may_change(box.dtype)}
+
+    def shown(observation: Any) -> Any:
+        observation = flatten(observation) if flatten else observation
+        values = observation if isinstance(observation, dict) else {"obs": observation}
+        for key, kind in delicate.items():
+            if key in values and (problem := changed(key, kind, values[key])):
+                raise NotOfItsSpace(problem)
+        return observation
+
+    return TransformObservation(env, shown, flat) if flatten or delicate else env
 
 
 def _told(info: dict, i: int) -> dict[str, Any]:

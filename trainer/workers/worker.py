@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.exact import changed, may_change
 from trainer.faults.signals import STOPPING, signal_name
 from trainer.logs import screen
 from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
@@ -41,8 +42,6 @@ NOTIFY_EVERY_S = 0.002  # steps faster than this are announced together: every m
 START_TIMEOUT_S = 300.0  # to start the process and to construct its environments
 KILLED_WITHIN_S = 10.0  # what the system may take to end a process that it was told to kill
 LARGEST_REWARD = float(np.finfo(np.float32).max)
-LARGEST_WHOLE = 1 << 24  # up to which every whole number is one of single precision
-_WIDE = tuple(np.dtype(kind) for kind in ("i4", "u4", "i8", "u8"))
 REPLAYED = pickle.dumps(("replayed",))  # a sign of life
 DOING = ("", "step", "reset")  # what the shared field `doing` says that a worker does with an environment
 STEP_GIVES = "; Gymnasium's gives (observation, reward, terminated, truncated, info), the old Gym's another."
@@ -247,7 +246,7 @@ class Worker:
         self.envs = [_made(make_env) for _ in range(setup.num_envs)]
         if len({id(getattr(env, "unwrapped", env)) for env in self.envs}) < setup.num_envs:
             raise Refused("make_env gave the same environment twice; it has to make a new one whenever it is called.")
-        from trainer.spaces import as_action, flattener, layout  # Gymnasium is there already: an environment needs it
+        from trainer.spaces import as_action, flat_space, flattener, layout  # Gymnasium is there already: an environment needs it
 
         try:
             layouts = {layout(env.observation_space, env.action_space) for env in self.envs}
@@ -267,8 +266,9 @@ class Worker:
         self.reward, self.terminated, self.truncated, self.step_s, self.doing = (
             self.shared[k][self.slots] for k in ("reward", "terminated", "truncated", "step_s", "doing"))
         self.as_action, self.flatten = as_action(spaces[1]), flattener(spaces[0])
-        boxes = getattr(spaces[0], "spaces", {"obs": spaces[0]})
-        self.rounded = {k for k, box in boxes.items() if getattr(box, "dtype", None) in _WIDE} if isinstance(boxes, dict) else set()
+        flat = flat_space(spaces[0])
+        boxes = getattr(flat, "spaces", {"obs": flat})
+        self.delicate = {k: box.dtype for k, box in boxes.items() if may_change(box.dtype)}
         self.returns = [0.0] * setup.num_envs
         self.lengths = [0] * setup.num_envs
         self.episodes = [episode for episode, _ in setup.replay] or [0] * setup.num_envs
@@ -377,13 +377,9 @@ class Worker:
             value, shape = values[k], array.shape[1:]
             if (value.shape if type(value) is np.ndarray else np.shape(value)) != shape:
                 raise EnvironmentFailure(self._where(), f"observation '{k}' has shape {np.shape(value)}, its space says {shape}.")
-            if k in self.rounded and np.abs(value).max(initial=0) > LARGEST_WHOLE:
-                raise EnvironmentFailure(self._where(), f"observation '{k}' has the whole number {np.abs(value).max()}; the engine "
-                                                        f"computes in single precision, which rounds those above {LARGEST_WHOLE:,}: "
-                                                        "scale it.")
+            if k in self.delicate and (problem := changed(k, self.delicate[k], value)):
+                raise EnvironmentFailure(self._where(), problem)
             array[e] = value
-            if array.dtype == np.uint8 and getattr(value, "dtype", None) != np.uint8 and (array[e] != (value := np.asarray(value))).any():
-                raise EnvironmentFailure(self._where(), not_bytes(k, value[array[e] != value].flat[0]))
 
     def _where(self) -> str:
         """The environment that is being stepped or reset, for messages."""
@@ -434,12 +430,6 @@ def _first(channel: Channel) -> list[tuple[bytes, bytes]]:
     while not (messages := channel.receive()):
         pass
     return messages
-
-
-def not_bytes(key: str, value: Any) -> str:
-    """Why an observation of a space of uint8 is refused."""
-    return (f"observation '{key}' has the value {value}, its space says uint8: whole numbers from 0 to 255; give the space the type and "
-            "bounds of what is shown.")
 
 
 def counted(answer: Any) -> str:

@@ -1,0 +1,36 @@
+"""Whether the engine, which keeps bytes as bytes and all other observations in single precision, keeps what an environment shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LARGEST_WHOLE = 1 << 24  # up to which every whole number is one of single precision
+_WIDE = tuple(np.dtype(kind) for kind in ("i4", "u4", "i8", "u8"))
+
+
+class NotOfItsSpace(ValueError):
+    """An observation that its space does not have, or that would be changed by keeping it; the sentence says all."""
+
+    in_plain_words = True
+
+
+def may_change(kind: np.dtype | None) -> bool:
+    """Whether values of a space of this type may be others once they are kept."""
+    return kind == np.uint8 or kind in _WIDE
+
+
+def changed(name: str, kind: np.dtype | None, value: Any) -> str | None:
+    """Why `value`, of the observation `name` of a space of this type, would not be what the policy gets; None if it would."""
+    if kind == np.uint8 and getattr(value, "dtype", None) != np.uint8:
+        value = np.asarray(value)
+        with np.errstate(invalid="ignore"):
+            wrong = value.astype(np.uint8) != value
+        if wrong.any():
+            return (f"observation '{name}' has the value {value[wrong].flat[0]}, its space says uint8: whole numbers from 0 to 255; give "
+                    "the space the type and bounds of what is shown.")
+    if kind in _WIDE and (most := np.abs(np.asarray(value, np.float64)).max(initial=0)) > LARGEST_WHOLE:
+        return (f"observation '{name}' has the whole number {most:.0f}; the engine computes in single precision, which rounds those above "
+                f"{LARGEST_WHOLE:,}: scale it.")
+    return None
