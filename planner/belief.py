@@ -18,7 +18,7 @@ import numpy as np
 from planner.detector import Sighting, fit_opening, looks_through, opening_at, sight
 from planner.spa.senses import Senses
 from rearrange.apartments.containers import inside_at
-from rearrange.simulator import FIRST_JOINT
+from rearrange.simulator import FIRST_JOINT, STEP_S
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode
@@ -86,6 +86,8 @@ class Belief:
     held: int | None = None
     held_handle: str | None = None
     steps: int = 0
+    speeds: dict[str, float] = field(default_factory=dict)  # of drawers (m/s) and doors (rad/s), when they were last seen or felt
+    _noted: dict[str, int] = field(default_factory=dict)  # the step of that
     _wanted: int | str | None = None  # the object, or the handle, that the running skill is about to take
     _doubts: dict[int | None, int] = field(default_factory=dict)  # looks in which the hand held this instead
 
@@ -115,9 +117,16 @@ class Belief:
         """How far a drawer (m) or door (rad) is believed to stand open."""
         return self.openings[name]
 
+    def joint_velocity(self, name: str) -> float:
+        """How fast a drawer (m/s) or door (rad/s) is believed to move; 0 of one that was not seen or felt in the last looks."""
+        return self.speeds.get(name, 0.0) if self.steps - self._noted.get(name, 0) <= LOOK_EVERY else 0.0
+
     def handle_position(self, name: str) -> tuple[float, float, float]:
         """Where the handle of a drawer or door is believed to be, world frame."""
-        parts = self._body(name).parts_at(self.openings[name])
+        return self._handle_at(name, self.openings[name])
+
+    def _handle_at(self, name: str, opening: float) -> tuple[float, float, float]:
+        parts = self._body(name).parts_at(opening)
         return next(part.center_m for part in parts if part.name == f"{name}_handle")
 
     def missing(self, index: int) -> bool:
@@ -164,7 +173,11 @@ class Belief:
             self._check_hand(seen, hand)
         for k, name in enumerate(self.handles):
             if name != self.held_handle and FIRST_JOINT - k in recognised:
-                self._open(name, fit_opening(self._body(name), depth, owners == FIRST_JOINT - k, pose, self.openings[name]))
+                body = self._body(name)
+                opening = fit_opening(body, depth, owners == FIRST_JOINT - k, pose, self.openings[name])
+                if self.noise_m:  # as of an object, here of the handle
+                    opening = opening_at(body, self._noisy(self._handle_at(name, opening)))
+                self._open(name, opening)
         empty = looks_through(depth, np.array([thing.position for thing in self.things]), pose)
         for index, thing in enumerate(self.things):
             if index == self.held:
@@ -183,9 +196,12 @@ class Belief:
         thing.seen_step, thing.missed = self.steps, 0
         moved = math.dist(sighting.position, thing.position) > _SAME_PLACE_M
         if moved or sighting.area_m2 > _POORER * thing.area_m2:
-            noise = self.rng.normal(0.0, self.noise_m, 3) if self.noise_m else np.zeros(3)
-            thing.position = tuple(float(a + b) for a, b in zip(sighting.position, noise))
+            thing.position = self._noisy(sighting.position)
             thing.area_m2 = sighting.area_m2 if moved else max(sighting.area_m2, thing.area_m2)
+
+    def _noisy(self, position: tuple[float, float, float]) -> tuple[float, float, float]:
+        noise = self.rng.normal(0.0, self.noise_m, 3) if self.noise_m else np.zeros(3)
+        return tuple(float(a + b) for a, b in zip(position, noise))
 
     def _check_hand(self, seen: dict[int, Sighting], hand: tuple[float, float, float]) -> None:
         """Whether the hand holds what it was to take: the detector sees which object hangs there."""
@@ -212,7 +228,9 @@ class Belief:
     def _open(self, name: str, opening: float) -> None:
         """A drawer or door stands at another opening; what lies in a drawer moves with it."""
         body, before = self._body(name), self.openings[name]
-        self.openings[name] = opening
+        passed = self.steps - self._noted.get(name, 0)
+        self.speeds[name] = (opening - before) / (passed * STEP_S) if 0 < passed <= LOOK_EVERY else 0.0
+        self.openings[name], self._noted[name] = opening, self.steps
         if body.joint != "slide" or abs(opening - before) < 1e-6:
             return
         (x0, y0, _), (x1, y1, _) = body.pose(before), body.pose(opening)

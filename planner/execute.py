@@ -122,7 +122,7 @@ class Executor:
         self.belief = None
         if rules.knowledge == "seen":
             self.belief = Belief.begin(self.sim, rules.detector_pixels, rules.detector_noise_m, np.random.default_rng([seed, 2]))
-        self.world = self.belief or self.sim  # what decisions are taken on
+        self.world = self.env.scene.known = self.belief or self.sim  # what decisions are taken on, and what policies are shown of doors
         found = plan(self.world, self.env.config.problem, rules.at_m)
         require_solved(found, self.episode.scene)
         self.report = Report(self.episode.id, self.episode.scene, found)
@@ -251,7 +251,7 @@ class Executor:
         self._left_start = self._left_start or math.dist(sim.ee_in_base, self._start_ee) > rules.start_zone_m
         to_rest_m = distance_to_rest(sim, skill.rest_position_m)
         # A door is pushed shut without reaching out: the way from the start posture to rest alone stays in the zone.
-        begun = self._left_start or (skill.closes and skill.at_target(sim))
+        begun = self._left_start or (skill.closes and skill.at_target(self.world))
         step = self.steps[self.at]
         limit = self._count >= (rules.look_steps if self._is_look(step) else rules.max_steps[skill.name])
         over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m,

@@ -37,7 +37,8 @@ _MIXED = 31  # seeds which homes episodes take place in
 class HomeScene:
     """depth_size: pixels of the depth images that are taken. maps_floor: whether they are entered in `floor_map`. seen, camera_size: what
     is seen beside the observations of the skill, and its pixels. instruction: the task in words. Whoever runs a skill sets these.
-    images: the last ones that an observation has, by name. picture_size: width and height of the spectator's pictures (pixels).
+    images: the last ones that an observation has, by name. picture_size: width and height of the spectator's pictures (pixels). known: who
+    says what policies see of drawers and doors, their openings, speeds and handles: the simulator, or what a robot believes.
     """
 
     start_base_pose: Point  # x, y (m), yaw (rad), world frame: what `gps`, `compass` and the map of the floor are relative to
@@ -53,6 +54,7 @@ class HomeScene:
         limits = SimulatorConfig(base_speed_m_s=settings.base_speed_m_s, base_turn_rad_s=settings.base_turn_rad_s,
                                  suction_max_angle_rad=settings.suction_max_angle_rad, substeps=settings.substeps)
         self.sim = make_simulator(settings.sim, limits, data)
+        self.known: Any = self.sim
         self.depth_size, self.maps_floor = settings.depth_size, False
         self.seen, self.camera_size = tuple(settings.observations or ()), settings.camera_size
         self.instruction = ""

@@ -68,7 +68,7 @@ def _base_vel(scene: HomeScene, skill: Skill | None) -> tuple[float, float, floa
 
 def _marker_state(scene: HomeScene, skill: Skill) -> tuple[float, float]:
     handle = skill.target_handle
-    return scene.sim.joint_position(handle), scene.sim.joint_velocity(handle)
+    return scene.known.joint_position(handle), scene.known.joint_velocity(handle)
 
 
 def _floor_map(scene: HomeScene, skill: Skill) -> np.ndarray:
@@ -121,7 +121,7 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[HomeScene, Any], A
         "the shortest way to what to drive to through that map, what is unknown counting as free: its length (m), and the points "
         "0.5 m and 1.5 m along it, ahead and left of the base (m)"),
     "marker_rel_pos": (
-        PLACE, lambda scene, skill: scene.sim.to_ee(scene.sim.handle_position(skill.target_handle)),
+        PLACE, lambda scene, skill: scene.sim.to_ee(scene.known.handle_position(skill.target_handle)),
         "handle of the drawer or door, end-effector frame (m)"),
     "marker_state": (
         vector(2, (-math.pi, -MAX_SPEED), (math.pi, MAX_SPEED)), _marker_state,

@@ -23,6 +23,7 @@ from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stan
 if TYPE_CHECKING:
     import numpy as np
 
+    from rearrange.apartments.containers import Openings
     from rearrange.apartments.episodes import Episode
     from rearrange.plane import PlanePose
     from rearrange.simulator import Simulator
@@ -116,9 +117,9 @@ class Articulated(Skill):
 
     # ------------------------------------------------------------------ judging
 
-    def at_target(self, sim: Simulator) -> bool:
-        """The drawer or door stands where it belongs: open at least so far, or closed."""
-        opening, config = sim.joint_position(self.arguments.handle), self.config
+    def at_target(self, world: Openings) -> bool:
+        """The drawer or door stands where it belongs: open at least so far, or closed; or it is believed to."""
+        opening, config = world.joint_position(self.arguments.handle), self.config
         if self.closes:
             return abs(opening - config.target_opening) < config.opening_tolerance
         return opening > config.target_opening - config.opening_tolerance

@@ -206,6 +206,48 @@ def test_the_error_of_the_detector_can_be_set(envs):
     assert 0.03 < np.std(errors, axis=0)[2] < 0.08
 
 
+def before_the_fridge(sim, opening):
+    """The door stands open so far, and the robot looks at it."""
+    body = next(body for body in sim.home.layout.bodies if body.name == "fridge_door")
+    sim.set_joint("fridge_door", opening)
+    mujoco.mj_forward(sim.model, sim.data)
+    x, y, _ = sim.handle_position("fridge_door")
+    sim.place_robot(x + 1.4 * math.cos(body.yaw_rad), y + 1.4 * math.sin(body.yaw_rad), body.yaw_rad + math.pi)
+
+
+def test_the_error_of_the_detector_is_that_of_doors_too(envs):
+    sim, _ = begin(envs["set_table"])
+    before_the_fridge(sim, 0.4)
+    spread = {}
+    for noise_m in (0.0, 0.03):
+        belief, believed = Belief.begin(sim, 12, noise_m, np.random.default_rng(3)), []
+        for _ in range(20):
+            belief.look()
+            believed.append(belief.joint_position("fridge_door"))
+        spread[noise_m] = np.std(believed)
+        assert np.mean(believed) == pytest.approx(0.4, abs=0.06)
+    assert spread[0.0] < 1e-9 and 0.02 < spread[0.03] < 0.15, "the handle is half a metre from the hinge"
+
+
+def test_how_fast_a_door_moves_is_worked_out_from_where_it_was_seen(envs):
+    sim, belief = begin(envs["set_table"])
+    before_the_fridge(sim, 0.5)
+    for step in range(6 * LOOK_EVERY):
+        sim.set_joint("fridge_door", 0.5 + 0.6 * step / 30)  # 0.6 rad/s
+        mujoco.mj_forward(sim.model, sim.data)
+        belief.step()
+    assert belief.joint_velocity("fridge_door") == pytest.approx(0.6, abs=0.35)
+    for _ in range(2 * LOOK_EVERY):
+        belief.step()
+    assert abs(belief.joint_velocity("fridge_door")) < 0.1
+    belief._open("drawer_1", 0.1)
+    belief.steps += 2
+    belief._open("drawer_1", 0.12)
+    assert belief.joint_velocity("drawer_1") == pytest.approx(0.3)
+    belief.steps += LOOK_EVERY + 1
+    assert belief.joint_velocity("drawer_1") == 0.0, "nobody has seen it since"
+
+
 def test_habitat_s_owner_image_which_is_made_of_boxes_agrees_with_the_rasteriser_s(envs):
     from rearrange.geometry import quat_matrix
     from rearrange.habitat.pixel_owners import Box, owners_in, part_box
