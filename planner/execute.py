@@ -204,7 +204,9 @@ class Executor:
         openings = {name: min(sim.joint_position(name), most[name]) for name in sim.home.handles}
         return replace(self.episode, id=f"{self.episode.id}/{len(self.report.handoffs)}", start_poses=tuple(poses),
                        articulated={name: value for name, value in openings.items() if value > _SHUT},
-                       robot_start=tuple(sim.base_pose), handoff=Handoff(step.skill, about, held))
+                       robot_start=tuple(sim.base_pose),
+                       handoff=Handoff(step.skill, about, held, None if held is None else tuple(sim.object_pose(held)),
+                                       tuple(sim.arm_positions().tolist())))
 
     def _distance_from_target(self) -> float | None:
         """Of pick and place: from the base to the object, or to where it goes, along the floor (m)."""

@@ -158,8 +158,8 @@ class Simulator(Protocol):
     def touched_objects(self) -> set[int | None]:
         """The objects that the suction cup touches; None among them for anything else."""
 
-    def put_in_hand(self, i: int) -> None:
-        """Hold object i by the middle of its top, as if it had been picked from above."""
+    def put_in_hand(self, i: int, pose: Pose | None = None) -> None:
+        """Hold object i where this pose puts it, world frame; None: by the middle of its top, as if it had been picked from above."""
 
     # ------------------------------------------------------------------ things
 

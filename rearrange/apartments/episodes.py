@@ -47,11 +47,15 @@ class Marker:
 
 @dataclass(frozen=True)
 class Handoff:
-    """The state in which a plan handed over to a skill: the robot stands at `robot_start` with its arm in the start posture."""
+    """The state in which a plan handed over to a skill: the robot stands at `robot_start`. Files of before say neither where its arm was,
+    which is then in the start posture, nor how it held what it holds.
+    """
 
     skill: str
     about: int | str  # the object that is picked or placed, or the joint that is opened or closed
     held: int | None = None  # the object in the hand
+    held_pose: Pose | None = None  # its middle and quaternion (w, x, y, z), world frame
+    arm_rad: tuple[float, ...] | None = None  # angles of the seven arm joints
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,12 @@ class _Reader:
         known = isinstance(about, str) or (type(about) is int and 0 <= about < objects)
         if not (isinstance(entry.get("skill"), str) and known and (held is None or type(held) is int and 0 <= held < objects)):
             self._fail("info.handoff", "an object of skill, about (an object's number or a joint) and held (a number or null)", entry)
-        return Handoff(entry["skill"], about, held)
+        held_pose, arm_rad = (
+            None if entry.get(name) is None else tuple(self._numbers(f"info.handoff.{name}", entry[name], count))
+            for name, count in (("held_pose", 7), ("arm_rad", 7)))
+        if held_pose is not None and abs(math.hypot(*held_pose[3:]) - 1.0) > 1e-3:
+            self._fail("info.handoff.held_pose", "a position and a unit quaternion (w, x, y, z)", entry["held_pose"])
+        return Handoff(entry["skill"], about, held, held_pose, arm_rad)
 
     def _index(self, name: str, handle: str, handles: dict[str, int]) -> int:
         if handle not in handles:

@@ -307,14 +307,17 @@ class HabitatSimulator(RobotInHome):
         """Open a drawer (m) or door (rad), before the robot is placed."""
         self.joints.set({name: value})
 
-    def put_in_hand(self, i: int) -> None:
-        """Hold object i by the middle of its top, as if it had been picked from above."""
+    def put_in_hand(self, i: int, pose: Pose | None = None) -> None:
+        """Hold object i at a pose; None: by the middle of its top, as if it had been picked from above."""
         self._hold.release()
+        self._set_object(i, pose or self._hanging(i))
+        self._hold_object(i)
+
+    def _hanging(self, i: int) -> Pose:
         low, high, stood = self._standing(i)
         middle, upright = self.in_hand((high[2] - low[2]) / 2, _HOLD_DEPTH_M)
         middle = middle - upright @ ((low + high) / 2)
-        self._set_object(i, (*middle.tolist(), *matrix_quat(upright @ stood).tolist()))
-        self._hold_object(i)
+        return (*middle.tolist(), *matrix_quat(upright @ stood).tolist())
 
     def _standing(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Object i as it stands: the corners (3,) of the box around it, from its origin, and its turn (3, 3). Ours stand

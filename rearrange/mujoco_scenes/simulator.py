@@ -99,16 +99,15 @@ class SceneSimulator(MujocoSimulator):
         thing = self._own(i)
         return super().object_half_extents(i) if thing is None else tuple(((thing.high - thing.low) / 2).tolist())
 
-    def put_in_hand(self, i: int) -> None:
-        """Hold object i by the middle of its top as it stands where the episode begins, as if it had been picked from above."""
+    def _hanging(self, i: int) -> Pose:
+        """By the middle of its top as it stands where the episode begins."""
         thing = self._own(i)
         if thing is None:
-            return super().put_in_hand(i)
+            return super()._hanging(i)
         stood = quat_matrix(np.array(self.episode.start_poses[i][3:]))
         center, half = stood @ (thing.low + thing.high) / 2, np.abs(stood) @ (thing.high - thing.low) / 2
         middle, upright = self.in_hand(half[2], HOLD_DEPTH_M)
-        self._set_object(i, (*(middle - upright @ center).tolist(), *matrix_quat(upright @ stood).tolist()))
-        self._hold_now(i)
+        return (*(middle - upright @ center).tolist(), *matrix_quat(upright @ stood).tolist())
 
     # ------------------------------------------------------------------ a second simulator
 

@@ -248,11 +248,14 @@ class MujocoSimulator(RobotInHome):
         """The objects that the suction cup touches; None among them for anything else."""
         return {self._index_of_slot.get(int(self.home.object_of_geom[geom])) for geom in self.suction.touches()}
 
-    def put_in_hand(self, i: int) -> None:
-        """Hold object i by the middle of its top, as if it had been picked from above."""
-        middle, upright = self.in_hand(self.object_half_extents(i)[2], HOLD_DEPTH_M)
-        self._set_object(i, (*middle, *matrix_quat(upright)))
+    def put_in_hand(self, i: int, pose: Pose | None = None) -> None:
+        """Hold object i at a pose; None: by the middle of its top, as if it had been picked from above."""
+        self._set_object(i, pose or self._hanging(i))
         self._hold_now(i)
+
+    def _hanging(self, i: int) -> Pose:
+        middle, upright = self.in_hand(self.object_half_extents(i)[2], HOLD_DEPTH_M)
+        return (*middle.tolist(), *matrix_quat(upright).tolist())
 
     def _hold_now(self, i: int) -> None:
         """Hold object i where it has been put."""
