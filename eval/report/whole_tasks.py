@@ -14,12 +14,13 @@ from eval.report.sections import grouped, measured, number, section, share, tabl
 
 KEPT = ("scenario", "problem", "protocol", "split", "seed", "episodes", "success", "success_interval_95", "success_015",
         "success_015_interval_95", "mean_steps", "mean_disturbed_objects")
-HEAD = ("scenario", "protocol", "homes", "n", "within 0.15 m (95 % interval)", "within 0.30 m (95 % interval)", "steps",
-        "objects disturbed, per episode", *(each.system for each in PUBLISHED))
+HEAD = ("scenario", "protocol", "homes", "n", "within 0.15 m", "within 0.30 m", "steps",
+        "objects disturbed", *(each.system for each in PUBLISHED))
 NOTES = (
     "Protocols: paper has no recovery, and the coordinates of the beginning of the episode; honest plans again, with what the robot's "
     "body and head camera tell it; oracle plans again on the simulator's state.",
-    "Disturbed: other objects that were moved by more than 5 cm.",
+    "Success of the whole task, with objects within 0.15 m and within 0.30 m of their goals, and Wilson's 95 % intervals. Steps and other "
+    "objects that were moved by more than 5 cm: means of an episode.",
     "What differs: the published figures are from Habitat, with other homes, objects, policies and rules, and serve as orientation only.",
     *(f"{each.system}: {each.conditions} ({each.source})." for each in PUBLISHED),
 )
@@ -27,7 +28,7 @@ NOTES = (
 
 def rows(figures: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Of evaluations (contents of metrics.json) those of whole tasks with trained skills, with what others published."""
-    return [{**{key: each.get(key) for key in KEPT}, "published": {other.system: other.success.get(each["scenario"]) for other in PUBLISHED}}
+    return [{**{key: each.get(key) for key in KEPT}, "published": {other.system: other.success.get(str(each["scenario"])) for other in PUBLISHED}}
             for each in figures if counts(each)]
 
 
@@ -39,26 +40,26 @@ def counts(figures: Mapping[str, Any]) -> bool:
 def scenario(row: Mapping[str, Any]) -> str:
     """The name of a scenario; Set Table has two goals."""
     ends = {"set_table": ", drawer and fridge closed again", "set_table_paper": ", drawer and fridge left open"}
-    return row["scenario"].replace("_", " ").capitalize() + ends.get(row["problem"], "")
+    return str(row["scenario"]).replace("_", " ").capitalize() + ends.get(str(row["problem"]), "")
 
 
 def cells(row: Mapping[str, Any]) -> list[str]:
     """A row as plain text, in the order of HEAD."""
-    return [scenario(row), row["protocol"], row["split"] or "", str(row["episodes"]), _share(row, "success_015"), _share(row, "success"),
+    return [scenario(row), str(row["protocol"]), str(row["split"] or ""), str(row["episodes"]), _share(row, "success_015"), _share(row, "success"),
             number(row["mean_steps"]), number(row["mean_disturbed_objects"], 2), *map(_published, row["published"].values())]
 
 
 def whole_tasks(found: list[Evaluation]) -> str:
     """The section of a report; nothing where no plan with trained skills is in it."""
     made = []
-    for runs in grouped((run for run in found if run.is_scenario and counts(run.figures)),
-                        lambda run: (run.what, run.figures["protocol"])).values():
+    counted = [run for runs in grouped(found, lambda run: run.what).values() for run in runs if run.is_scenario and counts(run.figures)]
+    for runs in grouped(counted, lambda run: (run.what, run.figures["protocol"])).values():
         for run, label, row in zip(runs, labels(runs), rows(run.figures for run in runs), strict=True):
             name, protocol, homes, n, _, _, *others = map(escape, cells(row))
             made.append([f"{name} <small>{escape(label)}</small>", protocol, homes, n, measured(run.figures, "success_015"),
                          measured(run.figures, "success"), *others])
     notes = "".join(f"<li>{escape(note)}</li>" for note in NOTES)
-    return section("protocols", "Whole tasks by protocol", f"{table(list(HEAD), made, 'numbers')}<ul>{notes}</ul>" if made else "")
+    return section("protocols", "Whole tasks by protocol", f"{table(list(HEAD), made, 'numbers tasks')}<ul>{notes}</ul>" if made else "")
 
 
 def _share(row: Mapping[str, Any], key: str) -> str:
