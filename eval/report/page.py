@@ -22,6 +22,7 @@ from eval.report import sections
 from eval.report.paper_section import caveats, paper
 from eval.report.run_names import labels
 from eval.report.runs import Evaluation, Found, Training, newest, read_all, read_some
+from eval.report.whole_tasks import whole_tasks
 from rearrange.errors import UserError
 from rearrange.files import may_be_written, open_regular
 
@@ -115,6 +116,7 @@ def page(
     parts = {
         "summary": sections.summary(evaluations),
         "scenarios": sections.scenarios([run for run in evaluations if run.is_scenario]),
+        "protocols": whole_tasks(evaluations),
         "paper": paper(evaluations),
         "caveats": caveats(evaluations),
         "skills": sections.skills([run for run in evaluations if not run.is_scenario]),

@@ -10,7 +10,7 @@ import io
 import math
 import shlex
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,8 @@ class About:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation: its figures, its episodes (a column may be missing in some), its videos by file name."""
+    """One evaluation: its figures, its episodes (a column may be missing in some), its videos by file name; of a scenario also the
+    figures of other ways to run it, and of its sub-tasks, by name, where they were measured."""
 
     about: About
     what: str
@@ -53,6 +54,8 @@ class Evaluation:
     columns: tuple[str, ...]
     episodes: tuple[dict[str, str], ...]
     videos: dict[str, Path]
+    substitution: dict[str, dict[str, Any]] = field(default_factory=dict)
+    subtasks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def agent(self) -> str:
@@ -194,7 +197,19 @@ def _evaluation(path: Path) -> Evaluation:
     about = _about(path, "eval")
     if figures.get("interrupted"):
         about = replace(about, status=f"{about.status}, only {n} of {figures.get('episodes_asked')} episodes")
-    return Evaluation(about, str(what), scenario is not None, figures, columns, episodes, videos)
+    return Evaluation(about, str(what), scenario is not None, figures, columns, episodes, videos,
+                      _rows(path / "substitution.json"), _rows(path / "subtasks.json"))
+
+
+def _rows(file: Path) -> dict[str, dict[str, Any]]:
+    """A table of figures by name; nothing if the file is missing."""
+    rows = _json(file) if file.exists() else {}
+    for name, row in rows.items():
+        if not isinstance(row, dict) or not isinstance(row.get("episodes"), int) or row["episodes"] < 1 or not _is_share(
+                row.get("success")) or _odd_figure(row):
+            raise UserError(f"{file} is not that of an evaluation: {name[:80]!r} needs episodes (at least 1) and success (0 to 1). "
+                            "Repeat rearrange eval.")
+    return rows
 
 
 def _odd_figure(figures: dict[str, Any]) -> str | None:
@@ -202,7 +217,9 @@ def _odd_figure(figures: dict[str, Any]) -> str | None:
     rows = figures.get("interactions") or []
     right = {
         "success_interval_95": _is_interval(figures.get("success_interval_95")),
-        "mean_steps": figures.get("mean_steps") is None or _is_number(figures["mean_steps"]),
+        "success_015": figures.get("success_015") is None or _is_share(figures["success_015"]),
+        "success_015_interval_95": _is_interval(figures.get("success_015_interval_95")),
+        **{name: figures.get(name) is None or _is_number(figures[name]) for name in ("mean_steps", "mean_disturbed_objects")},
         "interactions": isinstance(rows, list) and all(
             isinstance(row, dict) and "name" in row and (row.get("success") is None or _is_share(row["success"]))
             and _is_interval(row.get("interval_95")) for row in rows),

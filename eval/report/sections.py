@@ -83,13 +83,12 @@ def success_row(run: Evaluation, label: str) -> list[str]:
     """Name, bar, success with its interval, steps of one evaluation."""
     figures = run.figures
     low, high = interval_of(figures, figures["success"], figures.get("success_interval_95"))
-    steps = figures.get("mean_steps")
     return [
         named(run, label),
         bar(figures["success"], low, high),
         figure(figures["success"], figures["episodes"]),
         f"{share(low)} to {share(high)}",
-        f"{steps:.0f}" if isinstance(steps, int | float) else "",
+        number(figures.get("mean_steps")),
         escape(str(figures.get("split") or "")),
     ]
 
@@ -132,7 +131,11 @@ def scenarios(found: list[Evaluation]) -> str:
         parts.append(f'<article class="scenario"{anchor}><h3>{words(name)}{rules}</h3>')
         parts.append(_interactions(runs, names, styles))
         parts.append(_full_task(runs, names))
-        parts.append(_endings(runs, names) + "</article>")
+        parts.append(_endings(runs, names))
+        several = len(runs) > 1
+        for run, label in zip(runs, names, strict=True):
+            parts.append(_substitution(run, f": {escape(label)}" * several) + _subtasks(run, f": {escape(label)}" * several))
+        parts.append("</article>")
     return section(
         "scenarios",
         "Scenarios",
@@ -174,14 +177,47 @@ def _cell(value: tuple[float, float, float] | None, episodes: int) -> str:
     return f"{figure(value[0], episodes)}<small>{100 * value[1]:.0f} to {100 * value[2]:.0f} %</small>"
 
 
+def measured(figures: dict[str, Any], key: str) -> str:
+    """A share with its interval; a dash where it was not measured."""
+    value = figures.get(key)
+    given = None if value is None else (value, *interval_of(figures, value, figures.get(f"{key}_interval_95")))
+    return _cell(given, figures["episodes"])
+
+
+def number(value: Any, digits: int = 0) -> str:
+    """A mean; nothing where it was not measured."""
+    return f"{value:.{digits}f}" if isinstance(value, int | float) else ""
+
+
+def _substitution(run: Evaluation, whose: str) -> str:
+    """The same episodes with experts, with one skill learned, and with all but one (docs/evaluation.md)."""
+    rows = []
+    for name, figures in run.substitution.items():
+        end = next(iter((figures.get("ends") or {}).items()), None)
+        rows.append([f"{words(name)} <small>n&nbsp;=&nbsp;{figures['episodes']}</small>", measured(figures, "success_015"),
+                     measured(figures, "success"), number(figures.get("mean_steps")),
+                     f"{words(end[0])} {share(end[1])}" if end else ""])
+    head = [f"what is learned{whose}", "success (0.15 m)", "success (0.30 m)", "mean steps", "most often ended by"]
+    return table(head, rows, "numbers substitution") if rows else ""
+
+
+def _subtasks(run: Evaluation, whose: str) -> str:
+    """Each manipulation by itself, from the states that experts leave; at the end their mean."""
+    rows = [[words(name), measured(figures, "success"), str(figures["episodes"])] for name, figures in run.subtasks.items()]
+    if rows:
+        rows.append(["mean", share(sum(figures["success"] for figures in run.subtasks.values()) / len(rows)), ""])
+    return table([f"sub-task, from where experts leave{whose}", "success", "n"], rows, "numbers subtasks") if rows else ""
+
+
 def _full_task(runs: list[Evaluation], names: list[str]) -> str:
-    """Success of the whole task, at 0.30 m and at 0.15 m."""
+    """Success of the whole task, at 0.30 m and at 0.15 m, and how many other objects were disturbed."""
     rows = []
     for run, label in zip(runs, names, strict=True):
-        near, seconds = run.figures.get("success_015"), run.figures.get("mean_simulated_s")
+        near = run.figures.get("success_015")
         row = success_row(run, label)
         near_text = share(near) if isinstance(near, int | float) else ""
-        rows.append([*row[:4], near_text, row[4], f"{seconds:.0f}" if isinstance(seconds, int | float) else "", row[5]])
+        rows.append([*row[:4], near_text, row[4], number(run.figures.get("mean_simulated_s")),
+                     number(run.figures.get("mean_disturbed_objects"), 2), row[5]])
     head = [
         "whole task",
         "",
@@ -190,6 +226,7 @@ def _full_task(runs: list[Evaluation], names: list[str]) -> str:
         "success (0.15 m)",
         "mean steps",
         "simulated s",
+        "objects disturbed",
         "homes",
     ]
     return table(head, rows, "numbers bars")

@@ -26,6 +26,7 @@ from rearrange.runs.run_directory import folder_of, read_status, refuse_if_held,
 from skills import pretrained
 
 TRAINED = ("tp_srl", "tp_srl_nonav")  # agents whose skills are trained policies
+PAPER = "paper"  # the protocol of every agent; tp_srl has others, too
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,23 @@ def make_plan(plain: dict[str, Any]) -> Plan:
     """What the settings of `rearrange reproduce` ask for. Raises UserError for what cannot be, and writes nothing."""
     agents = _checked(plain["agents"], AGENTS, "agents")
     scenarios = _checked(plain["scenarios"], options.choices("hab"), "scenarios")
+    protocols = _checked(plain["protocols"], options.choices("planner"), "protocols")
     checked_name(plain["name"])
-    needed = {scenario: _needed(scenario, plain["split"], plain["seed"]) for scenario in scenarios}
+    wanted = [(scenario, agent, protocol) for scenario in scenarios for agent in agents for protocol in protocols
+              if protocol == PAPER or agent == "tp_srl"]
+    if not wanted:
+        raise UserError(f"protocols=[{','.join(protocols)}] are of tp_srl alone: add it to agents=, or {PAPER} to protocols=.")
     policies: dict[str, Policy] = {}
-    if set(agents) & set(TRAINED):
-        navigates = "tp_srl" in agents
-        for skill in dict.fromkeys(skill for found in needed.values() for skill in found):
-            if skill != "navigate" or navigates:
+    for scenario, agent, protocol in wanted:
+        for skill in _trained(scenario, agent, protocol, plain):
+            if skill not in policies:
                 policies[skill] = _policy("skill", skill, plain["steps"], plain)
-    if "monolithic" in agents:
+    if any(agent == "monolithic" for _, agent, _ in wanted):
         for scenario in scenarios:
             if policy := _policy("hab", scenario, plain["monolithic_steps"], plain):
                 policies[scenario] = policy
-    evaluations = [_evaluation(scenario, agent, needed[scenario], policies, plain)
-                   for scenario in scenarios for agent in agents if agent != "monolithic" or scenario in policies]
+    evaluations = [_evaluation(scenario, agent, protocol, policies, plain)
+                   for scenario, agent, protocol in wanted if agent != "monolithic" or scenario in policies]
     return Plan(policies, tuple(evaluations))
 
 
@@ -92,20 +96,26 @@ def _checked(chosen: list[str], known: Iterable[str], key: str) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def as_in_the_paper(scenario: str) -> list[str]:
-    """The words that evaluate a scenario by the paper's rules, with the paper's goal."""
-    goal = [f"hab.problem={scenario}_paper"] if scenario == "set_table" else []
-    return [f"hab={scenario}", *goal, "planner=paper"]
+def by_protocol(scenario: str, protocol: str) -> list[str]:
+    """The words that evaluate a scenario by the rules of a protocol, by the paper's with the paper's goal."""
+    goal = [f"hab.problem={scenario}_paper"] if (scenario, protocol) == ("set_table", PAPER) else []
+    return [f"hab={scenario}", *goal, f"planner={protocol}"]
+
+
+def _trained(scenario: str, agent: str, protocol: str, plain: dict[str, Any]) -> list[str]:
+    """The skills that trained policies run."""
+    found = _needed(scenario, protocol, plain["split"], plain["seed"]) if agent in TRAINED else []
+    return [skill for skill in found if skill != "navigate" or agent == "tp_srl"]
 
 
 @functools.cache
-def _needed(scenario: str, split: str, seed: int) -> list[str]:
+def _needed(scenario: str, protocol: str, split: str, seed: int) -> list[str]:
     """The skills that the plan of the scenario's first episode needs."""
     from eval.scenario.command import needed_skills
     from planner.rules import Rules
     from planner.scenarios import make_scenario
 
-    made = front.compose("eval", [*as_in_the_paper(scenario), f"split={split}", f"seed={seed}"])
+    made = front.compose("eval", [*by_protocol(scenario, protocol), f"split={split}", f"seed={seed}"])
     settings = OmegaConf.to_container(made.config, resolve=True)
     return needed_skills(make_scenario(settings["hab"], "hab"), Rules(**settings["planner"]), settings)
 
@@ -142,22 +152,22 @@ def _finished_run(group: str, what: str, typed: tuple[str, ...]) -> Path | None:
     return None
 
 
-def _evaluation(scenario: str, agent: str, needed: list[str], policies: dict[str, Policy],
-                plain: dict[str, Any]) -> Job:
+def _evaluation(scenario: str, agent: str, protocol: str, policies: dict[str, Policy], plain: dict[str, Any]) -> Job:
     """One agent in one scenario; every policy that it uses is named, so that a later training changes nothing."""
-    words = [*as_in_the_paper(scenario), f"agent={agent}"]
+    other = () if protocol == PAPER else (protocol,)
+    words = [*by_protocol(scenario, protocol), f"agent={agent}"]
     words += [f"{key}={plain[key]}" for key in ("episodes", "video", "split", "seed", "output")]
-    words.append(f"name={plain['name']}_{agent}")
+    words.append(f"name={'_'.join((plain['name'], agent, *other))}")
     used: list[Policy] = []
     if agent in TRAINED:
-        run_by = {skill: policies[skill] for skill in needed if skill != "navigate" or agent == "tp_srl"}
+        run_by = {skill: policies[skill] for skill in _trained(scenario, agent, protocol, plain)}
         words += [f"skills.{skill}={policy.source}" for skill, policy in run_by.items()]
         used = list(run_by.values())
     elif agent == "monolithic":
         used = [policies[scenario]]
         words.append(f"checkpoint={policies[scenario].source}")
     needs = tuple(policy.training.path for policy in used if policy.training)
-    return make_job(f"eval {scenario} {agent}", "eval", tuple(words), plain, needs)
+    return make_job(" ".join(("eval", scenario, agent, *other)), "eval", tuple(words), plain, needs)
 
 
 def make_job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any], needs: tuple[Path, ...] = ()) -> Job:

@@ -16,7 +16,7 @@ from rearrange.runs.run_directory import read_status
 from skills import pretrained, recipes
 
 SPLITS = ("val", "test")
-OF_FIGURE_6 = ("agents", "scenarios", "pretrained", "experiment", "monolithic_steps", "video", "split")
+OF_FIGURE_6 = ("agents", "scenarios", "protocols", "pretrained", "experiment", "monolithic_steps", "video", "split")
 PLANS_SEED = 5  # of the plans in training homes
 
 

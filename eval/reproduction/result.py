@@ -1,35 +1,54 @@
-"""What `rearrange reproduce` leaves: figure6.md with the paper's figures beside the measured ones, and report.html."""
+"""What `rearrange reproduce` leaves: figure6.md with the paper's figures beside the measured ones, whole_tasks.md and report.html."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from eval.report import page as report_page
+from eval.report import whole_tasks
 from eval.report.paper import DIFFERENCES, IN_WORDS, PUBLISHED, Beside, beside
-from eval.reproduction.jobs import Plan, Policy
+from eval.report.sections import number
+from eval.reproduction.jobs import PAPER, Plan, Policy
 from rearrange.files import read_json
 from rearrange.runs.run_directory import read_status, saved_config
 from skills import pretrained
 
 VIDEO_MB = 100.0
+FIGURE_6, WHOLE_TASKS = "Figure 6 of the VER paper", "Whole tasks by protocol"
 
 
 def write(folder: Path, plan: Plan, evaluations: list[Path], plain: dict[str, Any]) -> list[str]:
-    """Write both files; lines for people."""
+    """Write the files that there are figures for; lines for people."""
     figures = [read_json(path / "metrics.json") for path in evaluations]
-    text = markdown(plan, figures, plain)
-    (folder / "figure6.md").write_text(text, encoding="utf-8")
+    texts: dict[str, list[list[str]]] = {}
+    if by_paper := [each for each in figures if each.get("protocol", PAPER) == PAPER]:
+        texts["figure6.md"] = [*_head(FIGURE_6, plain), *figure_6(by_paper), *_policies(plan)]
+    if rows := whole_tasks.rows(figures):
+        lines = [tuple(whole_tasks.cells(row)) for row in rows]
+        texts["whole_tasks.md"] = [*_head(WHOLE_TASKS, plain), _table(whole_tasks.HEAD, lines), [f"- {note}" for note in whole_tasks.NOTES],
+                                   *([] if by_paper else _policies(plan))]
+        (folder / "whole_tasks.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    said = []
+    for name, blocks in texts.items():
+        text = "\n\n".join("\n".join(block) for block in blocks) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")
+        said += ["", *text.splitlines()]
     trained = [Path(policy.source) for policy in plan.policies.values() if policy.source != "pretrained"]
     runs = [*evaluations, *(path for path in trained if (path / "metrics.csv").exists())]
     made = report_page.make([str(path) for path in runs], folder / "report.html", Path(plain["output"]),
-                            "Figure 6 of the VER paper", VIDEO_MB, plain["note"])
-    return ["", *text.splitlines(), "", f"table     {folder / 'figure6.md'}", f"report    {made.path}"]
+                            FIGURE_6 if by_paper else WHOLE_TASKS, VIDEO_MB, plain["note"])
+    return [*said, "", *(f"table     {folder / name}" for name in texts), f"report    {made.path}"]
 
 
-def markdown(plan: Plan, figures: list[dict[str, Any]], plain: dict[str, Any]) -> str:
-    """All of it as one page of text."""
-    blocks = [["# Figure 6 of the VER paper"], *([[f"**{plain['note']}**"]] if plain["note"] else [])]
+def _head(title: str, plain: dict[str, Any]) -> list[list[str]]:
+    return [[f"# {title}"], *([[f"**{plain['note']}**"]] if plain["note"] else [])]
+
+
+def figure_6(figures: list[dict[str, Any]]) -> list[list[str]]:
+    """What was measured by the paper's rules, as blocks of text."""
+    blocks: list[list[str]] = []
     rows = [_beside(row) for row in beside(figures)]
     if rows:
         head = ("scenario", "after", "agent", "paper", "here (95 % interval, n)", "in the paper")
@@ -42,15 +61,17 @@ def markdown(plan: Plan, figures: list[dict[str, Any]], plain: dict[str, Any]) -
     for scenario in dict.fromkeys(each["scenario"] for each in figures):
         made = [each for each in figures if each["scenario"] == scenario]
         names = [row["name"] for row in made[0]["interactions"]]
-        blocks += [[f"## {_words(scenario)}"], _table(("success after", *names, "whole task", "within 0.15 m", "n"), [
+        blocks += [[f"## {_words(scenario)}"], _table(("success after", *names, "whole task", "within 0.15 m", "steps", "objects disturbed", "n"), [
             (each["agent"], *(_percent(row["success"]) for row in each["interactions"]),
              f"{_percent(each['success'])} ({_interval(each['success_interval_95'])})", _percent(each["success_015"]),
-             str(each["episodes"])) for each in made
+             number(each["mean_steps"]), number(each.get("mean_disturbed_objects"), 2), str(each["episodes"])) for each in made
         ])]
-    if plan.policies:
-        rows = [(name, _origin(name, policy)) for name, policy in plan.policies.items()]
-        blocks += [["## Policies"], _table(("for", "policy"), rows)]
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+    return blocks
+
+
+def _policies(plan: Plan) -> list[list[str]]:
+    rows = [(name, _origin(name, policy)) for name, policy in plan.policies.items()]
+    return [["## Policies"], _table(("for", "policy"), rows)] if rows else []
 
 
 def _origin(name: str, policy: Policy) -> str:

@@ -36,6 +36,7 @@ EXAMPLES = {
         "rearrange reproduce preset=smoke",
         "rearrange reproduce",
         "rearrange reproduce agents=[tp_srl,tp_srl_nonav] episodes=1000 name=figure_6",
+        "rearrange reproduce agents=[tp_srl] protocols=[honest,oracle] episodes=500 name=whole_tasks",
         "rearrange reproduce policies policies=[pick]",
     ),
     "bench": ("rearrange bench sim", "rearrange bench sim depth_size=64 seconds=5"),

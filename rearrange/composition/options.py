@@ -199,6 +199,9 @@ class ReproduceOptions:
     agents: tuple[str, ...] = setting(
         ("tp_srl", "tp_srl_nonav", "expert", "monolithic", "tp_spa", "random"), "who is evaluated: some of these")
     scenarios: tuple[str, ...] = setting(("tidy_house", "prepare_groceries", "set_table"), "what they do")
+    protocols: tuple[str, ...] = setting(
+        ("paper", "honest", "oracle"), "rules of the plans, choices of planner=: paper for every agent, and the others for tp_srl, "
+        "as the table of whole tasks")
     policies: tuple[str, ...] | None = setting(
         None, "instead of Figure 6, train these policies by their recipes (skills/recipes) and evaluate them beside the package's")
     pretrained: bool = setting(

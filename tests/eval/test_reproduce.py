@@ -37,7 +37,8 @@ class Worker:
             made = front.compose(words[0], words[1:])
         config = made.config
         what = (config.get("hab") or config.skill).name
-        job = f"{words[0]} {what}" + (f" {config.agent}" if words[0] == "eval" else "")
+        protocol = made.choices.get("planner", "paper")
+        job = f"{words[0]} {what}" + (f" {config.agent}" if words[0] == "eval" else "") + f" {protocol}" * (protocol != "paper")
         code = self.codes.get(job, 0)
         self.seen.append(job)
         self.words.append(words)
@@ -48,8 +49,9 @@ class Worker:
             (run.path / "metrics.csv").write_text("step,episode/return\n1,0.5\n")
         elif code == 0:
             figures = {"scenario": what, "agent": config.agent, "split": "val", "seed": 0, "episodes": 10,
-                       "success": 0.3, "success_interval_95": [0.1, 0.6], "success_015": 0.2, "skills": {}, "ends": {},
-                       "mean_steps": 9.0,
+                       "success": 0.3, "success_interval_95": [0.1, 0.6], "success_015": 0.2, "success_015_interval_95": [0.05, 0.5],
+                       "skills": {}, "ends": {}, "mean_steps": 9.0, "mean_disturbed_objects": 0.25, "protocol": protocol,
+                       "problem": Path(config.hab.problem).stem,
                        "interactions": [{"name": name, "success": 0.5, "interval_95": [0.2, 0.8]} for name in NAMES]}
             (run.path / "metrics.json").write_text(json.dumps(figures))
         run.finish({0: "finished", 130: "stopped"}.get(code, "failed"))
@@ -66,7 +68,7 @@ def work(tmp_path, monkeypatch):
 
     def call(codes: dict[str, int] | None = None, hydras: tuple[str, ...] = (), **changed) -> tuple[int, Worker]:
         words = {"preset": "smoke", "scenarios": "[tidy_house]", "agents": "[tp_srl,monolithic,random]",
-                 "output": tmp_path} | changed
+                 "protocols": "[paper]", "output": tmp_path} | changed
         config = front.compose("reproduce", [f"{key}={value}" for key, value in words.items()]).config
         worker = Worker()
         worker.codes = codes or {}
@@ -149,6 +151,39 @@ def test_other_finished_runs_count_if_they_are_long_enough(work, tmp_path):
     assert f"skills.pick={tmp_path}/train/pick/long" in worker.words[1]
 
 
+def test_whole_tasks_stand_by_protocol(work, tmp_path, capsys):
+    """tp_srl by each, in Set Table with closing but by the paper's; random by the paper's alone."""
+    code, worker = work(scenarios="[set_table]", agents="[tp_srl,random]", protocols="[paper,honest,oracle]")
+    assert code == 0 and worker.seen == ["train navigate", "eval set_table tp_srl", "eval set_table tp_srl honest", "eval set_table tp_srl oracle",
+                                         "eval set_table random"]
+    assert [sum("skills.close_fridge=pretrained" in words for words in worker.words), "hab.problem=set_table_paper" in worker.words[1]] == [2, True]
+    folder, out = tmp_path / "reproduce/reproduce_smoke", capsys.readouterr().out
+    text, figure_6 = ((folder / name).read_text() for name in ("whole_tasks.md", "figure6.md"))
+    assert text in out and figure_6 in out and "Smoke run" in text and "orientation only" in text
+    told = "| val | 10 | 20 % (5.0 .. 50.0) | 30 % (10.0 .. 60.0) | 9 | 0.25 | 50 % | 29 % |"
+    rows = [("left open", "paper"), ("closed again", "honest"), ("closed again", "oracle")]
+    assert [line for line in text.splitlines() if "| val |" in line] == [f"| Set table, drawer and fridge {goal} | {name} {told}" for goal, name in rows]
+    kept = json.loads((folder / "whole_tasks.json").read_text())
+    assert [row["protocol"] for row in kept] == ["paper", "honest", "oracle"] and kept[0]["mean_disturbed_objects"] == 0.25
+    measured = [line for line in figure_6.split("## Set table")[1].splitlines() if line.endswith("| 9 | 0.25 | 10 |")]
+    assert [line.split()[1] for line in measured] == ["tp_srl", "random"], "by the paper's rules alone"
+    page = (folder / "report.html").read_text().split('<section id="protocols">')[1].split("</section>")[0]
+    assert [name for name in ("paper", "honest", "oracle", "random") if f"<td>{name}</td>" in page] == ["paper", "honest", "oracle"]
+
+
+def test_without_the_papers_protocol_there_is_no_figure_6(work, tmp_path):
+    assert work(agents="[tp_srl,random]", protocols="[honest]")[1].seen == ["train navigate", "eval tidy_house tp_srl honest"]
+    folder = tmp_path / "reproduce/reproduce_smoke"
+    assert "comes with the package" in (folder / "whole_tasks.md").read_text() and not (folder / "figure6.md").exists()
+    assert "<h1>Whole tasks by protocol</h1>" in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("preset, protocols", [("smoke", ["paper", "honest"]), ("laptop", ["paper", "honest", "oracle"]),
+                                               ("paper", ["paper", "honest", "oracle"])])
+def test_presets_make_the_table_of_whole_tasks(preset, protocols):
+    assert list(front.compose("reproduce", [f"preset={preset}"]).config.protocols) == protocols
+
+
 def test_without_monolithic_steps_it_is_left_out(work):
     assert work(agents="[monolithic,random]", monolithic_steps="null")[1].seen == ["eval tidy_house random"]
 
@@ -179,6 +214,8 @@ def test_a_job_that_somebody_else_runs_is_left_alone(work, tmp_path):
 @pytest.mark.parametrize("words, said", [
     ("agents=[tp_srl,expret]", ("agents", "Did you mean expert")),
     ("agents=[]", ("agents=[]", "tp_srl")),
+    ("agents=[expert] protocols=[onest]", ("protocols", "Did you mean honest")),
+    ("agents=[expert] protocols=[honest]", ("protocols=[honest]", "tp_srl", "agents=")),
     ("scenarios=[tidy_hous]", ("scenarios", "Did you mean tidy_house")),
     ("agents=[monolithic] experiment=laptp", ("experiment", "laptop")),
     ("preset=lapto", ("Did you mean preset=laptop",)),

@@ -316,6 +316,49 @@ def test_protocols_stand_apart(tmp_path):
     assert sorted(newest(tmp_path)) == sorted(runs)
 
 
+def changed(run: Path, **figures) -> Path:
+    """An evaluation with some of its figures changed."""
+    (run / "metrics.json").write_text(json.dumps(json.loads((run / "metrics.json").read_text()) | figures))
+    return run
+
+
+def rows_of(text: str, anchor: str) -> list[list[str]]:
+    """The cells of the table that `anchor` stands in, without markup."""
+    cells = [re.findall("<t[hd].*?>(.*?)</t[hd]>", row) for row in re.findall("<tr>.*?</tr>", text.split(anchor)[1].split("</table>")[0])]
+    return [[" ".join(re.sub(r"<[^>]*>|&nbsp;", " ", cell).split()) for cell in row] for row in cells]
+
+
+def test_whole_tasks_stand_by_protocol_beside_others(tmp_path):
+    """Plans with trained skills that were evaluated whole; the scenarios' tables have disturbed objects, too."""
+    told = {"protocol": "honest", "problem": "set_table", "mean_disturbed_objects": 0.625, "success_015_interval_95": [0.25, 0.75]}
+    runs = [changed(scenario_evaluation(tmp_path / f"eval/set_table/{name}", agent, [0.5, 0.5], scenario="set_table"), **told | more)
+            for name, agent, more in (("a", "tp_srl", {}), ("b", "expert", {}), ("c", "tp_srl", {"interrupted": True}),
+                                      ("d", "tp_srl", {"protocol": "paper", "problem": "set_table_paper", "mean_disturbed_objects": None}))]
+    text = report_page.make(list(map(str, runs)), tmp_path / "r.html", tmp_path, None, 1).path.read_text()
+    assert rows_of(text, 'id="protocols"')[1:] == [
+        ["Set table, drawer and fridge closed again tp_srl", "honest", "val", "100", "47 % 25 to 75 %", "50 % 40 to 60 %", "1544", "0.62", "50 %", "29 %"],
+        ["Set table, drawer and fridge left open tp_srl", "paper", "val", "100", "47 % 25 to 75 %", "50 % 40 to 60 %", "1544", "", "50 %", "29 %"]]
+    whole = rows_of(text, 'class="numbers bars">')
+    assert whole[0][-2:] == ["objects disturbed", "homes"] and whole[1][-2:] == ["0.62", "val"]
+    assert "orientation only" in text and 'href="#protocols"' in text
+
+
+def test_tables_of_substitution_and_of_subtasks_are_shown(tmp_path):
+    run = scenario_evaluation(tmp_path / "eval/set_table/a", "tp_srl", [0.5, 0.5], scenario="set_table")
+    row = {"episodes": 40, "success": 0.5, "success_interval_95": [0.25, 0.75]}
+    more = {"success_015": 0.25, "success_015_interval_95": [0.125, 0.5], "mean_steps": 900.4, "ends": {"pick: time_limit": 0.5, "place: x": 0.1}}
+    (run / "substitution.json").write_text(json.dumps({"experts only": row | {"success": 1.0, "ends": {}}, "pick alone": row | more}))
+    (run / "subtasks.json").write_text(json.dumps({"pick 1": row, "close fridge": row | {"success": 1.0}}))
+    text = sections.scenarios([read(run)])
+    assert rows_of(text, "numbers substitution")[1:] == [
+        ["experts only n = 40", "&ndash;", "100 % 25 to 75 %", "", ""],
+        ["pick alone n = 40", "25 % 12 to 50 %", "50 % 25 to 75 %", "900", "pick: time limit 50 %"]]
+    assert rows_of(text, "numbers subtasks")[1:] == [["pick 1", "50 % 25 to 75 %", "40"], ["close fridge", "100 % 25 to 75 %", "40"], ["mean", "75 %", ""]]
+    (run / "subtasks.json").write_text(json.dumps({"pick 1": {"success": 2}}))
+    with pytest.raises(UserError, match="subtasks.json is not that of an evaluation: 'pick 1' needs episodes"):
+        read(run)
+
+
 def test_by_default_the_newest_of_each_is_taken(outputs, tmp_path):
     """Of each agent the newest evaluation; the newest training run with its other seeds, not an older experiment."""
     folder = tmp_path / "outputs"
