@@ -38,7 +38,8 @@ class Player:
 
     def _begin(self, policy: Any, env: gymnasium.Env, deterministic: bool, seed: int, checkpoint: str) -> None:
         self.policy, self.deterministic = policy, deterministic
-        self._space, self._flatten = env.action_space, flattener(env.observation_space)
+        self._space: Any = env.action_space
+        self._flatten = flattener(env.observation_space)
         self._as_action, self._generator = as_action(env.action_space), torch.Generator().manual_seed(seed)
         self._keys = [key for key in policy.seen if key not in getattr(policy, "critic_keys", ())]
         seen, size = flat_space(env.observation_space), action_numbers(env.action_space)
