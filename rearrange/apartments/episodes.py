@@ -230,7 +230,8 @@ class _Reader:
         known = isinstance(about, str) or (type(about) is int and 0 <= about < objects)
         if not (isinstance(entry.get("skill"), str) and known and (held is None or type(held) is int and 0 <= held < objects)):
             self._fail("info.handoff", "an object of skill, about (an object's number or a joint) and held (a number or null)", entry)
-        held_pose, arm_rad = (entry.get(name) and self._seven(f"info.handoff.{name}", entry[name]) for name in ("held_pose", "arm_rad"))
+        held_pose, arm_rad = (None if entry.get(name) is None else self._seven(f"info.handoff.{name}", entry[name])
+                              for name in ("held_pose", "arm_rad"))
         if held_pose is not None and abs(math.hypot(*held_pose[3:]) - 1.0) > 1e-3:
             self._fail("info.handoff.held_pose", "a position and a unit quaternion (w, x, y, z)", entry["held_pose"])
         return Handoff(entry["skill"], about, held, held_pose, arm_rad)
