@@ -5,7 +5,8 @@
     python -m eval.publish outputs/eval/pick/latest                   adds those figures to the card
     python -m eval.publish outputs/eval/tidy_house/latest             adds those of a scenario to the cards of the policies that it ran
 
-Navigation tasks, `nav=`, as skills. What limits a policy is written into its card by hand (`limits`).
+Navigation tasks, `nav=`, as skills. Evaluations with an episode file, other settings of the task or other rules, or of fewer episodes than the
+figure that stands there, are refused. What limits a policy is written into its card by hand (`limits`).
 """
 
 from __future__ import annotations
