@@ -112,8 +112,8 @@ def _share(share: float, interval: list[float]) -> str:
 
 
 def _linked(text: str) -> str:
-    """With links to the pages of findings that it names."""
-    return re.sub(r"docs/(findings/\w+)\.md", r"[\1](../\1.md)", text)
+    """With links to the pages of docs/ that it names."""
+    return re.sub(r"docs/((?:findings/)?\w+)\.md", r"[\1](../\1.md)", text)
 
 
 def sections(text: str) -> dict[str, str]:

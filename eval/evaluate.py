@@ -21,7 +21,7 @@ from eval.path_figures import path_figures
 from eval.processes import share_out
 from eval.remote.settings import Remote
 from eval.tasks import group_of, json_safe
-from rearrange.errors import UserError
+from rearrange.errors import CannotStart
 from rearrange.runs.run_directory import write_whole
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = ["EpisodeResult", "Job", "evaluate", "left_out", "summary", "write"]
 SEED_STRIDE = 1_000_003  # episodes of another seed are other ones
 SLOTS = 8  # environments per process, stepped together; fixed, because a batch of another size may round differently
 CHUNK = 16  # episodes handed to a process at a time
+NOT_STARTED = "the robot would touch something, or objects do not rest"  # why episodes of a file are left out
 
 
 @dataclass(frozen=True)
@@ -79,15 +80,14 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int]
     chunks = [list(range(*span)) for span in spans]
     results = run_chunks(run_chunk, job, chunks, workers, progress, keep)
     if not results:
-        raise UserError(f"no episode of {job.env['episodes']} can be started: in each the robot would touch something, or objects do not rest.")
+        raise CannotStart(f"no episode of {job.env['episodes']} can be started: in each the robot would touch something, or objects do not rest.")
     return results
 
 
 def left_out(job: Job, results: Sequence[EpisodeResult]) -> list[str]:
     """A line that says how many episodes of a file could not be started; none where all were."""
     left = job.episodes - len(results)
-    why = "the robot would touch something, or objects do not rest"
-    return [f"{left} of {job.episodes} episodes cannot be started and are left out: {why}"] if left else []
+    return [f"{left} of {job.episodes} episodes cannot be started and are left out: {NOT_STARTED}"] if left else []
 
 
 def run_chunks(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequence[Any], workers: int | None,

@@ -5,7 +5,8 @@
     python -m eval.publish outputs/eval/pick/latest                   adds those figures to the card
     python -m eval.publish outputs/eval/tidy_house/latest             adds those of a scenario to the cards of the policies that it ran
 
-Navigation tasks, `nav=`, as skills. What limits a policy is written into its card by hand (`limits`).
+Navigation tasks, `nav=`, as skills. Evaluations with an episode file, other settings of the task or other rules, or of fewer episodes than the
+figure that stands there, are refused. What limits a policy is written into its card by hand (`limits`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.trained_policy import of_what
+from eval.tasks import json_safe, navigation_task, skill_task, trained_settings
+from eval.trained_policy import of_what, settings_of, training_of
 from rearrange.errors import UserError
 from rearrange.files import MOST_JSON, read_json, read_text
-from rearrange.settings.environment import NAVIGATION
+from rearrange.settings.environment import NAVIGATION, HomeSettings
+from rearrange.settings.rules import keys_of
 from rearrange.settings.yaml_files import plain_yaml
 from skills import SKILLS, pretrained, recipes
 from trainer.logs.logger import read_jsonl
@@ -74,37 +77,70 @@ def _publish_scenario(run: Path, figures: dict[str, Any], folder: Path) -> list[
     policies = figures.get("skills")
     if figures.get("agent") != "tp_srl" or not isinstance(policies, dict) or not policies:
         raise UserError(f"{run} is one of agent={figures.get('agent')}: of scenarios only evaluations of agent=tp_srl are published.")
-    if missing := [key for key in _IN_PLANS if key not in figures]:
+    if missing := [key for key in (*_IN_PLANS, "changed", "deterministic") if key not in figures]:
         raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
+    _, _, typed = figures["protocol"].partition(", ")
+    _refuse_changed(run, [*figures["changed"], *(f"planner.{word}" for word in typed.split(", ") if word),
+                          *(["deterministic=true"] if figures["deterministic"] else [])])
     for skill, used in policies.items():
         if not Path(used).is_file() or Path(used).read_bytes() != (folder / f"{skill}.pt").read_bytes():
             raise UserError(f"{run} did not evaluate the published policy of {skill} but {used}: use skills.{skill}=pretrained.")
     row = {key: figures[key] for key in _IN_PLANS}
     same = ("scenario", "problem", "protocol", "split")
-    cards = []
-    for skill in policies:
-        file = folder / f"{skill}.pt"
-        card = plain_yaml(file.with_suffix(".yaml"))
+    cards = {folder / f"{skill}.pt": plain_yaml(folder / f"{skill}.yaml") for skill in policies}
+    for card in cards.values():
         rows = {tuple(old[k] for k in same): old for old in card.get("plans", [])}
+        _refuse_fewer(run, row, rows.get(tuple(row[k] for k in same)))
         card["plans"] = list((rows | {tuple(row[k] for k in same): row}).values())  # a new figure in the place of the old one
-        cards.append(_write_card(file, card))
-    return cards
+    return [_write_card(file, card) for file, card in cards.items()]
 
 
 def _publish_task(run: Path, figures: dict[str, Any], folder: Path) -> Path:
-    _, task = _task(figures)
+    group, task = _task(figures)
     if task is None:
         raise UserError(f"{run / 'metrics.json'} is not that of an evaluation of a skill, navigation task or scenario.")
     file = folder / f"{task}.pt"
     if Path(str(figures.get("checkpoint"))).resolve() != file.resolve():
         raise UserError(f"{run} did not evaluate the published policy {file}: use checkpoint=pretrained.")
-    if missing := [key for key in _MEASURED if key not in figures]:
+    if missing := [key for key in (*_MEASURED, "env") if key not in figures]:
         raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
+    _refuse_changed(run, _changed(group, figures["env"], usual_settings(file, group, task)))
     card = plain_yaml(file.with_suffix(".yaml"))
     row = {key: figures[key] for key in _MEASURED} | _path_figures(figures)
     same = ("split", "deterministic")
+    _refuse_fewer(run, row, next((old for old in card["evaluations"] if all(old[k] == row[k] for k in same)), None))
     card["evaluations"] = [old for old in card["evaluations"] if any(old[k] != row[k] for k in same)] + [row]
     return _write_card(file, card)
+
+
+def usual_settings(file: Path, group: str, task: str) -> dict[str, Any]:
+    """Settings of the environment in which `rearrange eval` evaluates the policy in `file` where none of them is typed."""
+    from rearrange.composition.compose import compose
+    from trainer.checkpoint import load_checkpoint
+
+    plain = OmegaConf.to_container(compose("eval", [f"{group}={task}"]).config, resolve=True)
+    env = (navigation_task if group == "nav" else skill_task)(plain, plain["split"], 0).env
+    meta = training_of(load_checkpoint(file))
+    return json_safe(env | settings_of(meta | {"env": trained_settings(file, meta, task)}))
+
+
+def _changed(group: str, env: dict[str, Any], usual: dict[str, Any]) -> list[str]:
+    """Settings of an environment that are not the usual ones, as they are typed: `skill.max_steps=20`."""
+    sim = {"sim": "sim", **{key.name: f"sim.{key.name}" for key in keys_of(HomeSettings) if key.name != "sim"}}
+    return [f"{sim.get(key, f'{group}.{key}')}={env.get(key)}" for key in (*usual, *(env.keys() - usual.keys()))
+            if key not in ("split", "gpu_device") and env.get(key) != usual.get(key)]
+
+
+def _refuse_changed(run: Path, words: list[str]) -> None:
+    if words:
+        raise UserError(f"{run} is an evaluation with {', '.join(words)}, and a card holds those of the task and the rules as they come: "
+                        "leave that out and evaluate again.")
+
+
+def _refuse_fewer(run: Path, row: dict[str, Any], there: dict[str, Any] | None) -> None:
+    if there and row["episodes"] < there["episodes"]:
+        raise UserError(f"{run} has {row['episodes']} episodes, and the figure in whose place it would come {there['episodes']}: evaluate "
+                        f"again with episodes={there['episodes']}.")
 
 
 def _task(of: dict[str, Any]) -> tuple[str, str] | tuple[None, None]:

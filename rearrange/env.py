@@ -13,7 +13,7 @@ import numpy as np
 from rearrange.actions import ACTION_SIZES, action_slices
 from rearrange.apartments.episodes import Episode, NoStartPose
 from rearrange.episode_making.scene_check import check_joints
-from rearrange.errors import UserError
+from rearrange.errors import CannotStart, UserError
 from rearrange.home_scene import HomeEnv, HomeSettings
 from rearrange.observations import (
     FAR_M,
@@ -117,11 +117,15 @@ class RearrangeEnv(HomeEnv):
                     self.skill.start(self.sim, self.episode, rng)
                 else:
                     self.skill.start_at_handoff(self.sim, self.episode)
+            except UserError as error:
+                if generated or isinstance(asked, Episode):
+                    raise
+                raise UserError(f"{self.scene.settings.episodes}, {error}") from None
             except NoStartPose as error:
                 reason = str(error)
                 continue
             return skipped
-        raise UserError(f"episode {self.episode.id!r} cannot be started: {reason}.")
+        raise CannotStart(f"episode {self.episode.id!r} cannot be started: {reason}.")
 
     def numbered_episode(self, number: int) -> Episode:
         """The episode that `reset` starts where it is asked for this number and the robot finds a place."""

@@ -17,5 +17,9 @@ class NoStartPose(Exception):
     """The robot cannot start an episode anywhere that the skill allows."""
 
 
+class CannotStart(UserError):
+    """No episode of those that were asked for can be started."""
+
+
 class NoGoal(UserError):
     """A home has nothing that could be the goal of a navigation task."""

@@ -101,6 +101,9 @@ class Articulated(Skill):
         start_before(sim, handle, self.config, rng)
         self.begin(sim, SkillArguments(handle=handle))
 
+    def may_be_about(self, sim: Simulator, episode: Episode) -> list[int | str]:
+        return [joint for joint in sim.home.handles if joint.startswith(self.joint_prefix)]
+
     def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
         self.arguments = arguments
         sim.want(handle=arguments.handle)

@@ -131,6 +131,9 @@ class Navigate(Skill):
         self._start_anywhere(sim, rng)
         self.begin(sim, self.arguments)
 
+    def may_be_about(self, sim: Simulator, episode: Episode) -> list[int | str]:
+        return []  # plans keep no states in which it begins
+
     def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
         """Start from where the robot stands; `set_goal` or `drive_to` has found the pose to reach."""
         self.arguments, self.stop_called = arguments, False

@@ -94,6 +94,9 @@ class Place(Skill):
                    held=arguments.target, any_start=self.config.any_start)
         self.begin(sim, arguments)
 
+    def may_be_about(self, sim: Simulator, episode: Episode) -> list[int | str]:
+        return list(episode.targets)  # which have a goal
+
     def begin(self, sim: Simulator, arguments: SkillArguments) -> None:
         """Start from where the robot stands with the object in the hand."""
         self.arguments = arguments

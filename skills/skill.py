@@ -108,11 +108,12 @@ class Skill(ABC):
         """Place the robot for a new episode and forget the last one. Raises NoStartPose."""
 
     def start_at_handoff(self, sim: Simulator, episode: Episode) -> None:
-        """Start where a plan handed over (`episode.handoff`). Raises NoStartPose."""
+        """Start where a plan handed over (`episode.handoff`). Raises NoStartPose, and UserError for what no plan hands over."""
         handoff = episode.handoff
         if handoff.skill != self.name:
             raise UserError(f"episode {episode.id!r} was handed over to skill {handoff.skill}, not to {self.name}: give another "
                             "episode file.")
+        self._check_handoff(sim, episode)
         sim.place_robot(*episode.robot_start)
         if handoff.held is not None:
             sim.put_in_hand(handoff.held)
@@ -120,6 +121,25 @@ class Skill(ABC):
             raise NoStartPose("the robot touches something where the plan handed over")
         about = handoff.about
         self.begin(sim, SkillArguments(handle=about) if isinstance(about, str) else about_object(sim, episode, about))
+
+    def may_be_about(self, sim: Simulator, episode: Episode) -> list[int | str]:
+        """The objects or joints that a plan can hand over to it in an episode."""
+        return list(sim.home.handles) if self.about == "handle" else list(range(len(episode.objects)))
+
+    def _check_handoff(self, sim: Simulator, episode: Episode) -> None:
+        """UserError for a handoff that this home, or this skill, cannot have had."""
+        about, allowed = episode.handoff.about, self.may_be_about(sim, episode)
+        again = "write the file anew, with handoffs=true of rearrange eval hab="
+        if not allowed:
+            raise UserError(f"episode {episode.id!r}: no plan hands over to skill {self.name} there; {again}.")
+        if about not in allowed:
+            raise UserError(f"episode {episode.id!r}: field 'info.handoff' has about={about!r}, and {self.name} can be about "
+                            f"{', '.join(map(str, allowed))} there; {again}.")
+        (size_x, size_y), start = sim.home.layout.size_m, episode.robot_start
+        if start is None or not (0.0 <= start[0] <= size_x and 0.0 <= start[1] <= size_y):
+            where = "is missing" if start is None else f"puts the robot at x={start[0]:g}, y={start[1]:g} m"
+            raise UserError(f"episode {episode.id!r}: field 'start_position' {where}, and it must be in the home, 0 .. {size_x:.1f} by "
+                            f"0 .. {size_y:.1f} m; {again}.")
 
     @abstractmethod
     def reward_terms(self, sim: Simulator) -> dict[str, float]:

@@ -30,6 +30,8 @@ class Stated:
 
 LIMITED_AGENT = "tp_srl, limited actions"  # all that manipulates without driving
 ALONE = {"pick", "place", "open_cabinet"}  # skills that have the arm alone then; Open fridge has the base, too
+GOALS = {"set_table": "set_table_paper"}  # of a scenario of another problem than that of its name
+HOMES = ("sim=", "sim.scene_dataset=", "sim.scenes=", "sim.robot=", "sim.num_layouts=", "sim.episodes=")  # where the same task can be done
 NAV, NONAV = "TP-SRL, skills that can drive", "TP-SRL(NoNav)"
 LIMITED = "TP-SRL, the limited actions of Szot et al. 2021"
 STATED = (
@@ -102,20 +104,27 @@ def beside(figures: Iterable[Mapping[str, Any]]) -> list[Beside]:
 
 
 def _agent(figures: Mapping[str, Any]) -> str | None:
-    """Which agent an evaluation is of; None for one with experts among its skills, with rules or a goal that the paper does not
-    have, with only some of its skills limited, or that was interrupted.
+    """Which agent an evaluation is of; None for one with anything but a policy of its own for each skill, with a task, rules or a goal
+    that the paper does not have, with only some of its skills limited, or that was interrupted.
     """
-    if {"expert", "random"} & set(figures.get("skills", {}).values()) or figures.get("beyond_paper") or figures.get("deterministic"):
+    skills = figures.get("skills", {})
+    if {"expert", "random"} & set(skills.values()) or set(figures.get("run_by", {}).values()) - {"policy"}:
         return None
-    if figures.get("problem") == "set_table":  # which closes what it opened
-        return None
-    if figures.get("interrupted"):
+    if figures.get("beyond_paper") or figures.get("deterministic") or figures.get("interrupted") or _another_task(figures):
         return None
     limited = set(figures.get("limited_skills", ()))
     if not limited:
         return figures.get("agent")
-    drive = set(figures.get("mean_skill_steps", ())) & ALONE - limited
+    drive = {*skills, *figures.get("mean_skill_steps", ())} & ALONE - limited  # those, too, that never began
     return LIMITED_AGENT if figures.get("agent") == "tp_srl" and not drive else None
+
+
+def _another_task(figures: Mapping[str, Any]) -> bool:
+    """Whether a scenario is not the paper's: its goal, which is not to close what it opened, or what was changed beside its homes."""
+    scenario, changed = figures.get("scenario"), figures.get("changed", ())
+    goal = GOALS.get(scenario, scenario)
+    homes = HOMES if any(word.startswith("sim.scene_dataset=") for word in changed) else ()
+    return figures.get("problem", goal) != goal or not all(word.startswith(homes) for word in changed)
 
 
 def _one(stated: Stated, figures: Mapping[str, Any] | None) -> Beside:

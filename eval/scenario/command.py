@@ -41,6 +41,10 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if plain["handoff_tries"] is not None and not plain["handoffs"]:
         raise UserError(f"handoff_tries={plain['handoff_tries']} is for handoffs=true, which keeps the states that it counts: add that, or "
                         "leave it out.")
+    keeps = next((key for key in ("handoffs", "subtasks") if plain[key]), None)
+    if keeps and not plain["planner"]["reset_arm"]:
+        raise UserError(f"planner.reset_arm=false with {keeps}=true: the states that it keeps begin with the arm in its start posture, where "
+                        "these plans do not lead it; leave one of the two out.")
     job = make_job(plain, run)
     run.create()
     run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}")
@@ -128,6 +132,7 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
                         "agent=tp_srl.")
     if plain["subtasks"] and agent in ("monolithic", "tp_spa"):
         raise UserError(f"subtasks=true evaluates the skills of a plan alone, which agent={agent} does not have: take agent=tp_srl.")
+    needed: list[str] = []
     if agent == "monolithic":
         found = _whole_task(scenario, plain)
     else:
@@ -141,7 +146,7 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     count = plain["episodes"] if env.get("episodes") is None else min(plain["episodes"], len(read_episodes(env["episodes"])))
     return hab.Job(scenario, agent, env, found, rules, count, plain["seed"], plain["deterministic"],
                    str(run.videos), default_speed(plain), plain["handoffs"],
-                   _protocol(run))
+                   _protocol(run), tuple(needed))
 
 
 def _protocol(run: Run) -> str:

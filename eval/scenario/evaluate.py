@@ -51,6 +51,7 @@ class Job:
     video_speed: float = 4.0  # times as fast as the robot
     handoffs: bool = False  # keep the states in which manipulation skills began
     protocol: str = "paper"  # the choice of `planner` that `rules` began with, and what was typed to differ from it
+    needed: tuple[str, ...] = ()  # of `skills` those that plans need; more may have something that runs them
 
     def episode(self, index: int) -> int:
         """Number of the index-th episode in its split."""
@@ -305,7 +306,7 @@ _KEPT: dict[str, list[Executor]] = {}  # executors are kept between the chunks o
 
 
 def _executors(job: Job) -> list[Executor]:
-    key = json.dumps([str(job.scenario), dict(job.env), {k: str(v) for k, v in job.skills.items()}, str(job.rules)],
+    key = json.dumps([str(job.scenario), dict(job.env), {k: str(v) for k, v in job.skills.items()}, str(job.rules), job.handoffs],
                      sort_keys=True, default=str)
     if key not in _KEPT:
         _KEPT.clear()

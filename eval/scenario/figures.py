@@ -9,6 +9,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,35 @@ import numpy as np
 from eval.evaluate import missing
 from eval.intervals import wilson
 from eval.scenario.evaluate import EpisodeResult, Job, StepResult
+from planner.scenario import PROBLEMS
+from planner.scenarios import load_scenario, scenarios
 from rearrange.runs.run_directory import write_whole
+from rearrange.settings.environment import HomeSettings
 from rearrange.simulator import STEP_S
 from skills import SKILLS
 
 if TYPE_CHECKING:
     from rearrange.runs.run_directory import Run
 
+_SAME_TASK = ("split", "depth_size", "render_mode", "gpu_device", "observations", "camera_size")  # settings that leave it as it is
 DISTANCES_M = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, math.inf)  # limits of the rows of `by_distance`
+
+
+def changed(job: Job) -> list[str]:
+    """What makes the task another one than that of the scenario in the package, as it is typed: `hab.clutter=0`, `sim.episodes=my.json`."""
+    words, ours = [], job.scenario
+    if ours.name in scenarios():
+        known = load_scenario(ours.name)
+        now, then = ({**asdict(each.scenario), "max_steps": each.max_steps} for each in (ours, known))
+        words = [f"hab.{name}={_typed(value)}" for name, value in now.items() if value != then[name]]
+        words += [f"hab.problem={ours.problem}"] if ours.problem.parent != PROBLEMS else []
+    homes = {name: getattr(HomeSettings, name) for name in (each.name for each in fields(HomeSettings)) if name not in _SAME_TASK}
+    return words + [f"{'sim' if name == 'sim' else f'sim.{name}'}={_typed(job.env[name])}" for name, usual in homes.items()
+                    if job.env.get(name, usual) != usual]
+
+
+def _typed(value: Any) -> str:
+    return f"[{','.join(map(str, value))}]" if isinstance(value, (list, tuple)) else str(value)
 
 
 def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
@@ -40,7 +62,8 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "skills": {skill: source.checkpoint or source.kind for skill, source in job.skills.items()},
         "limited_skills": [skill for skill, source in job.skills.items() if skill in SKILLS and source.kind == "policy"
                            and "base" not in source.make(skill).action_parts],
-        "problem": job.scenario.problem.stem, "protocol": job.protocol, "beyond_paper": job.rules.beyond_paper,
+        "run_by": {skill: source.kind for skill, source in job.skills.items()},
+        "problem": job.scenario.problem.stem, "protocol": job.protocol, "beyond_paper": job.rules.beyond_paper, "changed": changed(job),
         "episodes": n, "success": wins / n, "success_interval_95": list(wilson(wins, n)),
         "success_015": near / n, "success_015_interval_95": list(wilson(near, n)),
         "interactions": [

@@ -6,7 +6,7 @@ A row says what would be won if nothing else were learned, or if that skill were
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,11 @@ EXPERT = Source("expert")
 FILE = "substitution.json"
 
 
-def variants(skills: Mapping[str, Source]) -> Iterator[tuple[str, dict[str, Source]]]:
+def variants(skills: Mapping[str, Source], needed: Collection[str]) -> Iterator[tuple[str, dict[str, Source]]]:
     """Name and sources of each way to run a scenario, beside that in which every skill is its own: experts only, each skill alone,
-    all but one. skills: what runs each skill; those that experts run are left alone.
+    all but one. skills: what runs each skill; those that experts run, and those that no plan needs, are left alone.
     """
-    own = [name for name, source in skills.items() if source.kind != "expert"]
+    own = [name for name, source in skills.items() if source.kind != "expert" and name in needed]
     experts = dict.fromkeys(skills, EXPERT)
     yield "experts only", experts
     for name in own:
@@ -42,7 +42,7 @@ def substitute(job: hab.Job, all_learned: Mapping[str, Any], run: Run, workers: 
     substitution.json, also when it is stopped between two.
     """
     rows: dict[str, Mapping[str, Any]] = {}
-    for name, skills in variants(job.skills):
+    for name, skills in variants(job.skills, job.needed):
         made = replace(job, skills=skills, handoffs=False)
         with counting(job.episodes, name, log=run.log) as progress:
             rows[name] = hab_figures.summary(made, hab.evaluate(made, workers, progress))

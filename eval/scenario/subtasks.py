@@ -16,6 +16,7 @@ from eval.intervals import wilson
 from eval.scenario import evaluate as hab
 from eval.scenario.substitution import EXPERT
 from rearrange.apartments.episodes import Episode, write_episodes
+from rearrange.errors import CannotStart
 from rearrange.runs.run_directory import write_whole
 from rearrange.runs.text_table import columns
 
@@ -39,11 +40,10 @@ def measure(job: hab.Job, run: Run, workers: int | None, counting: Callable[...,
         write_episodes(file, episodes)
         skill = episodes[0].handoff.skill
         with counting(len(episodes), name, log=run.log) as progress:
-            results = alone.evaluate(_job(job, skill, str(file), len(episodes)), workers, progress)
-        wins = sum(result.success for result in results)
-        rows[name] = {"skill": skill, "episodes": len(results), "success": wins / len(results), "success_interval_95": list(wilson(wins, len(results)))}
+            rows[name] = {"skill": skill, **_figures(_job(job, skill, str(file), len(episodes)), workers, progress)}
         write_whole(run.path / FILE, json.dumps(rows, indent=2) + "\n")
-    for line in ["", *table(rows), f"counted: {len(whole)} of {len(chains)} episodes, those in which the experts repeated nothing", ""]:
+    why = [f"left out: {alone.NOT_STARTED}"] if any(row["left_out"] for row in rows.values()) else []
+    for line in ["", *table(rows), *why, f"counted: {len(whole)} of {len(chains)} episodes, those in which the experts repeated nothing", ""]:
         run.say(line)
     run.say(f"table     {run.path / FILE}")
 
@@ -63,14 +63,30 @@ def repeats(result: hab.EpisodeResult) -> bool:
 
 
 def table(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """One line a sub-task: success with its 95 % interval; at the end their mean."""
-    lines = [("sub-task, from where experts leave", "success", "n")]
+    """One line a sub-task: success with its 95 % interval, and how many states could not be started; at the end the mean of those that
+    were measured.
+    """
+    lines = [("sub-task, from where experts leave", "success", "n", "left out")]
     for name, row in rows.items():
-        low, high = row["success_interval_95"]
-        lines.append((name, f"{row['success']:.1%} ({low:.1%} .. {high:.1%})", str(row["episodes"])))
-    if rows:
-        lines.append(("mean", f"{sum(row['success'] for row in rows.values()) / len(rows):.1%}", ""))
+        success = "none can be started"
+        if row["episodes"]:
+            low, high = row["success_interval_95"]
+            success = f"{row['success']:.1%} ({low:.1%} .. {high:.1%})"
+        lines.append((name, success, str(row["episodes"]), str(row["left_out"])))
+    measured = [row["success"] for row in rows.values() if row["episodes"]]
+    if measured:
+        lines.append(("mean", f"{sum(measured) / len(measured):.1%}", "", ""))
     return columns(lines)
+
+
+def _figures(job: alone.Job, workers: int | None, progress: Callable[[int, int], None]) -> dict[str, Any]:
+    """Of one sub-task: how many states were tried and left out, and success where any could be started."""
+    try:
+        results = alone.evaluate(job, workers, progress)
+    except CannotStart:
+        return {"episodes": 0, "left_out": job.episodes}
+    n, wins = len(results), sum(result.success for result in results)
+    return {"episodes": n, "left_out": job.episodes - n, "success": wins / n, "success_interval_95": list(wilson(wins, n))}
 
 
 def _name(episode: Episode) -> str:

@@ -1,6 +1,7 @@
 """Published policies: half precision, small, loadable by name, with a card that says what was measured."""
 
 import json
+import re
 import shutil
 
 import gymnasium
@@ -9,7 +10,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from eval.publish import main, publish_evaluation, publish_policy
+from eval.publish import main, publish_evaluation, publish_policy, usual_settings
 from rearrange.errors import UserError
 from rearrange.settings.environment import NAVIGATION
 from skills import SKILLS, pretrained
@@ -57,7 +58,8 @@ def test_the_card_says_where_it_comes_from_and_what_it_reaches(run, tmp_path):
     evaluation = tmp_path / "evaluation"
     evaluation.mkdir()
     figures = {"skill": "pick", "checkpoint": str(file), "split": "val", "episodes": 500, "deterministic": False, "success": 0.5,
-               "success_interval_95": [0.45, 0.55], "failures": {"time_limit": 0.5}, "mean_steps": 100.0}
+               "success_interval_95": [0.45, 0.55], "failures": {"time_limit": 0.5}, "mean_steps": 100.0,
+               "env": usual_settings(file, "skill", "pick")}
     for success in (0.4, 0.5):  # measured again: the newer figure stands
         (evaluation / "metrics.json").write_text(json.dumps(figures | {"success": success}))
         publish_evaluation(evaluation, tmp_path)
@@ -74,7 +76,7 @@ def test_a_policy_of_navigation_is_published_by_the_same_command_with_its_spl(ru
     (tmp_path / "metrics.json").write_text(json.dumps(
         {"nav": "pointnav", "checkpoint": str(file), "split": "test", "episodes": 500, "deterministic": True, "success": 0.9,
          "success_interval_95": [0.85, 0.95], "failures": {"time_limit": 0.1}, "mean_steps": 80.0, "measures": {"spl": 0.8, "collisions": 3},
-         "spl_interval_95": [0.75, 0.85]}))
+         "spl_interval_95": [0.75, 0.85], "env": usual_settings(file, "nav", "pointnav")}))
     publish_evaluation(tmp_path, tmp_path)
     card = OmegaConf.load(file.with_suffix(".yaml"))
     assert card.nav == "pointnav" and "skill" not in card and card.command == "rearrange train nav=pointnav"
@@ -118,7 +120,7 @@ def test_success_of_a_whole_task_stands_in_the_cards_of_the_policies_that_ran(ru
     then = tmp_path / "then"
     then.mkdir()
     figures = {"scenario": "tidy_house", "agent": "tp_srl", "problem": "tidy_house", "protocol": "honest", "split": "val", "seed": 97, "episodes": 500,
-               "skills": {file.stem: str(file) for file in files}, "success": 0.9, "success_015": 0.5, "success_015_interval_95": [0.45, 0.55]}
+               "deterministic": False, "changed": [], "skills": {file.stem: str(file) for file in files}, "success": 0.9, "success_015": 0.5, "success_015_interval_95": [0.45, 0.55]}
     for near in (0.4, 0.5):  # measured again: the newer figure stands
         (then / "metrics.json").write_text(json.dumps(figures | {"success_015": near}))
         assert publish_evaluation(then, tmp_path) == [file.with_suffix(".yaml") for file in files]
@@ -140,6 +142,61 @@ def test_success_of_a_whole_task_stands_in_the_cards_of_the_policies_that_ran(ru
         (then / "metrics.json").write_text(json.dumps(figures | other))
         with pytest.raises(UserError, match="only evaluations of agent=tp_srl are published"):
             publish_evaluation(then, tmp_path)
+
+
+@pytest.mark.parametrize("other, said", [
+    ({"changed": ["hab.objects=[any]", "sim.episodes=my.json"]}, "an evaluation with hab.objects=[any], sim.episodes=my.json, and a card"),
+    ({"protocol": "honest, knowledge=state, at_m=0.3"}, "an evaluation with planner.knowledge=state, planner.at_m=0.3, and a card"),
+    ({"deterministic": True}, "an evaluation with deterministic=true, and a card"),
+    ({"episodes": 499}, "has 499 episodes, and the figure in whose place it would come 500: evaluate again with episodes=500.")])
+def test_a_scenario_that_was_changed_or_has_fewer_episodes_leaves_all_cards_as_they_are(other, said, tmp_path, monkeypatch, capsys):
+    shutil.copytree(pretrained.FOLDER, tmp_path / "cards", ignore=shutil.ignore_patterns("__pycache__"))
+    cards = {file: file.read_bytes() for file in (tmp_path / "cards").glob("*.yaml")}
+    figures = {"scenario": "tidy_house", "agent": "tp_srl", "problem": "tidy_house", "protocol": "honest", "split": "val", "seed": 1,
+               "episodes": 500, "deterministic": False, "changed": [], "success": 0.1, "success_015": 0.1, "success_015_interval_95": [0.0, 0.2],
+               "skills": {skill: str(tmp_path / f"cards/{skill}.pt") for skill in ("pick", "place", "navigate")}}
+    (tmp_path / "metrics.json").write_text(json.dumps(figures | other))
+    monkeypatch.setattr(publish_evaluation, "__defaults__", (tmp_path / "cards",))
+    assert main([str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1 and {file: file.read_bytes() for file in cards} == cards
+    (tmp_path / "metrics.json").write_text(json.dumps(figures))
+    assert len(publish_evaluation(tmp_path, tmp_path / "cards")) == 3, "what is neither is taken"
+
+
+@pytest.mark.parametrize("words, said", [
+    (["skill=pick", "skill.max_steps=20"], "an evaluation with skill.max_steps=20, and a card"),
+    (["skill=pick", "skill.max_steps=2", "sim.substeps=2"], "an evaluation with skill.max_steps=2, sim.substeps=2, and a card"),
+    (["nav=pointnav", "nav.size=large", "nav.max_steps=5"], "an evaluation with nav.size=large, nav.max_steps=5, and a card"),
+    (["skill=pick"], "has 1 episodes, and the figure in whose place it would come 500"),
+    (["nav=pointnav"], "has 1 episodes, and the figure in whose place it would come 1000")])
+def test_an_evaluation_of_a_changed_task_leaves_the_card_as_it_is(words, said, tmp_path, monkeypatch, capsys):
+    from rearrange.command_line.cli import main as rearrange
+
+    shutil.copytree(pretrained.FOLDER, tmp_path / "cards", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path / "cards")
+    assert rearrange(["eval", *words, "checkpoint=pretrained", "episodes=1", "workers=1", f"output={tmp_path}", "name=x"]) == 0
+    task = words[0].partition("=")[2]
+    card = (tmp_path / "cards" / f"{task}.yaml").read_bytes()
+    with pytest.raises(UserError, match=re.escape(said)):
+        publish_evaluation(tmp_path / "eval" / task / "x", tmp_path / "cards")
+    assert (tmp_path / "cards" / f"{task}.yaml").read_bytes() == card
+
+
+@pytest.mark.parametrize("words, changed", [
+    ([], []), (["split=test", "seed=3"], []),
+    (["hab.objects=[any]", "hab.starts=[open]", "hab.goals=[open]", "hab.clutter=0", "hab.min_move_m=0"],
+     ["hab.objects=[any]", "hab.starts=[open]", "hab.goals=[open]", "hab.clutter=0", "hab.min_move_m=0.0"]),
+    (["hab.max_steps=20", "sim.num_layouts=4", "sim.base_speed_m_s=2.5"],
+     ["hab.max_steps=20", "sim.base_speed_m_s=2.5", "sim.num_layouts=4"])])
+def test_figures_of_a_scenario_say_what_was_changed(words, changed, tmp_path):
+    from eval.scenario.command import make_job
+    from eval.scenario.figures import changed as changed_in
+    from rearrange.composition import compose as settings
+    from rearrange.runs.run_directory import Run
+
+    composed = settings.compose("eval", ["hab=tidy_house", "skills=pretrained", f"output={tmp_path}", "episodes=1", *words])
+    assert changed_in(make_job(OmegaConf.to_container(composed.config), Run(tmp_path / "x", composed))) == changed
 
 
 def test_figures_of_an_interrupted_evaluation_are_refused(run, tmp_path):
@@ -176,6 +233,16 @@ def test_every_published_policy_loads_and_is_small(skill):
     if group == "skill":  # a scenario in which it takes part, by every protocol; the paper's Set Table closes nothing again
         protocols = [name for name in PROTOCOLS if not (name == "paper" and skill.startswith("close_"))]
         assert {(row["protocol"], row["split"]) for row in card["plans"]} == {(p, s) for p in protocols for s in ("val", "test")}
+
+
+@pytest.mark.parametrize("skill", SKILLS)
+def test_failures_of_which_a_limit_counts_some_are_as_many_as_the_card_has(skill):
+    card = pretrained.card(skill)
+    for text in card["limits"]:
+        for scenario, total in re.findall(r"In (Set Table|Tidy House|Prepare Groceries) .*?\d+ of (\d+) failed validation episodes", text):
+            row = next(row for row in card["plans"] if (row["scenario"], row["protocol"], row["split"])
+                       == (scenario.lower().replace(" ", "_"), "honest", "val"))
+            assert round((1 - row["success"]) * row["episodes"]) == int(total), text
 
 
 def test_the_published_cards_agree_on_every_plan():

@@ -304,6 +304,16 @@ def test_figures_of_the_paper():
     drives = limited | {"mean_skill_steps": limited["mean_skill_steps"] | {"open_fridge": 9.0}}
     assert beside([drives]) == beside([limited]), "Open fridge has the base there, too"
     assert not beside([limited | {"limited_skills": ["pick"]}]), "half of it is no agent of the paper"
+    never = limited | {"limited_skills": ["pick"], "skills": dict.fromkeys(("navigate", "pick", "place"), "x.pt"), "mean_skill_steps": {"navigate": 9.0, "pick": 9.0}}
+    assert not beside([never]), "nor is it where the other half never began"
+    by = dict.fromkeys(("navigate", "pick", "place"), "policy")
+    assert beside([made | {"run_by": by}]) and beside([made | {"changed": [], "problem": "tidy_house"}])
+    for other in ("pointnav", "remote", "own"):
+        assert not beside([made | {"run_by": by | {"navigate": other}}]), "its Navigate is no other agent's"
+    for word in ("hab.clutter=0", "hab.objects=[any]", "sim.base_speed_m_s=2.5", "sim.episodes=my.json"):
+        assert not beside([made | {"changed": [word]}]), "which is another task"
+    assert beside([made | {"changed": ["sim=habitat", "sim.scene_dataset=replica_cad.json", "sim.episodes=hab.json.gz"]}]), "as the paper's homes"
+    assert not beside([made | {"problem": "set_table_paper"}])
     assert not beside([made | {"deterministic": True}]), "whose actions are drawn"
 
 

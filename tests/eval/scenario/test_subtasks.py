@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -24,8 +25,12 @@ def test_states_are_sorted_by_what_is_done_to_what_and_repeated_steps_are_notice
 
 
 def test_the_table_ends_with_the_mean():
-    rows = {name: {"success": share, "success_interval_95": (0.0, 1.0), "episodes": 4} for name, share in (("pick 1", 0.5), ("place 1", 1.0))}
-    assert table(rows)[-1].split() == ["mean", "75.0%"] and "50.0% (0.0% .. 100.0%)" in table(rows)[1]
+    rows = {name: {"success": share, "success_interval_95": (0.0, 1.0), "episodes": 4, "left_out": 1}
+            for name, share in (("pick 1", 0.5), ("place 1", 1.0))}
+    rows["pick 2"] = {"episodes": 0, "left_out": 5}
+    lines = table(rows)
+    assert lines[-1].split() == ["mean", "75.0%"] and "50.0% (0.0% .. 100.0%)" in lines[1] and lines[1].split()[-2:] == ["4", "1"]
+    assert "none can be started" in lines[3] and lines[3].split()[-2:] == ["0", "5"]
 
 
 def test_the_command_evaluates_each_sub_task(tmp_path, capsys):
@@ -39,6 +44,25 @@ def test_the_command_evaluates_each_sub_task(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "sub-task, from where experts leave" in out and "counted: 1 of 1 episodes" in out
     assert (tmp_path / "eval/set_table/x/subtasks/place_1.json.gz").exists()
+
+
+def test_states_that_cannot_be_started_are_counted_and_the_others_go_on(tmp_path, monkeypatch, capsys):
+    from eval.scenario import subtasks
+
+    def in_the_wall(results):
+        found = beginnings(results)
+        bad = {name: [replace(found[name][0], robot_start=(0.1, 0.1, 0.0))] for name in ("pick 1", "place 1")}
+        return found | {"pick 1": bad["pick 1"], "place 1": bad["place 1"] + found["place 1"]}
+
+    monkeypatch.setattr(subtasks, "beginnings", in_the_wall)
+    words = ["eval", "hab=tidy_house", "skills=expert", "hab.objects=[any]", "hab.starts=[open]", "hab.goals=[open]", "planner=paper",
+             "episodes=1", "video=0", "workers=1", "subtasks=true", f"output={tmp_path}", "name=x"]
+    assert main(words) == 0
+    rows = json.loads((tmp_path / "eval/tidy_house/x/subtasks.json").read_text())
+    assert rows["pick 1"] == {"skill": "pick", "episodes": 0, "left_out": 1}
+    assert rows["place 1"]["episodes"] == 1 and rows["place 1"]["left_out"] == 1
+    out = capsys.readouterr().out
+    assert "none can be started" in out and "left out: the robot would touch something" in out
 
 
 def test_where_experts_repeated_something_in_every_episode_there_is_an_empty_table(tmp_path, monkeypatch):
