@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rearrange.errors import NoStartPose, UserError
-from rearrange.robot.fetch import REST_POSITION_M
+from rearrange.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from skills.arguments import SkillArguments, about_object
 
 if TYPE_CHECKING:
@@ -114,10 +114,11 @@ class Skill(ABC):
             raise UserError(f"episode {episode.id!r} was handed over to skill {handoff.skill}, not to {self.name}: give another "
                             "episode file.")
         self._check_handoff(sim, episode)
-        sim.place_robot(*episode.robot_start)
+        exact = handoff.arm_rad is not None  # then what the robot touches there it touched in the plan, too
+        sim.place_robot(*episode.robot_start, handoff.arm_rad if exact else ARM_START_RAD)
         if handoff.held is not None:
-            sim.put_in_hand(handoff.held)
-        if sim.robot_collides():
+            sim.put_in_hand(handoff.held, handoff.held_pose)
+        if not exact and sim.robot_collides():
             raise NoStartPose("the robot touches something where the plan handed over")
         about = handoff.about
         self.begin(sim, SkillArguments(handle=about) if isinstance(about, str) else about_object(sim, episode, about))

@@ -41,10 +41,6 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if plain["handoff_tries"] is not None and not plain["handoffs"]:
         raise UserError(f"handoff_tries={plain['handoff_tries']} is for handoffs=true, which keeps the states that it counts: add that, or "
                         "leave it out.")
-    keeps = next((key for key in ("handoffs", "subtasks") if plain[key]), None)
-    if keeps and not plain["planner"]["reset_arm"]:
-        raise UserError(f"planner.reset_arm=false with {keeps}=true: the states that it keeps begin with the arm in its start posture, where "
-                        "these plans do not lead it; leave one of the two out.")
     job = make_job(plain, run)
     run.create()
     run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}")

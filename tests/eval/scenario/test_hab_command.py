@@ -93,14 +93,6 @@ def test_of_many_tries_at_the_same_thing_the_first_are_kept(tmp_path, capsys):
     assert "handoff_tries=2 is for handoffs=true" in error and error.count("\n") == 1 and not (tmp_path / "eval/tidy_house/none").exists()
 
 
-@pytest.mark.parametrize("keeps", ["handoffs", "subtasks"])
-def test_states_without_the_arm_in_its_start_posture_are_not_kept(keeps, tmp_path, capsys):
-    words = ["eval", "hab=tidy_house", "agent=expert", "episodes=1", f"{keeps}=true", "planner.reset_arm=false", f"output={tmp_path}"]
-    assert main(words) == 2
-    error = capsys.readouterr().err
-    assert f"planner.reset_arm=false with {keeps}=true" in error and error.count("\n") == 1 and not list(tmp_path.iterdir())
-
-
 def test_every_scenario_in_turn(tmp_path, capsys, monkeypatch):
     seen = []
 
