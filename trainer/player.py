@@ -44,7 +44,8 @@ class Player:
         seen, size = flat_space(env.observation_space), action_numbers(env.action_space)
         if problem := misfit(self.policy, observation_shapes(seen), size, choices(env.action_space), units=units(seen)):
             raise CheckpointError(f"{checkpoint} is a checkpoint of another network: {problem}.")
-        boxes = () if policy.choices else (policy, self._space) if hasattr(policy, "low") else (self._space,)  # of training, its own
+        of_training = [policy] if hasattr(policy, "low") else []
+        boxes: list[Any] = [] if policy.choices else [*of_training, self._space]
         self._bounds = [tuple(np.asarray(bound).reshape(1, -1) for bound in (box.low, box.high)) for box in boxes]
         self.reset()
 

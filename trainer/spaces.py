@@ -75,7 +75,7 @@ def stored_as(space: spaces.Space) -> dict[str, np.dtype]:
 
 def units(space: spaces.Space) -> dict[str, float]:
     """What observations of a flat space are multiplied by, by key: images and bytes come into [0, 1], all others stay (1)."""
-    boxes = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
+    boxes: dict[str, Any] = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
     return {key: to_unit(box) if box.dtype == np.uint8 or _is_image(box) else 1.0 for key, box in boxes.items()}
 
 
@@ -157,14 +157,14 @@ def _is_split(space: spaces.Space) -> bool:
 def _has_image(space: spaces.Space) -> bool:
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
         return any(_has_image(part) for _, part in _items(space))
-    return _is_array(space) and image_layout(space) is not None
+    return isinstance(space, spaces.Box) and space.shape != () and image_layout(space) is not None
 
 
 def _items(space: spaces.Dict | spaces.Tuple) -> Iterable[tuple[Any, spaces.Space]]:
     return space.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
 
 
-def _parts(space: spaces.Space, path: tuple = ()) -> Iterator[tuple[tuple, spaces.Space]]:
+def _parts(space: Any, path: tuple = ()) -> Iterator[tuple[tuple, spaces.Space]]:
     """What becomes a key each, and where it is."""
     for name, part in _items(space):
         if isinstance(part, (spaces.Dict, spaces.Tuple)) and _has_image(part):
@@ -189,7 +189,7 @@ def _at(value: Any, path: tuple) -> Any:
 
 def _vector_of(space: spaces.Space, value: Any, name: str) -> np.ndarray:
     _refuse_others(space, value, name)
-    return flatten(space, value)
+    return np.asarray(flatten(space, value))
 
 
 def _refuse_others(space: spaces.Space, value: Any, name: str) -> None:
