@@ -34,3 +34,14 @@ def changed(name: str, kind: np.dtype | None, value: Any) -> str | None:
         return (f"observation '{name}' has the whole number {most:.0f}; the engine computes in single precision, which rounds those above "
                 f"{LARGEST_WHOLE:,}: scale it.")
     return None
+
+
+def cast(name: str, kind: np.dtype, value: Any) -> str | None:
+    """Why `value`, of an inner part of an observation, would be changed by giving it the type of its space, as becoming part of a vector
+    does; None if it would not, but for the rounding of fractions."""
+    given = np.asarray(value)
+    if given.dtype == kind or np.issubdtype(kind, np.floating):
+        return None
+    with np.errstate(invalid="ignore"):
+        wrong = given.astype(kind) != given
+    return f"observation '{name}' has the value {given[wrong].flat[0]}, its space says {kind}." if wrong.any() else None

@@ -45,6 +45,9 @@ class Player:
         seen, size = flat_space(env.observation_space), action_numbers(env.action_space)
         if problem := misfit(self.policy, observation_shapes(seen), size, choices(env.action_space), units=units(seen)):
             raise CheckpointError(f"{checkpoint} is a checkpoint of another network: {problem}.")
+        of_training = [policy] if hasattr(policy, "low") else []
+        boxes: list[Any] = [] if policy.choices else [*of_training, self._space]
+        self._bounds = [tuple(np.asarray(bound).reshape(1, -1) for bound in (box.low, box.high)) for box in boxes]
         self.reset()
 
     def reset(self) -> None:
@@ -59,8 +62,8 @@ class Player:
         obs = {k: torch.as_tensor(np.asarray(values[k], np.float32)[None]) for k in self._keys}
         with one_thread():
             act = self.policy.act(obs, self._state, self._previous, self.deterministic, generator=self._generator)
-        self._state, self._previous = act.state, self.policy.action_features(act.action)
-        if self.policy.choices:
-            return self._as_action(act.action.numpy().reshape(self._space.shape))
-        numbers = act.action.numpy().reshape(self._space.shape)
-        return self._as_action(np.clip(numbers, self._space.low, self._space.high))
+        numbers = act.action.numpy()
+        for low, high in self._bounds:
+            numbers = np.clip(numbers, low, high)
+        self._state, self._previous = act.state, self.policy.action_features(torch.as_tensor(numbers).to(act.action.dtype))
+        return self._as_action(numbers.reshape(self._space.shape))

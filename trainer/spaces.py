@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
-from trainer.exact import NotOfItsSpace, changed
+from trainer.exact import NotOfItsSpace, cast, changed
 from trainer.nets.images import image_layout, to_unit
 
 __all__ = ["as_action", "choices", "flat_space", "flattener", "layout", "space_from_plain", "space_to_plain", "stored_as",
@@ -76,7 +76,15 @@ def stored_as(space: spaces.Space) -> dict[str, np.dtype]:
 def units(space: spaces.Space) -> dict[str, float]:
     """What observations of a flat space are multiplied by, by key: images and bytes come into [0, 1], all others stay (1)."""
     boxes: dict[str, Any] = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
-    return {key: to_unit(box) if box.dtype == np.uint8 or image_layout(box) else 1.0 for key, box in boxes.items()}
+    return {key: to_unit(box) if box.dtype == np.uint8 or _is_image(box) else 1.0 for key, box in boxes.items()}
+
+
+def _is_image(box: spaces.Box) -> bool:
+    """What cannot be told is for a network of the user's own, if for anybody."""
+    try:
+        return image_layout(box) is not None
+    except ValueError:
+        return False
 
 
 def action_numbers(space: spaces.Space) -> int:
@@ -149,14 +157,14 @@ def _is_split(space: spaces.Space) -> bool:
 def _has_image(space: Any) -> bool:
     if isinstance(space, (spaces.Dict, spaces.Tuple)):
         return any(_has_image(part) for _, part in _items(space))
-    return _is_array(space) and image_layout(space) is not None
+    return isinstance(space, spaces.Box) and space.shape != () and image_layout(space) is not None
 
 
 def _items(space: Any) -> Iterable[tuple[Any, spaces.Space]]:
     return space.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
 
 
-def _parts(space: spaces.Space, path: tuple = ()) -> Iterator[tuple[tuple, spaces.Space]]:
+def _parts(space: Any, path: tuple = ()) -> Iterator[tuple[tuple, spaces.Space]]:
     """What becomes a key each, and where it is."""
     for name, part in _items(space):
         if isinstance(part, (spaces.Dict, spaces.Tuple)) and _has_image(part):
@@ -179,9 +187,9 @@ def _at(value: Any, path: tuple) -> Any:
         return None
 
 
-def _vector_of(space: spaces.Space, value: Any, name: str) -> Any:
+def _vector_of(space: spaces.Space, value: Any, name: str) -> np.ndarray:
     _refuse_others(space, value, name)
-    return flatten(space, value)
+    return np.asarray(flatten(space, value))
 
 
 def _refuse_others(space: spaces.Space, value: Any, name: str) -> None:
@@ -190,10 +198,10 @@ def _refuse_others(space: spaces.Space, value: Any, name: str) -> None:
         for part_name, part in _items(space):
             _refuse_others(part, value[part_name], f"{name}/{part_name}")
     elif isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
-        count = space.n if isinstance(space, spaces.Discrete) else space.nvec
-        if not np.all((space.start <= np.asarray(value)) & (np.asarray(value) < space.start + count)):
-            raise NotOfItsSpace(f"observation '{name}' is {value!r}, which is not of its space {space}.")
-    elif isinstance(space, spaces.Box) and (problem := changed(name, space.dtype, value)):
+        count, given = space.n if isinstance(space, spaces.Discrete) else space.nvec, np.asarray(value)
+        if not np.all((space.start <= given) & (given < space.start + count) & (given == np.floor(given))):
+            raise NotOfItsSpace(f"observation '{name}' is {value}, which is not of its space {space}.")
+    elif isinstance(space, spaces.Box) and (problem := changed(name, space.dtype, value) or cast(name, space.dtype, value)):
         raise NotOfItsSpace(problem)
 
 
@@ -210,6 +218,14 @@ def _vector(space: spaces.Space, what: str) -> spaces.Space:
                          "with the package shimmy.")
     if not space.is_np_flattenable:
         raise ValueError(f"{what} is of the space {space}, which has no fixed number of values.")
-    if space == spaces.Tuple(()):
-        raise ValueError(f"{what} is of the space {space}; it must have at least one number.")
+    if _lacks_parts(space):
+        raise ValueError(f"{what} is of the space {space}; it must have at least one number in each of its parts.")
     return flatten_space(space)
+
+
+def _lacks_parts(space: spaces.Space) -> bool:
+    """Whether it is a Dict or Tuple of nothing, or has one inside."""
+    if not isinstance(space, (spaces.Dict, spaces.Tuple)):
+        return False
+    parts = [part for _, part in _items(space)]
+    return not parts or any(map(_lacks_parts, parts))

@@ -16,6 +16,7 @@ from trainer import load_checkpoint
 
 SMALL = tuple(word for word in TINY if not word.startswith("policy=")) + ("steps=200",)
 MODULE = '''
+import functools
 import pathlib
 import torch
 from trainer import Policy
@@ -33,6 +34,20 @@ class Normed(Policy):
 
 class Other(Normed):
     pass
+
+
+class Flat(torch.nn.Module):
+    """An encoder."""
+
+    def __init__(self, shape, size):
+        super().__init__()
+        self.layer = torch.nn.Linear(shape[0] * shape[1] * shape[2], size)
+
+    def forward(self, image):
+        return self.layer(image.flatten(1))
+
+
+seeing = functools.partial(Policy, encoders={"mine": Flat})
 
 
 class Careless(Policy):
@@ -99,6 +114,18 @@ def test_a_network_that_is_typed_trains_goes_on_and_is_evaluated(package, monkey
     monkeypatch.chdir(package)
     env, policy = load_pretrained(run, num_layouts=1, make_policy=import_module("nets.small").Normed)
     assert type(policy.policy).__name__ == "Normed" and policy.act(env.reset(seed=0)[0]).shape == env.action_space.shape
+
+
+def test_a_network_of_ones_own_may_have_an_encoder_of_ones_own(package):
+    own, run = "nets.small:seeing", package / "outputs/train/pick/own"
+    succeed(package, "train", *SMALL, f"policy={own}", "policy.encoder=mine", "policy.image_size=16", "name=own")
+    content = load_checkpoint(run)
+    assert content["policy_config"]["encoder"] == "mine" and any("layer.weight" in name for name in content["policy"])
+    succeed(package, "eval", "skill=pick", "checkpoint=outputs/train/pick/own", "episodes=1", "workers=1", f"network={own}")
+    assert "policy.encoder=other is none of mine" in refused(package, "train", *SMALL, f"policy={own}", "policy.encoder=other", "name=two")
+    for words in ((), ("policy=light",)):
+        assert "policy.encoder" in refused(package, "train", *SMALL, *words, "policy.encoder=mine", "name=two")
+    assert not (package / "outputs/train/pick/two").exists()
 
 
 def test_a_network_of_an_installed_package_needs_only_its_name(package):

@@ -16,7 +16,7 @@ from gymnasium.vector import SyncVectorEnv
 
 from tests.trainer.toys import Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, evaluation, load_checkpoint, train
-from trainer.checkpoint import best, list_checkpoints, newest
+from trainer.checkpoint import best, list_checkpoints, newest, write
 from trainer.checkpoints.best import Evaluations
 from trainer.errors import WorkerError
 from trainer.evaluation import evaluate, measure
@@ -196,6 +196,59 @@ def test_the_last_checkpoint_is_there_before_the_last_evaluation_is_waited_for(t
     result = train(Pointer, config(256, eval_every=128, eval_episodes=2), tmp_path, progress=False)
     assert found == [[result.checkpoint]] and load_checkpoint(result.checkpoint)["step"] == 256
     assert result.reason == "complete" and result.history[-1]["eval/at_step"] == 256 and best(tmp_path).name == "best.pt"
+
+
+class Late(Pointer):
+    """Every return is 10; the end of its k-th episode tells the success `tells(k)`, or nothing."""
+
+    def __init__(self, tells):
+        super().__init__()
+        self.tells, self.ended = tells, 0
+
+    def step(self, action):
+        observation, _, terminated, truncated, _ = super().step(action)
+        self.ended += truncated
+        success = self.tells(self.ended) if truncated else None
+        return observation, 1.0, terminated, truncated, {} if success is None else {"metrics": {"success": success}}
+
+
+@pytest.mark.parametrize("tells", [lambda k: 0.25 if k > 2 else None, lambda k: 0.25 if k <= 2 else None], ids=["later", "at first"])
+def test_a_return_is_not_compared_with_a_success(tells, tmp_path):
+    """Evaluations of two episodes, some of which tell no success; also in the run that goes on."""
+    settings = config(512, eval_every=64, eval_episodes=2)
+    result = train(Pointer, settings, tmp_path, eval_env=lambda: Late(tells), progress=False)
+    assert result.best[0] == 0.25 and load_checkpoint(tmp_path)["evaluation"] == {"measure": "success", "value": 0.25}
+    resumed = train(Pointer, replace(settings, steps=768), tmp_path, resume_from=tmp_path, eval_env=lambda: Late(lambda k: None), progress=False)
+    assert resumed.best == result.best and load_checkpoint(tmp_path)["step"] == result.best[1]
+
+
+def test_returns_are_compared_while_no_success_is_told_and_replaced_by_the_first_one_in_a_run_that_goes_on(tmp_path):
+    settings = config(256, eval_every=64, eval_episodes=2)
+    assert train(Pointer, settings, tmp_path, eval_env=lambda: Late(lambda k: None), progress=False).best[0] == 10.0
+    assert load_checkpoint(tmp_path)["evaluation"] == {"measure": "return", "value": 10.0}
+    resumed = train(Pointer, replace(settings, steps=512), tmp_path, resume_from=tmp_path, eval_env=lambda: Late(lambda k: 0.25), progress=False)
+    assert resumed.best[0] == 0.25 and load_checkpoint(tmp_path)["evaluation"] == {"measure": "success", "value": 0.25}
+
+
+def test_a_success_that_is_no_number_is_none(tmp_path):
+    settings = config(512, eval_every=64, eval_episodes=2)
+    result = train(Pointer, settings, tmp_path, eval_env=lambda: Late(lambda k: np.nan if k <= 2 else 0.5), progress=False)
+    assert result.best[0] == 0.5 and all(np.isfinite(row.get("eval/success", 0.0)) for row in result.history)
+    file = tmp_path / "checkpoints/best.pt"
+    write(file, load_checkpoint(file) | {"evaluation": {"measure": "success", "value": np.nan}})  # as an older version may have kept
+    resumed = train(Pointer, replace(settings, steps=768), tmp_path, resume_from=tmp_path, eval_env=lambda: Late(lambda k: 0.25), progress=False)
+    assert resumed.best[0] == 0.25 and load_checkpoint(file)["evaluation"]["value"] == 0.25
+
+
+@pytest.mark.parametrize("reward", [np.nan, np.inf])
+def test_a_reward_of_an_evaluation_that_is_no_number_is_a_warning(reward, caplog):
+    class Wrong(Pointer):
+        def step(self, action):
+            observation, _, *others = super().step(action)
+            return observation, reward, *others
+
+    result = train(Pointer, config(512, eval_every=64), eval_env=Wrong)
+    assert result.steps == 512 and result.best is None and f"the reward of step 1 of an episode is {reward}" in caplog.text
 
 
 def test_stop_at_needs_evaluations():

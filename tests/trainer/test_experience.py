@@ -15,9 +15,11 @@ from trainer.experience import Overlapping
 from trainer.loop import train
 from trainer.policy import Policy, observation_shapes
 from trainer.rollout import Rollout
+from trainer.sequences import Sequences
 from trainer.workers.environments import Environments
 
 CPU = torch.device("cpu")
+SCALE = torch.tensor([1e6, 10.0, 10.0])  # of what a Counter shows
 
 
 @pytest.mark.parametrize("lstm_layers", [0, 1])
@@ -31,7 +33,8 @@ def test_experience_is_of_the_policy_before_the_last_update(mode, lstm_layers):
         environments = stack.enter_context(Environments(functools.partial(Counter, delay_s=0.001), config, 3))
         torch.manual_seed(0)
         policy = Policy(environments.observation_space, environments.action_space,
-                        PolicyConfig(hidden_size=8, body_size=16, lstm_layers=lstm_layers))
+                        PolicyConfig(hidden_size=8, body_size=16, lstm_layers=lstm_layers, normalize_returns=False))
+        policy.take_observations({"obs": SCALE * torch.randn(64, 3)})
         rollout = Rollout(4, 32, observation_shapes(environments.observation_space), policy.action_size, False, policy.state_size,
                           CPU, batches=2)
         collector = stack.enter_context(Collector(environments, policy, 3, CPU))
@@ -45,6 +48,7 @@ def test_experience_is_of_the_policy_before_the_last_update(mode, lstm_layers):
             with torch.no_grad():  # "learning"
                 for parameter in policy.parameters():
                     parameter.add_(0.05 * torch.randn_like(parameter))
+                policy.take_observations({"obs": SCALE * torch.randn(64, 3)})
             time.sleep(0.05)
             after = rollout.obs["obs"][rows], rollout.reward[rows], rollout.log_prob[rows]
             assert torch.equal(before[0], after[0]) and (before[1] == after[1]).all() and torch.equal(before[2], after[2])
@@ -86,9 +90,10 @@ def _reproduces(policy, versions, rollout, rows):
     for version in np.unique(rollout.version[rows]):
         policy.load_state_dict(versions[version])
         mine = torch.from_numpy(rows[rollout.version[rows] == version])
-        noise = torch.zeros(len(mine), policy.action_size)
-        act = policy.act({"obs": rollout.obs["obs"][mine]}, rollout.state[mine], rollout.previous[mine], noise=noise)
-        assert np.allclose(act.value.numpy(), rollout.value[mine.numpy()], atol=1e-4)
+        log_prob, _, value, _ = policy.evaluate({"obs": rollout.obs["obs"][mine]}, rollout.previous[mine], rollout.action[mine],
+                                                Sequences(np.ones(len(mine), int), CPU), rollout.state[mine])
+        assert np.allclose(value.detach().numpy(), rollout.value[mine.numpy()], atol=1e-4)
+        assert torch.allclose(log_prob, rollout.log_prob[mine], atol=1e-3)
     policy.load_state_dict(now)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -46,6 +47,26 @@ def test_it_is_saved_resumed_and_played(tmp_path):
     assert np.allclose(player.act(observation), mean[0].clamp(-1, 1).numpy(), atol=1e-6)
     third = train(Pointer, config(128), make_policy=Straight, start_from=tmp_path)
     assert third.steps == 128
+
+
+class Scanning(Pointer):
+    """Shows bytes, and a volume that the engine would not know how to see."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = gym.spaces.Dict(goal=self.observation_space["goal"], scan=gym.spaces.Box(0, 1, (9, 9, 9)),
+                                                 image=gym.spaces.Box(0, 255, (8, 8, 3), np.uint8))
+
+    def _obs(self):
+        return super()._obs() | {"scan": np.zeros((9, 9, 9), np.float32), "image": np.full((8, 8, 3), 7, np.uint8)}
+
+
+def test_it_may_see_what_the_engines_own_does_not_know(tmp_path):
+    settings = config(128, eval_every=64, eval_episodes=1)
+    assert train(Scanning, settings, tmp_path, make_policy=Straight, progress=False).best
+    assert train(Scanning, replace(settings, steps=256), tmp_path, resume_from=tmp_path, make_policy=Straight, progress=False).steps == 256
+    env = Scanning()
+    assert env.action_space.contains(Player(tmp_path, env, make_policy=Straight).act(env.reset(seed=0)[0]))
 
 
 def test_the_engines_own_network_is_not_named(tmp_path):

@@ -143,6 +143,18 @@ def test_a_deviation_beyond_its_bound_is_led_back_and_no_further_out(outside, in
     assert bounded(x, -5.0, 2.0).tolist() == [2.0 if outside > 0 else -5.0] * 2
 
 
+@pytest.mark.parametrize("log_std, taken", [(2.0, 0.0), (3.0, 0.0), (-5.0, 50.0), (-6.0, 50.0)])
+def test_the_likelihood_of_an_action_leads_a_deviation_at_its_bound_or_beyond_back(log_std, taken):
+    """Asked of the policy: too wide for an action at its mean, too narrow for one that is far away."""
+    config = PolicyConfig(encoder=None, lstm_layers=0, body_size=8, log_std_init=log_std, log_std_min=-5.0, log_std_max=2.0)
+    policy = Policy(gym.spaces.Box(-1, 1, (4,)), BOX, config)
+    obs, state, previous = {"obs": torch.zeros(2, 4)}, torch.zeros(2, 0), torch.zeros(2, 3)
+    mean = policy.act(obs, state, previous, deterministic=True).action
+    log_prob, *_ = policy.evaluate(obs, previous, mean + taken, Sequences(np.ones(2, int), torch.device("cpu")), state)
+    (-log_prob.sum()).backward()
+    assert (policy.log_std.grad * (1 if log_std > 0 else -1) > 0.5).all(), "a step against it leads back"
+
+
 def test_what_only_the_critic_sees_changes_values_and_no_action():
     torch.manual_seed(0)
     space = gym.spaces.Dict(seen=gym.spaces.Box(-1, 1, (3,)), secret=gym.spaces.Box(-1, 1, (2,)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,12 +88,12 @@ class Evaluations:
 
 
 def _of_file(folder: Path | None) -> tuple[str | None, tuple[float, int] | None]:
-    """Measure and best of the part of a run that is continued."""
+    """Measure and best of the part of a run that is continued; a value that is no number is none."""
     if folder is None or not (folder / checkpoint.BEST).is_file():
         return None, None
     try:
         content = checkpoint.load_checkpoint(folder / checkpoint.BEST)
-        evaluation = content["evaluation"]
-        return str(evaluation["measure"]), (float(evaluation["value"]), content["step"])
+        name, value = str(content["evaluation"]["measure"]), float(content["evaluation"]["value"])
+        return (name, (value, content["step"])) if math.isfinite(value) else (None, None)
     except (checkpoint.CheckpointError, KeyError, TypeError, ValueError):
         return None, None

@@ -88,7 +88,7 @@ def _policy(content: dict[str, Any]) -> None:
         TrainConfig(policy=config).check()
     except (ValueError, TypeError) as error:
         raise Wrong(f"policy_config: {str(error).rstrip('.')}") from None
-    vectors, images = _observation("observation_space", content.get("observation_space"))
+    vectors, images = _observation("observation_space", content.get("observation_space"), any_shape="network" in content)
     actions = _action("action_space", content.get("action_space"))
     if "network" in content:  # not the engine's own, which nobody makes but with its make_policy
         return _network(content["network"])
@@ -108,8 +108,8 @@ def _network(value: Any) -> None:
             _whole(f"network.seen.{key}", n, 1, MOST_VALUES)
 
 
-def _observation(name: str, value: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Shapes of its vectors, and of its images."""
+def _observation(name: str, value: Any, any_shape: bool) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Shapes of its vectors, and of its images. `any_shape`: what may be an image or not is a vector."""
     plain = _mapping(name, value)
     parts = _mapping(f"{name}.dict", plain["dict"]) if "dict" in plain else {"obs": plain}
     vectors, images = [], []
@@ -119,7 +119,9 @@ def _observation(name: str, value: Any) -> tuple[list[tuple[int, ...]], list[tup
         try:
             image = image_layout(space_from_plain(part))
         except ValueError as error:
-            raise Wrong(f"{name}.{key}: {error}") from None
+            if not any_shape:
+                raise Wrong(f"{name}.{key}: {error}") from None
+            image = None
         if image:
             _need(max(image.shape[:2]) <= LARGEST_IMAGE, f"{name}.{key}", shape, f"an image of at most {LARGEST_IMAGE} pixels on a side")
         (images if image else vectors).append(image.shape if image else shape)

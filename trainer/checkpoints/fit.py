@@ -31,9 +31,9 @@ def misfit(policy: Policy, shapes: Mapping[str, tuple[int, ...]], action_size: i
 
 def other_unit(trained: Mapping[str, float], given: Mapping[str, float], keys: Iterable[str]) -> str | None:
     """Which of these observations is given in another unit than in training (`trainer.spaces.units`), in words with a place {} for where;
-    None if none is."""
+    None if none is, or it is not known."""
     for key in keys:
-        if not math.isclose(trained.get(key, 1.0), given.get(key, trained.get(key, 1.0)), rel_tol=1e-3):
+        if key in trained and key in given and not math.isclose(trained[key], given[key], rel_tol=1e-3):
             return f"'{key}' in the range of 0 to {1 / trained[key]:g}, which {{}} gives in that of 0 to {1 / given[key]:g}"
     return None
 

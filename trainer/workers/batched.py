@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.vector.utils import iterate
+from gymnasium.vector.utils import batch_space, iterate
 from gymnasium.wrappers import TransformObservation
 from torch import Tensor
 
 from trainer.config import CollectConfig
 from trainer.errors import WorkerError
-from trainer.exact import NotOfItsSpace, changed, may_change
+from trainer.exact import LARGEST_WHOLE, NotOfItsSpace, changed, may_change
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, flattener, stored_as, whole
 from trainer.workers.worker import LARGEST_REWARD, RESET_GIVES, STEP_GIVES, counted, episode_figures, in_words
@@ -39,7 +39,7 @@ class BatchedEnv(Protocol):
 
     num_envs: int
     single_observation_space: spaces.Space
-    """Any of the engine; other than a Box or a Dict of Boxes it needs `observation_space`, that of all N, as Gymnasium's have it."""
+    """Any of the engine; observations come as Gymnasium's vectors have them (gymnasium.vector.utils.batch_space)."""
     single_action_space: spaces.Space
     metadata: dict[str, Any]
     """`autoreset_mode`, one of gymnasium.vector.AutoresetMode or its value: NextStep (without one), SameStep, Disabled."""
@@ -78,6 +78,7 @@ class BatchedEnvironments:
         self._flatten = flattener(env.single_observation_space)
         boxes = getattr(self.observation_space, "spaces", {"obs": self.observation_space})
         self._delicate = {k: box.dtype for k, box in boxes.items() if may_change(box.dtype)}
+        self._together = batch_space(env.single_observation_space, n) if self._flatten else None
         choices(self.action_space)
         self._mode = _mode(env)
         self.asynchronous = hasattr(env, "recv") and _batch_size(env) < n
@@ -214,12 +215,10 @@ class BatchedEnvironments:
             if final is None:
                 raise self._failure("step", "its autoreset mode is SameStep, and its info has no 'final_obs'.")
             if isinstance(final, np.ndarray) and final.dtype == object:  # one by one, None where no episode ended
-                for i in np.flatnonzero(over):
-                    one = self._flatten(final[i]) if self._flatten else final[i]
-                    one = one if isinstance(one, dict) else {"obs": one}
-                    self._write(self.final_obs, ids[i : i + 1], {k: np.asarray(v)[None] for k, v in one.items()}, np.array([True]))
+                last = [self._flatten(each) if self._flatten else each for each in final[over]]
+                self._write(self.final_obs, ids[over], self._checked(_stacked(last), len(last)), np.ones(len(last), bool))
                 return
-            obs = self._typed(final, len(ids))
+            obs = self._typed(final, len(ids), over)
         self._write(self.final_obs, ids[over], obs, over)
         if self._mode == "Disabled":
             mask = np.zeros(self.num_envs, bool)
@@ -239,13 +238,20 @@ class BatchedEnvironments:
                                         f"({count},).")
         return row
 
-    def _typed(self, obs: Any, count: int) -> dict[str, Any]:
-        """By key, as they are kept; of `count` environments."""
-        doing = "step" if self.obs else "reset"
+    def _typed(self, obs: Any, count: int, which: np.ndarray | None = None) -> dict[str, Any]:
+        """By key, as they are kept; of `count` environments. Only those of `which` (count,) need to be of their space."""
         if self._flatten:
-            each = [self._flatten(one) for one in iterate(self.env.observation_space, obs)]
-            obs = {k: [one[k] for one in each] for k in each[0]} if isinstance(each[0], dict) else np.stack(each)
-        values = obs if isinstance(obs, dict) else {"obs": obs}
+            if _has_tensor(obs):
+                raise self._failure("step" if self.obs else "reset", "its observations are torch tensors: they have to be of a Box or a "
+                                    f"Dict of Boxes, and are of the space {self.env.single_observation_space}.")
+            each = list(iterate(self._together, obs))
+            known = self._flatten(each[0 if which is None else int(which.argmax())])
+            obs = _stacked([self._flatten(one) if which is None or which[i] else known for i, one in enumerate(each)])
+        return self._checked(obs, count, which)
+
+    def _checked(self, obs: Any, count: int, which: np.ndarray | None = None) -> dict[str, Any]:
+        """As `_typed`, of observations that are a Box or a Dict of Boxes."""
+        doing, values = "step" if self.obs else "reset", obs if isinstance(obs, dict) else {"obs": obs}
         out = {}
         for k, kind in self._kept.items():
             if k not in values:
@@ -254,8 +260,11 @@ class BatchedEnvironments:
             if np.shape(v) != (count, *self._shapes[k]):
                 raise self._failure(doing, f"observation '{k}' has shape {tuple(np.shape(v))}, its space says {self._shapes[k]} for "
                                            f"each of {count} environments.")
-            if k in self._delicate and (problem := changed(k, self._delicate[k], v)):
-                raise self._failure(doing, problem)
+            v = v if isinstance(v, Tensor) else np.asarray(v)
+            if k in self._delicate:
+                asked = v if which is None else v[torch.from_numpy(which).to(v.device) if isinstance(v, Tensor) else which]
+                if problem := changed(k, self._delicate[k], _doubtful(asked, kind) if isinstance(v, Tensor) else asked):
+                    raise self._failure(doing, problem)
             out[k] = v.to(torch.uint8 if kind == np.uint8 else torch.float32) if isinstance(v, Tensor) else np.asarray(v, kind)
         return out
 
@@ -310,6 +319,27 @@ def _flat(env: Any) -> Any:
         return observation
 
     return TransformObservation(env, shown, flat) if flatten or delicate else env
+
+
+def _stacked(each: list[Any]) -> Any:
+    """Observations of several environments as one, by key where they are a Dict; without what one of them lacks."""
+    if not isinstance(each[0], dict):
+        return np.stack(each)
+    return {k: np.stack([one[k] for one in each]) for k in each[0] if all(k in one for one in each)}
+
+
+def _has_tensor(obs: Any) -> bool:
+    parts = obs.values() if isinstance(obs, dict) else obs if isinstance(obs, (tuple, list)) else ()
+    return isinstance(obs, Tensor) or any(map(_has_tensor, parts))
+
+
+def _doubtful(values: Tensor, kind: np.dtype) -> np.ndarray:
+    """Of a tensor, on whatever device, those that may not be kept as they are: all others stay there."""
+    if values.dtype == torch.uint8:
+        return np.empty(0, np.uint8)
+    if kind == np.uint8:
+        return values[values.to(torch.uint8).to(values.dtype) != values].cpu().numpy()
+    return values[(values > LARGEST_WHOLE) | (values < -LARGEST_WHOLE)].cpu().numpy()
 
 
 def _told(info: dict, i: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 from gymnasium import spaces
 
 from tests.trainer.toys import QUICK, Pointer
-from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, load_policy, train
+from trainer import CollectConfig, Player, Policy, PolicyConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.checkpoint import CheckpointError, list_checkpoints
 from trainer.workers.environments import WorkerError
 
@@ -165,13 +165,17 @@ def big_counter():
     return env
 
 
-def shown_as(values):
+def shown_as(values, space=None):
     def make():
-        env = Odd(spaces.Box(0, 255, (2,), np.uint8))
+        env = Odd(space or spaces.Box(0, 255, (2,), np.uint8))
         env.observation_space.sample = lambda: values
         return env
 
     return make
+
+
+def inside(value, box):
+    return shown_as({"a": {"i": value}, "b": 1}, spaces.Dict(a=spaces.Dict(i=box), b=spaces.Discrete(2)))
 
 
 VECTOR = spaces.Box(-1, 1, (2,), np.float32)
@@ -196,6 +200,37 @@ def test_what_the_engine_does_not_take_is_one_sentence(make_env, error, words):
     assert "Traceback" not in str(told.value)
 
 
+BIG = np.array([(1 << 24) + 1])
+WHOLE = spaces.Box(0, 1 << 40, (1,), np.int64)
+
+
+@pytest.mark.parametrize("workers, who", [(1, "environment 0 at reset:"), (0, r"^the batched environment SyncVectorEnv \(number 0 of 2\) failed at reset:")])
+@pytest.mark.parametrize("make_env, words", [
+    (shown_as(0, spaces.Discrete(4, start=1)), r"observation 'obs' is 0, which is not of its space Discrete\(4, start=1\)"),
+    (shown_as(0.5, spaces.Discrete(4)), "observation 'obs' is 0.5, which is not of its space Discrete"),
+    (shown_as((1, np.array([2, 5])), spaces.Tuple((spaces.Discrete(2), spaces.MultiDiscrete([3, 5])))), r"observation 'obs/1' is \[2 5\], which is not"),
+    (inside(np.array([0.5, 0]), spaces.Box(0, 255, (2,), np.uint8)), "observation 'a/i' has the value 0.5, its space says uint8"),
+    (inside(np.array([1, 300]), spaces.Box(0, 255, (2,), np.uint8)), "observation 'a/i' has the value 300, its space says uint8"),
+    (inside(np.array([0.5]), spaces.Box(0, 9, (1,), np.int16)), "observation 'a/i' has the value 0.5, its space says int16"),
+    (inside(BIG, WHOLE), "observation 'a/i' has the whole number 16777217"),
+    (shown_as(BIG, WHOLE), "observation 'obs' has the whole number 16777217"),
+    (shown_as(np.array([1, 300], np.uint16)), "observation 'obs' has the value 300, its space says uint8"),
+    (shown_as({"x": np.array([1, 300], np.uint16)}, spaces.Dict(x=spaces.Box(0, 255, (2,), np.uint8))), "observation 'x' has the value 300"),
+])
+def test_a_value_that_would_become_another_one_is_one_sentence_that_names_the_environment(make_env, words, workers, who):
+    with pytest.raises(WorkerError, match=f"{who} {words}") as told:
+        train(make_env, config(collect={"num_workers": workers}))
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("make_env", [
+    shown_as(4, spaces.Discrete(4, start=1)), inside(np.array([0.0, 255.0]), spaces.Box(0, 255, (2,), np.uint8)),
+    inside(np.array([7.0]), spaces.Box(0, 9, (1,), np.int16)), inside(np.array([1 << 24]), WHOLE)])
+@pytest.mark.parametrize("workers", [1, 0])
+def test_a_value_of_another_type_that_stays_what_it_is_is_taken(make_env, workers):
+    assert train(make_env, config(32, collect={"num_workers": workers})).steps == 32
+
+
 def test_bytes_are_kept_as_bytes_and_trained_on(tmp_path):
     seen = []
 
@@ -205,9 +240,9 @@ def test_bytes_are_kept_as_bytes_and_trained_on(tmp_path):
 
     result = train(lambda: Odd(spaces.Dict(image=spaces.Box(0, 255, (3, 16, 16), np.uint8), ram=spaces.Box(0, 255, (4,), np.uint8))),
                    config(policy=PolicyConfig(embedding_size=8, body_size=8, lstm_layers=1, hidden_size=8)), tmp_path, callbacks=[Look()])
-    assert result.policy.layouts["image"].order == "chw" and result.policy.vector_scale == {"ram": 1 / 255}
+    assert result.policy.layouts["image"].order == "chw" and result.policy.units == {"image": 1 / 255, "ram": 1 / 255}
     loaded = load_policy(load_checkpoint(tmp_path))
-    assert loaded.vector_scale == result.policy.vector_scale and loaded.layouts == result.policy.layouts
+    assert loaded.units == result.policy.units and loaded.layouts == result.policy.layouts
 
 
 # ---------------------------------------------------------------------- where checkpoints go
@@ -253,6 +288,30 @@ def test_a_policy_that_sees_something_else_is_refused(tmp_path):
     train(Pointer, config(), tmp_path)
     with pytest.raises(CheckpointError, match=re.escape("sees {'goal': (2,)}; this run's environments show {'target': (2,)}")):
         train(Other, config(128), resume_from=tmp_path)
+
+
+def test_an_image_in_another_unit_is_refused_wherever_a_policy_goes(tmp_path):
+    settings = config(32, policy=PolicyConfig(embedding_size=8, body_size=8), device="cpu")
+    as_bytes, as_floats = (lambda: Odd(spaces.Box(0, 255, (16, 16, 3), np.uint8))), (lambda: Odd(spaces.Box(0, 1, (16, 16, 3))))
+    for run, trained, given, (theirs, ours) in ((tmp_path / "bytes", as_bytes, as_floats, (255, 1)),
+                                                (tmp_path / "floats", as_floats, as_bytes, (1, 255))):
+        train(trained, settings, run, progress=False)
+        words = f"trained with 'obs' in the range of 0 to {theirs}, which {{}} gives in that of 0 to {ours}"
+        with pytest.raises(CheckpointError, match=words.format("this environment")):
+            Player(run, given())
+        for way in ("start_from", "resume_from"):
+            with pytest.raises(CheckpointError, match=words.format("this run")):
+                train(given, dataclasses.replace(settings, steps=64), **{way: run})
+        with pytest.raises(ValueError, match=words.format("that of evaluations")):
+            train(trained, dataclasses.replace(settings, eval_every=32), eval_env=given)
+        assert Player(run, trained()).act(trained().reset()[0]) in (0, 1)
+        assert train(trained, dataclasses.replace(settings, steps=64), resume_from=run).steps == 64
+
+
+def test_what_the_policy_does_not_use_may_be_of_any_shape_where_it_is_played():
+    policy = Policy(spaces.Dict(x=VECTOR), spaces.Discrete(2), SMALL)
+    env = Odd(spaces.Dict(x=VECTOR, volume=spaces.Box(0, 1, (16, 16, 16))))
+    assert Player.of(policy, env).act(env.reset()[0]) in (0, 1)
 
 
 def test_a_deterministic_run_keeps_its_environments(tmp_path):

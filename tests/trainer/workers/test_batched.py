@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from gymnasium.spaces.utils import flatten
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from tests.trainer.every_step import Story, check, train_watched
@@ -64,6 +66,52 @@ def settings(steps: int, envs: int = 8, **collect) -> TrainConfig:
 def test_gymnasiums_own_vector_trains_and_says_how_many_it_has():
     result = train(lambda: gym.make_vec("CartPole-v1", 32, vectorization_mode="vector_entry_point"), settings(2048))
     assert result.steps == 2048 and result.history[-1]["episode/length"] == result.history[-1]["episode/return"] > 5
+
+
+@pytest.mark.parametrize("make", [lambda: gym.make_vec("CartPole-v1", 8, vectorization_mode="vector_entry_point"), Pointer],
+                         ids=["a vector", "one environment"])
+def test_fewer_at_once_than_are_stepped_together_are_refused_in_a_sentence(make):
+    with pytest.raises(ValueError, match="collect.max_batch=4 is not possible with 8 environments that are stepped together"):
+        train(make, settings(64, max_batch=4))
+    assert train(make, settings(64, max_batch=8)).steps >= 64
+
+
+class Kept(gym.Wrapper):
+    """Keeps what it shows: now, and at the end of its last episode."""
+
+    def reset(self, **words):
+        self.now, info = self.env.reset(**words)
+        return self.now, info
+
+    def step(self, action):
+        self.now, reward, over, cut, info = self.env.step(action)
+        if over or cut:
+            self.last = self.now
+        return self.now, reward, over, cut, info
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "Blackjack-v1"])
+def test_a_vector_of_observations_that_are_no_box_shows_what_its_environments_show(name, mode):
+    make = partial(gym.make_vec, name, 3, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode}, wrappers=(Kept,))
+    ended, seen, chance = 0, set(), np.random.default_rng(0)
+    with BatchedEnvironments(make, settings(64).collect, 5) as environments:
+        space = environments.env.single_observation_space
+        for _ in range(80):
+            while not environments.ready:
+                environments.read(0.0)
+            who = np.array(environments.ready)
+            environments.ready.clear()
+            for e in who:
+                env = environments.env.envs[e]
+                assert np.array_equal(environments.obs["obs"][e], flatten(space, env.now))
+                seen.add(environments.obs["obs"][e].tobytes())
+                if environments.ended.pop(e, None):
+                    assert np.array_equal(environments.final_obs["obs"][e], flatten(space, env.last))
+                    ended += 1
+            environments.step(who, chance.integers(environments.action_space.n, size=(len(who), 1)))
+    assert ended > 10 and len(seen) > 5
+    assert train(make, settings(256)).steps >= 256
 
 
 def test_ranks_share_no_seed_whatever_the_vector_holds():
@@ -193,6 +241,69 @@ def test_an_environment_of_a_batch_that_raises_is_named(make):
     with pytest.raises(WorkerError, match=words) as told:
         train(make, settings(512, envs=5))
     assert "KeyError: 'drawer'" in str(told.value)
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor as on another device: numpy cannot read it."""
+
+    def __array__(self, *given, **words):
+        raise TypeError("it is on another device")
+
+
+class ShownAs(SyncVectorEnv):
+    """Three CartPoles that begin with what they are told to, of a space that they are told."""
+
+    def __init__(self, space, shown):
+        super().__init__([lambda: gym.make("CartPole-v1")] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
+        self.single_observation_space, self.shown = space, shown
+
+    def reset(self, **words):
+        return self.shown, super().reset(**words)[1]
+
+
+BYTES, WHOLE = gym.spaces.Box(0, 255, (2,), np.uint8), gym.spaces.Box(0, 1 << 40, (2,), np.int64)
+
+
+@pytest.mark.parametrize("space, kind", [(BYTES, torch.uint8), (BYTES, torch.int32), (BYTES, torch.float32), (WHOLE, torch.int64)])
+def test_tensors_of_whole_numbers_stay_where_they_are(space, kind):
+    shown = torch.full((3, 2), 7, dtype=kind).as_subclass(Elsewhere)
+    with BatchedEnvironments(lambda: ShownAs(space, shown), settings(64).collect, 5) as environments:
+        assert environments.obs["obs"].tolist() == [[7, 7]] * 3
+
+
+@pytest.mark.parametrize("space, shown, words", [
+    (BYTES, torch.full((3, 2), 300), "observation 'obs' has the value 300, its space says uint8"),
+    (BYTES, torch.full((3, 2), torch.nan), "observation 'obs' has the value nan, its space says uint8"),
+    (WHOLE, torch.full((3, 2), (1 << 24) + 1), "observation 'obs' has the whole number 16777217"),
+    (WHOLE, np.full((3, 2), -(1 << 24) - 1), "observation 'obs' has the whole number 16777217"),
+    (gym.spaces.Discrete(3), torch.zeros(3), "torch tensors: they have to be of a Box or a Dict of Boxes, and are of the space Discrete"),
+    (gym.spaces.Discrete(4, start=1), np.zeros(3, int), "observation 'obs' is 0, which is not of its space Discrete"),
+])
+def test_a_value_of_a_batch_that_would_become_another_one_is_one_sentence(space, shown, words):
+    with pytest.raises(WorkerError, match=r"^the batched environment ShownAs \(of 3\) failed at reset: .*" + words) as told:
+        train(lambda: ShownAs(space, shown), settings(64))
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("space, shown, wrong, words", [
+    (WHOLE, np.ones((3, 2), int), 1 << 25, "has the whole number 33554432"),
+    (BYTES, np.ones((3, 2), np.float32), 0.5, "has the value 0.5, its space says uint8"),
+    (gym.spaces.Discrete(4, start=1), np.ones(3, int), 0, "is 0, which is not of its space"),
+])
+@pytest.mark.parametrize("singly", [False, True], ids=["one array", "an array for each"])
+def test_what_an_episode_ends_with_is_looked_at_and_nothing_beside_it(space, shown, wrong, words, singly):
+    """The first episode of three ends. What stands there for the others does not matter."""
+    for which, refused in ((0, True), (1, False)):
+        last = shown.copy()
+        last[which] = wrong
+        if singly:
+            last, each = np.empty(3, object), last
+            last[0], last[1] = each[0], each[1]
+        with BatchedEnvironments(lambda: ShownAs(space, shown), settings(64).collect, 5) as environments:
+            environments.env.step = lambda _: (shown, np.zeros(3), np.arange(3) == 0, np.zeros(3, bool), {"final_obs": last})
+            with pytest.raises(WorkerError, match=words) if refused else nullcontext():
+                environments.step(np.arange(3), np.zeros((3, 1), int))
+            assert refused or np.array_equal(environments.final_obs["obs"][0], environments.obs["obs"][0])
 
 
 @pytest.mark.parametrize("as_given", [lambda row: row, torch.from_numpy], ids=["numpy", "torch"])

@@ -1,5 +1,7 @@
 """Any Gymnasium environment: its observations reach the policy, its actions are of its space and its own."""
 
+import copy
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from gymnasium import spaces
 from tests.trainer.toys import QUICK, Masked
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, train
 from trainer.checkpoint import CheckpointError, space_from_plain, space_to_plain
+from trainer.learner import Learner
 from trainer.policy import Policy, observation_shapes
 from trainer.sequences import Sequences
 from trainer.spaces import as_action, choices, flat_space, flattener, whole
@@ -23,6 +26,7 @@ OBSERVATIONS = {
     "dict": spaces.Dict(image=spaces.Box(0, 255, (16, 16, 3), np.uint8),
                         inner=spaces.Dict(a=spaces.Discrete(2), b=spaces.Box(0, 1, (2,)))),
 }
+VECTOR = spaces.Box(-1, 1, (4,))
 ACTIONS = {
     "box": spaces.Box(-2, 3, (2, 3), np.float64),
     "scalar": spaces.Box(-1, 1, ()),
@@ -31,6 +35,21 @@ ACTIONS = {
     "multi-discrete": spaces.MultiDiscrete([[2, 5], [3, 3]], start=[[1, 0], [0, -1]]),
     "multi-binary": spaces.MultiBinary((2, 3)),
 }
+
+
+@pytest.fixture
+def learned_from(monkeypatch):
+    """Of every batch: the policy that learned from it as it was before, and what the rollout had."""
+    update, seen = Learner.update, []
+
+    def watched(self, rollout, stats):
+        rows = stats.rows
+        seen.append((copy.deepcopy(self.policy), {"obs": {k: v[rows].clone() for k, v in rollout.obs.items()},
+                                                  "action": rollout.action[rows].clone(), "next_value": rollout.next_value[rows].copy()}))
+        return update(self, rollout, stats)
+
+    monkeypatch.setattr(Learner, "update", watched)
+    return seen
 
 
 class Odd(gym.Env):
@@ -150,6 +169,82 @@ def test_a_mask_that_allows_nothing_is_refused(workers):
         train(NothingAllowed, config)
 
 
+class NothingAtTheEnd(gym.Env):
+    """Shows its step; at its time limit nothing is allowed any more."""
+
+    observation_space, action_space = spaces.Dict(action_mask=spaces.MultiBinary(3), x=spaces.Box(0, 9, (1,))), spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self._obs(), {}
+
+    def _obs(self):
+        return {"action_mask": np.full(3, self.t < 5, np.int8), "x": np.array([self.t], np.float32)}
+
+    def step(self, action):
+        self.t += 1
+        return self._obs(), 1.0, False, self.t == 5, {}
+
+
+@pytest.mark.parametrize("workers", [1, 0])
+def test_a_state_that_a_time_limit_cut_off_has_its_own_value_whatever_its_mask(workers, learned_from):
+    config = TrainConfig(steps=96, ppo=QUICK, policy=PolicyConfig(body_size=16), device="cpu",
+                         collect=CollectConfig(mode="ver" if not workers else "nover", num_envs=2, num_workers=workers, rollout_steps=16))
+    train(NothingAtTheEnd, config)
+    checked = 0
+    for policy, rows in learned_from[1:]:  # once it is known what values are in
+        for x, action, value in zip(rows["obs"]["x"], rows["action"], rows["next_value"]):
+            if x == 4:
+                last = {"x": torch.tensor([[5.0]]), "action_mask": torch.ones(1, 3)}
+                true = policy.act(last, torch.zeros(1, 0), policy.action_features(action[None]), deterministic=True).value.item()
+                assert value == pytest.approx(true, abs=1e-5) and abs(true) > 1e-6
+                checked += 1
+    assert checked > 5
+
+
+class Nested(gym.Env):
+    """An image inside another space; all of a moment's pixels, and its speed, are one number."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, in_a_tuple: bool):
+        image, speed = spaces.Box(0, 255, (16, 16, 3), np.uint8), spaces.Box(0, 255, (2,))
+        self.in_a_tuple = in_a_tuple
+        self.observation_space = (spaces.Tuple((image, speed)) if in_a_tuple else
+                                  spaces.Dict(sensors=spaces.Dict(cam=image, speed=speed), task=spaces.Discrete(3)))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self._obs(), {}
+
+    def _obs(self):
+        number = int(self.np_random.integers(256))
+        image, speed = np.full((16, 16, 3), number, np.uint8), np.full(2, number, np.float32)
+        return (image, speed) if self.in_a_tuple else {"sensors": {"cam": image, "speed": speed}, "task": np.int64(self.t % 3)}
+
+    def step(self, action):
+        self.t += 1
+        return self._obs(), 0.0, False, self.t == 5, {}
+
+
+@pytest.mark.parametrize("workers", [1, 0])
+@pytest.mark.parametrize("in_a_tuple, image, others", [(True, "0", ["1"]), (False, "sensors/cam", ["sensors/speed", "task"])])
+def test_an_image_inside_another_space_has_its_encoder_and_is_kept_as_bytes(in_a_tuple, image, others, workers, learned_from, tmp_path):
+    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(body_size=16, embedding_size=8), device="cpu",
+                         collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
+    policy = train(lambda: Nested(in_a_tuple), config, tmp_path, progress=False).policy
+    assert policy.image_keys == [image] and policy.vector_keys == others
+    for _, rows in learned_from:
+        assert rows["obs"][image].dtype == torch.uint8 and rows["obs"][others[0]].dtype == torch.float32
+        assert torch.equal(rows["obs"][image][:, 3, 4, 0].float(), rows["obs"][others[0]][:, 1])
+    env = Nested(in_a_tuple)
+    player, (observation, _) = Player(tmp_path, env), env.reset(seed=0)
+    for _ in range(3):
+        observation, *_ = env.step(player.act(observation))
+
+
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_a_mask_that_allows_nothing_is_refused_when_it_is_played(deterministic):
     env = NothingAllowed()
@@ -178,11 +273,33 @@ def test_playing_again_gives_the_same_actions(tmp_path):
     assert np.array_equal(episode(deterministic=True), episode(deterministic=True, seed=1))
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("own, within", [(0.1, 0.1), (5.0, 2.0)], ids=["narrower", "wider"])
+def test_actions_are_played_within_the_bounds_of_the_environment_and_of_training(own, within, kind):
+    """And the policy is told, as its previous action, what was done."""
+    torch.manual_seed(0)
+    policy = Policy(VECTOR, spaces.Box(-2, 2, (3,)), PolicyConfig(body_size=8, log_std_init=2.0, log_std_max=2.0))
+    env = gym.Env()
+    env.observation_space, env.action_space = VECTOR, spaces.Box(-own, own, (3,), kind)
+    player = Player.of(policy, env)
+    played = np.array([player.act(np.zeros(4, np.float32)) for _ in range(32)])
+    assert all(env.action_space.contains(action) for action in played)
+    assert np.abs(played).max() == pytest.approx(within) and np.abs(played).max() <= kind(within)
+    assert np.allclose(player._previous.numpy(), played[-1])
+
+
 @pytest.mark.parametrize("space, words", [
     (spaces.Sequence(spaces.Discrete(2)), "the observation is of the space Sequence"),
     (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), "observation key 'a' is of the space"),
     (spaces.Box(-1, 1, (0,)), r"the observation is of the space .* of shape \(0,\); it must have at least one number"),
     (spaces.Dict(a=spaces.Box(-1, 1, (3, 0)), b=spaces.Discrete(2)), "observation key 'a' is of the space .* at least one number"),
+    (spaces.Dict({}), r"the observation is of the space Dict\(\); it must have at least one number"),
+    (spaces.Tuple(()), r"the observation is of the space Tuple\(\); it must have at least one number"),
+    (spaces.Dict(a=spaces.Dict({}), b=spaces.Discrete(2)), "observation key 'a' is of the space .* at least one number"),
+    (spaces.Dict(a=spaces.Tuple((spaces.Tuple(()),)), b=spaces.Discrete(2)), "observation key 'a' is of the space .* at least one number"),
+    (spaces.Tuple((spaces.Dict({}), spaces.Discrete(2))), "the observation is of the space .* at least one number in each of its parts"),
+    (spaces.Dict({"a/b": spaces.Discrete(2), "a": spaces.Dict(b=spaces.Box(0, 255, (16, 16, 3), np.uint8))}),
+     "two parts of the observation would both be called 'a/b'"),
 ])
 def test_observations_of_no_fixed_size_or_without_numbers_are_refused(space, words):
     with pytest.raises(ValueError, match=words):
