@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import threading
@@ -36,11 +37,13 @@ from trainer.ranks import nodes
 from trainer.ranks.ranks import Ranks
 from trainer.rollout import Rollout
 from trainer.sizes import check_memory
-from trainer.spaces import action_numbers, stored_as
+from trainer.spaces import action_numbers, badly_explored, stored_as
 from trainer.threads import LearnThreads
 from trainer.workers.batched import BatchedEnvironments
 from trainer.workers.environments import Environments
 from trainer.workers.fixed_order import fixed_order
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,9 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         stop = stack.enter_context(stop_on_signal(cancelled.set, config.stop_within_s))
         ranks.on_death(cancelled.set)
         learner = _learner(config, environments, device, ranks, make_policy, clones=demonstrations is not None)
+        begins = config.policy.mean_init, np.exp(config.policy.log_std_init)
+        if first and not (content or start) and isinstance(learner.policy, Policy) and (problem := badly_explored(environments.action_space, *begins)):
+            _log.warning("%s.", problem)
         if evaluator:
             evaluator.check(learner.policy)
         with checkpoint.using(resume_from or start_from or ""):

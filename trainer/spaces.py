@@ -13,7 +13,7 @@ from gymnasium.spaces.utils import flatten, flatten_space
 from trainer.exact import NotOfItsSpace, cast, changed
 from trainer.nets.images import image_layout, to_unit
 
-__all__ = ["as_action", "choices", "flat_space", "flattener", "layout", "space_from_plain", "space_to_plain", "stored_as",
+__all__ = ["as_action", "badly_explored", "choices", "flat_space", "flattener", "layout", "space_from_plain", "space_to_plain", "stored_as",
            "units", "whole"]
 
 
@@ -90,6 +90,23 @@ def _is_image(box: spaces.Box) -> bool:
 def action_numbers(space: spaces.Space) -> int:
     """How many numbers an action has, or options where it is discrete."""
     return sum(choices(space)) or int(np.prod(space.shape))
+
+
+def badly_explored(space: spaces.Space, mean: Any, deviation: Any) -> str | None:
+    """Why actions that are drawn around `mean` with this deviation show little of a Box; None where they do, or a bound is infinite."""
+    if not isinstance(space, spaces.Box):
+        return None
+    low, high = (np.asarray(bound, np.float64).ravel() for bound in (space.low, space.high))
+    mean, deviation = (np.broadcast_to(np.asarray(each, np.float64), low.shape) for each in (mean, deviation))
+    half, beyond = (high - low) / 2, np.maximum(low - mean, mean - high)
+    one_sided = (beyond >= 0) & (half > 5 * deviation)
+    bad = np.flatnonzero(np.isfinite(half) & (one_sided | (beyond > 3 * deviation) | (half < deviation / 10)))
+    if not len(bad):
+        return None
+    k = bad[0]
+    return (f"number {k} of an action lies between {low[k]:g} and {high[k]:g}, and the policy begins with {mean[k]:g}, give or take "
+            f"{deviation[k]:g}: little of that is explored. Wrap the environment in gymnasium.wrappers.RescaleAction(env, -1.0, 1.0), "
+            "or set policy.mean_init and policy.log_std_init")
 
 
 def layout(observation_space: spaces.Space, action_space: spaces.Space) -> tuple:

@@ -14,7 +14,7 @@ from trainer.checkpoint import CheckpointError, space_from_plain, space_to_plain
 from trainer.learner import Learner
 from trainer.policy import Policy, observation_shapes
 from trainer.sequences import Sequences
-from trainer.spaces import as_action, choices, flat_space, flattener, whole
+from trainer.spaces import as_action, badly_explored, choices, flat_space, flattener, whole
 
 OBSERVATIONS = {
     "box": spaces.Box(-1, 1, (2, 3), np.float64),
@@ -323,3 +323,29 @@ def test_actions_without_numbers_are_refused(space, workers, monkeypatch):
 def test_spaces_of_older_checkpoints_are_read():
     assert space_from_plain({"choices": [2, 3]}) == spaces.MultiDiscrete([2, 3])
     assert space_from_plain({"box": [2], "low": 0.0, "high": 255.0, "dtype": "uint8"}) == spaces.Box(0, 255, (2,), np.uint8)
+
+
+@pytest.mark.parametrize("low, high, mean, is_bad", [
+    (-1, 1, 0.0, False), (-0.4, 0.4, 0.0, False), (-1000, 1000, 0.0, False), (0, 1, 0.0, False), (-1, 1, 1.5, False), (-np.inf, np.inf, 0.0, False),
+    (10, 20, 0.0, True), (10, 20, 15.0, False), (0, 1000, 0.0, True), (-0.01, 0.01, 0.0, True)])
+def test_a_range_of_actions_that_is_hardly_explored_is_told(low, high, mean, is_bad, caplog):
+    space = spaces.Box(low, high, (2,), np.float32)
+    problem = badly_explored(space, mean, 1.0)
+    assert (problem is not None) == is_bad and badly_explored(spaces.Discrete(3), mean, 1.0) is None
+    if not is_bad or low != 10:
+        return
+    assert problem.startswith("number 0 of an action lies between 10 and 20, and the policy begins with 0, give or take 1")
+
+    class Far(gym.Env):
+        observation_space, action_space = spaces.Box(-1, 1, (1,)), space
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action):
+            return np.zeros(1, np.float32), 0.0, False, bool(self.np_random.random() < 0.2), {}
+
+    config = TrainConfig(steps=32, ppo=QUICK, policy=PolicyConfig(body_size=8), collect=CollectConfig(num_envs=2, num_workers=0, rollout_steps=16))
+    train(Far, config)
+    assert caplog.text.count("RescaleAction(env, -1.0, 1.0)") == 1
