@@ -25,9 +25,9 @@ from torch import Tensor
 
 from trainer.config import CollectConfig
 from trainer.errors import WorkerError
-from trainer.exact import LARGEST_WHOLE, NotOfItsSpace, changed, may_change
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, flattener, stored_as, whole
+from trainer.workers.exact import LARGEST_WHOLE, NotOfItsSpace, changed, may_change
 from trainer.workers.worker import LARGEST_REWARD, RESET_GIVES, STEP_GIVES, counted, episode_figures, in_words
 
 __all__ = ["BatchedEnv", "BatchedEnvironments"]
