@@ -126,8 +126,8 @@ def usual_settings(file: Path, group: str, task: str) -> dict[str, Any]:
 
 def _changed(group: str, env: dict[str, Any], usual: dict[str, Any]) -> list[str]:
     """Settings of an environment that are not the usual ones, as they are typed: `skill.max_steps=20`."""
-    sim = {"sim": "sim", **{key.name: f"sim.{key.name}" for key in keys_of(HomeSettings) if key.name != "sim"}}
-    return [f"{sim.get(key, f'{group}.{key}')}={env.get(key)}" for key in (*usual, *(env.keys() - usual.keys()))
+    typed = {"sim": "sim", **{key.name: f"sim.{key.name}" for key in keys_of(HomeSettings) if key.name != "sim"}}
+    return [f"{typed.get(key, f'{group}.{key}')}={env.get(key)}" for key in (*usual, *(env.keys() - usual.keys()))
             if key not in ("split", "gpu_device") and env.get(key) != usual.get(key)]
 
 
