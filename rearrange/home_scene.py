@@ -44,6 +44,7 @@ class HomeScene:
     start_base_pose: Point  # x, y (m), yaw (rad), world frame: what `gps`, `compass` and the map of the floor are relative to
     base_pose_before: Point  # the same 1/30 s ago
     floor_map: FloorMap | None  # what images have shown since the start
+    known: Any
 
     def __init__(self, settings: HomeSettings) -> None:
         self.settings, path = settings, settings.episodes
@@ -54,7 +55,6 @@ class HomeScene:
         limits = SimulatorConfig(base_speed_m_s=settings.base_speed_m_s, base_turn_rad_s=settings.base_turn_rad_s,
                                  suction_max_angle_rad=settings.suction_max_angle_rad, substeps=settings.substeps)
         self.sim = make_simulator(settings.sim, limits, data)
-        self.known: Any = self.sim
         self.depth_size, self.maps_floor = settings.depth_size, False
         self.seen, self.camera_size = tuple(settings.observations or ()), settings.camera_size
         self.instruction = ""
@@ -81,7 +81,7 @@ class HomeScene:
 
     def begin_episode(self, rng: np.random.Generator) -> None:
         """The robot stands where an episode begins. rng: of how it looks, where that is drawn at random."""
-        self._spectator, of = None, self.settings
+        self._spectator, self.known, of = None, self.sim, self.settings
         if of.random_colors or of.random_light or of.random_camera_m or of.random_camera_deg:
             self._looks = draw_looks(rng, of.random_colors, of.random_light, of.random_camera_m, of.random_camera_deg)
         self._look_rng = rng

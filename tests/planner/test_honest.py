@@ -134,3 +134,5 @@ def test_what_policies_see_of_a_door_is_what_the_robot_believes(envs, monkeypatc
     assert OBSERVATIONS["marker_state"][1](env.scene, skill) == (0.3, 0.0)
     assert OBSERVATIONS["marker_rel_pos"][1](env.scene, skill) == pytest.approx((x, y, z))
     assert math.dist((x, y, z), env.sim.to_ee(env.sim.handle_position(joint))) > 0.1
+    env.reset(options={"episode": 0})
+    assert env.scene.known is env.sim, "a belief ends with its episode"
