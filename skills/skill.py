@@ -117,6 +117,10 @@ class Skill(ABC):
         exact = handoff.arm_rad is not None  # then what the robot touches there it touched in the plan, too
         sim.place_robot(*episode.robot_start, handoff.arm_rad if exact else ARM_START_RAD)
         if handoff.held is not None:
+            away_m = 0.0 if handoff.held_pose is None else math.dist(handoff.held_pose[:3], sim.ee_position)
+            if away_m > _IN_HAND_M:
+                raise UserError(f"episode {episode.id!r}: field 'info.handoff' has held_pose {away_m:.2f} m from the hand, and it must be within "
+                                f"{_IN_HAND_M} m; write the file anew, with handoffs=true of rearrange eval hab=.")
             sim.put_in_hand(handoff.held, handoff.held_pose)
         if not exact and sim.robot_collides():
             raise NoStartPose("the robot touches something where the plan handed over")
@@ -311,6 +315,7 @@ def _before_edge(point: tuple[float, ...], edge: float, side: tuple[float, float
 
 _REACH_M = 0.85  # horizontally from the middle of the base to what the hand can take without driving
 _BASE_RADIUS_M = 0.30  # radius of HAB's agent: the nearest that it stands to furniture
+_IN_HAND_M = 0.5  # from the hand to the middle of what it holds, at most
 # Backwards and sideways from the nearest place before the edge, the nearest first (m).
 _OFFSETS_M = sorted(((0.05 * back, 0.15 * aside) for back in range(16) for aside in (0, -1, 1, -2, 2)),
                     key=lambda offset: offset[0] + 2.0 * abs(offset[1]))

@@ -38,6 +38,7 @@ def test_an_episode_of_a_file_that_cannot_be_started_is_left_out_and_none_counts
     ("place", Handoff("pick", 0), (2.0, 2.0, 0.0), "was handed over to skill pick, not to place"),
     ("pick", Handoff("pick", 0), (1e6, 2.0, 0.0), "'start_position' puts the robot at x=1e+06, y=2 m, and it must be in the home, 0 .. "),
     ("pick", Handoff("pick", 0), None, "'start_position' is missing"),
+    ("place", Handoff("place", 0, 0, (9.0, 9.0, 1.0, 1.0, 0.0, 0.0, 0.0)), (2.0, 2.0, 0.0), "m from the hand, and it must be within 0.5 m"),
 ])
 def test_a_state_that_no_plan_can_hand_over_is_one_sentence_that_names_the_file(skill, handoff, start, said, tmp_path, monkeypatch, capsys):
     episode = replace(generate_episode("pick", "val", 3, 4), robot_start=start, handoff=handoff)
