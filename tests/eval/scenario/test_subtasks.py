@@ -51,7 +51,7 @@ def test_states_that_cannot_be_started_are_counted_and_the_others_go_on(tmp_path
 
     def in_the_wall(results):
         found = beginnings(results)
-        bad = {name: [replace(state := found[name][0], robot_start=(0.1, 0.1, 0.0), handoff=replace(state.handoff, arm_rad=None))]
+        bad = {name: [replace(state := found[name][0], robot_start=(0.1, 0.1, 0.0), handoff=replace(state.handoff, arm_rad=None, held_pose=None))]
                for name in ("pick 1", "place 1")}  # as a file of before has it
         return found | {"pick 1": bad["pick 1"], "place 1": bad["place 1"] + found["place 1"]}
 
