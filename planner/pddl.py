@@ -1,7 +1,8 @@
 """PDDL text to a grounded task, with pddlpy as parser and grounder.
 
-pddlpy 0.3.3 compares types by name alone (hence leaf types), prints its complaints and goes on, and leaves a parameter
-unbound when no object has its type. The last two are mended here; what it would misread, `pddl_check` refuses first.
+pddlpy 0.3.3 compares types by name alone, so that it has no object for `(either a b)` and leaves out a parameter of which there is
+none, and prints its complaints and goes on. So names and types are those that `pddl_check` read, and complaints are errors; what pddlpy
+would misread, `pddl_check` refuses first.
 """
 
 from __future__ import annotations
@@ -60,23 +61,18 @@ def ground(problem: str, problem_path: str | Path, domain_path: Path = DOMAIN_FI
     """
     declared, listener = _domain(domain_path)
     text = problem.lower()
-    Checker(str(problem_path)).problem(text, declared, known)
-    both = _Parsed(listener, _walk(text, str(problem_path), "problem", ProblemListener()))
-    objects = {**listener.objects, **both.problem.objects}
-    place = {name: i for i, name in enumerate(objects)}
-    operators: list[Operator] = []
-    for name in both.operators():
-        parameters = list(listener.operators[name].variable_list)
-        found = [_operator(grounded, parameters) for grounded in both.ground_operator(name)
-                 if all(parameter in grounded.variable_list for parameter in parameters)]
-        operators += sorted(found, key=lambda operator: [place[arg] for arg in operator.args])
-    return Task(text.split("problem", 1)[1].split(")")[0].strip(), objects, _atoms(both.initialstate()),
-                _atoms(both.goals()), tuple(operators))
+    stated = Checker(str(problem_path)).problem(text, declared, known)
+    space = {name: {parameter: [each for each, kind in stated.objects.items() if kind in kinds] for parameter, kinds in parameters.items()}
+             for name, parameters in declared.actions.items()}
+    both = _Parsed(listener, _walk(text, str(problem_path), "problem", ProblemListener()), space)
+    operators = [_operator(grounded, list(parameters)) for name, parameters in declared.actions.items()
+                 for grounded in both.ground_operator(name)]
+    return Task(stated.name, stated.objects, _atoms(both.initialstate()), frozenset(stated.goal), tuple(operators))
 
 
 def goal_atoms(problem: str, problem_path: str | Path, known: Mapping[str, str]) -> tuple[Atom, ...]:
     """What a problem text asks for; a text that cannot be understood is refused as in `ground`."""
-    return Checker(str(problem_path)).problem(problem.lower(), _domain(DOMAIN_FILE)[0], known)
+    return Checker(str(problem_path)).problem(problem.lower(), _domain(DOMAIN_FILE)[0], known).goal
 
 
 def read_text(path: Path) -> str:
@@ -89,10 +85,10 @@ def read_text(path: Path) -> str:
 
 
 class _Parsed(DomainProblem):
-    """pddlpy's DomainProblem from what was parsed already."""
+    """pddlpy's DomainProblem from what was parsed already. space: of each action the objects that each parameter may be."""
 
-    def __init__(self, domain: DomainListener, problem: ProblemListener) -> None:
-        self.domain, self.problem, self.vargroundspace = domain, problem, {}
+    def __init__(self, domain: DomainListener, problem: ProblemListener, space: dict[str, dict[str, list[str]]]) -> None:
+        self.domain, self.problem, self.vargroundspace = domain, problem, space
 
 
 class _Complaint(ErrorListener):

@@ -1,7 +1,7 @@
 """Is a PDDL text what the planner understands? The parser itself accepts a lot that it then quietly misreads.
 
-Understood is STRIPS with leaf types: conjunctions of atoms, negation in effects only. Everything else, and everything
-that refers to something undeclared, is refused with file, line and what was expected instead.
+Understood is STRIPS with leaf types and `(either a b)`: conjunctions of atoms, negation in effects only. Everything else, and
+everything that refers to something undeclared, is refused with file, line and what was expected instead.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from rearrange.errors import UserError
 
 _TOKEN = re.compile(r";[^\n]*|[()]|[^\s();]+|\n")
 _NO_STRIPS = ("or", "not", "imply", "forall", "exists", "when", "=")
+_OF_PDDL = ("object", "either", "number")  # names of types that mean something of their own; every type is an object
 _NAME = re.compile(r"[a-z][a-z0-9_-]*$")
 _DEEPEST = 50  # lists inside one another; reading goes as deep
 
@@ -38,12 +40,23 @@ class Node:
 
 @dataclass(frozen=True)
 class Declared:
-    """What a domain declares: its name, types, predicates with the types that each argument may have, constants."""
+    """What a domain declares: its name, types, predicates with the types that each argument may have, constants, and actions with the
+    types that each parameter may have."""
 
     name: str
     types: frozenset[str]
     predicates: dict[str, tuple[frozenset[str], ...]]
     constants: dict[str, str]
+    actions: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a problem says: its name, the type of each object, constants of the domain first, and the facts of its goal."""
+
+    name: str
+    objects: dict[str, str]
+    goal: tuple[tuple[str, ...], ...]
 
 
 class Checker:
@@ -114,37 +127,34 @@ class Checker:
         for required in (":types", ":predicates", ":action"):
             if required not in sections:
                 self.fail(1, f"a section ({required} ...)", "none")
-        types = frozenset(self._words(sections[":types"][0].items[1:], "a type without a parent"))
+        types = frozenset(self._words(sections[":types"][0].items[1:], "a type without a parent, which is not called object"))
         constants = self._typed_names(sections[":constants"][0].items[1:], types) if ":constants" in sections else {}
         predicates = {}
         for node in sections[":predicates"][0].items[1:]:
-            if not node.head:
+            if not node.head or node.head in ("and", *_NO_STRIPS) or not _NAME.match(node.head):
                 self.fail(node.line, "(predicate ?argument - type ...)", node)
             if node.head in predicates:
                 self.fail(node.line, "every predicate once", f"a second {node.head}")
             predicates[node.head] = tuple(self._parameters(node.items[1:], types).values())
         declared = Declared(name, types, predicates, constants)
-        actions: set[str] = set()
         for action in sections[":action"]:
-            self._action(action, declared)
+            parameters = self._action(action, declared)
             action_name = action.items[1].word
-            if action_name in actions:
+            if action_name in declared.actions:
                 self.fail(action.line, "every action once", f"a second {action_name}")
-            actions.add(action_name)
+            declared.actions[action_name] = parameters
         return declared
 
-    def problem(self, text: str, domain: Declared, known: Mapping[str, str] | None = None) -> tuple[tuple[str, ...], ...]:
-        """Check a problem of a domain, whose objects have to be among `known` (name -> type) if it is given; return the
-        facts of its goal.
-        """
-        _, sections = self.sections(text, "problem", (":domain", ":requirements", ":objects", ":init", ":goal"))
+    def problem(self, text: str, domain: Declared, known: Mapping[str, str] | None = None) -> Stated:
+        """Check a problem of a domain, whose objects have to be among `known` (name -> type) if it is given."""
+        name, sections = self.sections(text, "problem", (":domain", ":requirements", ":objects", ":init", ":goal"))
         for required in (":domain", ":objects", ":init", ":goal"):
             if required not in sections:
                 self.fail(1, f"a section ({required} ...)", "none")
         named = sections[":domain"][0]
         if len(named.items) != 2 or named.items[1].word != domain.name:
             self.fail(named.line, f"(:domain {domain.name})", named)
-        objects = domain.constants | self._typed_names(sections[":objects"][0].items[1:], domain.types, known)
+        objects = domain.constants | self._typed_names(sections[":objects"][0].items[1:], domain.types, known, domain.constants)
         scope = {name: frozenset([kind]) for name, kind in objects.items()}
         for node in sections[":init"][0].items[1:]:
             self._atom(node, domain, scope, "a fact (predicate object ...)")
@@ -156,11 +166,12 @@ class Checker:
             self.fail(goal.line, "at least one fact in the goal", goal)
         for node in atoms:
             self._atom(node, domain, scope, "a fact (predicate object ...), neither negated nor quantified")
-        return tuple(tuple(item.word for item in node.items) for node in atoms)
+        return Stated(name, objects, tuple(tuple(item.word for item in node.items) for node in atoms))
 
     # ------------------------------------------------------------------ parts
 
-    def _action(self, node: Node, domain: Declared) -> None:
+    def _action(self, node: Node, domain: Declared) -> dict[str, frozenset[str]]:
+        """Check an action; return the types that each of its parameters may have."""
         items = node.items[1:]
         if not items or items[0].word is None or not _NAME.match(items[0].word):
             self.fail(node.line, "(:action name :parameters ... :precondition ... :effect ...)", node)
@@ -171,17 +182,20 @@ class Checker:
             if key.word in parts:
                 self.fail(key.line, f"{key.word} once in action {items[0].word}", "a second one")
             parts[key.word] = value
+        if len(items) % 2 == 0:
+            self.fail(items[-1].line, f"something after {items[-1]} in action {items[0].word}", "none")
         for required in (":parameters", ":precondition", ":effect"):
             if required not in parts or parts[required].word is not None:
                 self.fail(node.line, f"{required} (...) in action {items[0].word}", parts.get(required, "none"))
-        scope = self._parameters(parts[":parameters"].items, domain.types)
-        scope |= {name: frozenset([kind]) for name, kind in domain.constants.items()}
+        parameters = self._parameters(parts[":parameters"].items, domain.types)
+        scope = parameters | {name: frozenset([kind]) for name, kind in domain.constants.items()}
         for atom in self._conjunction(parts[":precondition"]):
             self._atom(atom, domain, scope, "an atom (predicate ?argument ...) or (and ...) of atoms")
         for atom in self._conjunction(parts[":effect"]):
             if atom.head == "not" and len(atom.items) == 2:
                 atom = atom.items[1]
             self._atom(atom, domain, scope, "an atom, (not atom) or (and ...) of those")
+        return parameters
 
     def _conjunction(self, node: Node) -> Iterator[Node]:
         """The atoms of (and ...), of one atom, or of ()."""
@@ -202,25 +216,27 @@ class Checker:
         for item, allowed in zip(node.items[1:], kinds):
             if item.word not in scope:
                 self.fail(item.line, f"something declared ({', '.join(scope)})", f"{item} in {node}")
-            if not scope[item.word] & allowed:
+            if not scope[item.word] <= allowed:
                 what = " or ".join(sorted(allowed))
                 self.fail(item.line, f"a {what} in {node}", f"{item}, a {' or '.join(sorted(scope[item.word]))}")
 
     def _words(self, nodes: list[Node], expected: str) -> Iterator[str]:
         seen: set[str] = set()
         for node in nodes:
-            if node.word is None or not _NAME.match(node.word):
+            if node.word is None or node.word in _OF_PDDL or not _NAME.match(node.word):
                 self.fail(node.line, expected, node)
             if node.word in seen:
                 self.fail(node.line, "every type once", f"a second {node.word}")
             seen.add(node.word)
             yield node.word
 
-    def _typed_names(self, nodes: list[Node], types: frozenset[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
-        named = {}
+    def _typed_names(self, nodes: list[Node], types: frozenset[str], known: Mapping[str, str] | None = None,
+                     taken: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+        """Objects or constants by their names; `taken`: those that there are already."""
+        named: dict[str, str] = {}
         for node, kinds in self._typed(nodes, types, ""):
             name = node.word
-            if len(kinds) != 1 or name in named:
+            if len(kinds) != 1 or name in named or name in taken:
                 self.fail(node.line, "every object once, with one type", name)
             (kind,) = kinds
             if known is not None and known.get(name) != kind:
@@ -245,7 +261,7 @@ class Checker:
             if node.word == "-":
                 kind = nodes[i + 1] if i + 1 < len(nodes) else node
                 names = [item.word for item in kind.items[1:]] if kind.head == "either" else [kind.word]
-                if not waiting or not set(names) <= types:
+                if not waiting or not names or not set(names) <= types:
                     self.fail(kind.line, f"name - type, of the types {', '.join(sorted(types))}", kind)
                 result += [(word, frozenset(names)) for word in waiting]
                 waiting = []

@@ -25,6 +25,13 @@ BROKEN_PROBLEMS = [
     (GOOD.replace(":domain home", ":domain house"), 2, "(:domain home)"),
     (GOOD.replace(":goal", ":gaol"), 6, "(:goal ...)"),
     (GOOD.replace("- movable", "- fruit"), 3, "cabinet, fridge, goal, movable"),
+    (GOOD.replace("- movable", "- (either movable goal)"), 3, "every object once, with one type"),
+    (GOOD.replace("- movable", "- (either)"), 3, "name - type"),
+    (GOOD.replace("- movable", "- (either movable (either goal))"), 3, "name - type"),
+    (GOOD.replace("(at apple apple_goal)", "(forall (?x - movable) (at ?x apple_goal))"), 6, "neither negated nor quantified"),
+    (GOOD.replace("(robot_free)", "(= (cost) 0)"), 4, "a fact"),
+    (GOOD.replace("(robot_free)", "(not (robot_free))"), 4, "a fact"),
+    (GOOD.replace("(:goal", "(:metric minimize (cost)) (:goal"), 6, "one of (:domain ...)"),
     (GOOD.replace("- movable", ""), 6, "a movable in (at apple apple_goal)"),
     (GOOD.replace("apple bowl -", "apple apple -"), 3, "every object once"),
     (GOOD.replace(" - goal)", ")"), 3, "a type after apple_goal"),
@@ -73,6 +80,19 @@ def test_the_unbroken_one_is_understood():
     ("(:action place\n", "(:action pick\n", "every action once, found a second pick"),
     ("    :parameters (?o - movable ?g - goal)\n", "    :parameters (?o - movable ?o - goal)\n", "every parameter once, found ?o"),
     ("(:action pick\n", "(:action pick :parameters ()\n", ":parameters once in action pick"),
+    (":parameters (?o - movable)\n    :precondition (and (robot_free))", ":parameters (?o - (either movable goal fruit))\n    :precondition (and (robot_free))",
+     "name - type, of the types"),
+    (":parameters (?o - movable)\n    :precondition (and (robot_at", ":parameters (?o - (either movable goal))\n    :precondition (and (robot_at",
+     "a movable in (holding ?o), found ?o, a goal or movable"),
+    ("?o - movable ?g - goal)          ;", "?o - (either) ?g - goal)          ;", "name - type"),
+    ("(:types movable goal cabinet fridge)", "(:types object movable goal cabinet fridge)", "not called object"),
+    ("    (hand_empty)\n", "    (hand_empty) (and)\n", "(predicate ?argument - type ...)"),
+    ("(and (holding ?o) (robot_free)", "(and (when (robot_free) (holding ?o))", "an atom"),
+    ("(and (holding ?o) (robot_free)", "(and (increase (cost) 1)", "a predicate of the domain"),
+    ("(robot_at ?o) (in_the_open ?o)", "(or (robot_at ?o) (hand_empty)) (in_the_open ?o)", "an atom"),
+    ("(robot_at ?o) (in_the_open ?o)", "(= ?o ?o) (in_the_open ?o)", "an atom"),
+    ("(:predicates\n", "(:functions (cost)) (:predicates\n", "one of (:requirements ...)"),
+    ("(:action place\n", "(:durative-action place\n", "one of (:requirements ...)"),
 ])
 def test_broken_domains(old, new, expected, tmp_path, capfd):
     text = DOMAIN_FILE.read_text()
@@ -101,3 +121,9 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "binary.pddl").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="not text in UTF-8"):
         ground(GOOD, "p", tmp_path / "binary.pddl")
+
+
+def test_a_constant_and_an_object_of_one_name_are_refused(tmp_path):
+    (tmp_path / "domain.pddl").write_text(DOMAIN_FILE.read_text().replace("(:predicates", "(:constants apple - goal) (:predicates", 1))
+    with pytest.raises(UserError, match="p, line 3: expected every object once, with one type, found apple"):
+        ground(GOOD, "p", tmp_path / "domain.pddl")

@@ -9,7 +9,7 @@ import pytest
 
 from planner.pddl import DOMAIN_FILE, Task, ground
 from planner.search import Outcome, search
-from tests.planner.validator import validate
+from tests.planner.validator import operators, validate
 from tests.planner.worlds import PROBLEMS, SOLUTIONS, moves, problem
 
 DOMAIN = DOMAIN_FILE.read_text()
@@ -158,3 +158,36 @@ def test_operators_stand_in_the_order_of_domain_and_problem():
     text = problem("", "(holding object_1)", 3)
     picks = [o.args for o in ground(text, "p").operators if o.name == "pick"]
     assert picks == [("object_0",), ("object_1",), ("object_2",)]
+
+
+TWO_HANDS = """(define (domain two_hands)
+  (:requirements :strips :typing)
+  (:types movable cup hand)
+  (:predicates (on ?x - (either movable cup)) (held ?x - (either cup movable) ?h - hand) (done))
+  (:action pick
+    :parameters (?x - (either movable cup) ?h - hand)
+    :precondition (on ?x)
+    :effect (and (held ?x ?h) (not (on ?x)))))"""
+ON_A_TABLE = """(define (problem table) (:domain two_hands)
+  (:objects a b - movable c - cup l r - hand) (:init (on a)) (:goal (held a l)))"""
+
+
+@pytest.mark.parametrize("change_domain, change_problem, count", [
+    (("", ""), ("", ""), 6),
+    (("?x - (either movable cup) ?h", "?x - (either cup) ?h"), ("", ""), 2),
+    (("?x - (either movable cup) ?h - hand", "?x ?y - (either movable cup) ?h - hand"), ("", ""), 18),
+    (("", ""), ("c - cup", "c - (either cup)"), 6),
+    (("", ""), ("a b - movable c - cup", "a b c - cup"), 6),
+    (("", ""), ("c - cup l r - hand", "c - cup"), 0),
+    (("(:predicates", "(:constants d - cup m - hand) (:predicates"), ("", ""), 12),
+    ((":precondition (on ?x)", ":precondition (and (on ?x) (and (done) (on ?x)))"), ("", ""), 6),
+    (("(:action pick", "(:action finish :parameters () :precondition (done) :effect (not (done))) (:action pick"), ("", ""), 7),
+], ids=lambda change: str(change))
+def test_every_operator_is_found_that_another_reader_finds(change_domain, change_problem, count, tmp_path):
+    domain, problem_text = TWO_HANDS.replace(*change_domain), ON_A_TABLE.replace(*change_problem)
+    (tmp_path / "domain.pddl").write_text(domain)
+    if count == 0:
+        problem_text = problem_text.replace("(held a l)", "(done)")
+    found = ground(problem_text, "p", tmp_path / "domain.pddl").operators
+    assert {(each.name, *each.args): (set(each.preconditions), set(each.add), set(each.delete)) for each in found} == operators(
+        domain, problem_text.upper()) and len(found) == count

@@ -5,6 +5,7 @@ Shares no code with the planner: its own reader of parentheses, its own instanti
 
 from __future__ import annotations
 
+import itertools
 import re
 
 
@@ -36,8 +37,36 @@ def _typed(words: list) -> dict[str, object]:
     return found
 
 
+def _kinds(kind: object) -> list:
+    """The types that `t`, or `(either t u)`, allows."""
+    return kind[1:] if isinstance(kind, list) else [kind]
+
+
+def operators(domain: str, problem: str) -> dict[tuple[str, ...], tuple[set, set, set]]:
+    """Every grounded action, (name, arguments ...), with what it needs, adds and deletes."""
+    sections = {node[0]: node[1:] for node in _read(domain)[1:] if node[0] == ":constants"} | {
+        node[0]: node[1:] for node in _read(problem)[1:]}
+    objects = {name: _kinds(kind)[0] for part in (":constants", ":objects") for name, kind in _typed(sections.get(part, [])).items()}
+    found = {}
+    for node in (node for node in _read(domain) if node[0] == ":action"):
+        action = dict(zip(node[2::2], node[3::2]))
+        parameters = _typed(action[":parameters"])
+        effects = _atoms(action[":effect"])
+        for args in itertools.product(*([name for name in objects if objects[name] in _kinds(kind)] for kind in parameters.values())):
+            bound = dict(zip(parameters, args))
+
+            def facts(atoms: list, bound: dict = bound) -> set:
+                return {tuple(bound.get(word, word) for word in atom) for atom in atoms}
+
+            found[(node[1], *args)] = (facts(_atoms(action[":precondition"])), facts([atom for atom in effects if atom[0] != "not"]),
+                                       facts([atom[1] for atom in effects if atom[0] == "not"]))
+    return found
+
+
 def _atoms(formula: list) -> list[list]:
-    return formula[1:] if formula and formula[0] == "and" else [formula] if formula else []
+    if formula and formula[0] == "and":
+        return [atom for part in formula[1:] for atom in _atoms(part)]
+    return [formula] if formula else []
 
 
 def validate(domain: str, problem: str, plan: list[tuple[str, ...]]) -> str | None:
@@ -53,7 +82,7 @@ def validate(domain: str, problem: str, plan: list[tuple[str, ...]]) -> str | No
         if len(args) != len(parameters):
             return f"step {number}: {name} takes {len(parameters)} arguments"
         for arg, kind in zip(args, parameters.values()):
-            if objects.get(arg) != kind:
+            if arg not in objects or objects[arg] not in _kinds(kind):
                 return f"step {number}: {arg} is no {kind}"
         bound = dict(zip(parameters, args))
         for atom in _atoms(actions[name][":precondition"]):
