@@ -64,7 +64,7 @@ class Story(gym.Env):
         return np.array([self.identity, self.episode, self.t], np.float32)
 
     def step(self, action):
-        time.sleep(self.pace)
+        time.sleep(self.pace)  # timed: the speed of an environment
         reward = self.reward(self.identity, self.episode, self.t)
         self.t += 1
         length, by_limit = self.ends(self.identity, self.episode)

@@ -49,7 +49,7 @@ def test_experience_is_of_the_policy_before_the_last_update(mode, lstm_layers):
                 for parameter in policy.parameters():
                     parameter.add_(0.05 * torch.randn_like(parameter))
                 policy.take_observations({"obs": SCALE * torch.randn(64, 3)})
-            time.sleep(0.05)
+            time.sleep(0.05)  # timed: how long learning takes, while others collect
             after = rollout.obs["obs"][rows], rollout.reward[rows], rollout.log_prob[rows]
             assert torch.equal(before[0], after[0]) and (before[1] == after[1]).all() and torch.equal(before[2], after[2])
             acted = rollout.version[rows]

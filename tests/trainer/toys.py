@@ -47,7 +47,7 @@ class Counter(gym.Env):
 
     def step(self, action):
         if self.pace:
-            time.sleep(self.pace)
+            time.sleep(self.pace)  # timed: the speed of an environment
         reward = self.reward(self.identity, self.episode, self.t)
         self.t += 1
         over = self.t >= self.length
@@ -105,7 +105,7 @@ class Faulty(Pointer):
         if self.fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if self.fault == "hang":
-            time.sleep(60)
+            time.sleep(600)  # timed: an environment that hangs
         if self.fault == "nan_reward":
             reward = float("nan")
         if self.fault == "nan_obs":
@@ -130,7 +130,7 @@ class Paced(Pointer):
         self.step_s = step_s
 
     def step(self, action):
-        time.sleep(self.step_s)
+        time.sleep(self.step_s)  # timed: the speed of an environment
         return super().step(action)
 
 
@@ -151,7 +151,7 @@ class Uneven(gym.Env):
         return np.array([*self.place, self.t], np.float32)
 
     def step(self, action):
-        time.sleep(0.0005 * np.random.random())
+        time.sleep(0.0005 * np.random.random())  # timed: the speed of an environment
         self.t += 1
         self.place += 0.3 * np.asarray(action) + 0.1 * self.np_random.normal(size=2)
         over = self.t >= self.length

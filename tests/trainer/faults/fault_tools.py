@@ -17,6 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 from tests.trainer.toys import QUICK, Pointer
+from tests.waiting import until
 from trainer import CollectConfig, PolicyConfig, TrainConfig
 from trainer.checkpoint import list_checkpoints
 
@@ -45,7 +46,7 @@ class Odd(Pointer):
     def reset(self, *, seed=None, options=None):
         obs, info = super().reset(seed=seed)
         if self.bad and self.count >= 30 and self.fault == "reset hangs":
-            time.sleep(600)
+            time.sleep(600)  # timed: an environment that hangs
         if self.bad and self.count >= 30 and self.fault == "reset is NaN":
             obs = {"goal": np.array([np.nan, 0], np.float32)}
         if self.bad and self.fault == "first reset raises":
@@ -66,7 +67,7 @@ class Odd(Pointer):
         if self.fault == "os exit":
             os._exit(7)
         if self.fault == "hangs":
-            time.sleep(600)
+            time.sleep(600)  # timed: an environment that hangs
         if self.fault == "key missing":
             obs = {"target": obs["goal"]}
         if self.fault == "text":
@@ -99,7 +100,7 @@ class Stalling(gym.Wrapper):
 
     def stall(self) -> None:
         if self.rng.random() < self.chance:
-            time.sleep(self.rng.uniform(0.1, self.longest_s))
+            time.sleep(self.rng.uniform(0.1, self.longest_s))  # timed: an environment that stalls
 
     def reset(self, **words):
         self.stall()
@@ -166,9 +167,7 @@ def when_saved(directory: Path, act: Callable[[], None], updates: int = 2) -> th
     before = {p.name for p in list_checkpoints(directory / "checkpoints")}
 
     def wait() -> None:
-        deadline = time.monotonic() + 60
-        while len({p.name for p in list_checkpoints(directory / "checkpoints")} - before) < updates and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: len({p.name for p in list_checkpoints(directory / "checkpoints")} - before) >= updates, f"{updates} checkpoints")
         act()
 
     thread = threading.Thread(target=wait, daemon=True)

@@ -19,6 +19,7 @@ from tests.trainer.faults.fault_tools import MODES, Counted, Held, Odd, config, 
 from tests.trainer.toys import Faulty, Paced, Pointer
 from trainer import load_checkpoint, train
 from trainer.workers.environments import Environments, WorkerError
+from trainer.workers.worker import WorkerProcess
 
 FAULTS = {
     "killed": "was killed by signal SIGKILL during a step of environment [26]\\.",
@@ -41,13 +42,12 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_environment_at_fault_is_named(fault):
-    before, began, workers_n = Held(), time.monotonic(), 2 if fault == "killed" else 1
+    before, workers_n = Held(), 2 if fault == "killed" else 1
     with pytest.raises(WorkerError) as error:
-        train(functools.partial(Odd, fault), config(num_envs=4 * workers_n, num_workers=workers_n, step_timeout_s=3.0))
+        train(functools.partial(Odd, fault), config(num_envs=4 * workers_n, num_workers=workers_n, step_timeout_s=5.0))  # timed: a healthy step takes 1 ms
     message = str(error.value)
     del error  # its traceback holds the memory shared with the workers
     assert re.search("environment worker [01] \\(environments (0-3|4-7), pid \\d+\\) " + FAULTS[fault], message), message
-    assert time.monotonic() - began < 100  # on a busy machine; the default timeout alone is 120 s
     Held().none_more(before)
 
 
@@ -57,19 +57,14 @@ def test_a_killed_worker_ends_the_run_and_it_can_be_continued(tmp_path, mode, ca
     train(Pointer, config(mode, 128), tmp_path)  # loads what is loaded once
     before = Held()
     for _ in range(2):
-        when: list[float] = []
         known = load_checkpoint(tmp_path)["counters"]
         caplog.clear()
 
-        def harm():
-            os.kill(workers()[-1], signal.SIGKILL)
-            when.append(time.monotonic())
-
-        thread = when_saved(tmp_path, harm)
+        thread = when_saved(tmp_path, lambda: os.kill(workers()[-1], signal.SIGKILL))
         with pytest.raises(WorkerError, match=r"environment worker 1 \(environments 4-7, pid \d+\) "
                                               r"was killed by signal SIGKILL") as error:
             train(Pointer, config(mode), tmp_path, resume_from=tmp_path)
-        assert time.monotonic() - when[0] < 10 and "\n" not in str(error.value)
+        assert "\n" not in str(error.value)
         thread.join()
         counters = load_checkpoint(tmp_path)["counters"]
         assert counters["updates"] >= known["updates"] + 2 and counters["steps"] == 128 * counters["updates"]
@@ -87,10 +82,9 @@ def test_a_killed_worker_ends_the_run_and_it_can_be_continued(tmp_path, mode, ca
     ("ver+two", "raise", "the drawer fell out"), ("ver+two", "hang", "hangs: environment"), ("ver+two", "nan_obs", "not finite"),
 ])
 def test_a_bad_environment_in_every_mode(tmp_path, mode, fault, words):
-    before, began = Held(), time.monotonic()
+    before = Held()
     with pytest.raises(WorkerError, match=words):
-        train(functools.partial(Faulty, fault, at=120), config(mode, step_timeout_s=3.0), tmp_path)
-    assert time.monotonic() - began < 100
+        train(functools.partial(Faulty, fault, at=120), config(mode, step_timeout_s=5.0), tmp_path)  # timed: a healthy step takes 1 ms
     assert load_checkpoint(tmp_path)["counters"]["steps"] > 0
     Held().none_more(before)
 
@@ -147,7 +141,7 @@ def test_a_worker_that_is_stopped_for_a_while_costs_time_only(tmp_path, mode):
     def pause():
         pid = workers()[0]
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(0.5)
+        time.sleep(0.5)  # timed: how long it is stopped
         os.kill(pid, signal.SIGCONT)
 
     thread = when_saved(tmp_path, pause)
@@ -162,7 +156,7 @@ def test_a_worker_that_stays_stopped_is_named(tmp_path, mode):
     thread = when_saved(tmp_path, lambda: os.kill(workers()[1], signal.SIGSTOP))
     with pytest.raises(WorkerError, match=r"environment worker 1 \(.*\) hangs: it was stopped by a signal, "
                                           r"and environment [4-7] has not"):
-        train(Pointer, config(mode, step_timeout_s=1.5), tmp_path)
+        train(Pointer, config(mode, step_timeout_s=5.0), tmp_path)  # timed: a healthy step takes 1 ms
     thread.join()
     assert not workers() and load_checkpoint(tmp_path)["counters"]["updates"] >= 2
 
@@ -174,8 +168,8 @@ def ready(environments: Environments) -> None:
 
 def test_many_slow_environments_of_one_worker_do_not_hang():
     """The last of eight waits for longer than the limit, but the worker tells of one after another."""
-    settings = config(num_envs=8, num_workers=1, step_timeout_s=1.0).collect
-    with closing(Environments(functools.partial(Paced, 0.25), settings, 0)) as environments:
+    settings = config(num_envs=8, num_workers=1, step_timeout_s=4.0).collect  # timed: eight times a step, and one takes an eighth of it
+    with closing(Environments(functools.partial(Paced, 0.75), settings, 0)) as environments:
         ready(environments)
         environments.step(np.arange(8), np.zeros((8, 2), np.float32))
         ready(environments)
@@ -184,35 +178,37 @@ def test_many_slow_environments_of_one_worker_do_not_hang():
 
 def test_time_in_which_nobody_listened_is_no_hang():
     """A learner that learns for longer than the limit, or is stopped together with its workers."""
-    with closing(Environments(Pointer, config(num_envs=2, num_workers=1, step_timeout_s=1.0).collect, 0)) as environments:
+    settings = config(num_envs=2, num_workers=1, step_timeout_s=2.0).collect  # timed: what the worker then has anew for 1 ms of work
+    with closing(Environments(Pointer, settings, 0)) as environments:
         ready(environments)
         os.kill(environments.workers[0].process.pid, signal.SIGSTOP)
         environments.step(np.arange(2), np.zeros((2, 2), np.float32))
-        time.sleep(2.0)
+        time.sleep(3.0)  # timed: longer than the limit
         environments.read(0.0)
         os.kill(environments.workers[0].process.pid, signal.SIGCONT)
         ready(environments)
 
 
 def test_a_worker_that_does_not_read_cannot_block_the_learner():
-    with closing(Environments(Pointer, config(num_envs=2000, num_workers=1, step_timeout_s=1.0).collect, 0)) as environments:
+    settings = config(num_envs=2000, num_workers=1, step_timeout_s=4.0).collect  # timed: the worker never answers
+    with closing(Environments(Pointer, settings, 0)) as environments:
         ready(environments)
         os.kill(environments.workers[0].process.pid, signal.SIGSTOP)
-        began = time.monotonic()
         with pytest.raises(WorkerError, match="hangs: it was stopped by a signal, and environment 0 has not finished its step"):
             for e in range(2000):
                 environments.step(np.array([e]), np.zeros((1, 2), np.float32))
-        assert time.monotonic() - began < 10
 
 
-def test_stopped_workers_are_ended_together():
+def test_stopped_workers_are_ended_together(monkeypatch):
     environments = Environments(Pointer, config(num_envs=6, num_workers=6).collect, 0)
     ready(environments)
     for pid in workers():
         os.kill(pid, signal.SIGSTOP)
-    began = time.monotonic()
+    graces, kill = [], WorkerProcess.kill
+    monkeypatch.setattr(WorkerProcess, "kill", lambda worker, grace_s: (graces.append(grace_s), kill(worker, grace_s)))
     environments.close()
-    assert time.monotonic() - began < 4 and not workers()
+    assert not workers() and len(graces) == 6
+    assert max(graces[1:]) <= 0.0 < graces[0], "the first takes all the time there is"
 
 
 def test_an_environment_that_is_never_built_is_reported(monkeypatch):
@@ -220,7 +216,7 @@ def test_an_environment_that_is_never_built_is_reported(monkeypatch):
 
     class Endless(Pointer):
         def __init__(self):
-            time.sleep(600)
+            time.sleep(600)  # timed: an environment that hangs
 
     monkeypatch.setattr(environments, "START_TIMEOUT_S", 3.0)
     with pytest.raises(WorkerError, match=r"environment worker 0 \(environments 0-3, pid \d+\) did not start within 3 s"):

@@ -23,9 +23,10 @@ import numpy as np
 import pytest
 
 from tests.trainer.faults.fault_tools import MODES, Counted, Held, Odd, Stalling, config, resident_mib, steps_counted, workers
-from tests.trainer.ranks.test_faults_ranks import step, until
+from tests.trainer.ranks.test_faults_ranks import step
 from tests.trainer.ranks.test_ranks import finish, start
 from tests.trainer.toys import Counter, Faulty
+from tests.waiting import until
 from trainer import load_checkpoint, train
 from trainer.workers import environments
 from trainer.workers.environments import WorkerError
@@ -208,7 +209,7 @@ def test_ranks(tmp_path):
         mode = rng.choice(["ver", "ver+overlap", "ddppo", "nover", "hts"])
         known, processes = step(tmp_path), start(2, "soaked", tmp_path, mode)
         try:
-            until(lambda: step(tmp_path) > known, processes)
+            until(lambda: step(tmp_path) > known, "a new checkpoint", 120.0, processes[0])
             pids = [p.pid for p in processes] + [w for p in processes for w in workers(p.pid)]
             for _ in range(rng.randint(0, 2)):
                 paused = rng.choice(pids)
@@ -218,7 +219,7 @@ def test_ranks(tmp_path):
                 time.sleep(rng.uniform(0.0, 1.0))
             victim, began = rng.choice(pids), time.monotonic()
             os.kill(victim, signal.SIGKILL)
-            ended = finish(processes, 30.0)
+            ended = finish(processes, 60.0)
         finally:
             for p in processes:
                 if p.poll() is None:
@@ -227,10 +228,7 @@ def test_ranks(tmp_path):
         ended_in.append(time.monotonic() - began)
         print(f"round {rounds} {mode}: {ended_in[-1]:.1f} s; {told}", flush=True)
         assert len(told) == 1 and all(code != 0 for code, _ in ended), (ended, victim)
-        gone = time.monotonic() + LIMIT_S  # the workers of a killed rank end with it, and nobody waits for them
-        while left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]:
-            assert time.monotonic() < gone, left
-            time.sleep(0.01)
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "the workers of a killed rank to end with it")
         assert load_checkpoint(tmp_path)["counters"]["steps"] > known and not list(tmp_path.rglob("*.partial"))
         rounds += 1
     print(f"{rounds} runs of two ranks; ended within {max(ended_in):.1f} s")

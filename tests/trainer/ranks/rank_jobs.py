@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import json
 import math
+import os
 import sys
 import time
 from pathlib import Path
@@ -177,8 +178,6 @@ def every_step(out: Path) -> None:
 def forever(out: Path) -> None:
     """Train until something ends it; say what, unless another rank does."""
     here = launch.this_rank()
-    import os
-
     (out / f"pid_{here.rank}").write_text(str(os.getpid()))
     try:
         long = config("ver", 10**9)
@@ -194,14 +193,12 @@ def watched(out: Path) -> None:
     """As `forever`, but a rank that is silent for 3 s counts as dead."""
     from trainer.ranks import rank_watch as watch
 
-    watch.SILENT_S, watch.BEAT_S, watch.GRACE_S = 3.0, 0.5, 2.0
+    watch.SILENT_S, watch.BEAT_S, watch.GRACE_S = 6.0, 0.5, 2.0
     forever(out)
 
 
 def soaked(out: Path, mode: str) -> None:
     """As `forever`, in some mode; continues what is there."""
-    import os
-
     here = launch.this_rank()
     (out / f"pid_{here.rank}").write_text(str(os.getpid()))
     settings = TrainConfig(**{**vars(config(mode, 10**9, step_timeout_s=5.0)), "checkpoint_every_s": 0.2})
@@ -214,14 +211,16 @@ def soaked(out: Path, mode: str) -> None:
 
 
 class SlowsDown(Pointer):
-    """Once a file is there, every step takes 2 s."""
+    """Once a file is there, every step takes 2 s; a second file then says which process is in one."""
 
     def __init__(self, file: str):
         super().__init__()
         self.file = Path(file)
 
     def step(self, action):
-        time.sleep(2.0 * self.file.exists())
+        if self.file.exists():
+            self.file.with_name(f"slowly_{os.getppid()}").touch()
+            time.sleep(2.0)  # timed: an environment that is slow
         return super().step(action)
 
 

@@ -8,6 +8,7 @@ import time
 import pytest
 import torch.distributed as dist
 
+from tests.waiting import LIMIT_S
 from trainer.ranks.meeting import meet
 
 
@@ -16,8 +17,8 @@ def together(store, size: int, late: int | None = None) -> list[str]:
     names = [""] * size
 
     def run(rank):
-        time.sleep(0.3 * (rank == late))
-        names[rank] = meet(store, rank, size, 20.0)
+        time.sleep(0.3 * (rank == late))  # timed: how late it comes
+        names[rank] = meet(store, rank, size, LIMIT_S)
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
     for thread in threads:

@@ -1,10 +1,10 @@
 """What a rank is told when it is itself the one that ends first."""
 
 import threading
-import time
 
 from torch.distributed import HashStore
 
+from tests.waiting import until
 from trainer.ranks.rank_watch import Watch
 
 
@@ -18,7 +18,7 @@ def test_who_leaves_early_ends_for_its_own_reason_however_fast_the_others_answer
 
     def slowly(message):
         tell(message)
-        time.sleep(0.3)  # meanwhile the first rank has answered
+        until(lambda: hubs[0].verdict, "the first rank to answer")
 
     watch._tell = slowly
     watch.leave_early("rank 1 was stopped by SIGTERM")

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import torch
 
 from tests.e2e.warm import Forked
 from tests.trainer.ranks import rank_jobs
+from tests.waiting import LIMIT_S, until
 from trainer.checkpoint import list_checkpoints, load_checkpoint
 from trainer.ranks.launch import RankInfo, first_host, this_rank
 from trainer.ranks.ranks import _backend
@@ -38,9 +38,8 @@ def start(size: int, job: str, out: Path, *words: str) -> list[subprocess.Popen]
 
 def finish(processes: list[subprocess.Popen], timeout_s: float = 300.0) -> list[tuple[int, str]]:
     """Exit status and standard error of each."""
-    deadline = time.monotonic() + timeout_s
     try:
-        return [(p.wait(max(0.1, deadline - time.monotonic())), p.communicate()[1]) for p in processes]
+        return [(p.wait(timeout_s), p.communicate()[1]) for p in processes]
     finally:
         for p in processes:
             if p.poll() is None:
@@ -113,13 +112,9 @@ def test_ranks_learn_like_one_process_with_the_same_total_batch(tmp_path, size):
 @pytest.mark.parametrize("size, victim", [(2, 1), (4, 2), (2, 0)])
 def test_a_rank_that_dies_ends_all_with_one_message(tmp_path, size, victim):
     processes = start(size, "forever", tmp_path)
-    deadline = time.monotonic() + 60
-    while not list_checkpoints(tmp_path / "checkpoints") and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: list_checkpoints(tmp_path / "checkpoints"), "the first checkpoint", process=processes[0])
     os.kill(int((tmp_path / f"pid_{victim}").read_text()), signal.SIGKILL)
-    started = time.monotonic()
-    ended = finish(processes, 30.0)
-    assert time.monotonic() - started < 30.0
+    ended = finish(processes, LIMIT_S)
     assert [code for code, _ in ended] == [-signal.SIGKILL if r == victim else 1 for r in range(size)], ended
     told = [text for _, text in ended if f"rank {victim} (" in text]
     pid = processes[victim].pid
@@ -131,11 +126,9 @@ def test_a_rank_that_dies_ends_all_with_one_message(tmp_path, size, victim):
 @pytest.mark.parametrize("mode", ["ver", "nover", "hts"])
 def test_ranks_that_have_no_time_left_for_their_rollout_save_what_they_learned(tmp_path, mode):
     processes = start(2, "signalled", tmp_path, mode)
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "step").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until((tmp_path / "step").exists, "the first update", process=processes[0])
     (tmp_path / "slow").touch()
-    time.sleep(1.0)
+    until(lambda: len(list(tmp_path.glob("slowly_*"))) == 2, "both ranks to be in a slow step", process=processes[0])
     for process in processes:
         process.send_signal(signal.SIGUSR1)
     ended = finish(processes, 60.0)

@@ -16,6 +16,7 @@ import pytest
 from gymnasium import spaces
 
 from tests.trainer.toys import QUICK, Pointer
+from tests.waiting import is_alive, until
 from trainer import CollectConfig, Player, Policy, PolicyConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.checkpoint import CheckpointError, list_checkpoints
 from trainer.workers.environments import WorkerError
@@ -53,8 +54,8 @@ class Busy(Pointer):
         if not hasattr(self, "child"):
             helper = subprocess.Popen(["sleep", "60"])
             helper.terminate()
-            assert helper.wait(10) == -signal.SIGTERM
-            self.child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,), daemon=True)
+            assert helper.wait() == -signal.SIGTERM
+            self.child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,), daemon=True)
             self.child.start()
             (self.folder / f"{self.child.pid}.child").touch()
         return super().reset(**words)
@@ -63,37 +64,28 @@ class Busy(Pointer):
         (self.folder / f"{os.getpid()}-{id(self)}.closed").touch()
 
 
-def ended(folder: Path) -> bool:
-    """Whether all children have ended, or do so at once."""
-    def alive(pid: str) -> bool:
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except OSError:
-            return False
-
-    deadline = time.monotonic() + 5.0
-    while any(alive(path.stem) for path in folder.glob("*.child")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return time.monotonic() < deadline
+def until_ended(folder: Path) -> None:
+    """Wait until all children have ended; by themselves they would live for ten minutes."""
+    until(lambda: not any(is_alive(int(path.stem)) for path in folder.glob("*.child")), "the children of the environments to end")
 
 
 def test_environments_are_closed_and_what_they_started_ends(tmp_path):
     train(lambda: Busy(tmp_path), config())
     children = [int(path.stem) for path in tmp_path.glob("*.child")]
     assert len(list(tmp_path.glob("*.closed"))) == len(children) == 2
-    assert ended(tmp_path)
+    until_ended(tmp_path)
 
 
 def test_a_killed_worker_whose_child_lives_is_noticed(tmp_path):
     def kill():
-        while not (there := list(tmp_path.glob("*.child"))):
-            time.sleep(0.05)
+        until(lambda: list(tmp_path.glob("*.child")), "a child")
+        there = list(tmp_path.glob("*.child"))
         os.kill(int(Path(f"/proc/{there[0].stem}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
 
     threading.Thread(target=kill, daemon=True).start()
     with pytest.raises(WorkerError, match="was killed by signal SIGKILL"):
         train(lambda: Busy(tmp_path), config(10**8, collect={"step_timeout_s": 60.0}))
-    assert ended(tmp_path)
+    until_ended(tmp_path)
 
 
 @pytest.mark.parametrize("key", ["camera.rgb", "keys", "training"])
@@ -321,8 +313,15 @@ def test_a_deterministic_run_keeps_its_environments(tmp_path):
 
 
 class Slow(Pointer):
+    """Its steps take long; a file says that it has begun."""
+
+    def __init__(self, begun: Path):
+        super().__init__()
+        self.begun = begun
+
     def step(self, action):
-        time.sleep(0.1)
+        self.begun.touch()
+        time.sleep(0.1)  # timed: an environment that is slow
         return super().step(action)
 
 
@@ -330,16 +329,14 @@ class Slow(Pointer):
 def test_a_signal_does_not_wait_for_a_slow_rollout(tmp_path, deterministic, overlap):
     def stop():
         # Until the loop listens: while workers start, another handler keeps signals for later.
-        while "stop_on_signal" not in getattr(signal.getsignal(signal.SIGTERM), "__qualname__", ""):
-            time.sleep(0.05)
-        time.sleep(0.5)
+        until(lambda: "stop_on_signal" in getattr(signal.getsignal(signal.SIGTERM), "__qualname__", ""), "the loop to listen")
+        until((tmp_path / "begun").exists, "a first step")
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=stop, daemon=True).start()
-    begin = time.monotonic()
     settings = config(10**6, deterministic=deterministic, collect={"rollout_steps": 2048, "overlap": overlap})
-    result = train(Slow, dataclasses.replace(settings, stop_within_s=0.5), tmp_path)
-    assert result.reason == "SIGTERM" and time.monotonic() - begin < 100  # a rollout takes 200 s
+    result = train(lambda: Slow(tmp_path / "begun"), dataclasses.replace(settings, stop_within_s=0.5), tmp_path)
+    assert result.reason == "SIGTERM" and result.steps < 2 * 2048  # it did not wait for the end of the rollout
     assert deterministic or result.checkpoint.exists()
 
 
