@@ -97,7 +97,9 @@ class RearrangeEnv(HomeEnv):
         return self._observe(), self.scene.told() | info
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
-        """Load the asked or a random episode, or others where the robot finds no place; return how many were skipped."""
+        """Load the asked or a random episode, or others where the robot finds no place, or of generated ones where its task is done already;
+        return how many were skipped.
+        """
         reason = "its objects do not rest where it puts them"
         listed = asked is not None or self._episodes_share >= 1.0 or self.np_random.random() < self._episodes_share
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
@@ -123,6 +125,10 @@ class RearrangeEnv(HomeEnv):
                 raise UserError(f"{self.scene.settings.episodes}, {error}") from None
             except NoStartPose as error:
                 reason = str(error)
+                continue
+            self.begins_solved = self.skill.begins_solved(self.sim)
+            if generated and self.begins_solved:
+                reason = "nothing is left to do where it begins"
                 continue
             return skipped
         raise CannotStart(f"episode {self.episode.id!r} cannot be started: {reason}.")

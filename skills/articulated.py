@@ -131,6 +131,10 @@ class Articulated(Skill):
         at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
         return at_rest and not sim.is_holding and self.at_target(sim)
 
+    def begins_solved(self, sim: Simulator) -> bool:
+        """Whether the drawer or door stands where it belongs already, wherever the hand is."""
+        return self.at_target(sim)
+
     def failure(self, sim: Simulator) -> str | None:
         if sim.hold_broken:
             return "hold_broken"

@@ -248,6 +248,9 @@ class Navigate(Skill):
     def success(self, sim: Simulator) -> bool:
         return self.stopped(sim) and self._is_there(sim)
 
+    def begins_solved(self, sim: Simulator) -> bool:
+        return self._is_there(sim)
+
     def failure(self, sim: Simulator) -> str | None:
         return "bad_stop" if self.stopped(sim) and not self._is_there(sim) else None
 

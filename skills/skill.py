@@ -154,6 +154,10 @@ class Skill(ABC):
     def success(self, sim: Simulator) -> bool:
         """The task is done."""
 
+    def begins_solved(self, sim: Simulator) -> bool:
+        """Whether nothing is left to do where an episode has just begun, but to stop or to let it stay so."""
+        return self.success(sim)
+
     @abstractmethod
     def failure(self, sim: Simulator) -> str | None:
         """Why the task has failed, one of `failures`, or None."""

@@ -49,10 +49,13 @@ Observation = dict[str, Any]
 
 
 class NavigationEnv(gymnasium.Env):
-    """One navigation task in the homes of one split."""
+    """One navigation task in the homes of one split. begins_solved: whether success holds already where the episode began, but for a stop
+    or the end of its time; it can be so of a file's alone, as others are drawn again.
+    """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
     listed = 0  # episodes of a file; 0: there is none
+    begins_solved = False
 
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings, advised: bool = False) -> None:
         """advised: observations also have `expert_action`, the number of the action that leads to the goal by the shortest way, and 1."""
@@ -179,12 +182,19 @@ class NavigationEnv(gymnasium.Env):
         return self._drawn
 
     def _start(self, index: int, fixed: bool) -> None:
-        config = self.config
-        goal_rng = np.random.default_rng((SPLITS.index(self.split), index // OF_A_GOAL.get(self.split, 1)))
         if self.listed:
-            self.home, self.episode = self.listed_episode(index % self.listed)
-        else:
-            self.home, self.episode = self._drawn_episode(index, goal_rng)
+            self._begin(*self.listed_episode(index % self.listed), fixed)
+            return
+        goal_rng = np.random.default_rng((SPLITS.index(self.split), index // OF_A_GOAL.get(self.split, 1)))
+        for _ in range(MOST_HOMES):
+            self._begin(*self._drawn_episode(index, goal_rng), fixed)
+            if not self.begins_solved:
+                return
+        raise UserError(f"{MOST_HOMES} episodes of nav={self.name} in homes of split {self.split} have success where they begin: make "
+                        "success harder to have.")
+
+    def _begin(self, home: Home, episode: NavEpisode, fixed: bool) -> None:
+        config, self.home, self.episode = self.config, home, episode
         self.noise_rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed else self.np_random
         self.pose = self.commanded = self.episode.start
         self._command: tuple[float, float] | None = None  # the last
@@ -196,6 +206,7 @@ class NavigationEnv(gymnasium.Env):
         self._sums = dict.fromkeys(config.reward_scales, 0.0)
         self.agent.begin(self)
         self.task.begin(self)
+        self.begins_solved = self.task.begins_solved(self)
 
     def _drawn_episode(self, index: int, goal_rng: np.random.Generator) -> tuple[Home, NavEpisode]:
         """A home, and an episode in it; where a home lacks what could be a goal, it is another home's turn."""

@@ -55,6 +55,10 @@ class Explore:
     def success(self, env: NavigationEnv) -> bool:
         return env.steps >= env.max_steps and self.share >= self.config.success_share
 
+    def begins_solved(self, env: NavigationEnv) -> bool:
+        """Whether an agent that stands still has success."""
+        return self.share >= self.config.success_share
+
     def reward_terms(self, env: NavigationEnv, success: bool) -> dict[str, float]:
         return {"new_square": float(self._new)}
 

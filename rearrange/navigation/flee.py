@@ -39,6 +39,10 @@ class Flee:
     def success(self, env: NavigationEnv) -> bool:
         return env.steps >= env.max_steps and self.share >= self.config.success_share
 
+    def begins_solved(self, env: NavigationEnv) -> bool:
+        """Never: it begins where nothing is fled yet."""
+        return False
+
     def reward_terms(self, env: NavigationEnv, success: bool) -> dict[str, float]:
         return {"share": self.share - self._before}
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
 
 
+NO_WAY_M = 0.01  # a shorter way is none: brakes let a robot that stands roll by less than a millimetre
+
+
 class GoalTask:
     """A task whose success is a stop within `config.success_m` of driving to the nearest of some places."""
 
@@ -35,6 +38,10 @@ class GoalTask:
     def at_goal(self, x: float, y: float) -> bool:
         """Whether a stop at a point would be a success."""
         return self.field.at(x, y) < self.config.success_m
+
+    def begins_solved(self, env: NavigationEnv) -> bool:
+        """Whether a stop where an episode begins is a success."""
+        return self.start_m < self.config.success_m
 
     def best_action(self, env: NavigationEnv) -> int:
         """The number of the discrete action that brings the agent to the goal by the shortest way: what who knows the home does."""
@@ -65,8 +72,9 @@ class GoalTask:
                 "spl": spl(True, self.shortest_m, env.driven_m) if success else 0.0}
 
     def measures(self, env: NavigationEnv, success: bool) -> dict[str, float]:
-        return {"spl": spl(success, self.shortest_m, env.driven_m),
-                "soft_spl": soft_spl(self.shortest_m, env.driven_m, self.left_m),
+        of_way = spl(success, self.shortest_m, env.driven_m)
+        return {"spl": of_way,
+                "soft_spl": of_way if env.begins_solved else soft_spl(self.shortest_m, env.driven_m, self.left_m),
                 "distance_to_goal_m": self.left_m, "shortest_m": self.shortest_m}
 
     def status_lines(self) -> list[str]:
@@ -76,10 +84,13 @@ class GoalTask:
 # Measures (Anderson et al., "On Evaluation of Embodied Navigation Agents", 2018; Habitat's SoftSPL)
 
 def spl(success: bool, shortest_m: float, driven_m: float) -> float:
-    """Success weighted by path length: of a success, the shortest way over what was driven, at most 1."""
-    return shortest_m / max(shortest_m, driven_m, 1e-9) if success else 0.0
+    """Success weighted by path length: of a success, the shortest way over what was driven, at most 1; 1 where there was no way to drive
+    and none was driven."""
+    longer_m = max(shortest_m, driven_m)
+    return 0.0 if not success else shortest_m / longer_m if longer_m > NO_WAY_M else 1.0
 
 
 def soft_spl(shortest_m: float, driven_m: float, left_m: float) -> float:
-    """The same without the need to stop: the share of the way that was made instead of success."""
+    """The same without the need to stop: the share of the way that was made instead of success. Of an episode that begins at its goal
+    there is no such share, and SPL counts instead."""
     return max(0.0, 1.0 - left_m / max(shortest_m, 1e-9)) * shortest_m / max(shortest_m, driven_m, 1e-9)

@@ -23,6 +23,7 @@ from rearrange.files import parse_json, read_bytes, unzipped
 from rearrange.habitat_axes import Point, to_z_up
 
 _MOST_M = 1e6  # of a number; a greater one, or none, is not meant
+_AT_M = 1e-6  # from a goal; who is nearer is there
 _LEANS = 0.02  # of a quaternion that should turn about the vertical
 _SHOWN = 60  # characters of a value in an error
 
@@ -44,8 +45,9 @@ class HabitatEpisode:
 
     @property
     def ratio(self) -> float:
-        """The shortest way over the straight line to the nearest goal."""
-        return self.shortest_m / max(min(math.dist(self.start, goal) for goal in self.goals), 1e-6)
+        """The shortest way over the straight line to the nearest goal; 1 where it begins at a goal."""
+        straight_m = min(math.dist(self.start, goal) for goal in self.goals)
+        return self.shortest_m / straight_m if straight_m > _AT_M else 1.0
 
 
 def read_habitat_episodes(path: str | Path) -> list[HabitatEpisode]:
