@@ -27,6 +27,7 @@ from rearrange.errors import UserError
 from rearrange.runs.lifeline import follow_parent
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+MOST_SAID = 4000  # characters of a mistake: what is wrong in a file may be of any length
 VIEWED = "hab=tidy_house"  # by `rearrange view` that names neither skill nor scenario
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
@@ -77,7 +78,7 @@ def _status(words: list[str]) -> int:
         return _dispatch(words)
     except UserError as error:
         if _speaks():
-            print(f"{name}: {error}", file=sys.stderr)
+            print(f"{name}: {error}"[:MOST_SAID], file=sys.stderr)
         else:
             time.sleep(3.0)  # the launcher ends all ranks when one ends: let the first speak before
         return 2

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from trainer.callbacks import TrainState
 from trainer.logs import screen
+from trainer.logs.printable import without_codes
 
 __all__ = ["Progress", "counting"]
 
@@ -58,7 +59,7 @@ class Progress:
             from rich.console import Console
             from rich.live import Live
 
-            self._display = Live(console=Console(file=self.out), auto_refresh=False)
+            self._display = Live(console=Console(file=screen.with_codes(self.out)), auto_refresh=False)
             self._display.start()
         return self
 
@@ -104,7 +105,7 @@ class Progress:
     def print(self, text: str) -> None:
         """Print a line above the live line."""
         if self._display:
-            self._display.console.print(text, markup=False, highlight=False)
+            self._display.console.print(without_codes(text), markup=False, highlight=False)
         else:
             print(text, file=self.out, flush=True)
 
@@ -137,7 +138,7 @@ class Progress:
         """Redraw the live line: the state, and the success so far as a small curve in the space that is left."""
         from rich.text import Text
 
-        line = self.line(step)
+        line = without_codes(self.line(step))
         space = min(self._display.console.width - len(line) - 3, _CURVE_POINTS)
         if space >= 4:
             line += "  " + sparkline([value for _, value in self._success], space, unicode=speaks_unicode(self.out))

@@ -12,20 +12,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from trainer.logs.printable import without_codes
+
 
 class Lost(OSError):
     """Standard output cannot be written, and what is shown there is all that the command does."""
 
 
 class Screen:
-    """A stream for text. `lost` is called once, with the error, when it cannot be written; what it raises reaches the writer."""
+    """A stream for text. `lost` is called once, with the error, when it cannot be written; what it raises reaches the writer.
+    codes: terminal codes go through; else they become visible letters, whoever put them into a name or an answer."""
 
-    def __init__(self, stream: TextIO | None, lost: Callable[[OSError | ValueError], None] = lambda error: None):
+    def __init__(self, stream: TextIO | None, lost: Callable[[OSError | ValueError], None] = lambda error: None, codes: bool = True):
         self._stream: TextIO = open(os.devnull, "w", encoding="utf-8") if stream is None else stream
-        self.lost = lost
+        self.lost, self._codes = lost, codes
 
     def write(self, text: str) -> int:
-        self._try(self._stream.write, text)
+        self._try(self._stream.write, text if self._codes else without_codes(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -62,16 +65,22 @@ def safe(stream: TextIO | None) -> TextIO:
     return stream if isinstance(stream, Screen) else Screen(stream)
 
 
+def with_codes(screen: TextIO) -> TextIO:
+    """The screen for who draws on it: terminal codes go through."""
+    return Screen(screen._stream, lambda error: screen.lost(error)) if isinstance(screen, Screen) else screen
+
+
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Meanwhile sys.stdout and sys.stderr are Screens: standard output that is lost raises Lost, until `is_expendable`."""
+    """Meanwhile sys.stdout and sys.stderr are Screens without terminal codes: standard output that is lost raises Lost, until
+    `is_expendable`."""
     _open_standard_files()
     before = sys.stdout, sys.stderr
 
     def end(error: OSError | ValueError) -> None:
         raise Lost(getattr(error, "errno", None), _why(error)) from error
 
-    sys.stdout, sys.stderr = Screen(before[0], end), Screen(before[1])
+    sys.stdout, sys.stderr = Screen(before[0], end, codes=False), Screen(before[1], codes=False)
     try:
         yield
     finally:
