@@ -32,7 +32,7 @@ from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
 from rearrange.actions import ACTION_SIZES, action_slices
 from rearrange.apartments.episodes import Episode
-from rearrange.env import asked_episode, success_info
+from rearrange.env import _NEXT, asked_episode, success_info
 from rearrange.episode_making.scenario_episodes import scenario_episode
 from rearrange.episode_making.scene_check import check_episode, random_start
 from rearrange.errors import UserError
@@ -47,6 +47,7 @@ OBSERVATION_KEYS = ("depth", "all_obj_start", "all_obj_goal", "joint", "ee_pos",
 ENDS = ("bad_stop", "time_limit", "unstable")  # how an episode can end without success
 AT_ALSO_M = 0.15  # reported beside HAB's 0.30 m
 ON_FLOOR_M = 0.2  # an object whose middle is lower lies on the floor: furniture of the generated homes has no place as low
+_DRAWN = 20  # episodes that are generated for one that is asked for, while they begin solved
 DISTURBED_M = 0.05  # an object that the task does not move has been moved if it is farther from its start
 
 
@@ -85,7 +86,21 @@ class ScenarioEnv(HomeEnv):
         """
         super().reset(seed=seed)
         asked = asked_episode(options)
-        self.episode = self._episode(asked)
+        generated = not isinstance(asked, Episode) and self.scene.episodes is None
+        for again in range(_DRAWN if generated else 1):
+            self._begin(self._episode(asked, again))
+            if not self.begins_solved:
+                break
+        else:
+            if generated:
+                raise UserError(f"the goal of scenario {self.config.name} holds where its episodes begin, in {_DRAWN} of {_DRAWN} that were "
+                                f"drawn: there is nothing to do; change its goal in {self.config.problem}, or what its episodes are like.")
+        self._begin_scene(instructions(self.sim, self.symbols, self._goal), seed, fixed=asked is not None and seed is None)
+        return self.observe(), self.scene.told() | {"episode_id": self.episode.id, "scene": self.episode.scene}
+
+    def _begin(self, episode: Episode) -> None:
+        """Load an episode, and find out what of its goal holds already."""
+        self.episode = episode
         if len(self.episode.targets) != len(self.config.scenario.objects):
             raise UserError(f"episode {self.episode.id!r} moves {len(self.episode.targets)} objects; scenario "
                             f"{self.config.name} moves {len(self.config.scenario.objects)}.")
@@ -100,17 +115,17 @@ class ScenarioEnv(HomeEnv):
         wanted = {name: [atom for atom in self._goal if name in atom and atom[0] != "robot_at"] for name in self.symbols.objects}
         self._wanted = [(k, atoms) for k, atoms in enumerate(wanted.values()) if atoms]
         self._once: set[Atom] = set()
-        self._goal_now()
+        self.begins_solved = self._is_solved(self._goal_now())
         self.stages = [False] * (2 * len(self._wanted))
         self._picked: set[int] = set()
         self._placed: set[int] = set()
         self._sums = dict.fromkeys(self._scales, 0.0)
         self._distance_m = self._distance()
-        self._begin_scene(instructions(sim, self.symbols, self._goal), seed, fixed=asked is not None and seed is None)
-        return self.observe(), self.scene.told() | {"episode_id": self.episode.id, "scene": self.episode.scene}
 
-    def _episode(self, asked: int | Episode | None) -> Episode:
-        """The episode asked for, with a start for the robot; one that is given is checked, generated ones have been."""
+    def _episode(self, asked: int | Episode | None, again: int = 0) -> Episode:
+        """The episode asked for, with a start for the robot; one that is given is checked, generated ones have been. again: how many of
+        those that were generated in its place began solved.
+        """
         if isinstance(asked, Episode) or self.scene.episodes is not None:
             index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
             episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self.scene.listed_episode(int(index))
@@ -120,7 +135,7 @@ class ScenarioEnv(HomeEnv):
                 self.sim.reset(episode)
                 episode = replace(episode, robot_start=random_start(self.sim, episode, rng))
             return episode
-        index = int(self.np_random.integers(2**31)) if asked is None else int(asked)
+        index = int(self.np_random.integers(2**31)) if asked is None else int(asked) + again * _NEXT
         return scenario_episode(self.config.scenario, self.home.split, index, self.home.num_layouts)
 
     # ------------------------------------------------------------------ step
@@ -149,8 +164,7 @@ class ScenarioEnv(HomeEnv):
         done = [all(atom in true for atom in atoms) for _, atoms in self._wanted]
         order = next((i for i, (k, _) in enumerate(self._wanted) if k == held), None)
         self.stages = latch(self.stages, stages_now(done, order, not sim.is_holding))
-        keeps = any(atom[0] == "holding" for atom in self._goal)
-        success = stop and len(true) == len(set(self._goal)) and (keeps or not sim.is_holding)
+        success = stop and self._is_solved(true)
         reward = self._reward(at_goal, held, success)
         truncated = not stop and self.steps >= self.max_steps
         info = success_info(success)
@@ -168,6 +182,11 @@ class ScenarioEnv(HomeEnv):
         true = {atom for atom in self._goal if holds(self.sim, self.symbols, atom)}
         self._once |= true
         return true
+
+    def _is_solved(self, true: set[Atom]) -> bool:
+        """Whether a stop would be a success, where so much of the goal is true."""
+        keeps = any(atom[0] == "holding" for atom in self._goal)
+        return len(true) == len(set(self._goal)) and (keeps or not self.sim.is_holding)
 
     @property
     def never_held(self) -> tuple[Atom, ...]:

@@ -185,12 +185,16 @@ class HomeScene:
 
 class HomeEnv(gymnasium.Env):
     """The environments of one skill and of a whole scenario, as far as they are alike. What is an action, what is seen, and how an
-    episode goes is theirs; they keep the parts of an action in `_slices`, and add rewards up in `_sums`.
+    episode goes is theirs; they keep the parts of an action in `_slices`, add rewards up in `_sums`, and say in `begins_solved` whether
+    success held already where the episode began, but for a stop: of an episode that is given or of a file, as generated ones are drawn
+    again.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
     observation_space: gymnasium.spaces.Dict
     action_space: gymnasium.spaces.Box
+
+    begins_solved = False
 
     _slices: dict[str, slice]
     _sums: dict[str, float]
