@@ -38,6 +38,7 @@ from trainer.checkpoints import owner
 from trainer.faults import signals
 
 SAVING_S = 90.0  # for cancelled jobs of SLURM to save and end: more than its KillWait
+OF_THIS_JOB = ("SLURM_ARRAY_", "SLURM_RESTART_COUNT")  # environment: a job that is submitted from within another one would inherit it
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ def launching(words: Sequence[str], folder: Path) -> Iterator[Launching]:
         if _is_slurms(config):
             subprocess.run(["scancel", "--me", f"--name={config.hydra.launcher.name}"], capture_output=True, check=False)
 
-    with own:
+    with own, _without(OF_THIS_JOB if _is_slurms(config) else ()):
         if _name(config) == "basic":  # whose commands are told by who waits for them
             yield Launching(config, lambda: None)
             return
@@ -210,6 +211,16 @@ def launching(words: Sequence[str], folder: Path) -> Iterator[Launching]:
             importlib.import_module("joblib.externals.loky.backend.resource_tracker")
         with on_signal(stop) as stopped:
             yield Launching(config, stopped)
+
+
+@contextmanager
+def _without(prefixes: tuple[str, ...]) -> Iterator[None]:
+    """Meanwhile no environment variable begins with one of these."""
+    taken = {key: os.environ.pop(key) for key in list(os.environ) if key.startswith(prefixes)}
+    try:
+        yield
+    finally:
+        os.environ |= taken
 
 
 def _name(config: DictConfig) -> str:

@@ -169,17 +169,34 @@ def scontrol(tmp_path, monkeypatch):
 
 def warn(config, run):
     os.kill(os.getpid(), signal.SIGUSR1)
-    time.sleep(10.0)  # the handler ends this at once
+    time.sleep(600.0)  # timed: the handler ends this at once
 
 
 @pytest.mark.parametrize("signum, status", [(signal.SIGUSR1, 75), (signal.SIGUSR2, 75), (signal.SIGXCPU, 75), (signal.SIGTERM, 130),
                                             (signal.SIGINT, 130), (signal.SIGQUIT, 130), (signal.SIGALRM, 130), (signal.SIGRTMIN + 3, 130)])
 def test_a_schedulers_warning_stops_with_a_status_of_its_own(front_door, work, scontrol, signum, status):
     signal.signal(signum, signal.SIG_DFL) if signum == signal.SIGQUIT else None  # a job in a shell's background ignores it
-    work.behave = lambda config, run: os.kill(os.getpid(), signum) or time.sleep(10.0)
+    work.behave = lambda config, run: os.kill(os.getpid(), signum) or time.sleep(600.0)  # timed: likewise
     assert front_door(f"{LINE} requeue=true")[0] == status
     assert read_status(PICK / "a")["status"] == "stopped"
     assert scontrol.calls() == (["requeue 42"] if status == 75 else []), "who ends a job does not want it again"
+
+
+ARRAY = {"SLURM_ARRAY_JOB_ID": "1240", "SLURM_ARRAY_TASK_ID": "3"}
+COMPONENTS = {"SLURM_JOB_ID_HET_GROUP_0": "50", "SLURM_JOB_ID_HET_GROUP_1": "51"}
+
+
+@pytest.mark.parametrize("environment, asked", [
+    ({"SLURM_JOB_ID": "1240", **ARRAY}, "1240_3"), ({"SLURM_JOB_ID": "1240", **ARRAY, "SLURM_ARRAY_TASK_ID": "0"}, "1240_0"),
+    ({"SLURM_JOB_ID": "1243", **ARRAY}, "1243"),  # a number of the task's own, or of a job submitted from within a task
+    ({"SLURM_JOB_ID": "50", **COMPONENTS}, "50"), ({"SLURM_JOB_ID": "51", **COMPONENTS}, "50"),  # only the first can be requeued
+    ({"SLURM_JOB_ID": "60", **COMPONENTS}, "60"), ({"SLURM_JOB_ID": "60", "SLURM_STEP_ID": "2"}, "60")])
+def test_slurm_is_asked_for_this_job_alone(front_door, work, scontrol, monkeypatch, environment, asked):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    work.behave = warn
+    status, out, _ = front_door(f"{LINE} requeue=true")
+    assert status == 75 and scontrol.calls() == [f"requeue {asked}"] and f"asked SLURM to start job {asked} again" in out
 
 
 def test_what_slurm_answers_is_told(front_door, work, scontrol):

@@ -72,6 +72,26 @@ def test_a_warning_before_the_time_limit_is_a_requeue(slurm: Slurm, tmp_path):
     assert "User defined signal" not in told and status(run) == "finished" and 4000 <= checkpoint_steps(run)[-1] < 4064
 
 
+def test_a_warned_task_of_an_array_requeues_itself_alone(slurm: Slurm, tmp_path):
+    """The task whose number is the array's too, for which `scontrol requeue` without the task would mean all three."""
+    command = train(*TINY, "steps=100000", "requeue=true", srun="srun") + " name=task_$SLURM_ARRAY_TASK_ID"
+    array = slurm.submit(script(tmp_path, command, options="#SBATCH --requeue --open-mode=append -n1"), "--array=0-2")
+    runs = [tmp_path / f"outputs/train/pick/task_{task}" for task in range(3)]
+    slurm.wait(lambda: all(steps_logged(run) for run in runs), 240.0, "the first metrics")
+    shown = slurm.run("scontrol", "show", "job", "-o", array).stdout.splitlines()
+    warned = next(word.split("=")[1] for line in shown if f"JobId={array} " in line for word in line.split() if "ArrayTaskId=" in word)
+    run = runs[int(warned)]
+    assert slurm.run("scancel", "--signal=USR1", f"{array}_{warned}").returncode == 0
+    slurm.wait(lambda: slurm.job(f"{array}_{warned}").get("JobState") == "PENDING", 60.0, "the task to be requeued")
+    assert status(run) == "stopped" and f"asked SLURM to start job {array}_{warned} again" in output(tmp_path, f"{array}_{warned}")
+    others = [task for task in range(3) if task != int(warned)]
+    assert [slurm.job(f"{array}_{task}").get("JobState") for task in others] == ["RUNNING", "RUNNING"]
+    slurm.start_again(f"{array}_{warned}")
+    slurm.wait(lambda: "continues outputs" in output(tmp_path, f"{array}_{warned}"), 240.0, "the task to go on")
+    assert [slurm.job(f"{array}_{task}").get("Restarts") for task in range(3)] == ["1" if task == int(warned) else "0" for task in range(3)]
+    assert slurm.run("scancel", array).returncode == 0
+
+
 def test_the_documented_script_survives_preemption_and_warnings(slurm: Slurm, tmp_path):
     (tmp_path / "train.sh").write_text(documented_script())
     words, run = [*TWO, "steps=6000", "name=two"], tmp_path / "outputs/train/pick/two"
