@@ -1,12 +1,17 @@
 """The agent of `agent=remote`: observations go to a policy server, and what it answers is carried out.
 
 A connection for each slot, so that a server with a memory keeps one for each episode. Sent is a map: each observation of the skill as
-`observation/<name>`; `prompt`, what is to be done, in words; in the first step of an episode also `reset` (true) and `seed`. Answered is
-a map with `actions`: one action, or a chunk of them, (actions, numbers), which are carried out one after another.
+`observation/<name>`; `prompt`, what is to be done, in words; `question`, a number; in the first step of an episode also `reset` (true)
+and `seed`. Answered is a map with `actions`: one action, or a chunk of them, (actions, numbers), which are carried out one after another.
+
+An answer belongs to its question: a server that sends `question` back has to send the same number, and of any other no message may be
+there that nobody asked for, neither when a question is sent nor after its answer.
 """
 
 from __future__ import annotations
 
+import itertools
+import logging
 import math
 import time
 from collections import deque
@@ -20,7 +25,10 @@ from websockets.sync.client import ClientConnection, connect
 
 from eval.remote.settings import Remote, RemoteError
 from eval.remote.wire import MOST_BYTES, BadMessage, pack, unpack
+from trainer.logs.printable import last_line, printable
 
+MOST_ACTIONS = 1000  # of a chunk
+_log = logging.getLogger(__name__)
 _AGAIN_S = 0.2  # between two tries to connect
 _CLOSE_S = 1.0  # for a server to say goodbye
 
@@ -32,6 +40,8 @@ class RemoteAgent:
         self._remote, self._url, self._settings, self._space, self._prompt = remote, remote.url, remote.settings, space, prompt
         self._size = math.prod(space.shape)  # 1 for a choice
         self._connections: list[ClientConnection | None] = [None] * slots
+        self._about: list[bytes | None] = [None] * slots  # what the server said of itself
+        self._questions, self._numbers = itertools.count(1), [0] * slots  # the number of a slot's question
         self._chunks: list[deque[np.ndarray]] = [deque() for _ in range(slots)]
         self._seeds: list[int | None] = [None] * slots  # of an episode whose first observation has not been sent
 
@@ -47,7 +57,7 @@ class RemoteAgent:
         messages = {slot: self._message(slot, observations[slot]) for slot in asking}
         sent = {slot: self._send(slot, message) for slot, message in messages.items()}  # all of them, before one is waited for
         for slot in asking:
-            self._chunks[slot].extend(self._actions(self._answer(slot, messages[slot], sent[slot])))
+            self._chunks[slot].extend(self._actions(slot, self._answer(slot, messages[slot], sent[slot])))
             self._seeds[slot] = None
         return {slot: self._in_space(self._chunks[slot].popleft()) for slot in observations}
 
@@ -59,25 +69,46 @@ class RemoteAgent:
     def _in_space(self, action: np.ndarray) -> Any:
         """A row of numbers as an action: limited to its bounds, or one of the choices."""
         if isinstance(self._space, gymnasium.spaces.Discrete):
-            return int(min(max(round(float(action[0])), 0), self._space.n - 1))
-        return np.clip(action, self._space.low, self._space.high)
+            return int(action[0])
+        return np.clip(action, self._space.low, self._space.high).astype(np.float32)
 
     def _message(self, slot: int, observation: Mapping[str, np.ndarray]) -> bytes:
         message: dict[str, Any] = {f"observation/{name}": value if isinstance(value, str) else np.asarray(value)
                                    for name, value in observation.items()}
-        message["prompt"] = self._prompt(slot)
+        self._numbers[slot] = next(self._questions)
+        message |= {"prompt": self._prompt(slot), "question": self._numbers[slot]}
         if (seed := self._seeds[slot]) is not None:
             message |= {"reset": True, "seed": seed}
         return pack(message)
 
     def _send(self, slot: int, message: bytes) -> bool:
         """False: the connection is lost."""
-        self._connections[slot] = self._connections[slot] or connect_to(self._remote)
         try:
+            if self._connections[slot] is None:
+                self._connect(slot)
+            self._refuse_unasked(slot)
             self._connections[slot].send(message)
             return True
         except (WebSocketException, OSError):
             return False
+
+    def _connect(self, slot: int) -> None:
+        """A new connection, to the server that was there before."""
+        self._connections[slot], about = connect_to(self._remote)
+        before, self._about[slot] = self._about[slot], about
+        if before not in (None, about):
+            raise RemoteError(f"the server at {self._url} says something else of itself than before its connection was lost: another "
+                              "policy may act there. Run it again.")
+        self._refuse_unasked(slot)
+
+    def _refuse_unasked(self, slot: int) -> None:
+        """RemoteError where a message is there that nobody asked for: which answer belongs to which question is unknown."""
+        try:
+            _decoded(self._url, self._connections[slot].recv(0))
+        except TimeoutError:
+            return
+        raise RemoteError(f"the server at {self._url} sends more than one answer to a question, or one to none: it has to send one for "
+                          "each.")
 
     def _answer(self, slot: int, message: bytes, sent: bool) -> Any:
         """What the server answers; a connection that is lost is made once again."""
@@ -85,7 +116,10 @@ class RemoteAgent:
             try:
                 if again or not sent:
                     self.end(slot)
-                    self._connections[slot] = connect_to(self._remote)
+                    self._connect(slot)
+                    if self._seeds[slot] is None:
+                        _log.warning("the connection to %s was lost in an episode and made again: a policy with a memory has forgotten how "
+                                     "the episode began.", self._url)
                     self._connections[slot].send(message)
                 return self._connections[slot].recv(self._settings.timeout_s)
             except TimeoutError:
@@ -93,54 +127,82 @@ class RemoteAgent:
                                   "does, or raise remote.timeout_s=.") from None
             except (WebSocketException, OSError) as error:
                 lost = error
-        raise RemoteError(f"the server at {self._url} closes the connection: {lost}.")
+        raise RemoteError(f"the server at {self._url} closes the connection: {printable(lost).rstrip('.')}.")
 
-    def _actions(self, data: Any) -> np.ndarray:
+    def _actions(self, slot: int, data: Any) -> np.ndarray:
         """The actions of an answer that are carried out, (actions, numbers)."""
         answer = _decoded(self._url, data)
-        given = answer.get("actions") if isinstance(answer, dict) else None
-        if isinstance(given, (int, float)):
-            given = [given]
-        try:
-            actions = np.asarray(given, np.float32)
-        except (TypeError, ValueError):
-            actions = np.empty(0)
-        if given is None or not actions.size or actions.ndim > 2:
-            raise RemoteError(f"the server at {self._url} answers without actions: it has to send a map with an array 'actions'.")
+        actions = _numbers(answer.get("actions")) if isinstance(answer, dict) else None
+        says = f"the server at {self._url} answers"
+        if actions is None or not actions.size or actions.ndim > 2:
+            raise RemoteError(f"{says} without actions: it has to send a map with an array 'actions' of numbers.")
+        number = answer.get("question", self._numbers[slot])
+        if not isinstance(number, int | np.integer) or number != self._numbers[slot]:
+            raise RemoteError(f"{says} question {printable(number, 20)}, and was asked question {self._numbers[slot]}: it has to answer one "
+                              "after another.")
         actions = np.atleast_2d(actions)
         if actions.shape[1] != self._size:
-            raise RemoteError(f"the server at {self._url} answers with actions of {actions.shape[1]} numbers, and here they have "
-                              f"{self._size}.")
+            raise RemoteError(f"{says} with actions of {actions.shape[1]} numbers, and here they have {self._size}.")
+        if len(actions) > MOST_ACTIONS:
+            raise RemoteError(f"{says} with {len(actions):,} actions at once: it may send {MOST_ACTIONS:,}.")
         if not np.isfinite(actions).all():
-            raise RemoteError(f"the server at {self._url} answers with actions that are not finite.")
+            raise RemoteError(f"{says} with actions that are not finite.")
+        if isinstance(self._space, gymnasium.spaces.Discrete) and (wrong := actions[~np.isin(actions, range(self._space.n))]).size:
+            raise RemoteError(f"{says} with the choice {wrong[0]:g}, and here they are 0 to {self._space.n - 1}.")
+        try:
+            self._refuse_unasked(slot)
+        except (WebSocketException, OSError):  # closed after its answer: the next question finds out
+            pass
         return actions[:self._settings.chunk]
 
 
-def connect_to(remote: Remote) -> ClientConnection:
-    """A connection to a server that has said what it is. RemoteError where there is none."""
+def _numbers(given: Any) -> np.ndarray | None:
+    """Numbers, or lists of them, as an array; None for anything else, such as texts and truth values."""
+    if isinstance(given, np.generic | np.ndarray):
+        return np.asarray(given, np.float64) if given.dtype.kind in "iuf" else None
+    try:
+        array = np.array(given, object)
+        return array.astype(np.float64) if all(type(value) in (int, float) for value in array.flat) else None
+    except ValueError:  # rows of different lengths
+        return None
+
+
+def connect_to(remote: Remote) -> tuple[ClientConnection, bytes]:
+    """A connection to a server that has said what it is, and what it said. RemoteError where there is none."""
     url, timeout_s = remote.url, remote.settings.timeout_s
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            connection = connect(url, compression=None, max_size=MOST_BYTES, open_timeout=timeout_s,
-                                 close_timeout=_CLOSE_S).__enter__()  # closed by `end`
-            _decoded(url, connection.recv(timeout_s))
-            return connection
-        except InvalidURI as error:
+            return _opened(url, timeout_s)
+        except (InvalidURI, ValueError) as error:  # ValueError: of a port or a host's name
             raise RemoteError(f"{url} is no address of a server: write ws://host:port.") from error
         except (InvalidHandshake, TimeoutError) as error:
-            raise RemoteError(f"what listens at {url} is no policy server: {error or 'it says nothing'}.") from error
+            raise RemoteError(f"what listens at {url} is no policy server: {printable(error).rstrip('.') or 'it says nothing'}.") from error
         except (WebSocketException, OSError) as error:
             if time.monotonic() > deadline:
-                raise RemoteError(f"no policy server answers at {url}: {error}. Start one, as with 'rearrange serve skill=pick', or give "
-                                  "another address.") from error
+                raise RemoteError(f"no policy server answers at {url}: {printable(error).rstrip('.')}. Start one, as with 'rearrange serve "
+                                  "skill=pick', or give another address.") from error
             time.sleep(_AGAIN_S)
+
+
+def _opened(url: str, timeout_s: float) -> tuple[ClientConnection, bytes]:
+    """The same at the first try, or what it fails with."""
+    connection = connect(url, compression=None, max_size=MOST_BYTES, open_timeout=timeout_s, close_timeout=_CLOSE_S)
+    try:
+        about = connection.recv(timeout_s)
+        if not isinstance(_decoded(url, about), dict):
+            raise RemoteError(f"what listens at {url} is no policy server: it does not say in a map what it is.")
+        connection.ping().wait(timeout_s)  # what it sent before it heard this is there then
+        return connection, about
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _decoded(url: str, data: Any) -> Any:
     """What a message of the server says."""
     if isinstance(data, str):  # OpenPI's servers send errors so
-        raise RemoteError(f"the server at {url} reports an error: {(data.strip().splitlines() or ['nothing'])[-1].rstrip('.')}.")
+        raise RemoteError(f"the server at {url} reports an error: {last_line(data)}.")
     try:
         return unpack(data)
     except BadMessage as error:

@@ -21,7 +21,8 @@ def remote_at(url: str, settings: RemoteSettings) -> Remote:
 
     remote = Remote(url, settings)
     try:
-        connect_to(remote).close()
+        connection, _ = connect_to(remote)
+        connection.close()
     except RemoteError as error:
         raise UserError(str(error)) from error
     return remote

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-import math
+import ipaddress
+import logging
+import numbers
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
+import gymnasium
 import numpy as np
 from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
 from websockets.sync.server import Server, ServerConnection, serve
 
 from eval.remote.wire import MOST_BYTES, BadMessage, pack, unpack
+from trainer.logs.printable import first_line
 
 PREFIX = "observation/"
+GIVE = 0.01  # of the range of an observation by which a number may be outside, and is brought back
+_MOST = float(np.finfo(np.float32).max)
+_QUIET = logging.Logger("serve", logging.CRITICAL)  # who connects and says nonsense, or leaves, is no news
 
 
-def make_server(make_policy: Callable[[], Any], shapes: Mapping[str, tuple[int, ...]], about: Mapping[str, Any], host: str,
+class Fails(Exception):
+    """The policy cannot go on, in words for who asked."""
+
+
+def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.spaces.Box], about: Mapping[str, Any], host: str,
                 port: int) -> Server:
-    """A server that answers observations with actions; a thread, and a policy with its own memory, for each connection.
+    """A server that answers observations with actions; a thread, and a policy with its own memory, for each connection. Pages of other
+    sites in a browser are refused.
 
-    make_policy: gives an agent of `eval.agents` with one slot. shapes: of the observations that it needs. about: what the server says of
+    make_policy: gives an agent of `eval.agents` with one slot. spaces: of the observations that it needs. about: what the server says of
     itself to who connects. port: 0 takes a free one.
     """
 
@@ -31,32 +45,69 @@ def make_server(make_policy: Callable[[], Any], shapes: Mapping[str, tuple[int, 
             for data in connection:
                 try:
                     message = unpack(data) if isinstance(data, bytes) else None
-                    connection.send(pack(_answered(policy, message, shapes)))
+                    connection.send(pack(_answered(policy, message, spaces)))
                 except BadMessage as error:
                     connection.send(f"{error}.")
+                except Fails as error:  # its memory may hold anything: it ends with the connection
+                    connection.send(f"{error}.")
+                    return
         except ConnectionClosed:
             pass
 
-    return serve(talk, host, port, compression=None, max_size=MOST_BYTES)
+    def refuse_pages(connection: ServerConnection, request: Request) -> Response | None:
+        """Refuse what a page asks for that did not come from this very address, which no name of another site leads to."""
+        origins, named = request.headers.get_all("Origin"), request.headers.get_all("Host")
+        if not origins or len(origins) == len(named) == 1 and _is_address(named[0], host) and origins[0] in (
+                f"http://{named[0]}", f"https://{named[0]}"):
+            return None
+        return connection.respond(HTTPStatus.FORBIDDEN, "web pages of other sites are refused: leave the header Origin out\n")
+
+    return serve(talk, host, port, compression=None, max_size=MOST_BYTES, process_request=refuse_pages, logger=_QUIET)
 
 
-def _answered(policy: Any, message: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """The answer to an observation; BadMessage for what is none."""
+def _is_address(named: str, host: str) -> bool:
+    """Whether `name:port` names this machine by a number, as localhost, or as it was told to listen."""
+    name = named.rpartition(":")[0] if named.rpartition(":")[2].isdigit() else named
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+        return True
+    except ValueError:
+        return name in ("localhost", host)
+
+
+def _answered(policy: Any, message: Any, spaces: Mapping[str, gymnasium.spaces.Box]) -> dict[str, Any]:
+    """The answer to an observation. BadMessage for what is none; Fails."""
     if not isinstance(message, dict):
-        raise BadMessage(f"an observation is a map of arrays, {', '.join(PREFIX + name for name in shapes)}")
-    observation = {}
-    for name, shape in shapes.items():
-        value = message.get(PREFIX + name)
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
-            raise BadMessage(f"{PREFIX}{name} is missing: an array of shape {shape}")
-        if value.size != math.prod(shape):
-            raise BadMessage(f"{PREFIX}{name} has shape {value.shape}, not {shape}")
-        value = value.reshape(shape).astype(np.float32)
-        if not np.isfinite(value).all():
-            raise BadMessage(f"{PREFIX}{name} has a number that is not finite")
-        observation[name] = value
-    if message.get("reset"):
-        seed = message.get("seed", 0)
-        policy.begin(0, seed if isinstance(seed, int) and 0 <= seed < 2**63 else 0)
-    action = policy.act({0: observation})[0]
-    return {"actions": np.atleast_2d(np.asarray(action, np.float32))}
+        raise BadMessage(f"an observation is a map of arrays, {', '.join(PREFIX + name for name in spaces)}")
+    observation = {name: _within(PREFIX + name, message.get(PREFIX + name), space) for name, space in spaces.items()}
+    reset, seed = message.get("reset", False), message.get("seed", 0)
+    if not isinstance(reset, bool | np.bool_):
+        raise BadMessage("reset is true or false")
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or not 0 <= seed < 2**63:
+        raise BadMessage("seed is a whole number from 0 to 2**63 - 1")
+    try:
+        if reset:
+            policy.begin(0, int(seed))
+        action = np.atleast_2d(np.asarray(policy.act({0: observation})[0], np.float32))
+    except Exception as error:  # whatever a network of one's own raises
+        raise Fails(f"the policy fails: {type(error).__name__}: {first_line(error)}") from error
+    if not np.isfinite(action).all():
+        raise Fails("the policy answers this observation with numbers that are not finite")
+    return {"actions": action} | {key: message[key] for key in ("question",) if isinstance(message.get(key), numbers.Integral)}
+
+
+def _within(name: str, value: Any, space: gymnasium.spaces.Box) -> np.ndarray:
+    """An observation in its space. BadMessage for one of another shape, or that is more than a little outside."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
+        raise BadMessage(f"{name} is missing: an array of shape {space.shape}")
+    if [size for size in value.shape if size != 1] != [size for size in space.shape if size != 1]:
+        raise BadMessage(f"{name} has shape {value.shape}, not {space.shape}")
+    value, low, high = value.reshape(space.shape), space.low.astype(np.float64), space.high.astype(np.float64)
+    if not np.isfinite(value).all():
+        raise BadMessage(f"{name} has a number that is not finite")
+    with np.errstate(over="ignore"):
+        give = GIVE * (high - low)
+        wrong = (value < low - give) | (value > high + give)
+    if wrong.any():
+        raise BadMessage(f"{name} has the number {float(value[wrong][0]):g}, and it lies between {low[wrong][0]:g} and {high[wrong][0]:g}")
+    return np.clip(value.astype(np.float64), low, high).clip(-_MOST, _MOST).astype(np.float32)

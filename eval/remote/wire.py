@@ -7,13 +7,17 @@ An array is a map {b"__ndarray__": true, b"data": bytes, b"dtype": text, b"shape
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 import msgpack
 import numpy as np
 
+from trainer.logs.printable import printable
+
 MOST_BYTES = 64 * 2**20
 """No message is longer."""
+MOST_VALUES, MOST_IN_ONE, MOST_SIDES = 1 << 18, 1 << 14, 32  # of a message without those of arrays; of one map or list; of a shape
 
 
 class BadMessage(ValueError):
@@ -26,9 +30,19 @@ def pack(message: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """The message; BadMessage for anything else."""
+    """The message; BadMessage for anything else, and for more values outside arrays than a question or an answer has."""
+    count = 0
+
+    def counted(values: Any) -> Any:
+        nonlocal count
+        count += 1 + len(values)
+        if count > MOST_VALUES:
+            raise BadMessage(f"it has more than {MOST_VALUES:,} values outside arrays")
+        return values
+
     try:
-        return msgpack.unpackb(data, object_hook=_array, strict_map_key=False)
+        return msgpack.unpackb(data, object_hook=lambda entries: _array(counted(entries)), list_hook=counted, strict_map_key=False,
+                               max_array_len=MOST_IN_ONE, max_map_len=MOST_IN_ONE)
     except BadMessage:
         raise
     except Exception as error:  # of many kinds: msgpack's own, ValueError, UnicodeDecodeError, RecursionError
@@ -47,16 +61,18 @@ def _array(entries: dict[Any, Any]) -> Any:
     of = {key.encode() if isinstance(key, str) else key: value for key, value in entries.items()}
     if b"__ndarray__" not in of and b"__npgeneric__" not in of:
         return entries
-    data, shape = of.get(b"data"), of.get(b"shape", ())
+    data, shape, name = of.get(b"data"), of.get(b"shape", ()), of.get(b"dtype")
     try:
-        dtype = np.dtype(of.get(b"dtype"))
-    except TypeError:
+        dtype = np.dtype(name if isinstance(name, str) else object)
+    except Exception:  # of many kinds: TypeError, ValueError, SyntaxError
         dtype = np.dtype(object)
     if dtype.kind not in "biuf":
-        raise BadMessage(f"it has an array of type {of.get(b'dtype')!r}, which is none of numbers")
+        raise BadMessage(f"it has an array of type {printable(repr(name), 40)}, which is none of numbers")
     if b"__npgeneric__" in of:
+        if not isinstance(data, numbers.Real):
+            raise BadMessage("it has a number that is none")
         return dtype.type(data)
-    sizes = isinstance(shape, (list, tuple)) and all(isinstance(size, int) and size >= 0 for size in shape)
+    sizes = isinstance(shape, (list, tuple)) and len(shape) <= MOST_SIDES and all(type(size) is int and size >= 0 for size in shape)
     if not sizes or not isinstance(data, bytes) or math.prod(shape) * dtype.itemsize != len(data):
         raise BadMessage("it has an array whose shape does not fit its data")
     return np.frombuffer(data, dtype).reshape(shape)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import gymnasium
+
 from eval.agents import PolicyAgent
 from eval.policy_choice import choose, table
 from eval.remote.connecting import require_packages
@@ -17,6 +19,7 @@ def run(plain: dict[str, Any]) -> None:
     require_packages()
     from eval.remote.server import make_server
     from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.spaces import space_from_plain
 
     skill, word = (plain.get("skill") or {}).get("name"), plain["checkpoint"]
     if skill is None and word in (None, "pretrained", "newest"):
@@ -33,9 +36,11 @@ def run(plain: dict[str, Any]) -> None:
     shapes = {name: tuple(shape) for name, shape in first.policy.seen.items()}
     about = {"policy": of_what(meta), "observations": {name: list(shape) for name, shape in shapes.items()},
              "action_numbers": first.policy.action_size}
+    seen, actions = space_from_plain(content["observation_space"]), space_from_plain(content["action_space"])
+    spaces = seen.spaces if isinstance(seen, gymnasium.spaces.Dict) else {"obs": seen}
     try:
-        server = make_server(lambda: PolicyAgent(content, 1, plain["deterministic"], plain["network"]), shapes, about, plain["host"],
-                             plain["port"])
+        server = make_server(lambda: PolicyAgent(content, 1, plain["deterministic"], plain["network"], actions), {name: spaces[name] for name in shapes},
+                             about, plain["host"], plain["port"])
     except OSError as error:
         raise UserError(f"host={plain['host']} port={plain['port']} cannot be listened at: {error.strerror}.") from error
     for line in table([choice]):
