@@ -1,29 +1,22 @@
 """Metrics of a run, to files that any tool reads: metrics.jsonl, metrics.csv, TensorBoard; W&B on request.
 
-Nothing here may end a training run: a full disk or a failing service is one warning.
+Nothing here may end a training run. What cannot be written waits, and is written once there is room: a full disk costs no row, as
+long as it ends before the run.
 """
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import io
-import json
 import logging
-import math
-import os
-import struct
-import time
-import uuid
+from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from trainer.callbacks import TrainState
-from trainer.checkpoints.files import parse_json, read_bytes
+from trainer.logs.metric_files import Csv, JsonLines, TensorBoard, read_jsonl
 
 __all__ = ["MetricsLogger", "read_jsonl"]
-MOST_BYTES = 1 << 28  # of the metrics of a run
+WAITING_BYTES = 1 << 26  # most that waits for one place, about; a row of a training takes some 3 kB, so 20,000 rows
 
 _log = logging.getLogger(__name__)
 
@@ -42,19 +35,22 @@ class MetricsLogger:
         resume_step: int | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        self.run_dir = Path(run_dir)
-        self._warned: set[str] = set()
-        self._sinks: dict[str, Any] = {}
-        self._open("metrics.jsonl", lambda: JsonLines(self.run_dir / "metrics.jsonl", resume_step))
-        self._open("metrics.csv", lambda: Csv(self.run_dir / "metrics.csv", resume_step))
-        self._open("TensorBoard", lambda: TensorBoard(self.run_dir / "tb", resume_step))
+        self.run_dir = run_dir = Path(run_dir)
+        self._places = [_Place("metrics.jsonl", lambda: JsonLines(run_dir / "metrics.jsonl", resume_step)),
+                        _Place("metrics.csv", lambda: Csv(run_dir / "metrics.csv", resume_step)),
+                        _Place("TensorBoard", lambda: TensorBoard(run_dir / "tb", resume_step), films=True)]
         if wandb:
-            self._open("Weights & Biases", lambda: WeightsAndBiases(self.run_dir, wandb, config))
+            from trainer.logs.weights_and_biases import WeightsAndBiases
+
+            self._places.append(_Place("Weights & Biases", lambda: WeightsAndBiases(run_dir, wandb, config), films=True, tries=1))
+        self._write()
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Write the row of one step to all sinks."""
-        for name, sink in self._sinks.items():
-            self._guard(name, sink.write, int(step), {key: float(value) for key, value in metrics.items()})
+        """Write the row of one step everywhere."""
+        row = {key: float(value) for key, value in metrics.items()}
+        for place in self._places:
+            place.put(100 + 40 * len(row), "write", int(step), row)
+        self._write()
 
     __call__ = log
 
@@ -66,15 +62,20 @@ class MetricsLogger:
 
     def log_film(self, step: int, name: str, gif: bytes) -> None:
         """An animated GIF, to TensorBoard, among its images, and to W&B."""
-        for sink_name, sink in self._sinks.items():
-            if hasattr(sink, "write_film"):
-                self._guard(sink_name, sink.write_film, int(step), name, gif)
+        for place in self._places:
+            if place.films:
+                place.put(len(gif), "write_film", int(step), name, gif)
+        self._write()
 
     def close(self) -> None:
-        """Flush and close all sinks."""
-        for name, sink in self._sinks.items():
-            self._guard(name, sink.close)
-        self._sinks = {}
+        """Write what still waits, and close everything; what could not be written is told."""
+        self._write()
+        for place in self._places:
+            place.close()
+        _tell("%s: %s could not be written (%s), and will be missing there.",
+              [(place, _counted(place.lost + len(place.waiting)), place.problem or "too many waited") for place in self._places
+               if not place.given_up and place.lost + len(place.waiting)])
+        self._places = []
 
     def __enter__(self) -> MetricsLogger:
         return self
@@ -82,202 +83,68 @@ class MetricsLogger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self, name: str, make: Callable[[], Any]) -> None:
-        self._guard(name, lambda: self._sinks.__setitem__(name, make()))
+    def _write(self) -> None:
+        """Write what waits; the beginning of a failure is told once, and so is its end."""
+        before = {place: (place.problem, len(place.waiting) - 1) for place in self._places}
+        for place in self._places:
+            place.write()
+        _tell("%s: metrics are not written (%s); training goes on, and they are written once that is possible.",
+              [(place, place.problem) for place, (problem, _) in before.items() if place.problem and not problem and not place.given_up])
+        _tell("%s: metrics are not written (%s); training goes on.",
+              [(place, place.problem) for place, (problem, _) in before.items() if place.given_up and not problem])
+        _tell("%s: metrics are written again, %s that waited among them.",
+              [(place, _counted(waited)) for place, (problem, waited) in before.items() if problem and not place.problem])
+        self._places = [place for place in self._places if not place.given_up]
 
-    def _guard(self, name: str, call: Callable[..., None], *arguments: Any) -> None:
-        """Call; a failure is one warning per sink, and the run goes on."""
+
+class _Place:
+    """Where metrics go, and what waits to be written there, in its order."""
+
+    def __init__(self, name: str, make: Callable[[], Any], films: bool = False, tries: int | None = None):
+        self.name, self.films = name, films
+        self.problem: str | None = None  # why the newest attempt to write failed
+        self.waiting: deque[tuple[int, str, tuple[Any, ...]]] = deque()  # size in bytes, method, arguments
+        self.lost = 0  # of what waited, more than is kept
+        self.given_up = False
+        self._make, self._tries, self._bytes = make, tries, 0
+        self._made: Any = None
+
+    def put(self, size: int, method: str, *arguments: Any) -> None:
+        """One row or film more; the oldest are dropped where too much waits."""
+        self.waiting.append((size, method, arguments))
+        self._bytes += size
+        while self._bytes > WAITING_BYTES and len(self.waiting) > 1:
+            self._bytes -= self.waiting.popleft()[0]
+            self.lost += 1
+
+    def write(self) -> None:
         try:
-            call(*arguments)
+            if self._made is None:
+                self._made = self._make()
+            while self.waiting:
+                size, method, arguments = self.waiting[0]
+                getattr(self._made, method)(*arguments)
+                self.waiting.popleft()
+                self._bytes -= size
+            self.problem = None
         except Exception as error:  # whatever a disk, TensorBoard or a service can raise
-            if name not in self._warned:
-                self._warned.add(name)
-                _log.warning(
-                    "%s: metrics are not written (%s: %s); training goes on.", name, type(error).__name__, error
-                )
-
-
-class JsonLines:
-    """One JSON object per line: {"step": ..., metric: value, ...}; a value that is not finite is null."""
-
-    def __init__(self, path: Path, resume_step: int | None = None) -> None:
-        self.path = path
-        _drop_torn_line(path)
-        if resume_step is not None and path.exists():
-            rows = [row for row in read_jsonl(path) if row["step"] <= resume_step]
-            _replace(path, "".join(json.dumps(row) + "\n" for row in rows))
-
-    def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        row = {"step": step, **{key: value if math.isfinite(value) else None for key, value in metrics.items()}}
-        _append(self.path, json.dumps(row) + "\n")
+            self.problem = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+            self.given_up = self._made is None and (self._tries == 1 or not isinstance(error, OSError))
 
     def close(self) -> None:
-        """Nothing stays open between rows."""
+        if hasattr(self._made, "close"):
+            try:
+                self._made.close()
+            except Exception as error:
+                _log.warning("%s: not closed in good order (%s: %s).", self.name, type(error).__name__, error)
 
 
-class Csv:
-    """A table with the column `step` first. A new metric adds a column: the file is rewritten with the new header."""
-
-    def __init__(self, path: Path, resume_step: int | None = None) -> None:
-        self.path = path
-        self.columns: list[str] = []
-        _drop_torn_line(path)
-        if path.exists():
-            rows = self._read()
-            if resume_step is not None:
-                self._rewrite([row for row in rows if int(row["step"]) <= resume_step], self.columns)
-
-    def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        row = {"step": str(step), **{key: repr(value) for key, value in metrics.items()}}
-        new = [key for key in row if key not in self.columns]
-        if new:
-            rows = self._read() if self.path.exists() else []
-            self._rewrite([*rows, row], [*self.columns, *(key for key in new if key not in self.columns)])
-        else:
-            _append(self.path, _csv_text([row], self.columns))
-
-    def close(self) -> None:
-        """Nothing stays open between rows."""
-
-    def _read(self) -> list[dict[str, str]]:
-        """The rows of the file; sets the columns."""
-        reader = csv.DictReader(io.StringIO(read_bytes(self.path, MOST_BYTES).decode("utf-8"), newline=""))
-        rows = [row for row in reader if (row["step"] or "").isdecimal()]
-        self.columns = list(reader.fieldnames or [])
-        return rows
-
-    def _rewrite(self, rows: list[dict[str, str]], columns: list[str]) -> None:
-        header = {column: column for column in columns}
-        _replace(self.path, _csv_text([header, *rows], columns))
-        self.columns = columns
+def _counted(items: int) -> str:
+    return f"{items:,} row{'' if items == 1 else 's'}"
 
 
-class TensorBoard:
-    """Event files below `folder`."""
-
-    def __init__(self, folder: Path, resume_step: int | None = None) -> None:
-        from torch.utils.tensorboard import SummaryWriter  # slow to import
-
-        purge = None if resume_step is None else resume_step + 1
-        # TensorBoard reads the files of a folder by name, which begins with the second they were opened in
-        while any(folder.glob(f"events.out.tfevents.{int(time.time())}.*")):
-            time.sleep(0.05)
-        self._writer = SummaryWriter(str(folder), purge_step=purge, flush_secs=30)
-
-    def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        for key, value in metrics.items():
-            self._writer.add_scalar(key, value, step)
-
-    def write_film(self, step: int, name: str, gif: bytes) -> None:
-        """As `add_video` does, which needs moviepy to encode: the file itself in an image summary."""
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
-        width, height = struct.unpack("<HH", gif[6:10])
-        image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=gif)
-        self._writer.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=image)]), step)
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-class WeightsAndBiases:
-    """A W&B run: offline unless settings["mode"] is "online", and also where that cannot be had."""
-
-    def __init__(self, run_dir: Path, settings: Mapping[str, Any], config: Mapping[str, Any] | None) -> None:
-        # wandb reports its own crashes over the network unless told not to before it is imported
-        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-        import wandb
-
-        mode: Any = settings.get("mode") or "offline"
-        common = {
-            "project": settings.get("project") or "rearrange",
-            "entity": settings.get("entity"),
-            "group": settings.get("group"),
-            "dir": str(run_dir),
-            "id": _stored_id(run_dir / "wandb_id.txt"),
-            "name": run_dir.name,
-            "resume": "allow",
-            "config": dict(config or {}),
-            "settings": wandb.Settings(silent=True, console="off", init_timeout=30, disable_git=True),
-        }
-        try:
-            self._run = wandb.init(mode=mode, **common)
-        except Exception as error:
-            if mode == "offline":
-                raise
-            _log.warning("Weights & Biases cannot be reached (%s); logging offline.", str(error).splitlines()[0])
-            mode = "offline"
-            self._run = wandb.init(mode=mode, **common)
-        self._offline = mode == "offline"
-
-    def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        self._run.log(dict(metrics), step=step)
-
-    def write_film(self, step: int, name: str, gif: bytes) -> None:
-        import wandb
-
-        self._run.log({name: wandb.Video(io.BytesIO(gif), format="gif")}, step=step)
-
-    def close(self) -> None:
-        folder = Path(self._run.dir).parent  # .../offline-run-<date>-<id>
-        self._run.finish()
-        if self._offline:
-            _log.warning("Weights & Biases was offline. To upload: wandb sync %s", folder)
-
-
-def read_jsonl(path: str | Path) -> list[dict[str, float]]:
-    """The rows of a metrics.jsonl; a line torn by a crash or a full disk is left out, and so is what is no text."""
-    rows = []
-    for line in read_bytes(path, MOST_BYTES).splitlines():
-        try:
-            row = parse_json(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict) and isinstance(row.get("step"), int):
-            rows.append(row)
-    return rows
-
-
-def _csv_text(rows: list[dict[str, str]], columns: list[str]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([row.get(column, "") for column in columns] for row in rows)
-    return text.getvalue()
-
-
-def _append(path: Path, text: str) -> None:
-    """Append whole lines: what a full disk leaves of them is taken back."""
-    size = path.stat().st_size if path.exists() else 0
-    try:
-        with open(path, "a", newline="", encoding="utf-8") as file:
-            file.write(text)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.truncate(path, size)
-        raise
-
-
-def _drop_torn_line(path: Path) -> None:
-    """Cut off a last line that a crash left without its end."""
-    if path.exists():
-        content = read_bytes(path, MOST_BYTES)
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(path, whole)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Rewrite a file so that it is never half there."""
-    temporary = path.with_name(path.name + ".part")
-    try:
-        with open(temporary, "w", newline="", encoding="utf-8") as file:
-            file.write(text)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _stored_id(path: Path) -> str:
-    """The W&B id of this run directory: the same one when the run is resumed."""
-    if not path.exists():
-        path.write_text(uuid.uuid4().hex[:8], encoding="utf-8")
-    return path.read_text(encoding="utf-8").strip()
+def _tell(sentence: str, cases: list[tuple[Any, ...]]) -> None:
+    """A warning for all places of which the same is to be told."""
+    for told in dict.fromkeys(case[1:] for case in cases):
+        names = [case[0].name for case in cases if case[1:] == told]
+        _log.warning(sentence, " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])), *told)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import builtins
+import contextlib
 import csv
 import json
 import logging
+import resource
+import shutil
 import socket
+import subprocess
 
 import numpy as np
 import pytest
 
 from trainer.film import Film
-from trainer.logs.logger import Csv, JsonLines, MetricsLogger, read_jsonl
+from trainer.logs.logger import MetricsLogger, read_jsonl
+from trainer.logs.metric_files import Csv, JsonLines
 
 
 def table(path):
@@ -87,53 +91,147 @@ def test_a_line_torn_by_a_crash_costs_one_row(tmp_path):
     assert [row["step"] for row in table(table_path)] == ["1", "6"]
 
 
-@pytest.fixture
-def full_disk(monkeypatch):
-    """Writing can be made to fail half way through, as on a full disk."""
-    state = {"full": False}
-    real = builtins.open
+class Limit:
+    """No file of this process grows beyond the shortest of the metrics."""
 
-    class Full:
-        def __init__(self, file):
-            self.file = file
+    def __init__(self, folder):
+        self.folder, self.before = folder, resource.getrlimit(resource.RLIMIT_FSIZE)
 
-        def __getattr__(self, name):
-            return getattr(self.file, name)
+    def begin(self):
+        sizes = [path.stat().st_size for path in self.folder.rglob("*") if path.is_file()]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (min(sizes, default=0) + 10, self.before[1]))
 
-        def __enter__(self):
-            self.file.__enter__()
-            return self
-
-        def __exit__(self, *error):
-            return self.file.__exit__(*error)
-
-        def write(self, text):
-            self.file.write(text[: len(text) // 2])
-            self.file.flush()
-            raise OSError(28, "No space left on device")
-
-    def opened(path, mode="r", *args, **kwargs):
-        file = real(path, mode, *args, **kwargs)
-        return Full(file) if state["full"] and mode in ("a", "w") and "metrics" in str(path) else file
-
-    monkeypatch.setattr(builtins, "open", opened)
-    return state
+    def end(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
 
 
-def test_a_full_disk_is_one_warning_and_logging_recovers(tmp_path, full_disk, caplog):
-    with MetricsLogger(tmp_path) as logger, caplog.at_level(logging.WARNING):
-        logger.log(1, {"a": 1})
-        full_disk["full"] = True
-        for step in range(2, 6):
-            logger.log(step, {"a": step, "new": step})
-        full_disk["full"] = False
-        logger.log(6, {"a": 6, "new": 7})
-    warnings = [record.message for record in caplog.records]
-    assert len(warnings) == 2 and all(
-        "No space left" in text and "training goes on" in text for text in warnings
-    )  # one per file
-    assert [row["step"] for row in read_jsonl(tmp_path / "metrics.jsonl")] == [1, 6]
-    assert [list(row.values()) for row in table(tmp_path / "metrics.csv")] == [["1", "1.0", ""], ["6", "6.0", "7.0"]]
+class FullDisk:
+    """A file system of 1 MB, which something else fills."""
+
+    options = "size=1m"
+
+    def __init__(self, folder):
+        self.folder = folder
+        mounted = self._mount(self.options)
+        if mounted.returncode:
+            pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
+
+    def _mount(self, options):
+        return subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", self.folder], capture_output=True, text=True)
+
+    def begin(self):
+        with contextlib.suppress(OSError), open(self.folder / "filling", "wb", buffering=0) as file:
+            while file.write(bytes(1 << 12)):
+                pass
+
+    def end(self):
+        (self.folder / "filling").unlink(missing_ok=True)
+
+    def close(self):
+        subprocess.run(["umount", "-l", self.folder], check=True)
+
+
+class ReadOnly(FullDisk):
+    """A file system that is mounted again, without writing, as the kernel does after an error of the device."""
+
+    def begin(self):
+        assert not self._mount("remount,ro,size=1m").returncode
+
+    def end(self):
+        assert not self._mount("remount,rw,size=1m").returncode
+
+
+@pytest.fixture(params=[Limit, FullDisk, ReadOnly])
+def disk(request, tmp_path):
+    """A folder in which nothing can be written between `begin` and `end`."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = request.param(folder)
+    yield made
+    made.end()
+    getattr(made, "close", lambda: None)()
+
+
+def row(step, **more):
+    """Longer than what a file system sets aside for a file at once."""
+    return {f"metric/{number}": step + 1 / 3 for number in range(300)} | more
+
+
+def steps_of(folder):
+    """The steps in the three files."""
+    return [[line["step"] for line in read_jsonl(folder / "metrics.jsonl")], [int(line["step"]) for line in table(folder / "metrics.csv")],
+            [step for step, _ in scalars(folder / "tb")["metric/0"]]]
+
+
+PLACES = ("metrics.jsonl", "metrics.csv", "TensorBoard")
+
+
+@pytest.mark.parametrize("more", [{}, {"new": 1.0}])
+def test_a_disk_that_is_full_for_a_while_costs_no_row(disk, caplog, more):
+    """Also where a row has a new column, for which metrics.csv is written anew."""
+    with MetricsLogger(disk.folder) as logger, caplog.at_level(logging.WARNING):
+        for outage in (0, 10):
+            logger.log(outage + 1, row(outage + 1))
+            disk.begin()
+            for step in range(outage + 2, outage + 6):
+                logger.log(step, row(step, **more))
+            disk.end()
+            logger.log(outage + 6, row(outage + 6))
+    assert steps_of(disk.folder) == [[1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16]] * 3
+    for place in PLACES:  # which may be full at one row, and at the next
+        told = [record.message.partition(": ")[2] for record in caplog.records if place in record.message]
+        assert [text.startswith("metrics are not written (") for text in told] == [True, False, True, False], told
+        assert all(text.startswith("metrics are written again, ") for text in told[1::2])
+
+
+def test_what_could_never_be_written_is_counted(disk, caplog, monkeypatch):
+    with MetricsLogger(disk.folder) as logger, caplog.at_level(logging.WARNING):
+        logger.log(1, row(1))
+        disk.begin()
+        logger.log(2, row(2))  # of which the end of a block may still take some
+        for step in (3, 4, 5):
+            logger.log(step, row(step))
+    disk.end()
+    lost = [5 - max(steps) for steps in steps_of(disk.folder)]
+    told = caplog.records[-1].message, caplog.records[-2].message
+    for place, rows in zip(PLACES, lost, strict=True):
+        assert rows >= 3 and any(place in text and f": {rows} rows could not be written (" in text for text in told), told
+    caplog.clear()
+    monkeypatch.setattr("trainer.logs.logger.WAITING_BYTES", 25_000)  # two rows
+    with MetricsLogger(disk.folder, resume_step=1) as logger, caplog.at_level(logging.WARNING):
+        disk.begin()
+        for step in range(2, 8):
+            logger.log(step, row(step))
+        disk.end()
+        logger.log(8, row(8))
+    assert all(steps[0] == 1 and steps[-2:] == [7, 8] and len(steps) < 8 for steps in steps_of(disk.folder))
+    for place, steps in zip(PLACES, steps_of(disk.folder), strict=True):
+        assert sum(place in record.message and f": {8 - len(steps)} rows could not be written" in record.message
+                   for record in caplog.records) == 1
+
+
+def test_a_run_that_goes_on_while_the_disk_is_full_drops_what_it_writes_again(disk, caplog):
+    with MetricsLogger(disk.folder) as logger:
+        for step in range(1, 5):
+            logger.log(step, row(step))
+    disk.begin()
+    with MetricsLogger(disk.folder, resume_step=2) as logger:
+        logger.log(3, row(3))
+        disk.end()
+        logger.log(4, row(4))
+    assert steps_of(disk.folder) == [[1, 2, 3, 4]] * 3
+
+
+def test_a_directory_that_is_removed_and_made_again_holds_whole_files(tmp_path, caplog):
+    run = tmp_path / "run"
+    run.mkdir()
+    with MetricsLogger(run) as logger, caplog.at_level(logging.WARNING):
+        logger.log(1, row(1))
+        shutil.rmtree(run)
+        logger.log(2, row(2))
+        (run / "tb").mkdir(parents=True)
+        logger.log(3, row(3))
+    assert steps_of(run) == [[2, 3]] * 3 and "No such file or directory" in caplog.records[0].message
 
 
 def test_wandb_offline_opens_no_connection(tmp_path, monkeypatch, caplog):
