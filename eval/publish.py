@@ -40,7 +40,7 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     """Write the newest checkpoint of a training run as `<folder>/<task>.pt`, with its card. Returns the file."""
     import torch
 
-    from trainer.checkpoint import load_checkpoint, load_policy
+    from trainer.checkpoint import load_checkpoint, load_policy, write_torch_file
 
     content = load_checkpoint(run)
     load_policy(content)  # which refuses weights that do not fit the network
@@ -52,7 +52,7 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     file = folder / f"{task}.pt"
     card = {group: task, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
     partial = file.with_suffix(".partial")
-    torch.save(small, partial)
+    write_torch_file(partial, small)
     if partial.stat().st_size > MAX_BYTES:
         size = partial.stat().st_size
         partial.unlink()

@@ -15,6 +15,7 @@ import torch
 from gymnasium import spaces
 
 from trainer.checkpoints.checkpoint_check import Wrong, check, missing_of_training
+from trainer.checkpoints.checksum import check_unchanged, seal
 from trainer.checkpoints.files import open_regular
 from trainer.config import BEFORE_0_2, PolicyConfig, PPOConfig
 from trainer.errors import CheckpointError
@@ -52,16 +53,22 @@ def write(path: Path, content: dict[str, Any]) -> None:
     """Write a checkpoint: to a temporary name, synced, then renamed. OSError, with what was there intact, and no partial file left."""
     partial = path.with_suffix(".partial")
     try:
-        with open(partial, "wb") as file:
-            torch.save({"format": FORMAT, **content}, file)
-            file.flush()
-            os.fsync(file.fileno())
+        write_torch_file(partial, {"format": FORMAT, **content})
         os.replace(partial, path)
     except BaseException as error:
         partial.unlink(missing_ok=True)
         if isinstance(error, RuntimeError):  # torch's zip writer turns a failed write into a RuntimeError
             raise OSError(f"could not write {path}: {str(error).splitlines()[0]}") from error
         raise
+
+
+def write_torch_file(path: Path, content: Any) -> None:
+    """Write what `read_torch_file` reads, with its checksum, and sync it."""
+    with open(path, "w+b") as file:
+        torch.save(content, file)
+        seal(file)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def remove_partial(directory: Path) -> None:
@@ -131,7 +138,7 @@ def load_checkpoint(path: str | os.PathLike, to_continue: bool = False) -> dict[
 
 def read_torch_file(file: Path) -> Any:
     """What torch wrote to a file, without ever taking more memory than the file is long. Raises OSError or, in any way, for a file
-    that is something else."""
+    that is something else, or of which a bit has changed."""
     with open_regular(file) as opened:
         with zipfile.ZipFile(opened) as archive:
             parts = archive.infolist()
@@ -139,6 +146,7 @@ def read_torch_file(file: Path) -> Any:
             raise ValueError("it is compressed, which torch does not do")
         if any(part.filename.endswith("constants.pkl") for part in parts):
             raise ValueError("it is a program of TorchScript")
+        check_unchanged(opened)
         opened.seek(0)
         return torch.load(opened, map_location="cpu", weights_only=True)
 

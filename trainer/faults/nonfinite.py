@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trainer import ppo
-from trainer.checkpoint import load_policy, ppo_config, read_torch_file
+from trainer.checkpoint import load_policy, ppo_config, read_torch_file, write_torch_file
 from trainer.checkpoints.plain import rng_from_plain
 from trainer.errors import CheckpointError, NonFinite
 from trainer.faults.finite import check_acts, check_finite
@@ -35,8 +35,9 @@ def write_dump(run_dir: Path, learner: Learner, rollout: Rollout, error: NonFini
     tensors = {k: v.cpu() for k, v in rollout.tensors().items()}
     arrays = {k: torch.from_numpy(v) for k, v in rollout.arrays().items()}
     shape = {"num_envs": rollout.num_envs, "steps": rollout.steps, "batches": rollout.batches}
-    torch.save(learner.content({}) | {"rollout": tensors | arrays, "shape": shape, "message": str(error),
-                                      "inputs": error.inputs, "batch": torch.from_numpy(learner.batch), "late": learner.late}, path)
+    write_torch_file(path, learner.content({}) | {
+        "rollout": tensors | arrays, "shape": shape, "message": str(error), "inputs": error.inputs,
+        "batch": torch.from_numpy(learner.batch), "late": learner.late})
     return path
 
 
