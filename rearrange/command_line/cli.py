@@ -195,14 +195,22 @@ def _command(command: str, words: list[str]) -> int:
 
     from rearrange.composition import compose as front
 
-    settings = front.compose(command, overrides)
+    if "--multirun" in flags:
+        from rearrange.command_line import sweep
+
+        jobs = sweep.shown(command, [word for word in typed if word != every])
+    else:
+        jobs = [("", front.compose(command, overrides))]
+    settings = jobs[0][1]
     if "--help" in flags:
         from rearrange.command_line.key_help import help_text
 
         print(help_text(settings, COMMANDS[command]) + (launcher_words.HELP if command not in RUNLESS or command == "reproduce" else ""))
         return 0
     if "--cfg" in flags:
-        _print_config(settings)
+        for number, (line, settings) in enumerate(jobs):
+            print("---\n" * (number > 0) + f"# {line}\n" * bool(line), end="")
+            _print_config(settings)
         return 0
     if command in RUNLESS:
         if command == "view" or command == "record" and settings.config.replay is None:

@@ -1,6 +1,6 @@
 """`-m`: one run per combination of values, by Hydra's sweepers and launchers, with a table at the end.
 
-`hydra/sweeper=` says which jobs there are: basic takes all combinations of comma-separated values, optuna looks for the best.
+`hydra/sweeper=` says which jobs there are: basic takes all combinations of the values, optuna looks for the best.
 `hydra/launcher=` says where they run. Each job is a process of its own (`python -m rearrange ...`) in its own directory, named by what
 is swept. A sweep that is typed again skips jobs that are finished; with `resume=true` it also continues those that were stopped.
 `skill=all` is the sweep over all skills.
@@ -18,11 +18,12 @@ from typing import Any
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
-from rearrange.command_line import launcher_words
+from rearrange.command_line import launcher_words, sweepers
 from rearrange.composition import compose as front
 from rearrange.composition import options
+from rearrange.composition import swept as sweeps
 from rearrange.composition.restart import AUTO, resume_as
 from rearrange.composition.run_plan import changes
 from rearrange.errors import UserError
@@ -41,6 +42,11 @@ class Job(launchers.Job):
 
     swept: dict[str, str]
     done: bool  # finished before, with the same settings
+    refused: str = ""  # why it was not begun: what a sweeper asked for may be wrong in a way that no check before has found
+
+
+class Taken(UserError):
+    """The directory of a job is that of something else, or must be asked for with resume=true."""
 
 
 class Stopped(Exception):
@@ -49,60 +55,100 @@ class Stopped(Exception):
 
 def run(command: str, words: list[str]) -> int:
     """Run all jobs; 0 if each one is finished, that of a job that was stopped, else 1. Every job is checked before the first starts,
-    but for those that a sweeper makes from results."""
-    words, hydras = launcher_words.split(words)
-    words, objective = _objective(words)
-    launchers.check(hydras)
-    sweeper = next((word.partition("=")[2] for word in reversed(hydras) if word.startswith("hydra/sweeper=")), "basic")
-    jobs: list[Job] = []
-    if sweeper == "basic":
+    and of those that a sweeper makes from results, what they may be."""
+    words, hydras, objective, sweeper, settings = _read(command, words)
+    jobs, swept = [], []
+    if sweeper.is_basic:
         jobs = plan(command, words, one=bool(hydras))
-        print(f"sweep: {len(jobs)} jobs, {sum(job.done for job in jobs)} finished before", flush=True)
+        said = f"{len(jobs):,} jobs, {sum(job.done for job in jobs):,} finished before"
     elif not objective:
-        raise UserError(f"hydra/sweeper={sweeper} looks for the best value of a figure: add objective=, for example objective=success.")
+        raise UserError(f"hydra/sweeper={sweeper.name} looks for the best value of a figure: add objective=, for example objective=success.")
     else:
-        check_ends(command, words)
-    fixed = [word for word in words if not front.is_swept(command, word)]
+        swept = check_ends(command, words, sweeper)
+        most = sweepers.most_jobs(settings, swept, sweeper)
+        said = f"jobs as hydra/sweeper={sweeper.name} asks for them" + (f", {most:,} at most" if most else "")
+    sweepers.rehearse(settings, sweeper, [each.asked for each in swept])
+    print(f"sweep: {said}", flush=True)
+    fixed = [word for word in words if not sweeps.is_swept(command, word)]
     with launchers.launching(hydras, _folder(command, words)) as launched:
         between = Between(launched, command, fixed, jobs, objective)
-        try:
-            _ask(launched, between, sweeper, [] if jobs else [_quoted(command, word) for word in words if word not in fixed])
-        except Stopped:
-            pass
+        broken = _ask(launched.config, between, sweeper, [each.asked for each in swept])
+        if between.refused and all(job.refused for job in between.jobs):
+            raise UserError(next(iter(between.refused.values())))
         if between.untold:
-            print("\n" + table(between.jobs, launched.codes))
+            print("\n" + table(between.jobs, between.codes))
+        if failed := sum(code not in (0, *signals.BEFORE_THE_END) for code in between.codes.values()):
+            print(f"\n{failed} of {len(between.jobs)} jobs failed")
         if best := _best(between.jobs, objective, minimise="minimize" in str(OmegaConf.select(launched.config, "hydra.sweeper.direction"))):
             print(f"\nbest {best}")
-        return launched.stopped() or signals.exit_of_all(launched.codes.values())
+        return launched.stopped() or signals.exit_of_all(between.codes.values()) or int(broken)
 
 
-def _ask(launched: launchers.Launching, between: Between, sweeper: str, swept: list[str]) -> None:
-    """Let Hydra's sweeper ask for its jobs. Of combinations of values it gets the numbers, since values may be any text."""
-    made: Any = Plugins.instance().instantiate_sweeper(
-        config=launched.config, hydra_context=launchers.context(launched.config), task_function=lambda _: None)
-    getattr(made, "sweeper", made).launcher = between  # of a sweeper that is made of two, the inner one
-    if sweeper == "basic":
-        return made.sweep([f"job={','.join(str(number) for number, _ in enumerate(between.jobs))}"])
+def _read(command: str, words: list[str]) -> tuple[list[str], list[str], str | None, sweeps.Sweeper, DictConfig]:
+    """What is typed after `-m`: settings, Hydra's words, the objective, the sweeper, and Hydra's settings."""
+    words, hydras = launcher_words.split(words)
+    words, objective = _objective(words)
+    params, hydras = sweepers.params(hydras)
+    words = sweeps.last_of_each(params + words)
+    settings = sweepers.checked(hydras)
+    return words, hydras, objective, sweepers.chosen(settings), settings
+
+
+def shown(command: str, words: list[str]) -> list[tuple[str, front.Settings]]:
+    """The settings of every job, each with a line about it; of a sweeper that chooses, those of the first values."""
+    words, _, _, sweeper, _ = _read(command, words)
+    fixed = [word for word in words if not sweeps.is_swept(command, word)]
+    if sweeper.is_basic:
+        combinations = sweeps.expand(command, words)
+        lines = [f"job {number} of {len(combinations)}: " for number in range(1, len(combinations) + 1)]
+    else:
+        swept = check_ends(command, words, sweeper)
+        combinations = [{each.key: each.values[0] for each in swept}]
+        lines = [f"hydra/sweeper={sweeper.name} chooses {', '.join(each.asked for each in swept)}; here "]
+    typed = [[f"{key}={value}" for key, value in each.items()] for each in combinations]
+    return [(line + " ".join(each) if each else "", front.compose(command, fixed + each)) for line, each in zip(lines, typed, strict=True)]
+
+
+def _ask(config: DictConfig, between: Between, sweeper: sweeps.Sweeper, asked: list[str]) -> bool:
+    """Let Hydra's sweeper ask for its jobs; whether it broke off. Of combinations of values it gets the numbers, since values may be
+    any text."""
+    made = sweepers.make(config, between)
     try:
-        made.sweep(swept)
+        if sweeper.is_basic:
+            asked = [f"job={','.join(str(number) for number, _ in enumerate(between.jobs))}"]
+        made.sweep(asked)
+    except Stopped:
+        pass
     except UserError:
         raise
-    except (ValueError, AssertionError) as error:
-        if between.values:
+    except Exception as error:  # whatever a sweeper or its storage raises
+        if sweeper.is_basic:
             raise
         if not between.jobs:
-            raise UserError(f"hydra/sweeper={sweeper}: {str(error).splitlines()[0].rstrip('.')}.") from error
-        # no job has the figure: nothing can be the best
+            raise UserError(f"hydra/sweeper={sweeper.name}: {sweepers.line(error)}.") from error
+        if between.values or not isinstance(error, ValueError):  # else no job has the figure: nothing can be the best
+            print(f"warning: hydra/sweeper={sweeper.name} asks for no more jobs: {sweepers.line(error)}.", flush=True)
+            return True
+    return False
 
 
 class Between(Launcher):
     """Between a sweeper and the launcher: makes runs of what is swept, checks them, leaves out finished ones, and tells the sweeper
-    their figures."""
+    their figures. A job that is asked for twice runs once."""
 
     def __init__(self, launched: launchers.Launching, command: str, fixed: list[str], jobs: list[Job], objective: str | None):
         self.launched, self.command, self.fixed, self.jobs, self.objective = launched, command, fixed, jobs, objective
         self.planned, self.untold = bool(jobs), True
         self.values = 0  # figures that were told
+        self.asked: dict[tuple[str, ...], Job] = {}
+        self.refused: dict[Path, str] = {}
+        rate = OmegaConf.select(launched.config, "hydra.sweeper.max_failure_rate")
+        self.most_failed = 1.0 if jobs or rate is None else rate  # of those that a sweeper asks for together
+
+    @property
+    def codes(self) -> dict[Path, int]:
+        """run directory -> exit status; 2 of a job that was refused."""
+        return self.launched.codes | dict.fromkeys(self.refused, 2)
 
     def setup(self, **_: Any) -> None:
         """Nothing: it is ready."""
@@ -111,21 +157,49 @@ class Between(Launcher):
         if self.planned:
             batch = self.jobs[initial_job_idx:initial_job_idx + len(job_overrides)]
         else:
-            batch = [_job(self.command, self.fixed, dict(word.split("=", 1) for word in words)) for words in job_overrides]
-            self.jobs += [job for job in batch if job.path not in {other.path for other in self.jobs}]
-        new = {job.path: job for job in batch if not job.done and job.path not in self.launched.codes}
+            batch = [self._made(tuple(words)) for words in job_overrides]
+        new = {job.path: job for job in batch if not job.done and not job.refused and job.path not in self.launched.codes}
         if new:
             self.launched.run(list(new.values()), self._tell)
         if self.launched.stopped() or (not self.launched.several_at_once
                                        and set(self.launched.codes.values()) & set(signals.BEFORE_THE_END)):
             raise Stopped
-        return [self._told(job) for job in batch]
+        told = [self._told(job) for job in batch]
+        if batch and (rate := sum(made.return_value is None for made in told) / len(told)) > self.most_failed:
+            print(f"hydra.sweeper.max_failure_rate={self.most_failed:g}: {rate:.0%} of the last jobs have no {self.objective}, and no more are "
+                  "started", flush=True)
+            raise Stopped
+        return told
+
+    def _made(self, words: tuple[str, ...]) -> Job:
+        """The job that a sweeper asks for; one that cannot be run is refused, and the others go on."""
+        if words not in self.asked:
+            swept = dict(word.split("=", 1) for word in words)
+            try:
+                job = _job(self.command, self.fixed, swept)
+                if any(job.path == other.path for other in self.jobs):
+                    raise UserError(f"two jobs of the sweep would use {job.path}; leave name= out of it, or sweep over it alone.")
+            except Taken as error:
+                if not self.launched.codes:  # it is another sweep's name
+                    raise
+                job = self._refused(swept, error)
+            except UserError as error:
+                job = self._refused(swept, error)
+            self.asked[words] = job
+            self.jobs.append(job)
+        return self.asked[words]
+
+    def _refused(self, swept: dict[str, str], error: UserError) -> Job:
+        print(f"warning: {' '.join(f'{key}={value}' for key, value in swept.items())}: {error}", flush=True)
+        path = Path(self.launched.config.hydra.sweep.dir) / "refused" / str(len(self.refused))  # where nothing is
+        self.refused[path] = str(error)
+        return Job((), path, swept, done=False, refused=str(error))
 
     def _tell(self) -> None:
         if self.launched.several_at_once:
             print(f"{len(self.launched.codes)} ended", flush=True)
         else:
-            print("\n" + table(self.jobs, self.launched.codes), flush=True)
+            print("\n" + table(self.jobs, self.codes), flush=True)
         self.untold = self.launched.several_at_once
 
     def _told(self, job: Job) -> JobReturn:
@@ -143,7 +217,7 @@ def _objective(words: list[str]) -> tuple[list[str], str | None]:
 
 def _folder(command: str, words: list[str]) -> Path:
     """Where launchers and sweepers keep their files."""
-    single = [word for word in words if not front.is_swept(command, word)]
+    single = [word for word in words if not sweeps.is_swept(command, word)]
     config = front.compose(command, [word for word in single if word.split("=")[0] in ("output", "name")]).config
     name = checked_name(config.name) if config.name else time.strftime("%Y-%m-%d_%H-%M-%S")
     return Path(config.output) / "sweeps" / f"{command}_{name}"
@@ -158,8 +232,8 @@ def all_skills(words: list[str]) -> list[str]:
 
 def plan(command: str, words: list[str], one: bool = False) -> list[Job]:
     """The jobs, each of them checked as if it were run alone; `one`: a single one is a sweep, too."""
-    fixed = [word for word in words if not front.is_swept(command, word)]
-    combinations = front.expand(command, words)
+    fixed = [word for word in words if not sweeps.is_swept(command, word)]
+    combinations = sweeps.expand(command, words)
     if not combinations or combinations == [{}] and not one:
         raise UserError("-m runs a sweep, and no setting has several values; for example: seed=0,1,2.")
     jobs = [_job(command, fixed, swept) for swept in combinations]
@@ -169,20 +243,15 @@ def plan(command: str, words: list[str], one: bool = False) -> list[Job]:
     return jobs
 
 
-def check_ends(command: str, words: list[str]) -> None:
-    """Check what a sweeper may choose: of each key every value, or some of an interval, beside the first values of the others."""
-    fixed = [word for word in words if not front.is_swept(command, word)]
-    ends = {key: values for word in words if word not in fixed for key, values in front.ends(command, word).items()}
-    if not ends:
+def check_ends(command: str, words: list[str], sweeper: sweeps.Sweeper) -> list[sweeps.Swept]:
+    """What a sweeper may choose, checked: of each key every value, or those that stand for all, beside those of the others."""
+    fixed = [word for word in words if not sweeps.is_swept(command, word)]
+    swept = [sweeps.read(command, word, sweeper) for word in words if word not in fixed]
+    if not swept:
         raise UserError("no setting has several values; for example: ppo.clip=interval(0.1,0.3).")
-    first = {key: values[0] for key, values in ends.items()}
-    for key, values in ends.items():
-        for value in values:
-            front.require(front.compose(command, fixed + [f"{k}={v}" for k, v in (first | {key: value}).items()]))
-
-
-def _quoted(command: str, word: str) -> str:
-    return front.parse(command, word).input_line
+    for each in sweeps.checked_combinations(swept):
+        front.require(front.compose(command, fixed + [f"{key}={value}" for key, value in each.items()]))
+    return swept
 
 
 def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
@@ -197,16 +266,16 @@ def _job(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
     if not path.exists() or resume == AUTO and not (path / "config.yaml").exists():
         return Job((command, *words, *(again if resume == AUTO else ())), path, swept, done=False)
     if not (path / "config.yaml").exists():
-        raise UserError(f"{path} exists already and is not a run. Choose another name=.")
+        raise Taken(f"{path} exists already and is not a run. Choose another name=.")
     if changed := changes(path, typed):
         shown = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
-        raise UserError(f"{path} exists already with other settings ({shown}). Give this sweep a name= of its own.")
+        raise Taken(f"{path} exists already with other settings ({shown}). Give this sweep a name= of its own.")
     done = read_status(path)["status"] == "finished" and _has_result(command, path)
     if resume != AUTO:  # which waits
         refuse_if_held(path)
     if not done and not resume:
         on = "Continue the sweep with resume=true" if "resume" in typed.config else "Remove it, to repeat this job"
-        raise UserError(f"{path} exists already and is not finished. {on}, or choose another name=.")
+        raise Taken(f"{path} exists already and is not finished. {on}, or choose another name=.")
     return Job((command, *words) + (() if done else again), path, swept, done)
 
 
@@ -237,7 +306,7 @@ def table(jobs: Sequence[Job], codes: dict[Path, int]) -> str:
         results = _results(job)
         shown = [key for key in _SHOWN if key in results] or list(results)[:4]
         figures = "  ".join(f"{key} {_number(results[key])}" for key in shown)
-        rows.append((" ".join(f"{key}={value}" for key, value in job.swept.items()), state, figures, str(job.path)))
+        rows.append((" ".join(f"{key}={value}" for key, value in job.swept.items()), state, figures, job.refused or str(job.path)))
     return "\n".join(columns(rows)) if rows else "no jobs"
 
 

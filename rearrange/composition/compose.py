@@ -11,14 +11,13 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import itertools
 import os
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Glob, Override, OverrideType
+from hydra.core.override_parser.types import Override, OverrideType, Sweep
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -206,49 +205,6 @@ def _is_scenario(settings: Settings) -> bool:
     return bool(scenario)
 
 
-def expand(command: str, words: list[str]) -> list[dict[str, str]]:
-    """The jobs of a sweep: for each, its swept keys and their values; words without a sweep are in none of them."""
-    swept: dict[str, list[str]] = {}
-    for word in words:
-        override = parse(command, word)
-        check_shape(override)
-        if not override.is_sweep_override():
-            continue
-        key, value = override.key_or_group, override.value()
-        if isinstance(value, Glob):
-            swept[key] = value.filter(options.choices(key) if key in options.groups(command) else [])
-        elif not override.is_discrete_sweep():
-            raise UserError(f"'{word}' is a continuous interval; list its values instead, as {key}=1,2,3, or let hydra/sweeper=optuna "
-                            "choose.")
-        else:
-            is_text = _text_rule(command, key)
-            swept[key] = _as_typed(value.list) if is_text else [str(each) for each in override.sweep_string_iterator()]
-    return [dict(zip(swept, values, strict=True)) for values in itertools.product(*swept.values())]
-
-
-def ends(command: str, word: str) -> dict[str, list[str]]:
-    """What a sweeper may choose for a key: all of its values, or the ends of an interval and something between."""
-    override = parse(command, word)
-    check_shape(override)
-    if override.is_interval_sweep():
-        start, end = override.value().start, override.value().end
-        between = start + (end - start) // 2 if isinstance(start, int) and isinstance(end, int) else start + (end - start) / 3 ** 0.5
-        return {override.key_or_group: [str(value) for value in (start, end, between)]}
-    found = expand(command, [word])
-    return {key: [each[key] for each in found] for key in found[0]}
-
-
-def _as_typed(values: list[Any]) -> list[str]:
-    """The values of a swept text, without the escapes that Hydra would need."""
-    texts = ["null" if value is None else str(getattr(value, "text", value)) for value in values]
-    return ["'" + text.replace("'", "\\'") + "'" if "," in text else text for text in texts]
-
-
-def is_swept(command: str, word: str) -> bool:
-    """Whether an override names several values."""
-    return parse(command, word).is_sweep_override()
-
-
 def parse(command: str, word: str) -> Override:
     """One `key=value`. Text and paths may hold any character, so they are quoted before Hydra reads them."""
     key, equals, value = word.partition("=")
@@ -256,16 +212,26 @@ def parse(command: str, word: str) -> Override:
         raise UserError(f"'{word}': settings cannot be removed, only changed; write {key[1:]}=value.")
     if not equals:
         raise UserError(_not_an_override(command, word))
-    rule = _text_rule(command, key.lstrip("+"))
+    rule = text_rule(command, key.lstrip("+"))
     if key == "hab" and value.endswith((".yaml", ".yml")):
         rule = Rule.of("str", path=True)
     if rule and value and value[0] not in "'\"" and not _is_special(value):
         value = os.path.expanduser(value) if rule.is_path else value
         word = key + "='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     try:
-        return OverridesParser.create().parse_overrides([word])[0]
+        override = OverridesParser.create().parse_overrides([word])[0]
     except (OverrideParseException, HydraException) as error:
         raise UserError(_unreadable(word, key, value)) from error
+    if _has_sweep_inside(override._value):
+        raise UserError(f"cannot read '{word}': choice(), range() and the like stand for a whole value, not for a part of one; several "
+                        f"whole values are written {key}=1,2,3 or {key}=[1,2],[1,3].")
+    return override
+
+
+def _has_sweep_inside(value: Any) -> bool:
+    """Whether one of several values, or a part of a list or mapping, is itself several values."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else getattr(value, "list", ())
+    return any(isinstance(each, Sweep) or _has_sweep_inside(each) for each in inner)
 
 
 def _unreadable(word: str, key: str, value: str) -> str:
@@ -286,7 +252,7 @@ def _is_special(value: str) -> bool:
 
 
 @functools.cache
-def _text_rule(command: str, name: str) -> Rule | None:
+def text_rule(command: str, name: str) -> Rule | None:
     """The rule of a setting that holds free text or a path with one choice or another; None for others."""
     group = name.partition(".")[0] if "." in name else "bench"  # whose keys are its own
     found = [key for each in options.every_choice(command) if each[0] == group for key in options.keys(*each)]

@@ -44,7 +44,7 @@ def composed(words: Sequence[str], folder: Path, title: str) -> DictConfig:
     try:
         with initialize(version_base="1.3", config_path=None, job_name=title):
             config = compose(overrides=[*OURS, f"hydra.sweep.dir='{quoted}'", *words], return_hydra_config=True)
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, AttributeError, AssertionError) as error:  # of OmegaConf, where a mapping is null
         raise UserError(_told(error)) from error
     typed = {word.lstrip("+").partition("=")[0] for word in words}
     OmegaConf.set_struct(config, True)

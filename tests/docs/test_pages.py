@@ -20,7 +20,8 @@ def test_every_command_is_understood(line, capsys):
     words = shlex.split(line)[1:]
     if "-m" in words:  # each job of a sweep
         from rearrange.command_line import launcher_words, sweep
-        from rearrange.composition.compose import compose, expand
+        from rearrange.composition.compose import compose
+        from rearrange.composition.swept import Sweeper, expand
         from rearrange.launchers import launching
 
         words.remove("-m")
@@ -31,7 +32,7 @@ def test_every_command_is_understood(line, capsys):
             pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
             launching.check(hydras)
         if "hydra/sweeper=optuna" in hydras:
-            return sweep.check_ends(command, overrides)
+            return sweep.check_ends(command, overrides, Sweeper("optuna"))
         jobs = expand(command, overrides)
         assert len(jobs) > 1
         for job in jobs:
