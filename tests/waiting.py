@@ -2,14 +2,15 @@
 
     python -m tests.waiting         lists every place of the tests that sleeps, measures or has a limit below a minute
 
-`tests/test_waiting.py` allows such a place only where a comment `# timed: why` on its line says why a busy machine cannot break it.
+`tests/test_waiting.py` allows such a place only where a comment `# timed: why` on its line says why a busy machine cannot break it, or
+`# all timed: why` says so for a whole file.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 LIMIT_S = 60.0  # longer than any event takes on a machine that is busy with other things
-MARK = "# timed:"
+MARK, FILE_MARK = "# timed:", "# all timed:"
 CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "time", "time_ns", "monotonic_ns", "perf_counter_ns"}
 WAITS = {"wait", "join", "communicate", "recv", "get", "acquire", "result", "poll", "settimeout"}
 LIMITS = ("timeout", "timeout_s", "limit_s", "deadline")
@@ -74,19 +75,26 @@ def _kind(call: ast.Call) -> str:
         return "measures"
     keywords = [k.value for k in call.keywords if (k.arg or "").endswith(LIMITS)]
     waits = call.args[:1] if name in WAITS and isinstance(call.func, ast.Attribute) else []
+    if name == "recv" and waits and isinstance(getattr(waits[0], "value", None), int):
+        waits = []  # a number of bytes
     return "limit" if any(map(_is_short, keywords + waits)) else ""
 
 
 def places(file: Path) -> Iterator[Place]:
-    """Every place of one file that depends on a clock."""
+    """Every place of one file that depends on a clock; the code of child processes, in strings, is searched by words."""
     lines = file.read_text().splitlines()
-    seen = set()
+    for_all = next((line.partition(FILE_MARK)[2].strip() for line in lines if line.startswith(FILE_MARK)), "")
+    found: dict[tuple[int, str], int] = {}  # line and kind -> last line of the expression
     for node in ast.walk(ast.parse("\n".join(lines))):
-        if isinstance(node, ast.Call) and (kind := _kind(node)) and (node.lineno, kind) not in seen:
-            seen.add((node.lineno, kind))
-            text = lines[node.lineno - 1]
-            reason = next((x.partition(MARK)[2].strip() for x in lines[node.lineno - 1:node.end_lineno] if MARK in x), "")
-            yield Place(file, node.lineno, kind, text, reason)
+        if isinstance(node, ast.Call) and (kind := _kind(node)):
+            found.setdefault((node.lineno, kind), node.end_lineno)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"\bsleep\(", node.value):
+            for line in range(node.lineno, node.end_lineno + 1):
+                if re.search(r"\bsleep\(", lines[line - 1]):
+                    found.setdefault((line, "sleeps"), line)
+    for (line, kind), end in found.items():
+        reasons = [text.partition(MARK)[2].strip() for text in lines[line - 1:end] if MARK in text]
+        yield Place(file, line, kind, lines[line - 1], reasons[0] if reasons else for_all)
 
 
 def all_places() -> list[Place]:
@@ -96,4 +104,4 @@ def all_places() -> list[Place]:
 
 if __name__ == "__main__":
     for each in all_places():
-        print(each, file=sys.stdout)
+        print(each, *([f"({each.reason})"] if each.reason and MARK not in each.text else []))

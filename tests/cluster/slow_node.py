@@ -6,6 +6,7 @@ Two nodes of a SLURM on this machine, one rank on each, gloo between them; envir
 `rearrange bench scaling`.
 """
 
+# all timed: a measurement of a node that is slowed on purpose, started by hand
 from __future__ import annotations
 
 import json

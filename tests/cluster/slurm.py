@@ -8,11 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.e2e.front_door import HOME, environment
+from tests.waiting import until
 
 PROGRAMS = ("setpriv", "munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
 INSTALL = "apt-get install -y --no-install-recommends slurm-wlm munge"
@@ -113,14 +113,14 @@ class Slurm:
         """Cancel all jobs, and end the daemons and whatever they have started."""
         if "slurmctld" in self.daemons:
             subprocess.run([find("scancel"), "--user=root", "--signal=KILL", "--full"], env=self.environment(),
-                           capture_output=True, timeout=30)
+                           capture_output=True, timeout=60)
         for process in self.steps():
             _kill(process)
         for name in reversed(list(self.daemons)):
             daemon = self.daemons.pop(name)
             daemon.terminate()
             try:
-                daemon.wait(10.0)
+                daemon.wait(10.0)  # timed: it is killed then
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
@@ -181,12 +181,15 @@ class Slurm:
         return self.job(number)
 
     def wait(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not condition():
+        def come() -> bool:
             dead = [name for name, daemon in self.daemons.items() if daemon.poll() is not None]
-            if dead or time.monotonic() > deadline:
-                raise AssertionError(f"waited {timeout_s:.0f} s for {what}; ended: {dead}\n{self.tails()}")
-            time.sleep(0.1)
+            assert not dead, f"ended: {dead}"
+            return condition()
+
+        try:
+            until(come, what, timeout_s)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.tails()}") from None
 
     def tails(self) -> str:
         """The ends of all logs."""

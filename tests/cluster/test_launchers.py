@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.slurm import Slurm
 from tests.e2e.front_door import TINY, checkpoint_steps, finish, status, steps_logged, wait_until
+from tests.waiting import until
 
 pytest.importorskip("hydra_plugins.hydra_submitit_launcher", reason="pip install 'rearrange[cluster]'")
 
@@ -43,12 +43,14 @@ def test_jobs_of_a_sweep_are_slurms_and_a_warning_requeues_them(slurm: Slurm, tm
     for job in queued(slurm):
         slurm.run("scancel", "--signal=USR2", job)
     wait_until(lambda: status(run) == "stopped", process, 60.0)
-    deadline = time.monotonic() + 240.0
-    while process.poll() is None and time.monotonic() < deadline:
+
+    def ended() -> bool:
         for job in queued(slurm):
             if slurm.job(job).get("JobState") == "PENDING":
                 slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
-        time.sleep(0.5)
+        return process.poll() is not None
+
+    until(ended, "the sweep to end", 240.0)
     done = finish(process)
     logs = told(tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:] + logs[-3000:]

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.front_door import TINY, checkpoint_steps, environment, finish, session_members, status, steps_logged, wait_until
+from tests.waiting import until
 
 SWEEP = ("train", "-m", *TINY, "steps=800", "seed=0,1", "name=two", "objective=step")
 
@@ -24,10 +24,7 @@ def start(directory: Path, *words: str) -> subprocess.Popen:
 
 def nobody_is_left(process: subprocess.Popen) -> None:
     """Of its session; who tracks resources for it ends a moment later."""
-    deadline = time.monotonic() + 20.0
-    while (left := session_members(process.pid)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not left
+    until(lambda: not session_members(process.pid), "the last process of its session to end")
 
 
 def test_ctrl_c_saves_all_jobs_and_another_launcher_goes_on_with_them(tmp_path):

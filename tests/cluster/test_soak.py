@@ -3,6 +3,7 @@
     pytest -m slow -s tests/cluster/test_soak.py      REARRANGE_SOAK_SEED=1: other moments
 """
 
+# all timed: a soak: it does harm at random moments and prints what that costs
 from __future__ import annotations
 
 import csv

@@ -7,12 +7,12 @@ import os
 import shlex
 import socket
 import subprocess
-import time
 
 import pytest
 
 from rearrange.command_line.cli import main
 from tests.docs.markdown import HOME, blocks, commands
+from tests.waiting import until
 
 PAGE = HOME / "docs" / "remote.md"
 SMALL = ("--steps=2", "--save_freq=2", "--batch_size=2", "--num_workers=0", "--policy.device=cpu", "--policy.dim_model=32", "--policy.n_heads=2",
@@ -50,10 +50,8 @@ def test_it_is_trained_served_and_evaluated_as_the_page_says(tmp_path, monkeypat
 
 def wait_for(port: int, server: subprocess.Popen) -> None:
     """Until somebody listens there."""
-    for _ in range(600):
-        assert server.poll() is None, "the server has ended"
+    def listens() -> bool:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
-    raise AssertionError("nobody listens")
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    until(listens, "the server to listen", 120.0, server)

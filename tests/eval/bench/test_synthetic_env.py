@@ -64,11 +64,11 @@ def test_steps_take_the_drawn_time_and_spinning_takes_it_from_the_processor():
     cost = StepCost(mean_s=0.01, sigma_step=0.5, episode_steps=10, reset_steps=2)
     for burn in ("sleep", "spin"):
         env = SyntheticEnv(cost, 0, burn=burn, image_size=0)
-        wall, cpu = time.perf_counter(), time.thread_time()
+        wall, cpu = time.perf_counter(), time.thread_time()  # timed: at least, never at most; processor time of this thread
         env.reset(seed=0)
         for _ in range(10):
             env.step(np.zeros(5))
-        wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
+        wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu  # timed: likewise
         drawn = sum(cost.episode(0, 0, 0)[1]) + cost.episode(0, 0, 0)[0]
         assert wall >= drawn
         assert cpu < 0.5 * drawn if burn == "sleep" else cpu >= drawn
@@ -87,10 +87,10 @@ def test_traces_hold_every_step_and_number_environments_by_first_reset(tmp_path)
     assert probe.observation_space == one.observation_space and not list(tmp_path.iterdir())
     two.reset(seed=0)
     one.reset(seed=0)
-    begin = time.monotonic()
+    begin = time.monotonic()  # timed: an order of events
     for _ in range(20):
         one.step(np.zeros(5))
-    last = time.monotonic()
+    last = time.monotonic()  # timed: an order of events
     one.reset()
     files = sorted(tmp_path.glob("*.trace"))
     assert [[has_stepped(file, since_s) for file in files] for since_s in (0.0, begin, last)] == [[False, True], [False, True], [False, False]]
@@ -99,7 +99,7 @@ def test_traces_hold_every_step_and_number_environments_by_first_reset(tmp_path)
     traces = read_traces(tmp_path)
     assert made == [0, 0, 0, 1] and one.env.env_id == 1 and two.env.env_id == 0
     assert [t.steps for t in traces] == [0, 20] and [len(t.end_s) for t in traces] == [1, 22]
-    assert [t.steps for t in cut(traces, begin, time.monotonic())] == [0, 20]
+    assert [t.steps for t in cut(traces, begin, time.monotonic())] == [0, 20]  # timed: an order of events
     assert traces[1].busy_s >= QUICK.episode(0, 1, 0)[1].sum() + QUICK.episode(0, 1, 0)[0] + QUICK.episode(0, 1, 1)[0]
     assert (traces[1].start_s[1:] >= traces[1].end_s[:-1]).all()
 

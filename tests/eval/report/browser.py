@@ -15,14 +15,15 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-START_S, ANSWER_S = 60.0, 30.0
+from tests.waiting import until
+
+START_S, ANSWER_S = 60.0, 60.0
 CLICKS = 3  # a page that is still being laid out on a busy machine can move between a look and a press
 FLAGS = ("--no-sandbox", "--remote-allow-origins=*")  # it opens our own pages alone, also as root
 FLAT, WEBGL = ("--disable-gpu",), ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")  # drawn by the processor
@@ -119,10 +120,7 @@ class Page:
 
     def until(self, script: str, timeout_s: float = ANSWER_S) -> None:
         """Wait until an expression is true."""
-        deadline = time.monotonic() + timeout_s
-        while not self.value(f"Boolean({script})"):
-            assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {script}"
-            time.sleep(0.05)
+        until(lambda: self.value(f"Boolean({script})"), script, timeout_s)
 
     def click(self, selector: str) -> None:
         """Scroll to the middle of the first element of a selector and press the mouse button there; again, where the page moved

@@ -23,10 +23,10 @@ OTHER = """
 import os, signal, subprocess, sys, time
 from trainer.checkpoints import owner
 own = owner.hold(sys.argv[1])
-start = lambda: subprocess.Popen(["sleep", "60"], close_fds=False).pid  # it gets what is not closed by itself
+start = lambda: subprocess.Popen(["sleep", "600"], close_fds=False).pid  # it gets what is not closed by itself
 child = {"started": start, "forked": os.fork, "none": lambda: -1}[sys.argv[2]]()
 if child == 0:
-    time.sleep(60)
+    time.sleep(600)  # timed: until the test ends it
     os._exit(0)
 print(child, flush=True)
 sys.stdin.read()

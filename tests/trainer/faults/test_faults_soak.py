@@ -7,6 +7,7 @@ Nothing may hang, leak, or lose a step without saying so: environments count the
 that were learned from, those that a warning calls lost, and at most one per environment, which was under way.
 """
 
+# all timed: a soak: it does harm at random moments and ends after a given time
 from __future__ import annotations
 
 import functools

@@ -201,13 +201,23 @@ def soaked(out: Path, mode: str) -> None:
     """As `forever`, in some mode; continues what is there."""
     here = launch.this_rank()
     (out / f"pid_{here.rank}").write_text(str(os.getpid()))
-    settings = TrainConfig(**{**vars(config(mode, 10**9, step_timeout_s=5.0)), "checkpoint_every_s": 0.2})
+    settings = TrainConfig(**{**vars(config(mode, 10**9, step_timeout_s=5.0)), "checkpoint_every_s": 0.2})  # timed: of the soak
     try:
         train(functools.partial(Paced, 0.002), settings, out, resume_from=out if list_checkpoints(out / "checkpoints") else None)
     except Exception as error:
         if not getattr(error, "told_elsewhere", False):
             print(error, file=sys.stderr)
         sys.exit(1)
+
+
+def met(out: Path, whose: str) -> None:
+    """Whom this rank meets; or the one sentence why nobody."""
+    here = launch.this_rank()
+    try:
+        with ranks.join("cpu") as all_ranks:
+            (out / f"{whose}_{here.rank}.json").write_text(json.dumps(all_ranks.gather([whose, here.rank])))
+    except RankError as error:
+        sys.exit(None if error.told_elsewhere else str(error))
 
 
 class SlowsDown(Pointer):
