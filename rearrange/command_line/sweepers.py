@@ -90,10 +90,10 @@ def chosen(config: DictConfig) -> Sweeper:
 
 def most_jobs(config: DictConfig, swept: Sequence[Swept], sweeper: Sweeper) -> int | None:
     """How many different jobs a sweeper may ask for; None if its settings do not tell."""
-    combinations = math.prod(each.count for each in swept)
-    trials = config.hydra.sweeper.get("n_trials")
-    most = min(combinations, math.inf if trials is None else trials)
-    return int(most) if math.isfinite(most) and (sweeper.is_optuna or trials is None) else None
+    made = config.hydra.sweeper
+    combinations = math.inf if made.get("custom_search_space") else math.prod(each.count for each in swept)
+    most = min(combinations, made.get("n_trials") or math.inf if sweeper.is_optuna else math.inf)
+    return int(most) if math.isfinite(most) else None
 
 
 def make(config: DictConfig, launcher: Launcher) -> Any:

@@ -64,9 +64,12 @@ def read(command: str, word: str, sweeper: Sweeper = Sweeper()) -> Swept:
         values, count = _range(word, key, value, sweeper)
     else:
         values, tokens = _choices(command, word, override)
-        return Swept(key, values, len(values), f"{key}=choice({','.join(tokens)})")
+        if sweeper.grid and len({isinstance(item, int | float) for item in getattr(value, "list", ())}) > 1:
+            raise UserError(f"'{word}': hydra/sweeper/sampler=grid sorts its values, and cannot compare numbers with others; take another "
+                            "sampler, or values of one type.")
+        return Swept(key, values, len(values), _choice(key, tokens))
     if getattr(value, "shuffle", False):  # whose order has no meaning for a sweeper that chooses, and would differ each time
-        return Swept(key, values, count, f"{key}=choice({','.join(values)})")
+        return Swept(key, values, count, _choice(key, values))
     return Swept(key, values, count, override.input_line)
 
 
@@ -115,6 +118,11 @@ def _choices(command: str, word: str, override: Override) -> tuple[list[str], li
         return [_as_typed(text) for text in texts], ["null" if text is None else _token(text) for text in texts]
     strings = [Override._get_value_element_as_str(item) for item in value.list]
     return strings, [_token(item) if isinstance(item, str) else string for item, string in zip(value.list, strings, strict=True)]
+
+
+def _choice(key: str, tokens: Sequence[str]) -> str:
+    """The word for some values; choice() takes no null, and one value alone is none to choose from."""
+    return f"{key}={','.join(tokens)}" if len(tokens) > 1 else f"{key}=choice({tokens[0]})"
 
 
 def _as_typed(text: str | None) -> str:

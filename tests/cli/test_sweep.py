@@ -10,9 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rearrange.command_line.cli import main
+from rearrange.composition.swept import Sweeper, expand, read
 from rearrange.launchers import job
+from tests.cli import sweepers_for_tests
 
 HOME = Path(__file__).resolve().parents[2]
 
@@ -118,6 +121,211 @@ def test_a_job_of_optuna_that_fails_does_not_end_the_others_and_one_that_is_stop
     assert front_door(line.replace("13,13,1", "2,3,4"))[0] == 130 and len(launched) == 1
 
 
+STUDY = "hydra/sweeper=optuna objective=success"
+GRID = f"{STUDY} hydra/sweeper/sampler=grid"
+
+
+@pytest.mark.parametrize("words, said", [
+    (f"ppo.discount=range(0.5,1.5,0.5) {STUDY}", "ppo.discount=1.5 is not allowed"),
+    (f"ppo.discount=range(0.25,1.25,0.25) {STUDY}", "ppo.discount=1.25"),
+    ("ppo.discount=range(0.5,2,0.5)", "ppo.discount=1.5"),
+    (f"ppo.discount=shuffle(range(0.5,2,0.5)) {STUDY}", "ppo.discount=1.5"),
+    (f"trainer.num_envs=range(1,4,0.5) {STUDY}", "trainer.num_envs=1.5 is not allowed: it must be an integer"),
+    (f"trainer.num_envs=tag(range(-1,3)) {STUDY}", "trainer.num_envs=-1"),
+    (f"policy=light policy.image_size=int(interval(0,32)) {STUDY}", "policy.image_size=1 is too small"),
+    (f"policy=light policy.image_size=range(0,32) {STUDY}", "policy.image_size=1 is too small"),
+    (f"ppo.discount=int(interval(0,2)) {STUDY}", "ppo.discount=2"),
+    (f"ppo.clip=tag(log,interval(-1,1)) {STUDY}", "must begin above 0"),
+    (f"ppo.clip=interval(0.3,0.1) {STUDY}", "the smaller one first"),
+    (f"ppo.clip=interval(0.1,inf) {STUDY}", "finite"),
+    (f"ppo.clip=tag(log,range(1,3)) {STUDY}", "log has a meaning for interval() alone"),
+    (f"ppo.clip=interval(0.1,0.3) {GRID}", "sampler=grid"),
+    (f"seed=range(3,3) {GRID}", "no value"),
+    (f"seed=range(5,1,-1) {STUDY}", "ranges that rise"),
+    ("seed=range(5,1)", "no value"),
+    ("seed=range(0,3,0)", "a step that is not 0"),
+    (f"seed=range(0,3.0,0) {STUDY}", "a step that is not 0"),
+    ("seed=range(0,inf)", "finite"),
+    ("seed=range(0,1e12)", "10,000 are the most"),
+    (f"seed=shuffle(range(0,1000000000000)) {STUDY}", "10,000 are the most"),
+    ("seed=range(0,1000) ppo.epochs=range(1,1000)", "999,000 jobs"),
+    ("seed=sort(range(1,9,3),reverse=true)", "makes values that the range does not have"),
+    ("seed=[1,choice(2,3)]", "a whole value"),
+    ("seed=choice(choice(1,2),3)", "a whole value"),
+    ("seed=interval(1,2),3", "a whole value"),
+    ("ppo={clip:choice(0.1,0.2)}", "a whole value"),
+    ("ppo={clip:0.1},{clip:-1}", "no ppo called"),
+    (f"ppo={{clip:0.1}},{{clip:-1}} {STUDY}", "no ppo called"),
+    (f"skill.observation_keys=[arm,depth],[3] {STUDY}", "skill.observation_keys=[3]"),
+    (f"ppo.clip=0.1,null {GRID}", "values of one type"),
+    ("ppo.clip=0.1,null", "ppo.clip=null"),
+    (f"ppo.clip=0.1,true {STUDY}", "ppo.clip=true"),
+    ("seed=glob(*)", "is none"),
+    (f"policy=glob(zz*) {STUDY}", "matches no choice"),
+    ("+seed=1,2", "without the +"),
+    (f"seed=1,2 {STUDY} hydra.sweeper.n_trials=0", "n_trials=0"),
+    (f"seed=1,2 {STUDY} hydra.sweeper.n_jobs=-1", "n_jobs=-1"),
+    ("seed=1,2 hydra.sweeper.max_batch_size=0", "max_batch_size=0"),
+    (f"seed=1,2 {STUDY} hydra.sweeper.max_failure_rate=1.5", "max_failure_rate=1.5"),
+    (f"seed=1,2 {STUDY} hydra.sweeper.direction=[maximize,minimize]", "one figure"),
+    (f"seed=1,2 {STUDY} hydra.sweeper.direction=maximise", "direction=maximise"),
+    (f"seed=1,2 {STUDY} +hydra.sweeper.search_space.seed.type=int", "hydra.sweeper.params"),
+    (f"{STUDY} +hydra.sweeper.params.ppo.discount=range(0.5,1.5,0.5)", "ppo.discount=1.5"),
+    (f"{STUDY} hydra.sweeper.params={{ppo.discount:'0.5,1.5'}}", "ppo.discount=1.5"),
+    ("seed=1,2 hydra.sweeper.params=3", "cannot read"),
+    ("seed=1,2 +hydra.sweeper.more=3", "'more'"),
+    (f"policy.log_std_min=interval(-3,1) policy.log_std_max=interval(-1,2) {STUDY}", "is greater than"),
+    ("ppo.discount=range(0.5,1.5,0.5) hydra/sweeper=ends objective=success", "ppo.discount=1.5"),
+])
+def test_what_a_sweeper_cannot_ask_for_is_one_sentence_before_anything_exists(front_door, launched, words, said):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    sweepers_for_tests.register()
+    status, out, error = front_door(["train", "-m", "skill=pick", *words.split()])
+    assert status == 2 and said in error and error.count("\n") == 1 and not out, error + out
+    assert not launched and not list(Path().iterdir())
+
+
+RANGES = ["range(2,4)", "range(0,5,2)", "range(0.5,1.5,0.5)", "range(0,0.8,0.1)", "range(0.1,0.7,0.1)", "range(-3,3,1.5)", "range(2.5)",
+          "range(0,1,0.25)", "range(7,8)", "range(1,9,3)", "float(range(1,4))", "range(start=-2,stop=3)", "sort(range(1,5))"]
+CHOICES = ["1,2,3", "true,false,null", "0.1,1e-5,-2", "shuffle(range(0,4))", "sort(3,1,2)", "shuffle(5,6)", "[1,2],[3]", "{a:1},{b:2}",
+           "choice(1,a,'b c')", "tag(x,choice(1,2))", "int(interval(2,5))", "int(tag(log,interval(1,4)))", "'a,b',c", "range(4,5)"]
+
+
+@pytest.mark.parametrize("sampler", ["random", "grid"])
+@pytest.mark.parametrize("word", RANGES + CHOICES)
+def test_optuna_asks_for_the_values_that_were_checked_and_for_no_other(word, sampler):
+    """Of few values, in many trials, for each."""
+    impl = pytest.importorskip("hydra_plugins.hydra_optuna_sweeper._impl")
+    optuna = pytest.importorskip("optuna")
+    if sampler == "grid" and ("interval" in word or word in ("true,false,null", "choice(1,a,'b c')")):
+        return  # refused above
+    swept = read("train", f"seed={word}", Sweeper("optuna", sampler == "grid"))
+    asked = set()
+
+    class Told:
+        def launch(self, jobs, initial_job_idx):
+            asked.update(word.split("=", 1)[1] for words in jobs for word in words)
+            return [type("Return", (), {"return_value": 1.0})] * len(jobs)
+
+    made = optuna.samplers.GridSampler if sampler == "grid" else optuna.samplers.RandomSampler(seed=1)
+    sweeper = impl.OptunaSweeperImpl(impl.functools.partial(made) if sampler == "grid" else made, "maximize", None, None, 90, 1, 1.0, None, None, None)
+    sweeper.config, sweeper.launcher, sweeper.hydra_context = type("C", (), {"hydra": type("H", (), {"sweep": type("S", (), {"dir": os.devnull})})}), Told(), 1
+    try:
+        sweeper.sweep([swept.asked])
+    except OSError:  # the results, which nobody reads here
+        pass
+
+    def plain(texts):  # floats to twelve digits: Optuna computes them in another order
+        return {f"{float(text):.12g}" if "." in text and text[-1].isdigit() else text.strip("'").replace("\\ ", " ") for text in texts}
+
+    assert plain(asked) == plain(swept.values) and len(swept.values) == swept.count, (asked, swept)
+
+
+@pytest.mark.parametrize("word", RANGES + [choice for choice in CHOICES if "interval" not in choice])
+def test_the_jobs_of_the_basic_sweeper_are_those_that_hydra_makes(word):
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    hydras = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides([f"seed={word}"]), None)[0]
+    ours = [[f"seed={each['seed']}"] for each in expand("train", [f"seed={word}"])]
+    assert sorted(ours) == sorted(hydras) and (ours == hydras or "shuffle" in word)
+
+
+def test_the_number_of_jobs_is_that_of_the_sweeper(front_door, launched):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    for words, said, seeds in (("name=b", "2 jobs,", {"2", "3"}), (f"name=o {STUDY}", "3 at most", {"2", "3", "4"}),
+                               (f"name=g {GRID}", "2 at most", {"2", "3"})):
+        launched.clear()
+        status, out, _ = front_door(f"train -m skill=pick seed=range(2,4) {words}")
+        asked = [word.split("=")[1] for typed in launched for word in typed if word.startswith("seed=")]
+        assert status == 0 and said in out and set(asked) == seeds and len(asked) == len(seeds), out
+        rows = [row for row in out.split("\n\n")[-1 if words == "name=b" else -2].splitlines() if row.startswith("seed=")]
+        assert len(rows) == len(seeds), "each job once"
+
+
+def test_a_job_that_failed_and_is_asked_for_again_is_one_failed_job(front_door, launched, work):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+
+    def behave(config, run):
+        if config.seed == 3:
+            raise RuntimeError("this job is ill")
+        return {"episode/success": config.seed / 10}
+
+    work.behave = lambda config, run: behave(config, run)
+    monkeypatched = job.launch_process
+
+    def as_process(typed, *rest):  # whose end is an exit status
+        try:
+            return monkeypatched(typed, *rest)
+        except RuntimeError:
+            return 1
+
+    job.launch_process = as_process
+    status, out, _ = front_door(f"train -m skill=pick seed=2,3,4 {STUDY} hydra/sweeper/sampler=random hydra.sweeper.n_trials=12 hydra.sweeper.n_jobs=4")
+    seeds = [word for typed in launched for word in typed if word.startswith("seed=")]
+    assert status == 1 and sorted(seeds) == ["seed=2", "seed=3", "seed=4"], out
+    assert "1 of 3 jobs failed" in out and "best success 0.4: seed=4" in out
+    assert sum(row.startswith("seed=3") for row in out.split("\n\n")[-3].splitlines()) == 1
+
+
+def test_what_a_function_adds_to_a_study_may_be_refused_and_the_others_go_on(front_door, launched):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    line = f"train -m skill=pick seed=1,2 {STUDY} hydra/sweeper/sampler=random hydra.sweeper.n_trials=40"
+    own = "hydra.sweeper.custom_search_space=tests.cli.sweepers_for_tests.also_clip"
+    status, out, _ = front_door(f"{line} {own}")
+    assert status == 1 and "2 of 6 jobs failed" in out and len(launched) == 4 and "ppo.clip=-0.1 is not allowed" in out, out
+    assert "failed (2)" in out and "best success 0.75" in out
+
+
+def test_a_study_ends_early_only_where_its_rate_of_failures_says_so(front_door, launched):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    line = f"train -m skill=pick seed=13,1 ppo.epochs=range(1,9) {STUDY} hydra/sweeper/sampler=random hydra.sweeper.n_jobs=1 name="
+    status, out, _ = front_door(f"{line}all")
+    assert status == 1 and out.count("failed (2)") > 3, out
+    launched.clear()
+    status, out, _ = front_door(f"{line}few hydra.sweeper.max_failure_rate=0.5")
+    assert status == 1 and "max_failure_rate=0.5" in out and "1 of" in out
+
+
+def test_a_sweeper_of_another_package_asks_for_what_was_checked(front_door, launched):
+    sweepers_for_tests.register()
+    status, out, error = front_door("train -m skill=pick seed=range(1,4) hydra/sweeper=ends objective=success")
+    assert status == 0 and [word for typed in launched for word in typed if word.startswith("seed=")] == ["seed=1", "seed=4"], out + error
+
+
+@pytest.mark.parametrize("line, jobs", [
+    ("seed=5 +hydra.sweeper.params.seed=1,2 ppo.clip=0.1,0.2", [(5, 0.1), (5, 0.2)]),  # what is typed counts more
+    ("hydra.sweeper.params={seed:'1,2',ppo.clip:0.3}", [(1, 0.3), (2, 0.3)]),
+    ("seed=1,2 seed=7 ppo.clip=0.1,0.2", [(7, 0.1), (7, 0.2)]),  # of one key, what comes last
+    ("seed=7 seed=1,2 ppo.clip=0.4", [(1, 0.4), (2, 0.4)]),
+])
+def test_cfg_job_shows_the_settings_of_every_job(front_door, launched, line, jobs):
+    status, out, _ = front_door(f"train -m skill=pick {line} --cfg job")
+    made = list(yaml.safe_load_all(out))
+    assert status == 0 and [(each["seed"], each["ppo"]["clip"]) for each in made] == jobs and f"# job 1 of {len(jobs)}: " in out
+    assert not launched and not list(Path().iterdir()) and front_door(f"train -m skill=pick {line} --help")[0] == 0
+
+
+def test_cfg_job_of_a_study_shows_the_first_values_and_says_so(front_door):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    status, out, _ = front_door(f"train -m skill=pick ppo.clip=interval(0.1,0.3) {STUDY} --cfg job")
+    assert status == 0 and yaml.safe_load(out)["ppo"]["clip"] == 0.1 and "# hydra/sweeper=optuna chooses ppo.clip=interval(0.1,0.3); here" in out
+    assert front_door("train -m skill=pick ppo.clip=0.1,0 --cfg job")[0] == 2
+
+
+def test_texts_of_a_study_come_back_as_they_were_typed(front_door, launched):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    for name in ("a,b.pt", "c d.pt", "e(1)=f.pt"):
+        Path(name).touch()
+    words = "checkpoint='a,b.pt',c d.pt,'e(1)=f.pt',null"
+    for how in ([], [*STUDY.split(), "hydra/sweeper/sampler=grid"]):
+        launched.clear()
+        status, out, error = front_door(["train", "-m", "skill=pick", words, f"name=n{len(how)}", *how])
+        assert status == 0 and len(launched) == 4, out + error
+        assert {made.strip("'") for typed in launched for word in typed if (made := word.removeprefix("checkpoint=")) != word} == {
+            "a,b.pt", "c d.pt", "e(1)=f.pt", "null"}
+
+
 @pytest.mark.parametrize("words, said", [
     ("seed=0,1 hydra/launcher=jobli", ("hydra/launcher", "jobli", "Did you mean hydra/launcher=joblib?", "submitit_slurm")),
     ("seed=0,1 hydra/launcher=absent", ("'absent'", "Choices: basic")),
@@ -211,8 +419,8 @@ for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
 follow_parent()
 print(os.getpid(), flush=True)
 while not came:
-    time.sleep(0.01)
-time.sleep(0.3)
+    time.sleep(0.01)  # timed: between two looks
+time.sleep(0.3)  # timed: a second signal would come meanwhile
 print("saved", "REARRANGE_LIFELINE" in os.environ, flush=True)
 sys.exit(75 if signal.SIGUSR1 in came else 3)
 """
@@ -232,7 +440,7 @@ def test_a_job_gets_every_signal_once_and_does_not_outlive_the_sweep(signum, who
                                start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     assert int(process.stdout.readline()) != process.pid
     os.kill(process.pid, signum) if whom == "parent" else os.killpg(process.pid, signum)
-    out, _ = process.communicate(timeout=20)  # until the child, too, has closed the pipe
+    out, _ = process.communicate(timeout=60)  # until the child, too, has closed the pipe
     assert out.split("\n") == [said, "saved False", ""] and process.returncode == code
 
 
