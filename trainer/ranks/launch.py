@@ -14,8 +14,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-FIRST_PORT, PORTS = 20000, 20000  # of SLURM's and submitit's jobs: FIRST_PORT + job number modulo PORTS
-
 
 @dataclass(frozen=True)
 class RankInfo:
@@ -26,7 +24,8 @@ class RankInfo:
     local_rank: int = 0  # among those on this machine
     local_size: int = 1
     address: str | None = None  # of rank 0's machine; None: started alone
-    port: int = 0
+    port: int = 0  # where ranks meet (trainer/ranks/store.py); 0: at one that they find themselves
+    job: str = ""  # what the launcher calls it: the same for all ranks, and for those of no other job
 
     @property
     def launched(self) -> bool:
@@ -48,21 +47,23 @@ def this_rank(environment: Mapping[str, str] = os.environ) -> RankInfo:
     if {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(environment):
         rank, size = number("RANK", 0), number("WORLD_SIZE", 1)
         found = RankInfo(rank, size, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", size),
-                      get("MASTER_ADDR"), number("MASTER_PORT", 0))
+                         get("MASTER_ADDR"), number("MASTER_PORT", 0), f"torchrun's job {run}" if (run := get("TORCHELASTIC_RUN_ID")) else "")
     elif number("SLURM_STEP_NUM_TASKS", 1) > 1:  # set within srun only: a bare command in an allocation is alone
-        job, step = number("SLURM_JOB_ID", 0), get("SLURM_STEP_ID", "0")
+        names = {"cluster": "SLURM_CLUSTER_NAME", "job": "SLURM_JOB_ID", "step": "SLURM_STEP_ID", "restart": "SLURM_RESTART_COUNT"}
         local_size = int(re.match(r"\d+", get("SLURM_STEP_TASKS_PER_NODE", "1"))[0])
         found = RankInfo(
             number("SLURM_PROCID", 0), number("SLURM_STEP_NUM_TASKS", 1), number("SLURM_LOCALID", 0), local_size,
             get("MASTER_ADDR") or first_host(get("SLURM_STEP_NODELIST") or get("SLURM_JOB_NODELIST") or "localhost"),
-            number("MASTER_PORT", FIRST_PORT + (job + (int(step) if step.isdigit() else 0)) % PORTS),
+            number("MASTER_PORT", 0), "SLURM's " + " ".join(f"{word} {value}" for word, name in names.items() if (value := get(name))),
         )
     elif number("SUBMITIT_LOCAL_NTASKS", 1) > 1:
         local_rank, size = number("SUBMITIT_LOCAL_LOCALID", 0), number("SUBMITIT_LOCAL_NTASKS", 1)
-        port = number("MASTER_PORT", FIRST_PORT + number("SUBMITIT_LOCAL_JOB_ID", 0) % PORTS)
-        found = RankInfo(number("SUBMITIT_LOCAL_GLOBALID", 0), size, local_rank, size, "127.0.0.1", port)
+        found = RankInfo(number("SUBMITIT_LOCAL_GLOBALID", 0), size, local_rank, size, "127.0.0.1", number("MASTER_PORT", 0),
+                         f"submitit's job {get('SUBMITIT_LOCAL_JOB_ID', '')}")
     else:
         return RankInfo()
+    if found.port > 65535:
+        raise ValueError(f"the environment variable MASTER_PORT={found.port} is no port: those are 1 to 65535.")
     if not 0 <= found.rank < found.size:
         raise ValueError(f"this process is rank {found.rank} of {found.size} by its environment variables; ranks count from 0.")
     return found

@@ -11,11 +11,13 @@ import secrets
 import time
 from typing import Any
 
+from trainer.errors import RankError
+
 POLL_EVERY_S = 0.02
 
 
 def meet(store: Any, rank: int, size: int, timeout_s: float) -> str:
-    """A name that no earlier meeting had, the same on all `size` ranks. RuntimeError if they are not all here in time."""
+    """A name that no earlier meeting had, the same on all `size` ranks. RankError if they are not all here in time."""
     deadline = time.monotonic() + timeout_s
     mine = secrets.token_hex(8)
     if rank == 0:
@@ -44,5 +46,5 @@ def _wait(store: Any, key: str, deadline: float, whom: str) -> None:
 
 def _pause(deadline: float, whom: str) -> None:
     if time.monotonic() > deadline:
-        raise RuntimeError(f"waited in vain for {whom}: is it started, and does it reach rank 0's machine?")
+        raise RankError(f"waited in vain for {whom}: is it started, and does it reach rank 0's machine?", False)
     time.sleep(POLL_EVERY_S)

@@ -6,9 +6,9 @@ ever being sent. Alone, nothing here does anything.
 
 from __future__ import annotations
 
-import os
+import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, Callable, Iterator, TypeVar
 
@@ -16,11 +16,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainer.config import TrainConfig
-from trainer.errors import Cancelled, NonFinite, WorkerError
+from trainer.errors import Cancelled, NonFinite, RankError, WorkerError
 from trainer.ranks.launch import RankInfo, this_rank
 from trainer.ranks.meeting import meet
 from trainer.ranks.preemption import Preemption
 from trainer.ranks.rank_watch import Watch
+from trainer.ranks.store import shared_store
 
 START_TIMEOUT = timedelta(minutes=5)
 COLLECTIVE_TIMEOUT = timedelta(minutes=20)  # for a rank that lives but does not come; one that dies is noticed at once
@@ -130,7 +131,13 @@ def join(device: str) -> Iterator[Ranks]:
     # DistributedDataParallel imports it, and modules that are imported while there is a process group may keep it for ever.
     import torch._dynamo  # noqa: F401
 
-    store = _meet(here)
+    try:
+        store = _meet(here)
+    except RankError as error:  # each tells it itself, since they have not met
+        if here.rank == 0:
+            raise
+        print(error, file=sys.stderr, flush=True)
+        raise RankError(str(error), told_elsewhere=True) from error
     gpu = None
     if device != "cpu" and torch.cuda.is_available():
         torch.cuda.set_device(here.local_rank % torch.cuda.device_count())
@@ -164,12 +171,12 @@ def _backend(store: Any, here: RankInfo, gpu: str | None) -> str:
 
 
 def _meet(here: RankInfo) -> Any:
-    """The store that all ranks share, torchrun's or one that rank 0 opens; a part of it for this meeting of these processes alone."""
+    """The store that all ranks share; a part of it for this meeting of these processes alone."""
     global _store
-    os.environ |= {"RANK": str(here.rank), "WORLD_SIZE": str(here.size), "MASTER_ADDR": here.address, "MASTER_PORT": str(here.port)}
-    if _store is None:
-        _store, _, _ = next(dist.rendezvous("env://", timeout=START_TIMEOUT))
-    return dist.PrefixStore(f"rearrange/{meet(_store, here.rank, here.size, START_TIMEOUT.total_seconds())}", _store)
+    timeout_s = START_TIMEOUT.total_seconds()
+    with nullcontext(_store) if _store else shared_store(here, timeout_s) as store:
+        _store = store
+        return dist.PrefixStore(meet(_store, here.rank, here.size, timeout_s), _store)
 
 
 def _from_a_collective(error: BaseException) -> bool:

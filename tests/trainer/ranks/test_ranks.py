@@ -179,6 +179,7 @@ def test_torchruns_variables():
     torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4",
                 "MASTER_ADDR": "gpu1", "MASTER_PORT": "29500"}
     assert this_rank(torchrun) == RankInfo(5, 8, 1, 4, "gpu1", 29500)
+    assert this_rank(torchrun | {"TORCHELASTIC_RUN_ID": "7"}).job == "torchrun's job 7"
     assert this_rank({}) == RankInfo() and not this_rank({}).launched
     with pytest.raises(ValueError, match="rank 8 of 8"):
         this_rank(torchrun | {"RANK": "8"})
@@ -188,18 +189,25 @@ def test_submitits_variables():
     """Of its local executor: several processes on this machine."""
     local = {"SUBMITIT_EXECUTOR": "local", "SUBMITIT_LOCAL_JOB_ID": "41234", "SUBMITIT_LOCAL_NTASKS": "2",
              "SUBMITIT_LOCAL_GLOBALID": "1", "SUBMITIT_LOCAL_LOCALID": "1"}
-    assert this_rank(local) == RankInfo(1, 2, 1, 2, "127.0.0.1", 21234)
+    assert this_rank(local) == RankInfo(1, 2, 1, 2, "127.0.0.1", 0, "submitit's job 41234")
     assert this_rank(local | {"SUBMITIT_LOCAL_NTASKS": "1"}) == RankInfo()
 
 
 def test_slurms_variables():
     srun = {"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "16",
             "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_STEP_NODELIST": "gpu[003-004]"}
-    assert this_rank(srun) == RankInfo(9, 16, 1, 8, "gpu003", 24242)
+    assert this_rank(srun) == RankInfo(9, 16, 1, 8, "gpu003", 0, "SLURM's job 4242 step 0")
+    assert this_rank(srun | {"SLURM_RESTART_COUNT": "1"}).job == "SLURM's job 4242 step 0 restart 1"
     assert this_rank({"SLURM_JOB_ID": "1", "SLURM_NTASKS": "16", "SLURM_PROCID": "0"}) == RankInfo(), "no srun: alone"
-    assert this_rank(srun | {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5000"}) == RankInfo(9, 16, 1, 8, "10.0.0.1", 5000)
+    assert this_rank(srun | {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5000"}) == RankInfo(
+        9, 16, 1, 8, "10.0.0.1", 5000, "SLURM's job 4242 step 0")
     for nodes, host in (("a,b", "a"), ("node[1,3-5]", "node1"), ("rack[01-02]-cpu,x", "rack01-cpu"), ("one", "one")):
         assert first_host(nodes) == host
+
+
+def test_a_port_that_is_none_is_one_sentence():
+    with pytest.raises(ValueError, match="MASTER_PORT=99999 is no port"):
+        this_rank({"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "99999"})
 
 
 @pytest.mark.parametrize("variable, value", [("RANK", "-1"), ("WORLD_SIZE", "two"), ("MASTER_PORT", "port")])
