@@ -11,25 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rearrange.errors import UserError
-from rearrange.files import open_regular, read_json, read_text
+from rearrange.files import open_regular
+from rearrange.scene_files.reading import MOST_BYTES as MOST_BYTES
+from rearrange.scene_files.reading import need_json as need_json
+from rearrange.scene_files.reading import scene_bytes
 
 _ASSETS = ("render_asset", "collision_asset")  # of a stage's or an object's configuration
 _PLACEHOLDER = "%%"  # Habitat puts the configuration's own name there
-MOST_BYTES = 1 << 28  # of a configuration or URDF
 _AGAIN = "export or download the data set again"
-
-
-def need_json(path: Path, what: str = "the data set's file") -> dict:
-    """The object that a JSON file holds. Raises UserError."""
-    try:
-        content = read_json(path, MOST_BYTES)
-    except OSError as error:
-        raise UserError(f"{what} {path} cannot be read ({error.strerror or error}): {_AGAIN}.") from None
-    except ValueError as error:
-        raise UserError(f"{what} {path} is damaged, it should be JSON ({error}): {_AGAIN}.") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{what} {path} should hold a JSON object, not {type(content).__name__}: {_AGAIN}.")
-    return content
 
 
 def need_mesh(path: Path, of: Path) -> None:
@@ -38,8 +27,8 @@ def need_mesh(path: Path, of: Path) -> None:
         with open_regular(path) as file:
             head = file.read(12)
         size = path.stat().st_size
-    except OSError as error:
-        raise UserError(f"{path}, which {of} names, cannot be read ({error.strerror or error}): {_AGAIN}.") from None
+    except (OSError, ValueError) as error:  # ValueError: of a name with a null character
+        raise UserError(f"{path}, which {of} names, cannot be read ({getattr(error, 'strerror', None) or error}): {_AGAIN}.") from None
     if path.suffix.lower() == ".glb" and (len(head) < 12 or head[:4] != b"glTF" or struct.unpack("<I", head[8:])[0] > size):
         raise UserError(f"{path}, which {of} names, is a damaged GLB file ({size} bytes are there): {_AGAIN}.")
 
@@ -47,10 +36,10 @@ def need_mesh(path: Path, of: Path) -> None:
 def need_urdf(path: Path, what: str = "the data set's URDF") -> ElementTree.Element:
     """The root of a URDF document whose meshes are all there. Raises UserError."""
     try:
-        robot = ElementTree.fromstring(read_text(path, MOST_BYTES))
-    except OSError as error:
-        raise UserError(f"{what} {path} cannot be read ({error.strerror or error}): {_AGAIN}.") from None
-    except (ElementTree.ParseError, ValueError) as error:
+        robot = ElementTree.fromstring(scene_bytes(path, what))
+    except UserError:
+        raise
+    except (ElementTree.ParseError, ValueError, LookupError) as error:  # LookupError: of an encoding that there is not
         raise UserError(f"{what} {path} is not a URDF document ({error}): it should be XML, one <robot>.") from None
     if robot.tag != "robot" or robot.find("link") is None:
         raise UserError(f"{what} {path} is not a URDF document: it should be XML, one <robot> with links.")
