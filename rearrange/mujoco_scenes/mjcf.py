@@ -10,7 +10,6 @@ import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import mujoco
@@ -20,14 +19,14 @@ from rearrange.apartments.episodes import Marker
 from rearrange.errors import UserError
 from rearrange.external_scenes.joints import is_fridge
 from rearrange.external_scenes.receptacles import found_receptacle
-from rearrange.files import read_text
 from rearrange.habitat_axes import to_z_up
-from rearrange.mujoco_scenes.mjcf_shapes import seen_of, solid_of
+from rearrange.mujoco_scenes.mjcf_compile import compiled
+from rearrange.mujoco_scenes.mjcf_shapes import check_kind, color_of, rgba_of, seen_of, solid_of, texture_rgb
 from rearrange.mujoco_scenes.pieces import STILL, Part, Pieces, check_size
 from rearrange.pictures.meshes import Mesh
 from rearrange.scene_files.data_set import Figures
+from rearrange.scene_files.reading import scene_bytes
 from rearrange.scene_files.urdf import HINGE, SLIDE
-from rearrange.scene_files.whole import MOST_BYTES
 
 ENDING = ".xml"
 _RECEPTACLE, _HANDLE, _FLOOR = "receptacle_", "handle_", "floor"  # in names
@@ -89,22 +88,10 @@ class MjcfHomes:
 def _is_scene(file: Path) -> bool:
     """A file that is damaged counts as one: why it cannot be used is told when it is read."""
     try:
-        root = ElementTree.fromstring(read_text(file, MOST_BYTES))
-    except (OSError, ValueError, ElementTree.ParseError):
+        root = ElementTree.fromstring(scene_bytes(file))
+    except (ValueError, LookupError, ElementTree.ParseError):
         return True
     return root.tag == "mujoco" and any(child.tag in ("worldbody", "include") for child in root)
-
-
-@lru_cache(maxsize=4)
-def _compiled(file: Path) -> mujoco.MjModel:
-    try:
-        model = mujoco.MjModel.from_xml_path(str(file))
-    except ValueError as error:
-        raise UserError(f"{file} cannot be used: MuJoCo says {' '.join(str(error).split()).rstrip('.')}.") from None
-    for name in ("body_pos", "body_quat", "geom_pos", "geom_quat", "geom_size", "site_pos", "site_quat", "site_size", "mesh_vert"):
-        if not np.isfinite(getattr(model, name)).all():
-            raise UserError(f"{file} cannot be used: it has {name.split('_')[0]} elements with numbers that are not finite.")
-    return model
 
 
 @dataclass(frozen=True)
@@ -119,13 +106,20 @@ class _Reader:
     """Takes one file apart."""
 
     def __init__(self, file: Path) -> None:
-        self._file, self.model = file, _compiled(file)
-        self._data = mujoco.MjData(self.model)
+        self._file, self.model = file, compiled(file)
+        self._data, self._textures = mujoco.MjData(self.model), texture_rgb(self.model)
         mujoco.mj_kinematics(self.model, self._data)
+        parents = self.model.body_parentid.tolist()
         free = {int(self.model.jnt_bodyid[joint]) for joint in range(self.model.njnt) if int(self.model.jnt_type[joint]) in _FREE}
-        self._left_out = {body for body in range(self.model.nbody) if not free.isdisjoint(self._above(body))}
+        self._left_out: set[int] = set()
+        for body in range(1, self.model.nbody):  # a parent comes before its children
+            if body in free or parents[body] in self._left_out:
+                self._left_out.add(body)
         self._movers = list(self._find_movers())
-        self._part_of = {mover.body: number for number, mover in enumerate(self._movers)}  # body that moves -> number of its part
+        own = {mover.body: number for number, mover in enumerate(self._movers)}
+        self._part_of = [STILL]  # of each body the number of the part that it belongs to, or STILL
+        for body in range(1, self.model.nbody):
+            self._part_of.append(own.get(body, self._part_of[parents[body]]))
 
     def pieces(self) -> Pieces:
         found = Pieces()
@@ -170,10 +164,6 @@ class _Reader:
             if joints:
                 yield _Mover(body, joints[0])
 
-    def _moved_with(self, body: int) -> int:
-        """Number of the part that a body belongs to, or STILL."""
-        return next((self._part_of[above] for above in self._above(body) if above in self._part_of), STILL)
-
     def _handle(self, body: int) -> str:
         """What a body that moves belongs to: the outermost with "fridge" in its name, or else the one that it hangs in."""
         fridges = [above for above in self._above(body) if above != body and is_fridge(self._name(above))]
@@ -190,8 +180,8 @@ class _Reader:
             if abs(low) > abs(high):
                 axis, low, high = -axis, -high, -low
         dof = int(model.jnt_dofadr[joint])
-        welded = [other for other in range(model.nbody) if self._moved_with(other) == self._part_of[body]]
-        parent = self._moved_with(int(model.body_parentid[body]))
+        welded = np.flatnonzero(np.array(self._part_of) == self._part_of[body])
+        parent = self._part_of[int(model.body_parentid[body])]
         return Part(self._handle(body), self._name(body), parent, _KINDS[int(model.jnt_type[joint])], frame, axis, (low, high),
                     float(model.dof_damping[dof]), float(model.dof_frictionloss[dof]), float(model.body_mass[welded].sum()))
 
@@ -201,7 +191,7 @@ class _Reader:
         frame = _frame(self._data.xpos[body], self._data.xmat[body])
         of_geom = [int(of) for of in self.model.geom_bodyid]
         still = [self._solid(geom) for geom, of in enumerate(of_geom)
-                 if of not in self._left_out and body in self._above(of) and self._moved_with(of) == STILL]
+                 if of not in self._left_out and body in self._above(of) and self._part_of[of] == STILL]
         corners = [solid.corners() for solid in still if solid is not None]
         if corners:
             points = np.concatenate(corners)
@@ -215,18 +205,19 @@ class _Reader:
 
     def _add_geom(self, found: Pieces, geom: int) -> None:
         model, body = self.model, int(self.model.geom_bodyid[geom])
-        number = self._moved_with(body)
+        number = self._part_of[body]
         frame = _frame(self._data.geom_xpos[geom], self._data.geom_xmat[geom])
         to_part = np.eye(4) if number == STILL else np.linalg.inv(found.parts[number].frame)
         is_floor = number == STILL and (_FLOOR in f"{model.geom(geom).name} {self._name(body) if body else ''}".lower()
                                         or model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE)
         if self._is_seen(geom) or is_floor:
+            check_kind(model, geom, str(self._file))
             vertices, triangles = seen_of(model, geom)
-            color = model.geom_rgba[geom] if model.geom_matid[geom] < 0 else model.mat_rgba[model.geom_matid[geom]]
+            color = color_of(model, geom, self._textures)
             local = to_part @ frame
             placed = vertices @ local[:3, :3].T + local[:3, 3]
             if self._is_seen(geom):
-                found.meshes.append(Mesh(number, placed, triangles, lambda rgb=color[:3].astype(float): rgb, body))
+                found.meshes.append(Mesh(number, placed, triangles, lambda rgb=color: rgb, body))
                 if body != _WORLD:
                     found.owners[body] = self._name(body)
             if is_floor:
@@ -242,9 +233,7 @@ class _Reader:
 
     def _is_visible(self, geom: int) -> bool:
         """As in MuJoCo's viewer."""
-        material = int(self.model.geom_matid[geom])
-        alpha = self.model.geom_rgba[geom][3] if material < 0 else self.model.mat_rgba[material][3]
-        return bool(alpha > 0.0 and self.model.geom_group[geom] < _SEEN_GROUPS)
+        return bool(rgba_of(self.model, geom)[3] > 0.0 and self.model.geom_group[geom] < _SEEN_GROUPS)
 
     def _is_seen(self, geom: int) -> bool:
         """What is visible; of a body that has shapes for the eye alone, those."""
@@ -261,7 +250,7 @@ class _Reader:
         if self.model.site_type[site] != mujoco.mjtGeom.mjGEOM_BOX:
             self._fail(f"site {_RECEPTACLE}{name} should be a box over the surface: type=\"box\" with half sizes")
         body = int(self.model.site_bodyid[site])
-        number = self._moved_with(body)
+        number = self._part_of[body]
         handle, link = (found.parts[number].handle, found.parts[number].link) if number != STILL else \
             (self._name(body) if body != _WORLD else None, None)
         frame = _frame(self._data.site_xpos[site], self._data.site_xmat[site])
@@ -271,7 +260,7 @@ class _Reader:
         number = next((k for k, mover in enumerate(self._movers) if self.model.joint(mover.joint).name == joint), None)
         if number is None:
             self._fail(f"site {_HANDLE}{joint} is the handle of a hinge or slide joint {joint!r}, which there is not")
-        if self._moved_with(int(self.model.site_bodyid[site])) != number:
+        if self._part_of[int(self.model.site_bodyid[site])] != number:
             self._fail(f"site {_HANDLE}{joint} should be in the body that joint {joint!r} moves, {found.parts[number].link!r}")
         local = np.linalg.inv(found.parts[number].frame) @ (*self._data.site_xpos[site], 1.0)
         return Marker(f"{_HANDLE}{joint}", found.parts[number].handle, found.parts[number].link, to_z_up(*local[:3].tolist()))

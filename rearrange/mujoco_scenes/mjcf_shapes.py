@@ -10,12 +10,15 @@ import numpy as np
 from rearrange.errors import UserError
 from rearrange.mujoco_scenes.solids import Solid, hull
 
+_SAMPLE = 1 << 16  # pixels of a texture
 _ROUND = 16  # sides of what is round
 _INFINITE_M = 20.0  # half a side of a plane that has none
 _THICK_M = 0.01  # half, of a plane that stands upright
 _GEOM = mujoco.mjtGeom
 _KINDS = {_GEOM.mjGEOM_BOX: ("box", 3), _GEOM.mjGEOM_CYLINDER: ("cylinder", 2), _GEOM.mjGEOM_CAPSULE: ("capsule", 2),
           _GEOM.mjGEOM_SPHERE: ("sphere", 1)}
+_DEFAULT_RGBA = np.array((0.5, 0.5, 0.5, 1.0), np.float32)  # of a geom
+_COLOR_ROLES = (int(mujoco.mjtTextureRole.mjTEXROLE_RGB), int(mujoco.mjtTextureRole.mjTEXROLE_RGBA))
 _BOX = np.array([(0, 1, 3), (0, 3, 2), (4, 7, 5), (4, 6, 7), (0, 5, 1), (0, 4, 5), (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7),
                  (1, 7, 3)])
 
@@ -24,6 +27,7 @@ def solid_of(model: mujoco.MjModel, geom: int, frame: np.ndarray, file: str) -> 
     """What of a geom collides, in the frame that `frame` (4, 4) of the geom is given in: of a mesh its hull, as in MuJoCo; None for a
     level plane. Raises UserError, naming the file, for height fields and the like.
     """
+    check_kind(model, geom, file)
     kind, size = int(model.geom_type[geom]), model.geom_size[geom]
     if kind in _KINDS:
         name, count = _KINDS[kind]
@@ -34,10 +38,40 @@ def solid_of(model: mujoco.MjModel, geom: int, frame: np.ndarray, file: str) -> 
         behind = frame.copy()
         behind[:3, 3] -= _THICK_M * frame[:3, 2]
         return Solid("box", behind, (*_plane_half(size), _THICK_M))
-    if kind in (_GEOM.mjGEOM_MESH, _GEOM.mjGEOM_ELLIPSOID):
-        return hull(seen_of(model, geom)[0] @ frame[:3, :3].T + frame[:3, 3])
-    raise UserError(f"{file} cannot be used: geom {model.geom(geom).name!r} is of the type {_type_name(kind)}; there are plane, mesh, "
-                    "ellipsoid, " + ", ".join(name for name, _ in _KINDS.values()) + ".")
+    return hull(seen_of(model, geom)[0] @ frame[:3, :3].T + frame[:3, 3])
+
+
+def check_kind(model: mujoco.MjModel, geom: int, file: str) -> None:
+    """Raise UserError, naming the file, for height fields and the like, of which neither `solid_of` nor `seen_of` knows the surface."""
+    kind = int(model.geom_type[geom])
+    if kind not in _KINDS and kind not in (_GEOM.mjGEOM_PLANE, _GEOM.mjGEOM_MESH, _GEOM.mjGEOM_ELLIPSOID):
+        raise UserError(f"{file} cannot be used: geom {model.geom(geom).name!r} is of the type {_type_name(kind)}; there are plane, mesh, "
+                        "ellipsoid, " + ", ".join(name for name, _ in _KINDS.values()) + ".")
+
+
+def rgba_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """(4,) of a geom, without its texture, as MuJoCo draws it: its own colour wins over that of its material, unless it is the default."""
+    own, material = model.geom_rgba[geom], int(model.geom_matid[geom])
+    return own if material < 0 or not np.array_equal(own, _DEFAULT_RGBA) else model.mat_rgba[material]
+
+
+def texture_rgb(model: mujoco.MjModel) -> np.ndarray:
+    """(textures, 3) mean colour of each texture, 0 .. 1; of a large one that of a sample of its pixels."""
+    means, chance = np.ones((model.ntex, 3)), np.random.default_rng(0)
+    for texture in range(model.ntex):
+        channels, first = int(model.tex_nchannel[texture]), int(model.tex_adr[texture])
+        count = int(model.tex_width[texture]) * int(model.tex_height[texture])
+        pixels = model.tex_data[first:first + count * channels].reshape(count, channels)
+        sample = pixels if count <= _SAMPLE else pixels[chance.integers(count, size=_SAMPLE)]
+        means[texture] = sample[:, :3].mean(axis=0) / 255.0  # one channel is grey
+    return means
+
+
+def color_of(model: mujoco.MjModel, geom: int, textures: np.ndarray) -> np.ndarray:
+    """(3,) sRGB of a geom: `rgba_of`, times the mean (`texture_rgb`) of its material's texture, which is not drawn itself."""
+    rgb, material = rgba_of(model, geom)[:3].astype(float), int(model.geom_matid[geom])
+    used = () if material < 0 else [texture for role in _COLOR_ROLES if (texture := int(model.mat_texid[material][role])) >= 0]
+    return rgb * textures[used[0]] if used else rgb
 
 
 def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:

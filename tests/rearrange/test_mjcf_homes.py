@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -11,12 +17,14 @@ import pytest
 
 from rearrange.command_line.cli import main
 from rearrange.errors import UserError
+from rearrange.mujoco_scenes import mjcf_compile
 from rearrange.mujoco_scenes.choice import refused
 from rearrange.mujoco_scenes.mjcf import MjcfHomes
 from rearrange.mujoco_scenes.mjcf_shapes import seen_of
 from rearrange.mujoco_scenes.scene import data_set, load_scene
 from skills import make_env
 from tests.rearrange.mjcf_data import KITCHEN, make_homes
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +107,44 @@ def test_triangles_of_a_shape_enclose_it_and_face_outwards(kind, size, volume):
     assert 0.9 * volume < np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6 <= volume * 1.0001
 
 
+COLOURS = """<mujoco><default><default class="ghost"><geom rgba="0 1 0 0"/></default><default class="glazed"><geom material="glass"/></default>
+</default><asset><texture name="red_blue" type="2d" builtin="checker" rgb1="1 0 0" rgb2="0 0 1" width="16" height="16"/>
+<material name="wood" rgba="0.6 0.4 0.2 1"/><material name="glass" rgba="0.2 0.3 0.4 0"/><material name="tiles" texture="red_blue"/></asset>
+<worldbody>
+<geom name="plain" size="1"/><geom name="painted" size="1" rgba="0 0 1 0.5"/><geom name="nothing" size="1" rgba="1 1 1 0"/>
+<geom name="wood" size="1" material="wood"/><geom name="red wood" size="1" material="wood" rgba="1 0 0 1"/>
+<geom name="no wood" size="1" material="wood" rgba="1 0 0 0"/><geom name="glass" size="1" material="glass"/>
+<geom name="red glass" size="1" material="glass" rgba="1 0 0 1"/><geom name="default glass" size="1" material="glass" rgba="0.5 0.5 0.5 1"/>
+<geom name="ghost" size="1" class="ghost"/><geom name="wooden ghost" size="1" class="ghost" material="wood"/>
+<geom name="glazed" size="1" class="glazed"/><geom name="blue glazed" size="1" class="glazed" rgba="0 0 1 1"/>
+<geom name="group 2" size="1" group="2"/><geom name="group 3" size="1" group="3" material="wood"/>
+<geom name="tiles" size="1" material="tiles"/><geom name="green tiles" size="1" material="tiles" rgba="0.5 1 0.5 1"/>
+<body name="thing"><geom name="in a body" size="1" material="wood" rgba="0.1 0.2 0.3 1"/><geom name="not in it" size="1" rgba="1 0 0 0"/></body>
+</worldbody></mujoco>"""
+
+
+def test_what_is_seen_and_its_colour_are_those_of_mujocos_own_scene(tmp_path):
+    (tmp_path / "room.xml").write_text(COLOURS)
+    model = mujoco.MjModel.from_xml_string(COLOURS)
+    data, scene = mujoco.MjData(model), mujoco.MjvScene(model, 100)
+    mujoco.mj_forward(model, data)
+    mujoco.mjv_updateScene(model, data, mujoco.MjvOption(), None, mujoco.MjvCamera(), mujoco.mjtCatBit.mjCAT_ALL, scene)
+    drawn = [(model.geom(geom.objid).name, geom.rgba[:3]) for geom in scene.geoms[:scene.ngeom]]
+    assert {"no wood", "glass", "group 3", "not in it"}.isdisjoint(name for name, _ in drawn) and len(drawn) == 10
+    tiles = {"tiles", "green tiles"}  # the texture, which is half red and half blue, is drawn as its mean
+    wanted = [rgb * (0.5, 0.0, 0.5) if name in tiles else rgb for name, rgb in drawn]
+    seen = MjcfHomes(tmp_path).pieces("room").meshes
+    assert np.allclose([mesh.rgb() for mesh in seen], wanted, atol=1e-3)
+
+
+def test_depth_images_do_not_show_what_is_invisible_and_intangible(tmp_path):
+    ghost = '<body name="table" pos="-1 -1 0"><geom type="box" size="2 2 2" material="wood" rgba="1 0 0 0" contype="0" conaffinity="0"/>'
+    plain, haunted = changed(tmp_path), tmp_path / "haunted.xml"
+    haunted.write_text(plain.read_text().replace('<body name="table" pos="-1 -1 0">', ghost))
+    shapes = [[mesh.vertices for mesh in MjcfHomes(file).pieces(file.stem).meshes] for file in (plain, haunted)]
+    assert all(np.array_equal(a, b) for a, b in zip(*shapes, strict=True))
+
+
 def test_every_skill_begins_and_ends_in_a_kitchen(homes):
     assert refused(load_scene(homes, "kitchen").home) == {}
     for skill in ("pick", "place", "navigate", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge"):
@@ -148,6 +194,86 @@ def test_a_bad_file_is_a_sentence(name, tmp_path, capsys):
     assert str(file) in line and "1 problem." in shown.err and "Traceback" not in shown.err
     with pytest.raises(UserError, match="kitchen.xml cannot be used"):
         load_scene(file, "kitchen")
+
+
+UNBOUNDED = {  # what is put into the worldbody, or before it, and what is said
+    "replicate": ("", '<replicate count="3000" offset="1 0 0"><replicate count="3000" offset="0 1 0"><geom size="1"/></replicate></replicate>',
+                  "<replicate> elements and those around them stand for more than 100,000"),
+    "replicate of all that is in it": ("", '<replicate count="50000" offset="1 0 0"><body><geom size="1"/></body></replicate>', "<geom>"),
+    "composite": ("", '<composite type="cable" count="200000 1 1" curve="s" size="1"><geom type="capsule" size=".1"/></composite>', "<composite>"),
+    "flexcomp": ("", '<flexcomp name="f" type="grid" count="300 300 300" spacing="1 1 1" radius=".1"/>', "<flexcomp>"),
+    "a soft thing": ("", '<flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" radius=".01"/>', "a flex or a skin"),
+    "a texture": ('<asset><texture name="t" type="2d" builtin="flat" width="90000" height="90000"/></asset>', "", "texture 't' is 90000 x 90000"),
+    "a height field": ('<asset><hfield name="h" nrow="90000" ncol="90000" size="1 1 1 1"/></asset>', "", "hfield 'h' is 90000 x 90000"),
+    "a height field that only shows": ('<asset><hfield name="h" nrow="3" ncol="3" size="1 1 1 1"/></asset>',
+                                       '<geom name="hill" type="hfield" hfield="h" contype="0" conaffinity="0"/>', "'hill' is of the type hfield"),
+    "memory": ('<size memory="900G"/>', "", "allocate"),
+    "user data": ('<size nuserdata="2000000000"/>', "", "memory"),
+    "elements in elements": ("", "<frame>" * 5000 + "</frame>" * 5000, "nesting is too deep"),
+    "a file that includes itself": ("", '<include file="home.xml"/>', "already included"),
+    "a file that attaches itself": ('<asset><model name="m" file="home.xml"/></asset>', '<attach model="m" prefix="m"/>', "crashed on it"),
+    "a pipe that is included": ("", '<include file="pipe"/>', "pipe cannot be read (it is no regular file"),
+    "a pipe as a mesh": ('<asset><mesh name="m" file="pipe"/></asset>', '<geom type="mesh" mesh="m"/>', "pipe, which is no regular file"),
+    "a pipe as a texture": ('<compiler texturedir="in"/><asset><texture name="t" type="2d" file="pipe"/></asset>', "", "pipe, which is no regular"),
+    "a pipe as the model that is attached": ('<asset><model name="m" file="in/pipe"/></asset>', '<attach model="m" prefix="m"/>', "pipe cannot"),
+}
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_a_file_that_grows_or_never_ends_is_a_sentence(name, tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    for pipe in (tmp_path / "pipe", tmp_path / "in" / "pipe"):
+        os.mkfifo(pipe)
+    before, inside, words = UNBOUNDED[name]
+    file = tmp_path / "home.xml"
+    file.write_text(f'<mujoco>{before}<worldbody><geom name="floor" type="plane" size="3 3 1"/>{inside}</worldbody></mujoco>')
+    assert main(["scenes", "check", f"dataset={tmp_path}"]) == 2
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if words in line)
+    assert str(file) in line
+
+
+def test_a_pipe_among_the_files_of_a_folder_is_a_sentence(homes, tmp_path, capsys):
+    shutil.copy(homes / "kitchen.xml", tmp_path)
+    os.mkfifo(tmp_path / "pipe.xml")
+    assert main(["scenes", "check", f"dataset={tmp_path}"]) == 2
+    shown = capsys.readouterr().out
+    assert "pipe.xml cannot be read (it is no regular file" in shown and "1 of 2 scenes have all their files" in shown
+
+
+SLOW = '<mujoco><worldbody><replicate count="90000" offset="1 0 0"><geom size="1"/></replicate></worldbody></mujoco>'
+
+
+@pytest.mark.parametrize("limit, value", [("MOST_CPU_S", 1), ("MOST_WAIT_S", 2.0)])
+def test_the_limit_of_time_ends_what_is_not_counted(limit, value, tmp_path, monkeypatch):
+    monkeypatch.setattr(mjcf_compile, limit, value)
+    (tmp_path / "slow.xml").write_text(SLOW)
+    with pytest.raises(UserError, match=f"slow.xml cannot be used: MuJoCo has not compiled it in {value} s"):
+        MjcfHomes(tmp_path).pieces("slow")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_signal_ends_the_check_of_a_slow_file_and_its_compiler(number, tmp_path):
+    (tmp_path / "slow.xml").write_text(SLOW)
+    process = subprocess.Popen([sys.executable, "-m", "rearrange", "scenes", "check", f"dataset={tmp_path}"], stdout=subprocess.DEVNULL)
+
+    def compilers() -> list[str]:
+        return [pid for pid in os.listdir("/proc") if pid.isdigit() and str(tmp_path / "slow.xml").encode() in _command_line(pid)]
+
+    try:
+        until(compilers, "a compiler")
+        process.send_signal(number)
+        assert process.wait(60.0) != 0
+        until(lambda: not compilers(), "the end of the compiler")
+    finally:
+        process.kill()
+
+
+def _command_line(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def test_a_door_without_a_receptacle_behind_it_is_no_fridge(tmp_path):
