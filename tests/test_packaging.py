@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,12 +15,84 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import rearrange
 
 HOME = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text())
 PACKAGES = [pattern.rstrip("*") for pattern in PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]]
+
+
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+SOURCES = ("antlr4-python3-runtime==4.9.3", "sqlalchemy<2")  # of which there are no wheels, or none for every Python
+
+
+def required(*extras: str) -> list[str]:
+    """What pyproject.toml requires, with extras, and with the extras that they name."""
+    found = list(PROJECT["project"]["dependencies"]) if not extras else []
+    for extra in extras:
+        for line in EXTRAS[extra]:
+            made = Requirement(line)
+            found += required(*made.extras) if made.name == "rearrange" else [line]
+    return found
+
+
+def test_what_is_installed_satisfies_the_requirements_of_every_extra():
+    """As `pip check`, and for the extras, too; of an extra that is not installed, what is there."""
+    there = {canonicalize_name(each.name): each for each in importlib.metadata.distributions() if each.name}
+    waiting = [(extra or "rearrange", Requirement(line)) for extra in ("", *EXTRAS) for line in required(*filter(None, [extra]))]
+    wrong, seen, must_be_there = [], set(), {canonicalize_name(Requirement(line).name) for line in required() + required("test")}
+    for who, need in waiting:  # grows
+        name, found = canonicalize_name(need.name), there.get(canonicalize_name(need.name))
+        if need.marker and not need.marker.evaluate({"extra": ""}):
+            continue
+        if found is None:
+            wrong += [f"{who} needs {need}, which is not installed"] if name in must_be_there or who in there else []
+        elif not need.specifier.contains(found.version, prereleases=True):
+            wrong.append(f"{who} needs {need}; {found.version} is installed")
+        elif (name, *sorted(need.extras)) not in seen:
+            seen.add((name, *sorted(need.extras)))
+            inner = [Requirement(line) for line in found.requires or []]
+            waiting += [(name, each) for each in inner if each.marker is None or any(
+                each.marker.evaluate({"extra": extra}) for extra in ("", *need.extras))]
+    assert not wrong and len(seen) > 50, wrong
+
+
+def pip(*words: object) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "pip", *map(str, words), "--disable-pip-version-check", "--quiet"], capture_output=True,
+                          text=True, env={**os.environ, "DISABLE_SQLALCHEMY_CEXT": "1"})
+
+
+@pytest.fixture(scope="module")
+def links(tmp_path_factory):
+    """A folder with wheels of SOURCES: for another Python than this one, pip takes nothing else."""
+    folder = tmp_path_factory.mktemp("links")
+    done = pip("wheel", "--no-deps", "--no-binary=:all:", "--wheel-dir", folder, *SOURCES)
+    if done.returncode:
+        pytest.skip(f"no index of packages is reached: {done.stderr.strip().splitlines()[-1]}")
+    for path in folder.glob("*.whl"):
+        path.rename(folder / ("-".join(path.name.split("-")[:2]) + "-py3-none-any.whl"))
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
+def test_an_extra_changes_no_version_of_what_is_there(python, links, tmp_path):
+    """Every extra alone, and all together, can be installed, as pip resolves them. What several of them bring is the same version in
+    each, so that no extra lowers what the package or another extra has brought. The extra `test` is for an environment of its own."""
+    versions: dict[str, dict[str, list[str]]] = {}
+    for extras in ((), *((extra,) for extra in EXTRAS), tuple(EXTRAS)):
+        lines = required() + (required(*extras) if extras else [])
+        done = pip("install", "--dry-run", "--ignore-installed", "--report", "-", "--only-binary=:all:", "--python-version", python,
+                   "--find-links", links, "--target", tmp_path / "nowhere", *lines)
+        assert done.returncode == 0, f"{extras}: {done.stderr[-1000:]}"
+        for each in json.loads(done.stdout)["install"] if "test" not in extras else ():
+            name, version = canonicalize_name(each["metadata"]["name"]), each["metadata"]["version"]
+            versions.setdefault(name, {}).setdefault(version, []).append("+".join(extras) or "none")
+    several = {name: found for name, found in versions.items() if len(found) > 1}
+    assert not several and len(versions) > 90, several
 
 
 def test_every_folder_with_code_is_a_package():
