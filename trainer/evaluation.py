@@ -13,11 +13,12 @@ import logging
 import math
 import pickle
 import socket
+import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,10 +27,17 @@ from trainer.errors import WorkerError
 from trainer.film import Film
 from trainer.workers.channel import MESSAGE, Channel, Closed, Full
 from trainer.workers.plugins import load_plugins, register, registered
-from trainer.workers.worker import START_TIMEOUT_S, begin_child, end_child, start_child
+from trainer.workers.worker import START_TIMEOUT_S, begin_child, end_child, how_ended, in_words, is_stopped, start_child
+
+if TYPE_CHECKING:
+    from trainer.config import TrainConfig
+    from trainer.faults.stopping import Stop
 
 _log = logging.getLogger(__name__)
 LATER = 7919  # the seed of the first episode, apart from those of training
+LOOK_EVERY_S = 0.01  # while the run waits
+SIGN_EVERY_S = 0.2  # of life, from the process
+GRACE_S = 3.0  # for the process to close its environment and leave
 MOST_STEPS = 100_000  # of an episode: one without a time limit may never end
 GIVE = "give train(eval_env=) a function that makes one single environment of the spaces that are trained in"
 
@@ -41,9 +49,12 @@ def measure(metrics: dict[str, float]) -> tuple[str, float]:
 
 
 class Evaluator:
-    """The other process, as the run sees it. One policy at a time is evaluated."""
+    """The other process, as the run sees it. One policy at a time is evaluated.
 
-    def __init__(self, make_env: Callable[[], Any], make_policy: Any, episodes: int, seed: int, films: bool = True):
+    A process that dies or hangs is started again, once; the evaluation under way begins anew. `is_over`: no more evaluations come.
+    """
+
+    def __init__(self, make_env: Callable[[], Any], make_policy: Any, config: TrainConfig):
         """ValueError if `make_env` is nothing that another process can call."""
         import cloudpickle
 
@@ -51,25 +62,39 @@ class Evaluator:
             raise ValueError(f"evaluations (eval_every) cannot call {make_env!r} to make an environment: {GIVE}.")
         load_plugins()
         try:
-            blob = cloudpickle.dumps((make_env, make_policy, episodes, seed + LATER, films))
+            blob = cloudpickle.dumps((make_env, make_policy, config.eval_episodes, config.seed + LATER, config.eval_film))
         except Exception as error:
             raise ValueError(f"what makes the environment of evaluations (eval_every) cannot be sent to their process ({error}): "
                              f"{GIVE}.") from error
+        self._setup = pickle.dumps((list(sys.path), tuple(registered()), blob))
+        self._limit_s = config.collect.step_timeout_s
+        self._without = "" if config.stop_at is None else f", and stop_at={config.stop_at:g} cannot end the run any more"
+        self._under_way: dict[str, Any] | None = None
+        self._made: tuple[str, Any] | None = None  # what the first process that made its environment told of it
+        self._may_start_again, self.is_over = True, False
+        self._start()
+
+    def _start(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = start_child("trainer.evaluation", theirs)
         self._channel = Channel(ours)
-        self._channel.limit_sends(300.0)
-        self._under_way: dict[str, Any] | None = None
-        self._send(pickle.dumps((list(sys.path), tuple(registered()), blob)))
+        self._channel.limit_sends(self._limit_s)
+        self._is_ready = False  # its environment is made
+        self._send(self._setup)
 
-    def check(self, policy: Any) -> None:
-        """Wait until the environment is made. ValueError if it is none that `policy` can be played in, WorkerError if making it
-        fails."""
+    def check(self, policy: Any, stop: Stop) -> None:
+        """Wait until the environment is made, or somebody asks to stop. ValueError if it is none that `policy` can be played in,
+        WorkerError if making it raises."""
         from trainer.policy import observation_shapes
         from trainer.spaces import action_numbers, choices, flat_space, units
 
-        kind, told = self._made()
+        while not (self._made or self.is_over or stop.asked):
+            self._hear()
+            time.sleep(LOOK_EVERY_S)
+        if self._made is None:
+            return
+        kind, told = self._made
         if kind == "error":
             raise WorkerError(f"the environment of evaluations (eval_every) cannot be made: {told.rstrip()}")
         if kind == "several":
@@ -82,83 +107,121 @@ class Evaluator:
         if problem:
             raise ValueError(f"the policy cannot be played in the environment of evaluations (eval_every): {problem}; {GIVE}.")
 
-    def _made(self) -> tuple[str, Any]:
-        self._channel.sock.settimeout(START_TIMEOUT_S)
-        try:
-            while not (messages := self._channel.receive()):
-                pass
-        except Closed:
-            return "error", f"its process ended, or took longer than {START_TIMEOUT_S:.0f} s"
-        return pickle.loads(messages[0][1])
-
     @property
     def is_busy(self) -> bool:
         return self._under_way is not None
 
     def ask(self, content: dict[str, Any]) -> None:
         """Evaluate the policy of a checkpoint's content, which must not change any more."""
-        import torch
-
-        file = io.BytesIO()
-        torch.save(content, file)
         self._under_way = content
-        self._send(file.getvalue())
+        if self._is_ready:
+            self._send_policy()
 
     def answer(self) -> tuple[dict[str, Any], dict[str, float], bytes | None] | None:
-        """The content that was evaluated, what it reached and a film (GIF), if that is known by now. An evaluation that fails is a warning, and the
-        last."""
-        if self._under_way is None:
+        """The content that was evaluated, what it reached and a film (GIF), if that is known by now. An evaluation that raises is a
+        warning, and the last."""
+        if self._under_way is None or (heard := self._hear()) is None:
             return None
-        self._channel.sock.setblocking(False)
-        try:
-            messages = self._channel.receive()
-        except Closed:
-            if self._process.poll() is None:
-                return None  # nothing there yet
-            messages = [(MESSAGE, pickle.dumps(("error", "its process ended")))]
-        if not messages:
-            return None
-        (_, payload), content = messages[0], self._under_way
-        self._under_way = None
-        kind, told, *film = pickle.loads(payload)
+        content, self._under_way = self._under_way, None
+        kind, told, *film = heard
         if kind == "error":
-            _log.warning("the policy is not evaluated any more: %s", told)
-            self.close()
+            self._end(f"the policy is not evaluated any more{self._without}: {told}")
             return None
         return content, told, film[0]
 
-    @property
-    def is_over(self) -> bool:
-        """Whether it has failed."""
-        return self._channel.sock.fileno() < 0
+    def _hear(self) -> tuple | None:
+        """The outcome of an evaluation, if it is known by now. Starts a process that has died or hangs again. Time in which nobody
+        listened counts as a quarter of the limit at most."""
+        has_ended = self._process.poll() is not None  # asked before, lest its last words are overlooked
+        self._channel.sock.setblocking(False)
+        try:
+            messages = [pickle.loads(payload) for _, payload in self._channel.receive()]
+        except Closed:  # or nothing there yet
+            messages = []
+        now, limit_s = time.monotonic(), self._limit_s if self._is_ready else START_TIMEOUT_S
+        self._silent_s = 0.0 if messages else self._silent_s + min(now - self._looked_at, limit_s / 4)
+        self._looked_at = now
+        for message in messages:
+            if message[0] == "does":
+                self._doing = message[1]
+            elif self._is_ready or message[0] == "error" and self._made:
+                return message
+            else:
+                self._is_ready, self._made = True, self._made or message
+                if self._under_way:
+                    self._send_policy()
+        if has_ended and not messages:
+            self._begin_again(how_ended(self._process), may_pass=True)
+        elif self._silent_s > limit_s:
+            stopped = is_stopped(self._process)
+            why = "was stopped by a signal" if stopped else "hangs"
+            limit = f" (collect.step_timeout_s={limit_s:g})" if self._is_ready else ""
+            self._begin_again(f"{why}: it has not finished {self._doing} for {self._silent_s:.0f} s{limit}", stopped or self._is_ready)
+        return None
+
+    def _begin_again(self, why: str, may_pass: bool) -> None:
+        """Once. may_pass: another process may do better."""
+        self._end()
+        if self._may_start_again and may_pass:
+            self._may_start_again, self.is_over = False, False
+            _log.warning("the evaluation process %s; it is started again.", why)
+            self._start()
+        else:
+            before = "" if self._may_start_again else ", after it had been started again"
+            self._end(f"the evaluation process {why}{before}: no more evaluations come{self._without}.")
+
+    def _send_policy(self) -> None:
+        import torch
+
+        file = io.BytesIO()
+        torch.save(self._under_way, file)
+        self._send(file.getvalue())
 
     def _send(self, payload: bytes) -> None:
-        if self.is_over:
-            return
+        """What does not arrive is noticed when the process says nothing."""
+        self._doing = "what it was told" if self._is_ready else "making its environment"
         self._channel.sock.setblocking(True)
         try:
             self._channel.send(MESSAGE, payload)
         except (Closed, Full):
-            pass  # the answer tells
+            pass
+        self._silent_s, self._looked_at = 0.0, time.monotonic()
+
+    def _end(self, warning: str = "") -> None:
+        """End the process at once, for good."""
+        self.is_over = True
+        self._channel.sock.close()
+        end_child(self._process)
+        if warning:
+            self._under_way = None
+            _log.warning(warning)
 
     def close(self) -> None:
-        """End the process."""
+        """Let the process close its environment, and end it."""
         self._channel.sock.close()
+        if self._is_ready and not self.is_over:
+            try:
+                self._process.wait(GRACE_S)
+            except subprocess.TimeoutExpired:
+                _log.warning("the evaluation process has not finished a step, or close() of its environment, for %g s, and is killed.", GRACE_S)
         end_child(self._process)
 
 
-def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None = None) -> dict[str, float]:
+def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None = None,
+             does: Callable[[str], None] = lambda what: None) -> dict[str, float]:
     """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and what `info["metrics"]` of their ends says, of the
-    episodes that say it as a finite number. film: gets the first one. RuntimeError for an episode that does not end, and for a reward
-    that is not finite."""
+    episodes that say it as a finite number. film: gets the first one. does: is told what is begun. RuntimeError for an episode that
+    does not end, and for a reward that is not finite."""
     from trainer.workers.worker import episode_figures
 
     told: list[dict[str, float]] = []
     for number in range(episodes):
+        does("a reset")
         observation, _ = env.reset(seed=seed + number)
         player.reset()
         total, length, over = 0.0, 0, False
         while not over:
+            does("a step")
             film = film and _taken(film, env)
             observation, reward, terminated, truncated, info = env.step(player.act(observation))
             total, length, over = total + float(reward), length + 1, bool(terminated or truncated)
@@ -189,6 +252,7 @@ def main() -> None:
     """The process: the socket's file descriptor, the learner's process id."""
     begin_child(parent=int(sys.argv[2]))
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    env = None
     try:
         paths, specs, blob = pickle.loads(_next(channel))
         sys.path[:] = paths
@@ -207,13 +271,30 @@ def main() -> None:
             content = torch.load(io.BytesIO(_next(channel)), weights_only=True)
             began = time.perf_counter()
             film = Film() if films and getattr(env, "render_mode", None) == "rgb_array" else None
-            reached = evaluate(Player.of(load_policy(content, make_policy), env, seed=seed), env, episodes, seed, film)
+            reached = evaluate(Player.of(load_policy(content, make_policy), env, seed=seed), env, episodes, seed, film, _Told(channel))
             reached["seconds"] = time.perf_counter() - began
             channel.send(MESSAGE, pickle.dumps(("reached", reached, film and film.gif())))
     except Closed:
-        return
-    except BaseException:
-        channel.send(MESSAGE, pickle.dumps(("error", traceback.format_exc())))
+        pass
+    except BaseException as error:
+        with suppress(Closed):
+            channel.send(MESSAGE, pickle.dumps(("error", in_words(error))))
+    finally:
+        if hasattr(env, "close"):
+            env.close()
+
+
+class _Told:
+    """Tells the run what is being done: when that changes, and from time to time, as a sign of life."""
+
+    def __init__(self, channel: Channel):
+        self.channel, self.doing, self.told_at = channel, "", 0.0
+
+    def __call__(self, doing: str) -> None:
+        now = time.monotonic()
+        if doing != self.doing or now - self.told_at > SIGN_EVERY_S:
+            self.doing, self.told_at = doing, now
+            self.channel.send(MESSAGE, pickle.dumps(("does", doing)))
 
 
 def _what(env: Any) -> tuple[str, Any]:

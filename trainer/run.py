@@ -90,7 +90,7 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         replay = order.restore(saved["collector"]) if order and saved else ()
         evaluator = None
         if first and config.eval_every:  # whose environment is made meanwhile
-            evaluator = Evaluator(make_env if eval_env is None else eval_env, make_policy, config.eval_episodes, config.seed, config.eval_film)
+            evaluator = Evaluator(make_env if eval_env is None else eval_env, make_policy, config)
             stack.callback(evaluator.close)
         if demonstrations is not None:
             environments = demonstrations  # which show the same spaces, and are not stepped
@@ -111,7 +111,7 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         if first and not (content or start) and isinstance(learner.policy, Policy) and (problem := badly_explored(environments.action_space, *begins)):
             _log.warning("%s.", problem)
         if evaluator:
-            evaluator.check(learner.policy)
+            evaluator.check(learner.policy, stop)
         with checkpoint.using(resume_from or start_from or ""):
             if content:
                 learner.restore(content)

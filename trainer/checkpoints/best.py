@@ -95,5 +95,8 @@ def _of_file(folder: Path | None) -> tuple[str | None, tuple[float, int] | None]
         content = checkpoint.load_checkpoint(folder / checkpoint.BEST)
         name, value = str(content["evaluation"]["measure"]), float(content["evaluation"]["value"])
         return (name, (value, content["step"])) if math.isfinite(value) else (None, None)
-    except (checkpoint.CheckpointError, KeyError, TypeError, ValueError):
-        return None, None
+    except checkpoint.CheckpointError as error:
+        _log.warning("%s The next evaluation takes its place.", error)
+    except (KeyError, TypeError, ValueError):  # it tells no value
+        pass
+    return None, None

@@ -91,22 +91,12 @@ class WorkerProcess:
 
     @property
     def stopped(self) -> bool:
-        """Whether a signal (SIGSTOP, or a debugger) holds the process; False where the system does not tell."""
-        try:
-            with open(f"/proc/{self.process.pid}/stat") as file:
-                return file.read().rsplit(")", 1)[1].split()[0] in "Tt"
-        except OSError:
-            return False
+        """Whether a signal holds the process."""
+        return is_stopped(self.process)
 
     def death(self) -> str:
         """How a worker whose socket closed has ended, in words."""
-        try:
-            code = self.process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            return "closed its connection"
-        if code < 0:
-            return f"was killed by signal {signal_name(-code)}"
-        return f"exited with status {code}"
+        return how_ended(self.process)
 
     def stop(self) -> None:
         """End the process; safe to call twice."""
@@ -129,6 +119,24 @@ def start_child(module: str, theirs: socket.socket) -> subprocess.Popen:
     with signals_held():
         return subprocess.Popen([sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())], process_group=0,
                                 pass_fds=[theirs.fileno()], env=os.environ | threads | paths, stdin=subprocess.DEVNULL)
+
+
+def is_stopped(process: subprocess.Popen) -> bool:
+    """Whether a signal (SIGSTOP, or a debugger) holds a process; False where the system does not tell."""
+    try:
+        with open(f"/proc/{process.pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] in "Tt"
+    except OSError:
+        return False
+
+
+def how_ended(process: subprocess.Popen) -> str:
+    """How a child whose socket closed has ended, in words."""
+    try:
+        code = process.wait(timeout=2)
+    except subprocess.TimeoutExpired:
+        return "closed its connection"
+    return f"was killed by signal {signal_name(-code)}" if code < 0 else f"exited with status {code}"
 
 
 def end_child(process: subprocess.Popen, grace_s: float = 0.0) -> bool:
