@@ -3,16 +3,19 @@
     meta/rearrange/recording.json                  the command, every attempt and how it went, how many files are complete
     meta/rearrange/chunk-000/file-000.json.gz      of the episodes in the files of that number: how each begins again
 
-Episodes wait in memory until there are enough for the next files. recording.json is written after those, and what it does not know
-of is removed when the same command goes on.
+Episodes wait in memory until there are enough for the next files. recording.json is written after those, together with the files that
+are of all episodes, and what it does not know of is removed when the same command goes on.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,13 +24,15 @@ from eval.recording.tape import Recorded
 from rearrange import __version__
 from rearrange.errors import UserError
 from rearrange.files import parse_json, read_bytes, read_json, unzipped
-from rearrange.runs.run_directory import write_whole
 from trainer.checkpoints import owner
+from trainer.logs.printable import printable
+from trainer.workers.worker import signals_held
 
 STATE = Path("meta", "rearrange", "recording.json")
 STARTS = "meta/rearrange/chunk-{:03d}/file-{:03d}.json.gz"
 IN_FILE, FRAMES_IN_FILE, BYTES_IN_FILE = 16, 20_000, 100 << 20
 """Of one file, whichever is reached first; of more frames, LeRobot's 32-bit times would not be exact enough."""
+PART = ".part"  # at the end of the name of a file that is not complete
 MOST_STATE = 1 << 28  # bytes of recording.json
 EACH, OF_ALL = 1 << 16, 1 << 20  # bytes that the lists of episodes take: of each, and of all at least
 
@@ -44,8 +49,8 @@ class Files(Protocol):
     def add(self, number: int, episodes: list[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> None:
         """Write the files of one number. OSError."""
 
-    def finish(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> None:
-        """Write what is of all episodes: the data set can be loaded then. OSError."""
+    def of_all(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> dict[Path, bytes]:
+        """The files that are of all episodes; with them the data set can be loaded. OSError; UserError for a damaged one."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +84,10 @@ class Folder:
         self._hold = _made(path)
         try:
             self._open()
-        except BaseException:
+        except BaseException as error:
             self._hold.release()
+            if isinstance(error, OSError):
+                raise _cannot_be_written(path, error) from error
             raise
 
     def _open(self) -> None:
@@ -93,16 +100,20 @@ class Folder:
         elif strangers := [entry.name for entry in self.path.iterdir() if entry.name not in (owner.FILE, "meta")]:
             raise UserError(f"out={self.path} is not empty and no recording (it has {strangers[0]}): choose a new folder.")
         self._files.remove_from(self.number)
-        (self.path / STATE).parent.mkdir(parents=True, exist_ok=True)
-        self._save()
+        for part in self.path.glob(f"**/*{PART}"):  # of a command that was killed
+            part.unlink()
+        self._write_state(self.number, self.frames, self.attempts, self.tasks)
         self._bytes = size_of(self.path)
-        if self.number:
-            self._finish()
 
     @property
     def kept(self) -> int:
         """Episodes in the data set, those that wait among them."""
         return sum(attempt.kept for attempt in (*self.attempts, *self._tried))
+
+    @property
+    def written(self) -> int:
+        """Episodes in the data set, whatever becomes of those that wait."""
+        return sum(attempt.kept for attempt in self.attempts)
 
     @property
     def tried(self) -> list[Attempt]:
@@ -130,29 +141,26 @@ class Folder:
 
     def write(self) -> None:
         """Write what waits: the folder is a complete data set then. OSError, after which it is as it was before."""
-        episodes = self._waiting
-        if episodes:
-            tasks = dict(self.tasks)
-            for episode in episodes:
-                tasks.setdefault(episode.task, len(tasks))
-            first = sum(attempt.kept for attempt in self.attempts)
-            try:
-                self._files.add(self.number, episodes, first, self.frames, tasks)
-                self._write_starts(episodes, first)
-            except BaseException:
+        if not (self.path / STATE).is_file():
+            raise OSError(errno.ENOENT, "it was removed or moved away, and the episodes in it with it", str(self.path))
+        episodes, tasks = self._waiting, dict(self.tasks)
+        for episode in episodes:
+            tasks.setdefault(episode.task, len(tasks))
+        number, frames = self.number + bool(episodes), self.frames + sum(episode.steps for episode in episodes)
+        attempts = self.attempts + self._tried
+        try:
+            if episodes:
+                self._files.add(self.number, episodes, self.written, self.frames, tasks)
+                self._write_starts(episodes, self.written)
+            self._write_state(number, frames, attempts, tasks)
+        except BaseException:
+            with suppress(OSError):  # what recording.json does not know of goes when the command is repeated
                 self._files.remove_from(self.number)
-                raise
-            self.tasks, self._waiting = tasks, []
-            self.number += 1
-            self.frames += sum(episode.steps for episode in episodes)
-        self.attempts, self._tried = self.attempts + self._tried, []
-        self._save()
+            raise
+        self.number, self.frames, self.attempts, self.tasks = number, frames, attempts, tasks
+        self._waiting, self._tried = [], []
         if episodes:
-            self._finish()
             self._bytes = size_of(self.path)
-
-    def _finish(self) -> None:
-        self._files.finish(self.number, sum(attempt.kept for attempt in self.attempts), self.frames, self.tasks)
 
     def _write_starts(self, episodes: list[Recorded], first: int) -> None:
         rows = [{"episode_index": first + i, "attempt": episode.attempt, "task": episode.task, "success": episode.success,
@@ -162,15 +170,38 @@ class Folder:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(json.dumps(rows, default=float).encode(), mtime=0))
 
-    def _save(self) -> None:
-        attempts = [[a.number, a.kept, a.success, a.failure, a.steps, a.reward, a.episode_id] for a in self.attempts]
-        state = {"version": __version__, "command": self._command, "about": self._about, "files": self.number, "frames": self.frames,
-                 "tasks": list(self.tasks), "attempts": attempts}
-        write_whole(self.path / STATE, json.dumps(state))
+    def _write_state(self, files: int, frames: int, attempts: list[Attempt], tasks: dict[str, int]) -> None:
+        """The files that are of all episodes and recording.json, all of them or none."""
+        rows = [[a.number, a.kept, a.success, a.failure, a.steps, a.reward, a.episode_id] for a in attempts]
+        state = {"version": __version__, "command": self._command, "about": self._about, "files": files, "frames": frames,
+                 "tasks": list(tasks), "attempts": rows}
+        kept = sum(attempt.kept for attempt in attempts)
+        _write_together((self._files.of_all(files, kept, frames, tasks) if files else {}) | {
+            self.path / STATE: json.dumps(state).encode(errors="surrogateescape")})
 
     def close(self) -> None:
         """Let go of it."""
         self._hold.release()
+
+
+def _write_together(contents: Mapping[Path, bytes]) -> None:
+    """Write files that are all complete, or all as they were before: all there has to be room for comes first. OSError."""
+    parts = {path.with_name(f"{path.name}.{os.getpid()}{PART}"): path for path in contents}
+    try:
+        for part, path in parts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(contents[path])
+        with signals_held():
+            for part, path in parts.items():
+                part.replace(path)
+    finally:
+        for part in parts:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+def _cannot_be_written(path: Path, error: OSError) -> UserError:
+    return UserError(f"out={path} cannot be written: {error.strerror or printable(error)}. Make room, or choose another out=.")
 
 
 def _made(path: Path) -> owner.Hold:
@@ -181,7 +212,7 @@ def _made(path: Path) -> owner.Hold:
     except owner.InUse as error:
         raise UserError(f"{error}. Wait for it, stop it, or choose another out=.") from error
     except OSError as error:
-        raise UserError(f"out={path} cannot be written: {error.strerror or error}.") from error
+        raise _cannot_be_written(path, error) from error
 
 
 def _refuse_another(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

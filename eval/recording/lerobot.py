@@ -11,6 +11,7 @@ The files of one number are written together and never changed after. Before the
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from eval.recording.tape import Recorded
 from eval.recording.video import pixels_of, read_mp4, write_mp4
 from rearrange.errors import UserError
 from rearrange.files import read_json
-from rearrange.runs.run_directory import write_whole
+from trainer.logs.printable import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,7 +149,7 @@ class LeRobotFiles:
             if missing := set(wanted or ()) - set(table.column_names):
                 raise ValueError(f"it has no column {min(missing)}")
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise UserError(f"{path} is damaged: {str(error).splitlines()[0].rstrip('.')}.") from error
+            raise UserError(f"{path} is damaged: {first_line(error)}.") from error
         episode = _numbers(table["episode_index"])[:, 0]
         shapes = cls.described(folder) if videos else {}
         frames = {name: _frames_of(place, shapes[name][0], len(table)) for name, place in videos.items()}
@@ -159,12 +160,11 @@ class LeRobotFiles:
 
     # ------------------------------------------------------------------ of all
 
-    def finish(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> None:
-        """Write what is of all episodes: the data set can be loaded then. OSError."""
+    def of_all(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> dict[Path, bytes]:
+        """The files that are of all episodes; with them the data set can be loaded. OSError; UserError for a damaged one."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        _write_tasks(self.folder / "meta" / "tasks.parquet", tasks, pq)
-        write_whole(self.folder / "meta" / "stats.json", json.dumps(self._stats(files, pq), indent=4))
         info = {
             "codebase_version": VERSION, "robot_type": "fetch", "total_episodes": episodes, "total_frames": frames,
             "total_tasks": len(tasks), "chunks_size": FILES_IN_CHUNK, "data_files_size_in_mb": DATA_MB, "video_files_size_in_mb": VIDEO_MB,
@@ -172,7 +172,13 @@ class LeRobotFiles:
             "video_path": VIDEO if self._videos else None,
             "features": {name: self._described(feature) for name, feature in self.features.items()}
             | {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in INDICES.items()}}
-        write_whole(self.folder / "meta" / "info.json", json.dumps(info, indent=4))
+        try:
+            stats = self._stats(files, pq)
+        except (ValueError, KeyError, pa.ArrowException) as error:
+            raise UserError(f"{self.folder} is damaged: {first_line(error)}. Record it anew.") from error
+        meta = self.folder / "meta"
+        return {meta / "tasks.parquet": _tasks(tasks, pq), meta / "stats.json": json.dumps(stats, indent=4).encode(),
+                meta / "info.json": json.dumps(info, indent=4).encode()}
 
     def _stats(self, files: int, pq: Any) -> dict[str, dict[str, Any]]:
         """Of numbers from all frames, of images and arrays from those of the episodes."""
@@ -216,12 +222,9 @@ def _column(values: np.ndarray) -> pa.Array:
 def _frames_of(path: Path, shape: tuple[int, ...], count: int) -> np.ndarray:
     """All frames of a video."""
     try:
-        frames = read_mp4(path, shape)
+        return read_mp4(path, shape, count)
     except OSError as error:
-        raise UserError(f"{error}.") from error
-    if len(frames) != count:
-        raise UserError(f"{path} is damaged: it has {len(frames)} frames instead of {count}.")
-    return frames
+        raise UserError(f"{path} is damaged: {error.strerror}." if error.strerror else f"{error}.") from error
 
 
 def _read(column: Any) -> np.ndarray | list[bytes]:
@@ -240,7 +243,7 @@ def _numbers(column: Any) -> np.ndarray:
     return flat.to_numpy(zero_copy_only=False).reshape(len(whole), -1)
 
 
-def _write_tasks(path: Path, tasks: Mapping[str, int], pq: Any) -> None:
+def _tasks(tasks: Mapping[str, int], pq: Any) -> bytes:
     """The table of tasks as pandas writes it: the words are its index."""
     import pyarrow as pa
 
@@ -250,6 +253,6 @@ def _write_tasks(path: Path, tasks: Mapping[str, int], pq: Any) -> None:
     about = {"index_columns": ["task"], "columns": columns, "pandas_version": "2.2.0",
              "column_indexes": [{"name": None, "field_name": None, "pandas_type": "unicode", "numpy_type": "object",
                                  "metadata": {"encoding": "UTF-8"}}]}
-    part = path.with_suffix(".part")
-    pq.write_table(table.replace_schema_metadata({b"pandas": json.dumps(about).encode()}), part)
-    part.replace(path)
+    file = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({b"pandas": json.dumps(about).encode()}), file)
+    return file.getvalue()

@@ -22,6 +22,8 @@ from eval.recording.features import ACTION, STATE, Feature, features_of, numbers
 from eval.recording.folder import read_starts, starts_file
 from eval.recording.tape import Recorded
 from rearrange.errors import UserError
+from rearrange.files import read_json
+from trainer.logs.printable import first_line
 
 if TYPE_CHECKING:
     from minari.dataset.minari_storage import MinariStorage
@@ -52,6 +54,7 @@ class MinariFiles:
         from minari.data_collector import EpisodeBuffer
 
         storage = self._storage()
+        storage.update_metadata = lambda values: None  # which Minari writes over, episode by episode; it is written with `of_all`
         for index, episode in enumerate(episodes, first_episode):
             columns = episode.columns
             done = np.asarray(columns[DONE], bool).reshape(-1)
@@ -62,10 +65,13 @@ class MinariFiles:
                 infos={"success": [False, *np.asarray(columns[SUCCESS], bool).reshape(-1).tolist()]})])
             storage.update_episode_metadata([{"task": episode.task, "success": episode.success}], [index])
 
-    def finish(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> None:
-        """Write what is of all episodes. OSError."""
+    def of_all(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> dict[Path, bytes]:
+        """The file that is of all episodes; with it the data set can be loaded. OSError."""
         storage = self._storage()
-        storage.update_metadata({"total_episodes": episodes, "total_steps": frames, "dataset_size": storage.get_size()})
+        path = self.folder / DATA / METADATA
+        known = read_json(path)
+        about = {"total_episodes": episodes, "total_steps": frames, "dataset_size": float(storage.get_size())}
+        return {path: json.dumps(known | about).encode()}
 
     def _observations(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """What was seen, by the names that the environment has."""
@@ -117,8 +123,7 @@ class MinariFiles:
                 episode = next(iter(storage.get_episodes([index])))
                 found = _columns(episode, features)
             except Exception as error:  # whatever Arrow and Minari raise for a file that is not what they wrote
-                why = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
-                raise UserError(f"{folder / DATA / str(index)} is damaged: {why}.") from error
+                raise UserError(f"{folder / DATA / str(index)} is damaged: {first_line(error)}.") from error
             yield {name: column for name, column in found.items() if columns is None or name in columns}
 
 

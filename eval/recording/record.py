@@ -21,6 +21,7 @@ from eval.recording.skill_episodes import STEPS_PER_S, SkillJob, features_of_ski
 from eval.recording.tape import Recorded
 from rearrange.errors import UserError
 from rearrange.settings.composed import Settings
+from trainer.logs.printable import printable
 
 FREE = ("out", "episodes", "max_gb", "workers", "replay", "output")  # may differ when a recording goes on
 MOST_AT_A_TIME = 16  # attempts handed to a process; of few episodes fewer, so that all processes have some
@@ -104,7 +105,7 @@ def _record(folder: Folder, made: Prepared, plain: dict[str, Any]) -> int:
     print(f"record {folder.path}   {made.name}   agent {plain['agent']}   format {plain['format']}")
     for line in made.lines:
         print(line)
-    status, why = 0, None
+    why = failed = stopped = None
     if folder.kept < wanted:
         try:
             with Progress(wanted, f"record {made.name}", start=folder.kept, unit="episodes") as progress:
@@ -124,20 +125,22 @@ def _record(folder: Folder, made: Prepared, plain: dict[str, Any]) -> int:
             pass
         except Full:
             why = f"max_gb={plain['max_gb']:g} is reached; the same command with a larger one goes on"
-        except KeyboardInterrupt:
-            _keep(order, folder)
-            _say(folder, made, wanted, "interrupted; the same command goes on")
-            raise
         except (ProcessDied, OSError) as error:
-            status, why = 1, "the same command goes on"
-            print(f"rearrange record: {_sentence(error, folder)}", file=sys.stderr)
+            failed = error
+        except (KeyboardInterrupt, Exception) as error:  # a mistake in the user's agent, say: what is finished is kept
+            stopped = error
     try:
         _keep(order, folder)
     except OSError as error:
-        status, why = 1, "the same command goes on"
-        print(f"rearrange record: {_sentence(error, folder)}", file=sys.stderr)
+        failed = failed or error
+    if failed:
+        print(f"rearrange record: {_sentence(failed, folder)}", file=sys.stderr)
+    if stopped or failed:
+        why = "interrupted; the same command goes on" if isinstance(stopped, KeyboardInterrupt) else "the same command goes on"
     _say(folder, made, wanted, why)
-    return status
+    if stopped:
+        raise stopped
+    return int(failed is not None)
 
 
 def spoken_size(size: float) -> str:
@@ -147,7 +150,7 @@ def spoken_size(size: float) -> str:
 
 def _sentence(error: Exception, folder: Folder) -> str:
     if isinstance(error, OSError):
-        return f"{error.filename or folder.path} cannot be written: {error.strerror or error}. Make room, and repeat the command."
+        return f"{error.filename or folder.path} cannot be written: {error.strerror or printable(error)}. Make room, and repeat the command."
     return str(error)
 
 
@@ -203,7 +206,7 @@ def _say(folder: Folder, made: Prepared, wanted: int, why: str | None) -> None:
     """The figures at the end."""
     tried = [attempt for attempt in folder.attempts if attempt.steps]
     size = size_of(folder.path)
-    print(f"{folder.path}   {folder.kept:,} of {wanted:,} episodes   {folder.frames:,} frames ({folder.frames / made.fps / 3600:.2f} h)   "
+    print(f"{folder.path}   {folder.written:,} of {wanted:,} episodes   {folder.frames:,} frames ({folder.frames / made.fps / 3600:.2f} h)   "
           f"{spoken_size(size)}" + (f" ({size / folder.frames / 1e3:.1f} kB a frame)" if folder.frames else ""))
     if tried:
         wins = sum(attempt.success for attempt in tried)
@@ -213,4 +216,4 @@ def _say(folder: Folder, made: Prepared, wanted: int, why: str | None) -> None:
         print(f"success {wins / len(tried):.0%} of {len(tried):,} attempts (95% interval {low:.0%} to {high:.0%}), "
               f"{len(folder.tasks):,} tasks in words" + (f"; failures: {words}" if words else ""))
     if why:
-        print(f"not all: {why}." if folder.kept < wanted else f"{why}.")
+        print(f"not all: {why}." if folder.written < wanted else f"{why}.")

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rearrange.files import open_regular
+from trainer.logs.printable import printable
+
 QUALITY = 18  # x264's crf: differences can hardly be seen
 KEY_EVERY = 2  # frames, as LeRobot has it: a frame in the middle is found quickly
 
@@ -40,7 +43,7 @@ class Stream:
         content = self._out.read()
         self._out.close()
         if self._encoder.returncode:
-            raise OSError(f"ffmpeg could not encode a video: {said.decode(errors='replace').strip()}")
+            raise OSError(f"ffmpeg could not encode a video in {tempfile.gettempdir()}: {_said(said)}")
         return content
 
     def close(self) -> None:
@@ -52,30 +55,45 @@ class Stream:
 
 def write_mp4(path: Path, streams: Sequence[bytes], fps: float) -> None:
     """Streams of one size, one after another, as an mp4 file with a frame every 1 / fps seconds. OSError if that fails."""
-    with tempfile.TemporaryFile() as whole:
-        whole.writelines(streams)
-        whole.seek(0)
-        when = f"setts=ts=N/({fps:g}*TB):duration=1/({fps:g}*TB)"  # to the last digit: LeRobot allows 0.1 ms
-        done = subprocess.run(
-            [_ffmpeg(), "-loglevel", "error", "-y", "-f", "h264", "-framerate", f"{fps:g}", "-i", "-", "-c", "copy", "-bsf:v", when,
-             "-video_track_timescale", f"{fps * 512:g}", "-f", "mp4", str(path)],
-            stdin=whole, capture_output=True, start_new_session=True)
+    when = f"setts=ts=N/({fps:g}*TB):duration=1/({fps:g}*TB)"  # to the last digit: LeRobot allows 0.1 ms
+    done = subprocess.run(
+        [_ffmpeg(), "-loglevel", "error", "-y", "-f", "h264", "-framerate", f"{fps:g}", "-i", "-", "-c", "copy", "-bsf:v", when,
+         "-video_track_timescale", f"{fps * 512:g}", "-f", "mp4", _named(path)],
+        input=b"".join(streams), capture_output=True, start_new_session=True)
     if done.returncode:
-        raise OSError(f"{path} cannot be written: {done.stderr.decode(errors='replace').strip()}")
+        raise OSError(f"{path} cannot be written: {_said(done.stderr)}")
 
 
-def read_mp4(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
-    """The frames of an mp4 file, (frames, height, width, 3) uint8. OSError for one that is damaged."""
-    done = subprocess.run([_ffmpeg(), "-loglevel", "error", "-xerror", "-threads", "1", "-i", str(path), "-f", "rawvideo", "-pix_fmt", "rgb24",
-                           "-fps_mode", "passthrough", "-"], capture_output=True, start_new_session=True)
-    if done.returncode or len(done.stdout) % math.prod(shape):
-        raise OSError(f"{path} is damaged: {done.stderr.decode(errors='replace').strip() or 'its frames have another size'}")
+def read_mp4(path: Path, shape: tuple[int, int, int], count: int) -> np.ndarray:
+    """The frames of an mp4 file, (count, height, width, 3) uint8. OSError for one that is damaged, or has other frames than that: no
+    more of them than one too many is decoded, and nothing but the file is opened, whatever it names."""
+    open_regular(path).close()
+    done = subprocess.run([_ffmpeg(), "-loglevel", "error", "-xerror", "-threads", "1", "-protocol_whitelist", "file", "-f", "mp4",
+                           "-i", _named(path), "-f", "rawvideo", "-pix_fmt", "rgb24", "-fps_mode", "passthrough", "-frames:v", str(count + 1),
+                           "-fs", str((count + 1) * math.prod(shape)), "-"], stdin=subprocess.DEVNULL, capture_output=True,
+                          start_new_session=True)
+    if done.returncode:
+        raise OSError(f"{path} is damaged: {_said(done.stderr)}")
+    frames, rest = divmod(len(done.stdout), math.prod(shape))
+    if rest or frames != count:
+        has = f"more than {count:,}" if frames > count else f"{frames:,}"
+        raise OSError(f"{path} is damaged: it has {has} frames of {shape[1]} x {shape[0]} pixels instead of {count:,}")
     return np.frombuffer(done.stdout, np.uint8).reshape(-1, *shape)
 
 
 def pixels_of(shape: tuple[int, int, int]) -> str:
     """How colours are stored: at half the resolution where the sides are even."""
     return "yuv444p" if shape[0] % 2 or shape[1] % 2 else "yuv420p"
+
+
+def _named(path: Path) -> str:
+    """A path as ffmpeg takes it, whose name may look like an option or an address."""
+    return f"file:{path}"
+
+
+def _said(text: bytes) -> str:
+    """What ffmpeg says is wrong, in a line."""
+    return printable(text.decode(errors="replace").strip()).rstrip(".") or "it says nothing"
 
 
 def _ffmpeg() -> str:
