@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eval.recording.folder import read_state, starts
-from tests.e2e.front_door import environment, finish, rearrange, session_members, start
+from tests.e2e.front_door import finish, rearrange, session_members, start
 from tests.soak.training import _fill
 from tests.waiting import until
 

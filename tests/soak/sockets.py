@@ -132,9 +132,10 @@ def _answer_wrongly(rng: random.Random) -> str:
 
 def besiege(place: Path, rng: random.Random) -> Iterator[str]:
     """Harm by a client or a server; afterwards the same server answers who asks well."""
+    from websockets.sync.client import connect
+
     from eval.remote.server import make_server
     from eval.remote.wire import pack, unpack
-    from websockets.sync.client import connect
 
     logging.getLogger("websockets").setLevel(logging.CRITICAL)  # of the clients and servers here, not of ours
     with _running(make_server(Tenth, SEEN, {}, "127.0.0.1", 0)) as url:
