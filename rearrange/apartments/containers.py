@@ -12,6 +12,7 @@ from rearrange.geometry import to_frame
 Box = tuple[tuple[float, float, float], tuple[float, float, float]]  # low and high corner
 
 OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far episodes open what they open
+LEAST_OPEN_M_OR_RAD = {kind: 0.9 * value for kind, value in OPEN_M_OR_RAD.items()}  # how far they must open to be used
 _SLACK_M = 0.02
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from rearrange.apartments.containers import OPEN_M_OR_RAD, kind_of
+from rearrange.apartments.containers import LEAST_OPEN_M_OR_RAD, kind_of
 from rearrange.apartments.episodes import Episode
 from rearrange.apartments.layouts import Layout
 from rearrange.apartments.parts import Receptacle
@@ -23,7 +23,6 @@ _SPLITS = ("train", "val", "test")
 _REACHED_M = (0.1, 1.3)  # heights of surfaces from which the arm picks
 EPISODES_TRIED = 8
 """Of each skill in a scene, before it is said that the skill can be learned there."""
-_LEAST_OPEN = 0.9  # share of what episodes open that a drawer or door must have
 
 
 def scenes_of(dataset: Path, split: str, wanted: str | None, setting: str = "sim.scenes") -> list[str]:
@@ -90,7 +89,7 @@ def usable(home: SceneHome) -> Layout:
     def is_usable(place: Receptacle) -> bool:
         if place.name in home.shut_off:
             return False
-        if place.link is not None and openings[place.link] < _LEAST_OPEN * OPEN_M_OR_RAD[kind_of(place.link)]:
+        if place.link is not None and openings[place.link] < LEAST_OPEN_M_OR_RAD[kind_of(place.link)]:
             return False
         return place.parent is not None or _REACHED_M[0] <= place.center_m[2] <= _REACHED_M[1]
 

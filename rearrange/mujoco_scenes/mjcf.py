@@ -21,6 +21,7 @@ from rearrange.external_scenes.joints import is_fridge
 from rearrange.external_scenes.receptacles import found_receptacle
 from rearrange.habitat_axes import to_z_up
 from rearrange.mujoco_scenes.mjcf_compile import compiled
+from rearrange.mujoco_scenes.mjcf_limits import followings, unused_of
 from rearrange.mujoco_scenes.mjcf_shapes import check_kind, color_of, rgba_of, seen_of, solid_of, texture_rgb
 from rearrange.mujoco_scenes.pieces import STILL, Part, Pieces, check_size
 from rearrange.pictures.meshes import Mesh
@@ -85,6 +86,11 @@ class MjcfHomes:
                        sum(solid.kind == "hull" for solid in solids)), []
 
 
+    def unused(self, name: str) -> list[str]:
+        """What a scene's file says and nobody here reads."""
+        return unused_of(compiled(self._files[name]))
+
+
 def _is_scene(file: Path) -> bool:
     """A file that is damaged counts as one: why it cannot be used is told when it is read."""
     try:
@@ -125,6 +131,7 @@ class _Reader:
         found = Pieces()
         for mover in self._movers:
             found.parts.append(self._part(mover))
+        self._link_followers(found)
         for geom in range(self.model.ngeom):
             if int(self.model.geom_bodyid[geom]) not in self._left_out:
                 self._add_geom(found, geom)
@@ -184,6 +191,32 @@ class _Reader:
         parent = self._part_of[int(model.body_parentid[body])]
         return Part(self._handle(body), self._name(body), parent, _KINDS[int(model.jnt_type[joint])], frame, axis, (low, high),
                     float(model.dof_damping[dof]), float(model.dof_frictionloss[dof]), float(model.body_mass[welded].sum()))
+
+    def _link_followers(self, found: Pieces) -> None:
+        """Tell parts that a joint constraint of <equality> makes follow another which one; both count their openings from the file's pose."""
+        model, number = self.model, {mover.joint: number for number, mover in enumerate(self._movers)}
+        for equality in followings(model):
+            follower, leader = (number.get(int(joint)) for joint in (model.eq_obj1id[equality], model.eq_obj2id[equality]))
+            if follower is None or leader is None:
+                continue
+            names = [found.parts[part].link for part in (follower, leader)]
+            if found.parts[follower].follows is not None or model.eq_data[equality][0] != 0.0:
+                self._fail(f"the joint of body {names[0]!r} follows two others, or another from the start on at a distance (polycoef)")
+            own, other = (1.0 if self._is_along(part, found) else -1.0 for part in (follower, leader))
+            terms = [own * value * other**power for power, value in enumerate(model.eq_data[equality][:5].tolist())]
+            found.parts[follower].follows = leader, tuple(terms)
+        for part in range(len(found.parts)):
+            seen, above = {part}, found.parts[part].follows
+            while above is not None and above[0] not in seen:
+                seen.add(above[0])
+                above = found.parts[above[0]].follows
+            if above is not None:
+                self._fail(f"the joint of body {found.parts[part].link!r} follows itself in <equality>")
+
+    def _is_along(self, number: int, found: Pieces) -> bool:
+        """Whether a part opens in the direction in which its joint's value grows."""
+        axis = found.parts[number].frame[:3, :3] @ found.parts[number].axis
+        return float(axis @ self._data.xaxis[self._movers[number].joint]) > 0.0
 
     def _root(self, handle: str) -> np.ndarray:
         """(4, 4): axes of the body, in the middle of what stands still of it."""

@@ -87,6 +87,25 @@ def check_model(file: Path, model: mujoco.MjModel) -> None:
             _fail(file, f"it has {name.split('_')[0]} elements with numbers that are not finite, or above {MOST_NUMBER:g}")
 
 
+def followings(model: mujoco.MjModel) -> list[int]:
+    """Numbers of the constraints by which one joint follows another."""
+    kinds = (model.eq_type == mujoco.mjtEq.mjEQ_JOINT) & (model.eq_active0 != 0) & (model.eq_obj2id >= 0)
+    return np.flatnonzero(kinds).tolist()
+
+
+def unused_of(model: mujoco.MjModel) -> list[str]:
+    """What a model has that the scene that is made of it has not."""
+    tied = int((model.eq_active0 != 0).sum()) - len(followings(model))
+    bare = mujoco.MjModel.from_xml_string("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
+    rubbed = any((getattr(model, name) != getattr(bare, name)[0]).any()
+                 for name in ("geom_friction", "geom_solref", "geom_solimp", "geom_condim", "geom_margin"))
+    has = {"<actuator>": model.nu, "<tendon>": model.ntendon, "<keyframe>": model.nkey, "<contact> of pairs": model.npair + model.nexclude,
+           "<equality> other than joint to joint": tied, "stiffness of a joint": (model.jnt_stiffness != 0.0).any(),
+           "friction and softness of geoms": rubbed, "pictures of textures (their mean colour is)": (model.mat_texid >= 0).any(),
+           "gravity and wind of <option>": (model.opt.gravity != bare.opt.gravity).any() or model.opt.wind.any()}
+    return [what for what, there in has.items() if there]
+
+
 def _fail(file: Path, why: str) -> None:
     raise UserError(f"{file} cannot be used: {why}.")
 

@@ -75,7 +75,7 @@ def color_of(model: mujoco.MjModel, geom: int, textures: np.ndarray) -> np.ndarr
 
 
 def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (n, 3) and triangles (m, 3) of a geom, counterclockwise from outside; none of height fields and the like."""
+    """Vertices (n, 3) and triangles (m, 3) of a geom, counterclockwise from outside."""
     kind, size = int(model.geom_type[geom]), model.geom_size[geom]
     if kind == _GEOM.mjGEOM_MESH:
         mesh = int(model.geom_dataid[geom])
@@ -85,6 +85,11 @@ def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
     if kind == _GEOM.mjGEOM_PLANE:
         x, y = _plane_half(size)
         return np.array([(-x, -y, 0.0), (x, -y, 0.0), (x, y, 0.0), (-x, y, 0.0)]), np.array([(0, 1, 2), (0, 2, 3)])
+    return surface(kind, size)
+
+
+def surface(kind: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same of a shape by its `mjtGeom` and MuJoCo's sizes of it."""
     if kind == _GEOM.mjGEOM_BOX:
         return np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]) * size, _BOX
     arc = [(math.cos(a), math.sin(a)) for a in np.linspace(-math.pi / 2, math.pi / 2, _ROUND // 2 + 1)]
@@ -99,7 +104,7 @@ def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
                        + [(size[0] * r, size[0] * z + size[1]) for r, z in arc[half - 1:]])
     if kind == _GEOM.mjGEOM_CYLINDER:
         return _turned([(0.0, -size[1]), (size[0], -size[1]), (size[0], size[1]), (0.0, size[1])])
-    return np.empty((0, 3)), np.empty((0, 3), int)
+    raise ValueError(f"no surface of {_type_name(kind)}")
 
 
 def _plane_half(size: np.ndarray) -> tuple[float, float]:

@@ -69,6 +69,11 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
             spec.add_equality(
                 name=f"hold_{name}", type=mujoco.mjtEq.mjEQ_CONNECT, name1="gripper", name2=name, objtype=mujoco.mjtObj.mjOBJ_BODY,
                 active=False, data=[0.05, *[0.0] * (mujoco.mjNEQDATA - 1)], solref=[0.02, 1.0])
+    for name, part in zip(names, pieces.parts):
+        if part.follows is not None:
+            leader, terms = part.follows
+            data = [*terms, *[0.0] * (mujoco.mjNEQDATA - len(terms))]
+            spec.add_equality(name=f"follow_{name}", type=mujoco.mjtEq.mjEQ_JOINT, name1=name, name2=names[leader], active=True, data=data)
     try:
         return spec.compile()
     except ValueError as error:

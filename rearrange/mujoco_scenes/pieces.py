@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import mujoco
 import numpy as np
 
 from rearrange.apartments.episodes import Marker
@@ -18,17 +19,19 @@ from rearrange.external_scenes.joints import MovingLink, is_opening, plain_name
 from rearrange.external_scenes.receptacles import PREFIX, FoundReceptacle, found_receptacle
 from rearrange.geometry import quat_matrix
 from rearrange.habitat_axes import AXES
+from rearrange.mujoco_scenes.mjcf_shapes import surface
 from rearrange.mujoco_scenes.solids import Solid, hull
 from rearrange.mujoco_scenes.walls import flat_pieces
 from rearrange.pictures.meshes import Mesh
 from rearrange.scene_files.data_set import Placed, PlacedArticulated, Scene
 from rearrange.scene_files.glb import Piece, read_glb
-from rearrange.scene_files.urdf import FIXED, Joint, Link, Shape
+from rearrange.scene_files.urdf import FIXED, SLIDE, Joint, Link, Shape
 
 STAGE = 0  # the owner of what belongs to the stage
 STILL = -1  # the number of what does not move
 MOST_SOLIDS = 20_000  # of a scene
 THIN_M = 0.05  # what lies on the floor and is not thicker, as a rug, a Fetch drives over
+_RGBA = (0.5, 0.5, 0.5, 1.0)  # of a shape without a material
 _LINK_KG = 2.0  # of a link whose document gives no mass
 
 
@@ -50,6 +53,7 @@ class Part:
     mass_kg: float = 0.0
     mass_center: np.ndarray = field(default_factory=lambda: np.zeros(3))  # (3,) in the link, as its document has it
     number: int = 0  # by which HAB's episodes call the link
+    follows: tuple[int, tuple[float, ...]] | None = None  # number of a part, and the polynomial (from x^0) of its opening that this one has
     solids: list[Solid] = field(default_factory=list)  # in the link
 
 
@@ -74,7 +78,7 @@ class Pieces:
         """What can be opened, in the order of objects and links."""
         found = []
         for part in self.parts:
-            if part.parent == STILL and is_opening(part.kind, part.range):
+            if part.parent == STILL and part.follows is None and is_opening(part.kind, part.range):
                 world = part.frame.copy()
                 world[:3, 3] += part.frame[:3, :3] @ part.mass_center
                 found.append(MovingLink(part.handle, part.number, part.link, part.kind, part.frame[:3, :3] @ part.axis,
@@ -167,8 +171,14 @@ def _add_object(found: Pieces, placed: Placed, owner: int) -> None:
 
 
 def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None:
-    """Links that hang on the root by fixed joints alone stand still."""
+    """Links that hang on the root by fixed joints alone stand still.
+
+    The scale of an articulated object is that of its lengths, as Habitat-Sim has it: origins of joints, shapes and centres of mass, sizes,
+    and limits of sliding joints. Angles and their limits, axes, masses, damping and friction stay as the document has them.
+    """
     urdf, scale, numbers = body.urdf, body.scale, body.urdf.numbers()
+    if scale <= 0.0:
+        raise UserError(f"the scale of {body.handle} is {scale:g}; it should be above 0.")
     frames, part_of, in_part = {urdf.root: _upright(body.frame)}, {urdf.root: STILL}, {}
     found.roots[body.handle] = frames[urdf.root]
     for joint in urdf.joints:
@@ -180,11 +190,15 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
         else:
             part_of[joint.child] = len(found.parts)
             found.parts.append(_part(body, joint, frames[joint.child], part_of[joint.parent], urdf.links[joint.child], numbers[joint.child]))
+    _link_mimics(found, body, part_of)
     for name, link in urdf.links.items():
         number = part_of[name]
         in_part[name] = frames[name] if number == STILL else np.linalg.inv(found.parts[number].frame) @ frames[name]
         for shape in link.visuals:
             found.meshes += [_mesh(piece, in_part[name] @ _of_shape(shape, scale), number, owner) for piece in _pieces_of(body, shape)]
+            if shape.file is None and (shape.rgba is None or shape.rgba[3] > 0.0):
+                found.meshes += [_solid_mesh(solid.moved(in_part[name]), shape.rgba or _RGBA, number, owner)
+                                 for solid in _solids(body, shape, scale)]
         solids = [solid for shape in link.collisions for solid in _solids(body, shape, scale)]
         (found.solids if number == STILL else found.parts[number].solids).extend(solid.moved(in_part[name]) for solid in solids)
 
@@ -201,8 +215,26 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
 
 
 def _part(body: PlacedArticulated, joint: Joint, frame: np.ndarray, parent: int, link: Link, number: int) -> Part:
-    return Part(body.handle, joint.child, parent, joint.kind, frame, joint.axis, joint.range, joint.damping, joint.friction,
+    low, high = (body.scale * bound if joint.kind == SLIDE else bound for bound in joint.range)
+    return Part(body.handle, joint.child, parent, joint.kind, frame, joint.axis, (low, high), joint.damping, joint.friction,
                 link.mass_kg or _LINK_KG, body.scale * link.inertial[:3, 3], number)
+
+
+def _link_mimics(found: Pieces, body: PlacedArticulated, part_of: dict[str, int]) -> None:
+    """Tell parts whose joints mimic others which ones; a scale changes the ratio of a slide to a hinge."""
+    joints = {joint.name: joint for joint in body.urdf.joints}
+    for joint in joints.values():
+        if joint.mimic is not None:
+            leader, times = joints[joint.mimic[0]], joint.mimic[1]
+            for kind, factor in ((joint.kind, body.scale), (leader.kind, 1.0 / body.scale)):
+                times *= factor if kind == SLIDE else 1.0
+            found.parts[part_of[joint.child]].follows = part_of[leader.child], (0.0, times)
+
+
+def _solid_mesh(solid: Solid, rgba: tuple[float, ...], row: int, owner: int) -> Mesh:
+    """What is seen of a box, sphere, cylinder or capsule."""
+    vertices, triangles = surface(getattr(mujoco.mjtGeom, f"mjGEOM_{solid.kind.upper()}"), np.array(solid.size))
+    return Mesh(row, _moved(vertices, solid.frame), triangles, lambda: np.array(rgba[:3]), owner)
 
 
 def _of_shape(shape: Shape, scale: float) -> np.ndarray:

@@ -44,13 +44,14 @@ class LoadedScene:
 
 @dataclass(frozen=True, eq=False)
 class CompiledScene(CompiledHome):
-    """As a compiled home of ours, and what is known of the scene that it is, of objects with meshes of their own, by slot, and of what owns
-    triangles, by its number.
+    """As a compiled home of ours, and what is known of the scene that it is, of objects with meshes of their own, by slot, of what owns
+    triangles, by its number, and of joints that follow others.
     """
 
     scene: SceneHome = None  # type: ignore[assignment] # behind fields with defaults
     own: Mapping[int, OwnObject] = field(default_factory=dict)
     owners: Mapping[int, str] = field(default_factory=dict)
+    followers: Mapping[str, list[tuple[str, tuple[float, ...]]]] = field(default_factory=dict)  # joint -> those that follow it, and how
 
     def things_of_triangles(self, index_of_slot: Mapping[int, int]) -> np.ndarray:
         return things.things_of_triangles(self.model, self.meshes, self.owners, self.handles, index_of_slot)
@@ -170,8 +171,12 @@ def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tup
     bodies = tuple(model.body(part).id for part in names)
     trees = sorted({int(model.body_treeid[body]) for body in bodies})
     meshes = mesh_table_of(path, name, markers, bodies, tuple((model.body(f"object_{slot}").id, file) for slot, file in own_files.items()))
+    followers: dict[str, list] = {}
+    for part, name in zip(loaded.pieces.parts, names):
+        if part.follows is not None:
+            followers.setdefault(names[part.follows[0]], []).append((name, part.follows[1]))
     return CompiledScene(
-        layout=home.layout, silent_while_held=(cup,) * len(handles), handle_reach_m=1.5 * HANDLE_HALF_M, meshes=meshes,
+        layout=home.layout, followers=followers, silent_while_held=(cup,) * len(handles), handle_reach_m=1.5 * HANDLE_HALF_M, meshes=meshes,
         unseen_groups=UNSEEN_GROUPS, scene=home, own=own, owners=loaded.pieces.owners, **addresses(model, objects, tuple(handles), geoms, trees))
 
 

@@ -71,6 +71,17 @@ class SceneSimulator(MujocoSimulator):
 
     # ------------------------------------------------------------------ drawers and doors
 
+    def set_joint(self, name: str, value: float) -> None:
+        """Open a drawer (m) or door (rad), and what follows it, before the robot is placed."""
+        super().set_joint(name, value)
+        todo = [(name, value)] if isinstance(self.home, CompiledScene) else []
+        while todo:
+            leader, value = todo.pop()
+            for follower, terms in self.home.followers.get(leader, ()):
+                opening = sum(term * value**power for power, term in enumerate(terms))
+                self.data.joint(follower).qpos = opening
+                todo.append((follower, opening))
+
     def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame: that of its layout, not of its document."""
         if not isinstance(self.home, CompiledScene):

@@ -170,6 +170,10 @@ class DataSet:
             return None, [str(error)]
         return None if problems else _figures(scene), problems
 
+    def unused(self, name: str) -> list[str]:
+        """What the files of a scene say and nobody here reads."""
+        return sorted({f"{what} of a URDF" for body in self.read(name)[0].articulated for what in body.urdf.unused})
+
     def object_file(self, name: str) -> Path | None:
         """The configuration, or the mesh, of an object of this very name; None when the data set has none."""
         return self._called("objects", name)

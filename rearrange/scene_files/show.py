@@ -28,6 +28,8 @@ class Scenes(Protocol):
 
     def figures(self, name: str) -> tuple[Figures | None, list[str]]: ...
 
+    def unused(self, name: str) -> list[str]: ...
+
 
 def show(action: str, path: str | None, opened: Callable[[Path], Scenes], skills: tuple[str, ...],
          refused: Callable[[Path, str], dict[str, str]], progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
@@ -45,7 +47,7 @@ def show(action: str, path: str | None, opened: Callable[[Path], Scenes], skills
     if action == "list":
         print("\n".join(data.scenes))
         return
-    whole, fits, found = [], {}, Counter[str]()
+    whole, fits, found, unused = [], {}, Counter[str](), Counter[str]()
     with progress_of(len(data.scenes)) as progress:
         for done, name in enumerate(data.scenes, 1):
             try:
@@ -53,6 +55,7 @@ def show(action: str, path: str | None, opened: Callable[[Path], Scenes], skills
                 if figures is not None:
                     whole.append((name, *map(str, astuple(figures))))
                     fits[name] = refused(data.path, name)
+                    unused.update(data.unused(name))
             except UserError as error:
                 problems = [str(error)]
             found.update(problems)
@@ -62,6 +65,8 @@ def show(action: str, path: str | None, opened: Callable[[Path], Scenes], skills
     print(f"{len(whole)} of {len(data.scenes)} scenes have all their files")
     if fits:
         print("\n" + "\n".join(_skills_table(skills, fits)))
+    if unused:
+        print("  not used, though files have it: " + ", ".join(f"{what} ({scenes})" for what, scenes in sorted(unused.items())))
     for problem, scenes in found.most_common(_MOST_SHOWN):
         print(f"  {problem} ({scenes} scene{'s' if scenes > 1 else ''})")
     if found:

@@ -1,4 +1,7 @@
-"""URDF documents: links with their shapes, and the joints between them. Frames and lengths are the document's own, not scaled."""
+"""URDF documents: links with their shapes, and the joints between them. Frames and lengths are the document's own, not scaled.
+
+`_READ` lists every element and attribute that is used; a document says of all others that it has them (`Urdf.unused`).
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,27 @@ from rearrange.scene_files.whole import need_urdf
 
 FIXED, SLIDE, HINGE = "fixed", "slide", "hinge"
 _KINDS = {"fixed": FIXED, "prismatic": SLIDE, "revolute": HINGE, "continuous": HINGE}
+_READ = {  # element -> its attributes
+    "robot": ("name", "version"), "link": ("name",), "joint": ("name", "type"), "inertial": (), "mass": ("value",), "origin": ("xyz", "rpy"),
+    "visual": ("name",), "collision": ("name",), "geometry": (), "box": ("size",), "cylinder": ("radius", "length"),
+    "capsule": ("radius", "length"), "sphere": ("radius",), "mesh": ("filename", "scale"), "material": ("name",), "color": ("rgba",),
+    "parent": ("link",), "child": ("link",), "axis": ("xyz",), "limit": ("lower", "upper"), "dynamics": ("damping", "friction"),
+    "mimic": ("joint", "multiplier", "offset")}
+_PACKAGE = "package://"
 _SIZES = {"box": ("size",), "cylinder": ("radius", "length"), "capsule": ("radius", "length"), "sphere": ("radius",)}
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
     """kind: box (sides), cylinder or capsule along z (radius, length), sphere (radius), or mesh (scale along its axes) from a file.
-    frame: (4, 4) in its link.
+    frame: (4, 4) in its link. rgba: of its material; None where it has none, and of what has a file, which has colours of its own.
     """
 
     kind: str
     frame: np.ndarray
     size: tuple[float, ...]
     file: Path | None = None
+    rgba: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +56,8 @@ class Link:
 @dataclass(frozen=True, eq=False)
 class Joint:
     """kind: FIXED, SLIDE or HINGE. frame: (4, 4) of the child's link in the parent's, at 0. axis: unit, in the child's link. range:
-    m or rad; without limits minus to plus infinity. damping: N s/m or N m s/rad; friction: N or N m.
+    m or rad; without limits minus to plus infinity. damping: N s/m or N m s/rad; friction: N or N m. mimic: the joint that it follows,
+    and m or rad of it for each m or rad of that.
     """
 
     name: str
@@ -57,16 +69,18 @@ class Joint:
     range: tuple[float, float]
     damping: float
     friction: float
+    mimic: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Urdf:
-    """joints: each after that of its parent's link."""
+    """joints: each after that of its parent's link. unused: elements and attributes that the document has, and nobody here reads."""
 
     path: Path
     root: str
     links: dict[str, Link]
     joints: tuple[Joint, ...]
+    unused: tuple[str, ...] = ()
 
     def numbers(self) -> dict[str, int]:
         """By which Habitat, and HAB's episodes, call the links."""
@@ -91,10 +105,11 @@ def tree_order(root: str, joints: Iterable[tuple[str, str, str]]) -> list[str]:
 @lru_cache(maxsize=128)
 def read_urdf(path: Path) -> Urdf:
     """Raises UserError, naming the file and the reason, if it is not one tree of links and joints whose meshes are all there."""
-    document = _Document(path)
     robot = need_urdf(path)
+    document = _Document(path, robot)
     links = {link.name: link for link in map(document.link, robot.findall("link"))}
     joints = [document.joint(element, links) for element in robot.findall("joint")]
+    document.check_mimics(joints)
     above: dict[str, Joint] = {}
     for joint in joints:
         if joint.child in above:
@@ -112,14 +127,37 @@ def read_urdf(path: Path) -> Urdf:
     missing = [name for name in links if name not in reached]
     if missing:
         document.fail(f"its joints form a circle through link {missing[0]!r}")
-    return Urdf(path, roots[0], links, tuple(ordered))
+    return Urdf(path, roots[0], links, tuple(ordered), _unused(robot))
+
+
+def _unused(robot: ElementTree.Element) -> tuple[str, ...]:
+    """Elements and attributes that are not in `_READ`, in order; nothing that lies in such an element."""
+    found, todo = set[str](), [robot]
+    while todo:
+        element = todo.pop()
+        found.update(f"<{element.tag} {key}=>" for key in element.attrib if key not in _READ[element.tag])
+        if element.tag == "visual" and element.find("geometry/mesh") is not None and element.find("material") is not None:
+            found.add("<material> of a mesh")
+        for child in element:
+            if child.tag in _READ:
+                todo.append(child)
+            elif isinstance(child.tag, str):  # no comment
+                found.add(f"<{child.tag}>")
+    return tuple(sorted(found))
 
 
 class _Document:
     """Reads elements of one file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, robot: ElementTree.Element) -> None:
         self._path = path
+        for tag in ("link", "joint", "material"):
+            names = [element.get("name", "") for element in robot.findall(tag)]
+            if not all(names):
+                self.fail(f"a {tag} has no name")
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                self.fail(f"it has two {tag}s of the name {twice[0]!r}")
+        self._materials = {element.get("name"): self._color(element) for element in robot.findall("material")}
 
     def fail(self, why: str) -> None:
         raise UserError(f"{self._path} cannot be used: {why}.")
@@ -134,19 +172,59 @@ class _Document:
 
     def _shapes(self, elements: list[ElementTree.Element], link: str) -> Iterator[Shape]:
         for element in elements:
-            geometry = element.find("geometry")
+            geometry, material = element.find("geometry"), element.find("material")
+            rgba = None if material is None else self._color(material) or self._materials.get(material.get("name"))
             for shape in () if geometry is None else geometry:
                 frame, what = self._frame(element, link), f"a {shape.tag} of link {link!r}"
                 if shape.tag == "mesh":
-                    name = shape.get("filename", "").removeprefix("file://").removeprefix("package://")
                     scale = self._numbers(shape, "scale", 3, what) if shape.get("scale") else [1.0, 1.0, 1.0]
-                    yield Shape("mesh", frame, tuple(scale), self._path.parent / name)
+                    yield Shape("mesh", frame, tuple(scale), self._mesh_file(shape.get("filename", "")))
                 elif shape.tag in _SIZES:
                     size = [value for key in _SIZES[shape.tag]
                             for value in self._numbers(shape, key, 3 if shape.tag == "box" else 1, what)]
-                    yield Shape(shape.tag, frame, tuple(size))
+                    if min(size) < 0.0:
+                        self.fail(f"{what} has the size {' '.join(f'{value:g}' for value in size)}, which should not be below 0")
+                    yield Shape(shape.tag, frame, tuple(size), rgba=rgba)
                 else:
                     self.fail(f"link {link!r} has the shape {shape.tag!r}; there are {', '.join(_SIZES)} and mesh")
+
+    def _mesh_file(self, name: str) -> Path:
+        """package://NAME/... lies in a folder NAME: beside the document, one that the document is in, or beside one of those."""
+        if not name.startswith(_PACKAGE):
+            return self._path.parent / name.removeprefix("file://")
+        package, _, rest = name.removeprefix(_PACKAGE).partition("/")
+        folders = self._path.absolute().parents
+        places = [folders[0] / package / rest, *(place for folder in folders
+                                                for place in ([folder / rest] if folder.name == package else [folder / package / rest]))]
+        return next((place for place in places if place.exists()), places[0])
+
+    def _color(self, material: ElementTree.Element) -> tuple[float, ...] | None:
+        color = material.find("color")
+        return None if color is None else tuple(self._numbers(color, "rgba", 4, f"material {material.get('name')!r}"))
+
+    def check_mimics(self, joints: list[Joint]) -> None:
+        """Refuse a joint that follows one that there is not, or that does not move, or itself in the end."""
+        followed = {joint.name: joint.mimic[0] for joint in joints if joint.mimic is not None}
+        moving = {joint.name for joint in joints if joint.kind != FIXED}
+        for name, other in followed.items():
+            if name not in moving or other not in moving:
+                self.fail(f"joint {name!r} mimics {other!r}, but {other if name in moving else name!r} is no joint that moves")
+            seen = {name}
+            while other in followed and other not in seen:
+                seen.add(other)
+                other = followed[other]
+            if other in seen:
+                self.fail(f"joint {name!r} mimics itself through {followed[name]!r}")
+
+    def _mimic(self, element: ElementTree.Element) -> tuple[str, float] | None:
+        mimic, what = element.find("mimic"), f"the <mimic> of joint {element.get('name', '')!r}"
+        if mimic is None:
+            return None
+        times, offset = (self._numbers(mimic, key, 1, what)[0] if mimic.get(key) else default
+                         for key, default in (("multiplier", 1.0), ("offset", 0.0)))
+        if offset:
+            self.fail(f"{what} has the offset {offset:g}; only 0 can be used: put it into the <origin> and <limit> of the joint")
+        return mimic.get("joint", ""), times
 
     def joint(self, element: ElementTree.Element, links: dict[str, Link]) -> Joint:
         name, kind = element.get("name", ""), element.get("type", "")
@@ -171,7 +249,7 @@ class _Document:
         damping, friction = ((self._numbers(dynamics, key, 1, what)[0] if dynamics is not None and dynamics.get(key) else 0.0)
                              for key in ("damping", "friction"))
         return Joint(name, _KINDS[kind], ends[0], ends[1], self._frame(element, name), along / max(np.linalg.norm(along), 1e-9),
-                     bounds, damping, friction)
+                     bounds, damping, friction, self._mimic(element))
 
     def _frame(self, element: ElementTree.Element, of: str) -> np.ndarray:
         """(4, 4) of its <origin>."""
