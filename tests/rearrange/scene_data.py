@@ -52,7 +52,12 @@ def write_glb(path: Path, meshes: list[tuple[np.ndarray, np.ndarray]], nodes: li
         "asset": {"version": "2.0"}, "buffers": [{"byteLength": len(binary)}], "bufferViews": views, "accessors": accessors,
         "meshes": [{"primitives": [{"attributes": {"POSITION": 2 * i}, "indices": 2 * i + 1}]} for i in range(len(meshes))],
         "nodes": nodes or [{"mesh": i} for i in range(len(meshes))]} | extra
-    text = json.dumps(content).encode()
+    write_gltf(path, content, binary)
+
+
+def write_gltf(path: Path, content: dict | bytes, binary: bytes) -> None:
+    """A GLB of a description, as glTF has it, and of one buffer."""
+    text = content if isinstance(content, bytes) else json.dumps(content).encode()
     text += b" " * (-len(text) % 4)
     size = 12 + 8 + len(text) + 8 + len(binary)
     path.parent.mkdir(parents=True, exist_ok=True)
