@@ -72,6 +72,7 @@ class Evaluator:
         self._under_way: dict[str, Any] | None = None
         self._made: tuple[str, Any] | None = None  # what the first process that made its environment told of it
         self._may_start_again, self.is_over = True, False
+        self._silent_s, self._looked_at = 0.0, time.monotonic()  # how long it had said nothing, and when that was looked at
         self._start()
 
     def _start(self) -> None:

@@ -9,6 +9,7 @@ the environment is ready again when its new episode has begun.
 
 from __future__ import annotations
 
+import logging
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -28,9 +29,12 @@ from trainer.errors import WorkerError
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, flattener, stored_as, whole
 from trainer.workers.exact import LARGEST_WHOLE, NotOfItsSpace, changed, may_change
+from trainer.workers.leaving import Left, in_this_process
 from trainer.workers.worker import LARGEST_REWARD, RESET_GIVES, STEP_GIVES, counted, episode_figures, in_words
 
 __all__ = ["BatchedEnv", "BatchedEnvironments"]
+
+_log = logging.getLogger(__name__)
 
 
 class BatchedEnv(Protocol):
@@ -62,12 +66,16 @@ class BatchedEnvironments:
 
     def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, rank: int = 0):
         """`seed`: as of Environments; a rank's follow those of the rank before. ValueError for what the engine does not take."""
-        self.env = env = _made(make_env, config)
+        try:
+            with in_this_process():
+                self.env = env = _made(make_env, config)
+        except Left as error:
+            raise WorkerError(f"the environment (collect.num_workers=0) failed while it was made:\n{error}") from None
         self.num_envs = n = int(env.num_envs)
         try:
             self._prepare(seed + rank * n, config.max_batch)  # environment i is seeded with this + i
         except BaseException:
-            env.close()
+            self.__exit__()
             raise
         self.under_way = np.zeros(n, bool)
         self.asked_at = np.full(n, time.monotonic())
@@ -164,9 +172,12 @@ class BatchedEnvironments:
     def _during(self, doing: str) -> Iterator[None]:
         """A WorkerError for whatever an environment raises in a "step" or "reset", with its own traceback."""
         try:
-            yield
+            with in_this_process():
+                yield
         except WorkerError:
             raise
+        except Left as error:
+            raise self._failure(doing, str(error), _number(error.__cause__)) from None
         except Exception as error:
             raise self._failure(doing, in_words(error).rstrip(), _number(error)) from None
 
@@ -287,7 +298,13 @@ class BatchedEnvironments:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.env.close()
+        """Whatever an environment raises when it is closed is told, and does not take the place of how the run ended."""
+        try:
+            with in_this_process():
+                self.env.close()
+        except (Left, Exception) as error:
+            _log.warning("the batched environment %s failed while it was closed:\n%s", type(self.env).__name__,
+                         str(error) if isinstance(error, Left) else in_words(error).rstrip())
 
 
 def _made(make_env: Callable[[], Any], config: CollectConfig) -> Any:

@@ -296,7 +296,7 @@ class Worker:
         for env in self.envs:
             try:
                 env.close()
-            except Exception:
+            except BaseException:
                 traceback.print_exc()
 
     def _run(self) -> None:
