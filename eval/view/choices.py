@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from eval.recording.record import Prepared, scenario
 from eval.scenario import command as of_scenario
 from eval.view.driver import Driver
+from eval.view.own_code import LOAD_S, Apart
 from eval.view.sessions import DrivenScenario, PlanSession, Session, SkillSession
 from planner.monolithic import NAME as WHOLE_TASK
 from rearrange.composition import options
@@ -91,7 +92,9 @@ def _skill(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chose
     name, output = plain["skill"]["name"], Path(plain["output"])
     run = run_of(plain["agent"], name, output)
     file = checkpoint.newest(run) if run else None
-    made = prepare(plain | ({"agent": str(file)} if file else {}), settings)
+    asked = plain | ({"agent": str(file)} if file else {})
+    own = ":" in plain["agent"]
+    made = Apart(f"agent={plain['agent']}").call("load", LOAD_S, prepare, asked, settings) if own else prepare(asked, settings)
     followed = ({name: run}, {name: file}) if run else ({}, {name: Path(made.job.checkpoint)} if made.job.checkpoint else {})
     return Chosen(SkillSession(made), plain, *followed)
 

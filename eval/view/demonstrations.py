@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
-from eval.recording.folder import Folder, Full
+from eval.recording.folder import STATE, Folder, Full, read_state
 from eval.recording.formats import files_of
 from eval.recording.record import Prepared, spoken_size
 from eval.recording.tape import Recorded
@@ -17,30 +18,83 @@ FORMAT = "lerobot"
 OF_THE_DATA = ("skill", "hab", "sim", "split", "image_size")  # settings that episodes of one data set share
 
 
-def check(root: Path) -> None:
-    """UserError where a package that recording needs is not installed, or nothing can be written below `root`."""
-    files_of(FORMAT)
-    try:
-        check_writable(root)
-    except UserError as error:
-        raise UserError(str(error).replace("output=", "out=")) from error
+class Demonstrations:
+    """Data sets below one folder. An episode that cannot be written waits in memory, and is written before the next one or at the end.
+
+    Other processes may write there, too: a data set is this process's own only while an episode is added to it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._waiting: list[tuple[Prepared, dict[str, Any], Recorded]] = []
+
+    def check(self) -> None:
+        """UserError where a package that recording needs is not installed, or nothing can be written."""
+        files_of(FORMAT)
+        try:
+            check_writable(self.root)
+        except UserError as error:
+            raise UserError(str(error).replace("output=", "out=")) from error
+
+    def check_fits(self, made: Prepared, plain: dict[str, Any]) -> None:
+        """UserError, before anybody has driven, where a data set is there that episodes cannot be added to."""
+        if (self.root / made.name / STATE).exists():
+            try:
+                _open(self.root / made.name, made, plain).close()
+            except OSError as error:
+                raise UserError(_not_written(self.root / made.name, error)) from error
+
+    def add(self, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
+        """Add an episode to the data set of its task, which is complete afterwards; failed ones where the settings keep them. A line for
+        people. UserError where it cannot be written: it waits then."""
+        self._waiting.append((made, plain, episode))
+        while self._waiting:
+            try:
+                line = _add(self.root, *self._waiting[0])
+            except UserError as error:
+                count = len(self._waiting)
+                raise UserError(f"{str(error).rstrip('.')}. {'This episode waits' if count == 1 else f'{count} episodes wait'} in memory, to "
+                                "be written with the next one or when the viewer ends.") from error
+            self._waiting.pop(0)
+        return line
+
+    def close(self) -> None:
+        """Write what waits. What cannot be written is lost, and told."""
+        for each in self._waiting:
+            try:
+                print(_add(self.root, *each), flush=True)
+            except UserError as error:
+                print(f"rearrange view: an episode of {each[0].name} that was driven is lost: {error}", file=sys.stderr, flush=True)
+        self._waiting = []
 
 
-def add(root: Path, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
-    """Add an episode to the data set of its task below `root`, which is complete afterwards; failed ones where the settings keep them.
-    A line for people. UserError where it cannot be written."""
-    path = root / made.name
+def _open(path: Path, made: Prepared, plain: dict[str, Any]) -> Folder:
     command = {key: plain[key] for key in OF_THE_DATA if key in plain} | {"agent": "teleop", "format": FORMAT}
-    folder = Folder(path, files_of(FORMAT)(path, made.features, made.fps), command, made.about, plain["max_gb"] * 1e9)
-    keep = episode.success or not plain["successes_only"]
+    return Folder(path, files_of(FORMAT)(path, made.features, made.fps), command, made.about, plain["max_gb"] * 1e9)
+
+
+def _add(root: Path, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
+    """Add one episode. A line for people. UserError where it is not in the data set afterwards."""
+    path, keep = root / made.name, episode.success or not plain["successes_only"]
     try:
-        folder.add(dataclasses.replace(episode, attempt=len(folder.tried)), keep)
+        folder = _open(path, made, plain)
+    except OSError as error:
+        raise UserError(_not_written(path, error)) from error
+    before = len(folder.tried)
+    try:
+        folder.add(dataclasses.replace(episode, attempt=before), keep)
         folder.write()
     except Full:
         raise UserError(f"{path} would be larger than max_gb={plain['max_gb']:g}: raise it, or choose another out=.") from None
     except OSError as error:
-        raise UserError(f"{error.filename or path} cannot be written: {error.strerror or error}. Make room, or choose another out=.") from error
+        if len(read_state(path)["attempts"]) <= before:
+            raise UserError(_not_written(path, error)) from error
+        # else it is there, and what sums up all episodes is written when the data set is opened again
     finally:
         folder.close()
     what = "kept" if keep else "not kept, since it failed"
     return f"{what}: {folder.kept} episodes, {spoken_size(folder.size)} in {path}"
+
+
+def _not_written(path: Path, error: OSError) -> str:
+    return f"{error.filename or path} cannot be written: {error.strerror or error}. Make room, or choose another out=."

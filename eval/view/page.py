@@ -1,5 +1,5 @@
 """The page: what can be pressed and chosen, and what is shown beside the home. What is pressed comes back as calls in a queue, since
-the browsers' threads must not touch the simulator.
+the browsers' threads must not touch the simulator. Each is put there in the server's thread, in the order in which it comes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import viser
 from viser import uplot
 
 from eval.view.driver import FACINGS, HAND_STEP_M
+from rearrange.composition.options import MANY, ViewOptions
 
 BACKGROUND_RGB = (38, 42, 50)
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 100.0)
 CAMERAS = ("orbit", "follow", "robot's eye")
 COLOURS = ("#4896eb", "#f57d15", "#2ea057", "#c94137", "#b58be0", "#e0c341", "#3fbfc4", "#e887b6", "#9aa0aa", "#8d6e4f")
 CURVE_POINTS = 400
+MOST_WAITING = 64  # calls; what is pressed beyond them is dropped
+MOST_SEED = ViewOptions.__dataclass_fields__["seed"].metadata["at_most"]
 KEYS = """\
 keys | do | keys | do
 --- | --- | --- | ---
@@ -39,7 +42,8 @@ class Page:
     """The elements of the page, all of which every browser shares but for the camera. calls: what was pressed."""
 
     def __init__(self, server: viser.ViserServer, tasks: Sequence[str], speed: float) -> None:
-        self.server, self.calls = server, queue.SimpleQueue()
+        self.server, self.calls = server, queue.Queue(MOST_WAITING)
+        self.dropped = 0  # calls, since `pressed`
         self.cameras: dict[int, str] = {}  # of each browser
         gui = server.gui
         gui.configure_theme(dark_mode=True, show_logo=False, show_share_button=False, brand_color=(72, 150, 235))
@@ -56,14 +60,14 @@ class Page:
         self._add_sight(gui)
         self._add_keys(gui)
         server.on_client_connect(self._greet)
-        server.on_client_disconnect(lambda client: self.cameras.pop(client.client_id, None))
+        server.on_client_disconnect(self._forget)
 
     # ------------------------------------------------------------------ what there is
 
     def _add_run(self, gui: viser.GuiApi) -> None:
         self.head = gui.add_markdown("")
         self.buttons = gui.add_button_group("", ("Play", "Pause", "Step", "Next"))
-        self.buttons.on_click(lambda event: self._call(self.buttons.value.lower()))
+        self._on(self.buttons.on_click, lambda: (self.buttons.value.lower(),))
         self.now = gui.add_markdown("")
         self.steps = gui.add_folder("Plan", visible=False)
         with self.steps:
@@ -73,8 +77,8 @@ class Page:
         with gui.add_folder("What and who"):
             self.task = gui.add_dropdown("Task", tuple(tasks))
             self.agent = gui.add_dropdown("Agent", ("expert",))
-            self.seed = gui.add_number("Seed", 0, min=0, step=1)
-            self.episode = gui.add_number("Episode", 0, min=0, step=1)
+            self.seed = gui.add_number("Seed", 0, min=0, max=MOST_SEED, step=1)
+            self.episode = gui.add_number("Episode", 0, min=0, max=MANY, step=1)
             for name in ("task", "agent", "seed", "episode"):
                 self._on_choice(getattr(self, name), name)
             self.goes_on = gui.add_checkbox("Go on with the next episode", True)
@@ -90,16 +94,16 @@ class Page:
         self.drive = gui.add_folder("Drive", visible=False)
         with self.drive:
             base = gui.add_button_group("Base", tuple(BASE))
-            base.on_click(lambda event: self._call("drive", *BASE[base.value]))
+            self._on(base.on_click, lambda: ("drive", *BASE[base.value]))
             for label, names in (("Hand", ("up", "down")), ("", ("left", "right", "ahead", "back"))):
                 hand = gui.add_button_group(label, names)
-                hand.on_click(lambda event, hand=hand: self._call("move_hand", *(HAND_STEP_M * value for value in HAND[hand.value])))
+                self._on(hand.on_click, lambda hand=hand: ("move_hand", *(HAND_STEP_M * value for value in HAND[hand.value])))
             face = gui.add_button_group("Cup faces", tuple(FACINGS))
-            face.on_click(lambda event: self._call("face", FACINGS[face.value]))
+            self._on(face.on_click, lambda: ("face", FACINGS[face.value]))
             self.suction = gui.add_checkbox("Suction", False)
             self._on_choice(self.suction, "grip")
             other = gui.add_button_group("", ("stop moving", "it is done"))
-            other.on_click(lambda event: self._call("halt" if other.value == "stop moving" else "call_stop"))
+            self._on(other.on_click, lambda: ("halt" if other.value == "stop moving" else "call_stop",))
             self.waits = gui.add_checkbox("Time stands still while nothing moves", True)
             self.record = gui.add_checkbox("Record", False)
             self._on_choice(self.record, "record")
@@ -123,28 +127,40 @@ class Page:
                 **{key: (f"Base: {name}", "drive", *BASE[name]) for key, name in zip("IKJL", BASE)},
                 **{key: (f"Hand: {name}", "move_hand", *(HAND_STEP_M * value for value in HAND[name])) for key, name in zip("TGFHRY", HAND)}}
         for key, (label, *call) in keys.items():
-            gui.add_command(label, hotkey=key).on_trigger(lambda event, call=call: self._call(*call))
+            self._on(gui.add_command(label, hotkey=key).on_trigger, lambda call=call: call)
 
-    def _greet(self, client: viser.ClientHandle) -> None:
-        """A browser has opened the page: it has a camera of its own."""
+    async def _greet(self, client: viser.ClientHandle) -> None:
+        """A browser has opened the page: it has a camera of its own. In the server's thread, so that it cannot have left already."""
         self.cameras[client.client_id] = CAMERAS[0]
         with self.looks:
             camera = client.gui.add_dropdown("Camera", CAMERAS, order=-1.0)
 
         @camera.on_update
-        def _(event: Any) -> None:
-            self.cameras[client.client_id] = camera.value
+        async def _(event: Any) -> None:
+            if client.client_id in self.cameras:
+                self.cameras[client.client_id] = camera.value
+
+    async def _forget(self, client: viser.ClientHandle) -> None:
+        self.cameras.pop(client.client_id, None)
 
     # ------------------------------------------------------------------ what is pressed
 
-    def _on_choice(self, element: Any, name: str) -> None:
-        @element.on_update
-        def _(event: Any) -> None:
+    def _on(self, register: Callable[..., Any], call: Callable[[], Sequence[Any]]) -> None:
+        """When a person presses something: a name and values to call it with, as `call` gives them at that moment."""
+        async def pressed(event: Any) -> None:
             if event.client is not None:  # a person, not we
-                self._call(name, element.value)
+                self._call(*call())
+
+        register(pressed)
+
+    def _on_choice(self, element: Any, name: str) -> None:
+        self._on(element.on_update, lambda: (name, element.value))
 
     def _call(self, name: str, *values: Any) -> None:
-        self.calls.put((name, values))
+        try:
+            self.calls.put_nowait((name, values))
+        except queue.Full:
+            self.dropped += 1
 
     def pressed(self) -> list[tuple[str, tuple[Any, ...]]]:
         """What was pressed since it was asked before."""
@@ -155,13 +171,13 @@ class Page:
             except queue.Empty:
                 return found
 
-    def on_floor_click(self, call: Callable[..., None]) -> None:
-        """Shift and a click: `call` with the point of the floor (world, m)."""
+    def on_floor_click(self, name: str) -> None:
+        """Shift and a click: a call of this name with the point of the floor (world, m)."""
         @self.server.scene.on_click(modifier="shift")
-        def _(event: Any) -> None:
+        async def _(event: Any) -> None:
             (x, y, z), (dx, dy, dz) = event.ray_origin, event.ray_direction
-            if dz < -1e-3:
-                call(x - dx * z / dz, y - dy * z / dz)
+            if dz < -1e-3 and z > 0:
+                self._call(name, x - dx * z / dz, y - dy * z / dz)
 
     @property
     def speed(self) -> float:
@@ -175,8 +191,9 @@ class Page:
         for client in self.server.get_clients().values():
             client.add_notification(title, text, auto_close_seconds=8.0)
 
-    def choose(self, task: str, agents: Sequence[str], agent: str) -> None:
+    def choose(self, task: str, agents: Sequence[str], agent: str, seed: int) -> None:
         """Show what was chosen."""
+        self.seed.value = seed
         self.task.value = task
         self.agent.options = tuple(agents)
         self.agent.value = agent

@@ -1,14 +1,31 @@
-"""Where the page is served: viser's server at the address that was asked for, and no other."""
+"""Where the page is served: viser's server at the address that was asked for, behind a guard and a gate.
+
+viser asks nobody where a request comes from and hands every message on as it is. Its server is one of `websockets`, which is made here
+with the guard in front of each request and the gate in front of each message.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from http import HTTPStatus
 from importlib.util import find_spec
 from typing import Any
 
+import websockets.asyncio.server as ws
+from websockets.http11 import Request, Response
+
 from rearrange.errors import UserError
+
+AT_ONCE, MORE_EVERY_S = 20, 1.0  # sentences about what browsers do wrong: so many at once, then one in so many seconds
+_QUIET = logging.Logger("view", logging.CRITICAL)  # who connects and says nonsense, or leaves, is told by a `Teller`
+_making = threading.Lock()
 
 
 def require_package() -> None:
@@ -33,9 +50,32 @@ def address(host: str, port: int) -> int:
                         "port=, or port=0 for a free one.") from error
 
 
-def make_server(host: str, port: int) -> Any:
-    """viser's server at that address and no other. UserError."""
+class Teller:
+    """Prints what browsers do wrong, a sentence each, and not more of them than can be read."""
+
+    def __init__(self) -> None:
+        self._left, self._at, self._untold = float(AT_ONCE), time.monotonic(), 0
+
+    def __call__(self, sentence: str) -> None:
+        now = time.monotonic()
+        self._left, self._at = min(AT_ONCE, self._left + (now - self._at) / MORE_EVERY_S), now
+        if self._left < 1:
+            self._untold += 1
+            return
+        more = f" ({self._untold:,} more were not told)" if self._untold else ""
+        self._left, self._untold = self._left - 1, 0
+        print(f"rearrange view: {sentence}.{more}", file=sys.stderr, flush=True)
+
+
+def make_server(host: str, port: int, allowed_hosts: Sequence[str] = ()) -> Any:
+    """viser's server at that address and no other, for its own pages and for programs. UserError.
+
+    allowed_hosts: names, or name:port, beside `host` and localhost, at which people reach it.
+    """
     import viser
+
+    from eval.view.gate import Gate
+    from eval.view.guard import Guard
 
     class Server(viser.ViserServer):
         """Without the way to the internet that viser offers a page."""
@@ -43,13 +83,72 @@ def make_server(host: str, port: int) -> Any:
         def request_share_url(self, verbose: bool = True) -> None:
             return None
 
-    wanted = address(host, port)
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints a table
+    tell = Teller()
+    guard, wanted, made = Guard(host, allowed_hosts), address(host, port), []
+
+    def lets_in(data: bytes | str) -> bool:
+        return bool(made) and Gate(made[0], tell).lets_in(data)
+
+    with _guarded(guard, lets_in, tell) as is_guarded, contextlib.redirect_stdout(io.StringIO()):  # it prints a table
         server = Server(host=host, port=wanted, verbose=False)
+    if not is_guarded():
+        stop(server)
+        raise UserError(f"viser {viser.__version__} starts its server in a way in which it cannot be guarded: pip install 'viser==1.1.1'.")
+    made.append(server)
     if server.get_port() != wanted:  # somebody was quicker, and viser takes the next one
         stop(server)
         raise UserError(f"host={host} port={wanted} cannot be listened at: it is in use. Choose another port=.")
     return server
+
+
+@contextlib.contextmanager
+def _guarded(guard: Any, lets_in: Callable[[bytes | str], bool], tell: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+    """While it is open, a websocket server that is made has the guard and the gate. Gives a function that says whether one was made."""
+    import viser
+
+    from eval.view.gate import MOST_BYTES
+    from eval.view.guard import reached_at
+
+    found, version = [], f"viser-v{viser.__version__}"
+
+    class Connection(ws.ServerConnection):
+        """Hands on only the messages that the gate lets in."""
+
+        async def recv(self, decode: bool | None = None) -> bytes | str:
+            while not lets_in(data := await super().recv(decode)):
+                pass
+            return data
+
+    class Serve(ws.serve):
+        """The guard before whatever answers requests."""
+
+        def __init__(self, handler: Any, host: str, port: int, *, process_request: Any, **options: Any) -> None:
+            def process(connection: ws.ServerConnection, request: Request) -> Response | None:
+                try:
+                    spoken = request.headers.get_all("Sec-WebSocket-Protocol")
+                    why = guard.refusal(request, reached_at(connection), len(connection.server.connections))
+                    if why is None and "Upgrade" in request.headers and version not in ", ".join(spoken).split(", "):
+                        why = "a page of another version of viser is refused: load it again"
+                    if why is None:
+                        response = process_request(connection, request)
+                        if response is not None:
+                            response.headers.update(guard.headers(request.headers["Host"]))
+                        return response
+                except Exception as error:  # no request can be so odd that it is answered with a traceback
+                    why = f"a request that cannot be read is refused ({type(error).__name__})"
+                tell(why)
+                return connection.respond(HTTPStatus.FORBIDDEN, f"{why}.\n")
+
+            super().__init__(handler, host, port, process_request=process, **options | {
+                "create_connection": Connection, "max_size": MOST_BYTES, "logger": _QUIET})
+            found.append(self)
+
+    with _making:
+        original, ws.serve = ws.serve, Serve
+        try:
+            yield lambda: bool(found)
+        finally:
+            ws.serve = original
 
 
 def stop(server: Any) -> None:

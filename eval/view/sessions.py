@@ -21,6 +21,7 @@ from eval.recording.tape import Recorded, Tape, plain
 from eval.scenario.evaluate import SLOTS, Job, Slot, make_agents, make_executor, step_all
 from eval.scenario.video import marks, phase, short
 from eval.view.driver import Driver
+from eval.view.own_code import OwnAgentApart
 from planner.scenario_env import ScenarioEnv
 from rearrange.errors import UserError
 from rearrange.home_scene import HomeScene, HomeSettings
@@ -107,7 +108,11 @@ class SkillSession(Session):
         from trainer.checkpoint import load_checkpoint
 
         job = self.job
-        return make_agent(job.agent, load_checkpoint(file) if file else None, [self.env], job.deterministic, job.network)
+
+        def make() -> Any:
+            return make_agent(job.agent, load_checkpoint(file) if file else None, [self.env], job.deterministic, job.network)
+
+        return OwnAgentApart(f"agent={job.agent}", make) if ":" in job.agent else make()
 
     def reload(self, skill: str, file: Path) -> None:
         self._agent = self._make_agent(str(file))

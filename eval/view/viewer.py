@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from eval.view import choices, demonstrations
 from eval.view.home_in_scene import HomeInScene, light
 from eval.view.page import Page
 from eval.view.server import address, make_server, spoken, stop
+from rearrange.composition.options import MANY
 from rearrange.errors import UserError
 from rearrange.mapping.floor_map import FloorMap
 from rearrange.pictures.looks import PLAIN
@@ -22,8 +25,10 @@ from rearrange.pictures.overlay import depth_picture, floor_picture
 from rearrange.pictures.picture import SUN_DIRECTION, follow_camera
 from rearrange.settings.composed import Settings
 from rearrange.simulator import STEP_S
+from trainer.logs.printable import first_line, printable
 
 MISTAKES = UserError, RemoteError
+MOST_TOLD = 1000  # characters of a note in the page
 FRAME_S, SIGHT_S, TEXT_S, CURVES_S = 1 / 30, 0.2, 0.15, 0.5  # how often at most each is shown anew
 IDLE_S = 0.02
 END_S = 2.0  # the end of an episode can be read for so long
@@ -41,9 +46,9 @@ def view(settings: Settings, prepare: choices.Prepare) -> None:
     task = next(word for word in reversed(settings.overrides) if word.startswith(f"{group}="))
     address(config.host, config.port)  # before anything takes its time
     if config.out is not None:
-        demonstrations.check(Path(config.out))
+        demonstrations.Demonstrations(Path(config.out)).check()
     chosen = choices.choose(settings.overrides, task, config.agent, config.seed, prepare)
-    server = make_server(config.host, config.port)
+    server = make_server(config.host, config.port, config.allowed_hosts)
     try:
         _run(Viewer(server, settings, prepare, task, chosen), config, task, server.get_port())
     finally:
@@ -63,6 +68,14 @@ def _run(viewer: Viewer, config: Any, task: str, port: int) -> None:
         viewer.close()
 
 
+def _says(error: BaseException) -> str:
+    """What went wrong, in one sentence; with the place in the code where the code did not foresee it."""
+    if isinstance(error, MISTAKES):
+        return str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {first_line(error)} ({last.filename}:{last.lineno})."
+
+
 class Viewer:
     """One turn of the loop after another: what is pressed, one step, what is shown."""
 
@@ -70,7 +83,8 @@ class Viewer:
         config = settings.config
         self._server, self._typed, self._prepare = server, settings.overrides, prepare
         self._output = Path(config.output)
-        self._out = Path(config.out) if config.out is not None else self._output / "teleop"
+        self._kept = demonstrations.Demonstrations(Path(config.out) if config.out is not None else self._output / "teleop")
+        self._told = ""  # of what fails again and again
         self.playing, self._steps = not config.paused, 0
         self._task, self._agent, self._seed = task, config.agent, config.seed
         self._page, self._home = Page(server, list(dict.fromkeys([*choices.tasks(), task])), config.speed), HomeInScene(server.scene)
@@ -79,38 +93,53 @@ class Viewer:
         self._shown_at: dict[str, float] = {}
         self._views: dict[int, Any] = {}  # of browsers whose camera follows
         self._add_hand()
-        self._page.on_floor_click(lambda x, y: self._page.calls.put(("drive_to", (x, y))))
+        self._page.on_floor_click("drive_to")
         self._page.record.value = config.out is not None
         self._start(chosen, config.episode)
-        self._page.choose(task, choices.agents(task, self._output, config.agent), config.agent)
+        self._page.choose(task, choices.agents(task, self._output, config.agent), config.agent, config.seed)
 
     # ------------------------------------------------------------------ the loop
 
     def turn(self) -> None:
-        """What was pressed; then one step if it is time for one."""
+        """What was pressed; then one step if it is time for one. Nothing that fails in it ends the page."""
         for name, values in self._page.pressed():
+            self._told = ""
             self._try(getattr(self, f"_do_{name}"), *values)
+        if self._page.dropped:
+            print(f"rearrange view: {self._page.dropped} things were pressed too fast, and dropped.", file=sys.stderr, flush=True)
+            self._page.dropped = 0
+        self._try(self._go_on)
+
+    def _go_on(self) -> None:
         if (point := self._pulled_to) is not None:
             self._pulled_to = None
             self._drive("hand_to", self.session.sim, point)
         session = self.session
         if session.done and self.playing and self._page.goes_on.value and time.monotonic() > self._ended_at + END_S:
-            self._try(self._begin, session.number + 1)
+            self._begin(session.number + 1)
         elif not session.done and self._steps_now():
-            self._try(self._advance)
+            self._advance()
         else:
             self._show()
             time.sleep(IDLE_S)
 
     def _try(self, call: Callable[..., None], *values: Any) -> None:
-        """A mistake is told in the page, and here; the page stays."""
+        """Whatever fails, also in code of the user's own, is told in the page, and here; the page stays."""
         try:
             call(*values)
-        except MISTAKES as error:
+        except (Exception, SystemExit) as error:
             self.playing, self._steps = False, 0
-            self._page.tell("Not possible", str(error))
-            print(f"rearrange view: {error}", file=sys.stderr, flush=True)
-            self._page.choose(self._task, choices.agents(self._task, self._output, self._agent), self._agent)
+            said = _says(error)
+            if said != self._told:
+                self._told = said
+                self._page.tell("Not possible", printable(said, MOST_TOLD))
+                print(f"rearrange view: {said}", file=sys.stderr, flush=True)
+                with contextlib.suppress(OSError, UserError):
+                    self._choose_again()
+            time.sleep(IDLE_S)
+
+    def _choose_again(self) -> None:
+        self._page.choose(self._task, choices.agents(self._task, self._output, self._agent), self._agent, self._seed)
 
     def _steps_now(self) -> bool:
         if self._steps:
@@ -143,7 +172,11 @@ class Viewer:
         time.sleep(max(0.0, self._due - now))
 
     def _keep(self, episode: Any) -> None:
-        line = demonstrations.add(self._out, self._chosen.made, self._chosen.plain, episode)
+        try:
+            line = self._kept.add(self._chosen.made, self._chosen.plain, episode)
+        except UserError as error:
+            self._page.recorded.content = str(error)
+            raise
         self._page.recorded.content = line
         print(line, flush=True)
 
@@ -151,9 +184,11 @@ class Viewer:
 
     def _begin(self, number: int) -> None:
         """An episode of what runs."""
+        if number > MANY:
+            raise UserError(f"episodes have numbers up to {MANY:,}.")
         try:
             self._start(self._chosen, number)
-        except MISTAKES:
+        except (Exception, SystemExit):
             self.session.done, self.session.reason = True, "it cannot be begun"
             raise
 
@@ -161,6 +196,8 @@ class Viewer:
         """An episode; nothing has changed here if it cannot be begun."""
         session = chosen.session
         session.taped = self._page.record.value
+        if session.taped and session.driver:
+            self._kept.check_fits(chosen.made, chosen.plain)
         chosen.take_newest()
         session.begin(number)
         self._chosen, self.session = chosen, session
@@ -179,11 +216,12 @@ class Viewer:
         self._start(choices.choose(self._typed, task, agent, seed, self._prepare), int(self._page.episode.value))
         before.close()
         self._task, self._agent, self._seed = task, agent, seed
-        self._page.choose(task, choices.agents(task, self._output, agent), agent)
+        self._choose_again()
 
     def close(self) -> None:
-        """Give up what runs."""
+        """Give up what runs, and write what could not be written before."""
         self.session.close()
+        self._kept.close()
 
     # ------------------------------------------------------------------ what can be pressed
 
@@ -222,14 +260,14 @@ class Viewer:
             self._page.recorded.content = ""
             return
         try:
-            demonstrations.check(self._out)
+            self._kept.check()
         except UserError:
             self._page.record.value = False
             raise
         if self.session.env.steps == 0:
             self._begin(self.session.number)
         begins = "now" if self.session.taped else "with the next episode"
-        self._page.recorded.content = f"Recording begins {begins}; an episode is kept when it is over, in {self._out / self.session.name}"
+        self._page.recorded.content = f"Recording begins {begins}; an episode is kept when it is over, in {self._kept.root / self.session.name}"
 
     def _drive(self, name: str, *values: Any) -> None:
         """What only a person who drives can ask for."""
@@ -268,7 +306,7 @@ class Viewer:
         self._pulled = False
         self._pulled_to: tuple[float, float, float] | None = None
 
-        @self._hand.on_update
+        @self._hand.on_update  # of finite numbers: gate.py
         async def _(event: Any) -> None:  # in order
             self._pulled = event.phase != "end"
             self._pulled_to = tuple(float(value) for value in event.target.position)
@@ -290,7 +328,9 @@ class Viewer:
             self._home.show(sim.twin, session.marks())
             if session.driver and not (self._pulled or session.driver.is_busy):
                 self._hand.position = np.array(sim.ee_position)
-        for number, client in self._server.get_clients().items():
+        clients = self._server.get_clients()
+        self._views = {number: view for number, view in self._views.items() if number in clients}
+        for number, client in clients.items():
             self._move_camera(client, self._page.cameras.get(number, "orbit"))
 
     def _move_camera(self, client: Any, how: str) -> None:

@@ -189,6 +189,8 @@ class ViewOptions:
     planner: Rules = field(default_factory=Rules)
     host: str = setting(HOST, "address that is listened at; 0.0.0.0 lets other machines look and drive")
     port: int = setting(8080, "of it; 0 = a free one", at_least=0, at_most=65535)
+    allowed_hosts: tuple[str, ...] = setting(
+        (), "further names, or name:port, under which a browser reaches the page: of this machine, or of a proxy in front of it")
     output: str = setting("outputs", "where runs are looked for", path=True)
 
 

@@ -1,0 +1,72 @@
+"""Agents of the user's own beside a page that others look at: their code runs in a thread of its own, so that one which never answers,
+or ends the program, stops the episode and nothing else.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, wait
+from typing import Any
+
+import numpy as np
+
+from rearrange.errors import UserError
+from trainer.logs.printable import first_line
+
+LOAD_S, ANSWER_S = 120.0, 10.0  # for which loading, and any other call, is waited for
+
+
+class Apart:
+    """One thread for the calls of one agent. said: how a sentence names it."""
+
+    def __init__(self, said: str) -> None:
+        self._said = said
+        self._asked: queue.SimpleQueue[tuple[Future, Callable[..., Any], tuple[Any, ...]]] = queue.SimpleQueue()
+        self._open: tuple[str, Future] | None = None
+        threading.Thread(target=self._work, name=said, daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            answer, call, values = self._asked.get()
+            try:
+                answer.set_result(call(*values))
+            except Exception as error:
+                answer.set_exception(error)
+            except BaseException as error:  # sys.exit
+                answer.set_exception(UserError(f"{self._said} ends the program ({type(error).__name__}: {first_line(error)})."))
+            del answer, call, values
+
+    def call(self, name: str, limit_s: float, function: Callable[..., Any], *values: Any) -> Any:
+        """What a function gives. After the limit UserError; asked for the same name again, the answer that is still due is waited for."""
+        if self._open and self._open[0] != name and self._open[1].done():
+            self._open = None
+        if self._open is None:
+            self._open = name, Future()
+            self._asked.put((self._open[1], function, values))
+        asked, answer = self._open
+        if asked != name or not wait([answer], limit_s).done:
+            raise UserError(f"{self._said} has not answered ({asked}) for {limit_s:.0f} s: press Play to wait on, or choose another agent.")
+        self._open = None
+        return answer.result()
+
+
+class OwnAgentApart:
+    """An agent whose every call happens in that thread, its making included."""
+
+    def __init__(self, said: str, make: Callable[[], Any]) -> None:
+        self._thread = Apart(said)
+        self._agent = self._thread.call("load", LOAD_S, make)
+
+    def begin(self, slot: int, seed: int) -> None:
+        self._thread.call("reset", ANSWER_S, self._agent.begin, slot, seed)
+
+    def forget(self, slot: int) -> None:
+        self._thread.call("forget", ANSWER_S, self._agent.forget, slot)
+
+    def act(self, observations: Mapping[int, Mapping[str, np.ndarray]], mean: Collection[int] = ()) -> dict[int, Any]:
+        return self._thread.call("act", ANSWER_S, self._agent.act, observations, mean)
+
+    def end(self, slot: int) -> None:
+        self._thread.call("end", ANSWER_S, self._agent.end, slot)
