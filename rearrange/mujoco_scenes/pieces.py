@@ -147,7 +147,7 @@ def _mesh(piece: Piece, frame: np.ndarray, row: int, owner: int) -> Mesh:
 
 def _add_stage(found: Pieces, placed: Placed) -> None:
     frame, template = _upright(placed.frame), placed.template
-    found.meshes += [_mesh(piece, frame, STILL, STAGE) for piece in template.seen]
+    found.meshes += [_mesh(piece, frame, STILL, STAGE) for piece in template.seen if piece.visible]
     upward = []
     for piece in template.solid or template.seen:
         points, triangles = _moved(piece.vertices, frame), _outside(piece.triangles, frame)
@@ -157,17 +157,23 @@ def _add_stage(found: Pieces, placed: Placed) -> None:
         if template.collides:
             found.walls += filter(None, map(hull, flat_pieces(points, triangles)))
     found.floor = np.concatenate([found.floor, *upward])
-    _add_receptacles(found, template.receptacles, None, lambda _: (None, frame), 1.0)
+    rigid, scale = _without_scale(frame)
+    _add_receptacles(found, template.receptacles, None, lambda _: (None, rigid), scale)
 
 
 def _add_object(found: Pieces, placed: Placed, owner: int) -> None:
     frame, template = _upright(placed.frame), placed.template
-    found.meshes += [_mesh(piece, frame, STILL, owner) for piece in template.seen]
+    found.meshes += [_mesh(piece, frame, STILL, owner) for piece in template.seen if piece.visible]
     found.solids += filter(None, (hull(_moved(points, frame)) for points in template.hulls()))
-    scale = np.linalg.norm(frame[:3, :3], axis=0)
-    rigid = frame.copy()
-    rigid[:3, :3] /= scale
+    rigid, scale = _without_scale(frame)
     _add_receptacles(found, template.receptacles, template.name, lambda _: (None, rigid), scale)
+
+
+def _without_scale(frame: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A frame (4, 4) with axes of length 1, and the lengths (3,) that they had."""
+    scale, rigid = np.linalg.norm(frame[:3, :3], axis=0), frame.copy()
+    rigid[:3, :3] /= scale
+    return rigid, scale
 
 
 def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None:
@@ -177,8 +183,6 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
     and limits of sliding joints. Angles and their limits, axes, masses, damping and friction stay as the document has them.
     """
     urdf, scale, numbers = body.urdf, body.scale, body.urdf.numbers()
-    if scale <= 0.0:
-        raise UserError(f"the scale of {body.handle} is {scale:g}; it should be above 0.")
     frames, part_of, in_part = {urdf.root: _upright(body.frame)}, {urdf.root: STILL}, {}
     found.roots[body.handle] = frames[urdf.root]
     for joint in urdf.joints:
@@ -195,7 +199,8 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
         number = part_of[name]
         in_part[name] = frames[name] if number == STILL else np.linalg.inv(found.parts[number].frame) @ frames[name]
         for shape in link.visuals:
-            found.meshes += [_mesh(piece, in_part[name] @ _of_shape(shape, scale), number, owner) for piece in _pieces_of(body, shape)]
+            found.meshes += [_mesh(piece, in_part[name] @ _of_shape(shape, scale), number, owner) for piece in _pieces_of(body, shape)
+                             if piece.visible]
             if shape.file is None and (shape.rgba is None or shape.rgba[3] > 0.0):
                 found.meshes += [_solid_mesh(solid.moved(in_part[name]), shape.rgba or _RGBA, number, owner)
                                  for solid in _solids(body, shape, scale)]
@@ -217,7 +222,7 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
 def _part(body: PlacedArticulated, joint: Joint, frame: np.ndarray, parent: int, link: Link, number: int) -> Part:
     low, high = (body.scale * bound if joint.kind == SLIDE else bound for bound in joint.range)
     return Part(body.handle, joint.child, parent, joint.kind, frame, joint.axis, (low, high), joint.damping, joint.friction,
-                link.mass_kg or _LINK_KG, body.scale * link.inertial[:3, 3], number)
+                body.mass_scale * (link.mass_kg or _LINK_KG), body.scale * link.inertial[:3, 3], number)
 
 
 def _link_mimics(found: Pieces, body: PlacedArticulated, part_of: dict[str, int]) -> None:
@@ -276,7 +281,7 @@ def _add_receptacles(found: Pieces, declared: dict[str, dict], handle: str | Non
             quat = np.array(values["rotation"], float)
             turned = np.eye(4)
             turned[:3, :3] = quat_matrix(quat / (np.linalg.norm(quat) or 1.0))
-            turned[:3, 3] = middle - turned[:3, :3] @ middle
+            turned[:3, 3] = scale * middle - turned[:3, :3] @ (scale * middle)
             frame = frame @ turned
         found.receptacles.append(found_receptacle(str(values.get("name", key)), handle, link, middle, half, frame, scale))
 

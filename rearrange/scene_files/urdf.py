@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rearrange.errors import UserError
+from rearrange.scene_files.reading import MOST_NUMBER, shown
 from rearrange.scene_files.whole import need_urdf
 
 FIXED, SLIDE, HINGE = "fixed", "slide", "hinge"
@@ -166,7 +167,7 @@ class _Document:
         name, inertial = element.get("name", ""), element.find("inertial")
         mass = inertial.find("mass") if inertial is not None else None
         return Link(
-            name, 0.0 if mass is None else self._numbers(mass, "value", 1, f"the mass of link {name!r}")[0],
+            name, 0.0 if mass is None else self._numbers(mass, "value", 1, f"the mass of link {name!r}", 0.0)[0],
             np.eye(4) if inertial is None else self._frame(inertial, name),
             tuple(self._shapes(element.findall("visual"), name)), tuple(self._shapes(element.findall("collision"), name)))
 
@@ -181,9 +182,7 @@ class _Document:
                     yield Shape("mesh", frame, tuple(scale), self._mesh_file(shape.get("filename", "")))
                 elif shape.tag in _SIZES:
                     size = [value for key in _SIZES[shape.tag]
-                            for value in self._numbers(shape, key, 3 if shape.tag == "box" else 1, what)]
-                    if min(size) < 0.0:
-                        self.fail(f"{what} has the size {' '.join(f'{value:g}' for value in size)}, which should not be below 0")
+                            for value in self._numbers(shape, key, 3 if shape.tag == "box" else 1, what, 0.0)]
                     yield Shape(shape.tag, frame, tuple(size), rgba=rgba)
                 else:
                     self.fail(f"link {link!r} has the shape {shape.tag!r}; there are {', '.join(_SIZES)} and mesh")
@@ -243,10 +242,10 @@ class _Document:
             self.fail(f"joint {name!r} has an axis without length")
         bounds = (-math.inf, math.inf)
         if limit is not None and kind != "continuous":
-            bounds = tuple(self._numbers(limit, key, 1, what)[0] if limit.get(key) else 0.0 for key in ("lower", "upper"))
+            bounds = tuple(self._numbers(limit, key, 1, what, -math.inf, math.inf)[0] if limit.get(key) else 0.0 for key in ("lower", "upper"))
         if bounds[0] > bounds[1]:
             self.fail(f"joint {name!r} moves from {bounds[0]:g} to {bounds[1]:g}, which is less")
-        damping, friction = ((self._numbers(dynamics, key, 1, what)[0] if dynamics is not None and dynamics.get(key) else 0.0)
+        damping, friction = ((self._numbers(dynamics, key, 1, what, 0.0)[0] if dynamics is not None and dynamics.get(key) else 0.0)
                              for key in ("damping", "friction"))
         return Joint(name, _KINDS[kind], ends[0], ends[1], self._frame(element, name), along / max(np.linalg.norm(along), 1e-9),
                      bounds, damping, friction, self._mimic(element))
@@ -266,12 +265,14 @@ class _Document:
                              @ np.array([(1.0, 0.0, 0.0), (0.0, a, -sa), (0.0, sa, a)]))
         return frame
 
-    def _numbers(self, element: ElementTree.Element, key: str, count: int, what: str) -> list[float]:
+    def _numbers(self, element: ElementTree.Element, key: str, count: int, what: str, least: float = -MOST_NUMBER,
+                 most: float = MOST_NUMBER) -> list[float]:
         words = element.get(key, "").replace(",", " ").split()
         try:
             values = [float(word) for word in words]
         except ValueError:
             values = []
-        if len(values) != count or not all(map(math.isfinite, values)):
-            self.fail(f"{what} has {key}={element.get(key)!r}, which should be {count} finite number{'s' if count > 1 else ''}")
+        if len(values) != count or not all(math.isfinite(value) and least <= value <= most for value in values):
+            bounds = f"from {least:g} to {most:g}" if math.isfinite(most) else "of any size"
+            self.fail(f"{what} has {key}={shown(element.get(key))}, which should be {count} finite number{'s' if count > 1 else ''} {bounds}")
         return values

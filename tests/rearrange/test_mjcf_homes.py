@@ -287,6 +287,44 @@ def test_an_opening_is_counted_from_how_the_file_has_the_body(tmp_path, ref, spa
     assert drawer.range == pytest.approx(span)
 
 
+FOLLOWERS = """<mujoco><compiler angle="radian"/><worldbody><geom name="floor" type="plane" size="3 3 1"/><body name="chest">
+<body name="upper" pos="0 0 1"><joint name="upper" type="slide" axis="1 0 0" range="0 0.5" ref="0.1"/><geom size="0.1"/></body>
+<body name="lower"><joint name="lower" type="slide" axis="-1 0 0" range="-0.4 0"/><geom size="0.1"/></body>
+<body name="lid"><joint name="lid" axis="0 -1 0" range="-2 1" ref="0.2"/><geom size="0.1"/></body></body></worldbody>
+<equality><joint joint1="lower" joint2="upper" polycoef="0 -0.7 -0.2 0 0"/><joint joint1="lid" joint2="lower" polycoef="0 3 0 5 0"/>
+<joint joint1="upper" joint2="lid" active="false"/></equality></mujoco>"""
+
+
+def test_joints_that_equality_ties_follow_each_other_as_in_the_file(tmp_path):
+    (tmp_path / "chest.xml").write_text(FOLLOWERS)
+    model = mujoco.MjModel.from_xml_string(FOLLOWERS)
+    data = mujoco.MjData(model)
+    parts = {part.link: part for part in MjcfHomes(tmp_path).pieces("chest").parts}
+    openings = {"upper": 0.37}
+    for name in ("lower", "lid"):
+        leader, terms = parts[name].follows
+        openings[name] = sum(term * openings[list(parts)[leader]] ** power for power, term in enumerate(terms))
+    for name, opening in openings.items():  # the joint's value in the file at this opening, which may count the other way
+        sign = 1.0 if float(parts[name].axis @ model.joint(name).axis) > 0.0 else -1.0
+        data.joint(name).qpos = model.joint(name).qpos0 + sign * opening
+    mujoco.mj_forward(model, data)
+    assert np.allclose(data.efc_pos[:data.ne], 0.0, atol=1e-9) and data.ne == 2
+    assert openings["lower"] > 0.2 and abs(openings["lid"]) > 0.5 and parts["upper"].follows is None
+    (tmp_path / "chest.xml").write_text(FOLLOWERS.replace(' active="false"', ""))
+    mjcf_compile.compiled.cache_clear()
+    with pytest.raises(UserError, match="follows itself"):
+        MjcfHomes(tmp_path).pieces("chest")
+
+
+def test_check_says_what_of_a_file_is_not_used(homes, tmp_path, capsys):
+    assert data_set(homes).unused("kitchen") == []
+    file = changed(tmp_path, ('damping="3"', 'damping="3" stiffness="2"'), ('<geom name="floor"', '<geom name="floor" friction="0.1"'),
+                   ("</worldbody>", '</worldbody><actuator><motor joint="slide"/></actuator><keyframe><key/></keyframe>'))
+    assert main(["scenes", "check", f"dataset={file}"]) == 0
+    assert ("  not used, though files have it: <actuator> (1), <keyframe> (1), friction and softness of geoms (1), stiffness of a joint (1)"
+            in capsys.readouterr().out.splitlines())
+
+
 def test_a_folder_without_scenes_and_a_path_that_is_not_there_are_sentences(tmp_path, capsys):
     for path, words in ((tmp_path, "has no MuJoCo XML file with a <worldbody>"), (tmp_path / "no.xml", "does not exist")):
         assert main(["eval", "skill=pick", "agent=random", "episodes=1", f"sim.scene_dataset={path}", f"output={tmp_path / 'out'}"]) == 2
