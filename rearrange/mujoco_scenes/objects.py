@@ -51,7 +51,7 @@ def files_of(data: DataSet | MjcfHomes, objects: tuple[str, ...], folders: tuple
             where = ", ".join(folders) or "no folder"
             raise UserError(f"there is no object called {name!r}: the data set {data.path} has none, nor has {where}, which the episode "
                             f"names; primitives are {', '.join(OBJECTS)}.")
-        found[name] = None if path is None or name in OBJECTS and read_object(path).is_primitive else path
+        found[name] = None if path is None or name in OBJECTS and read_object(path, data.path).is_primitive else path
     return tuple(found[name] for name in objects)
 
 
@@ -61,16 +61,16 @@ def _places(dataset: Path, wanted: list[Path]) -> list[Path]:
 
 
 @lru_cache(maxsize=64)
-def own_object(path: Path) -> OwnObject:
-    """An object by its configuration. Raises UserError if it cannot be used."""
-    template = read_object(path)
+def own_object(path: Path, dataset: Path | None = None) -> OwnObject:
+    """An object by its configuration, under the defaults of a data set. Raises UserError if it cannot be used."""
+    template = read_object(path, dataset)
     if not template.seen:
         raise UserError(f"{path} has no render_asset that can be drawn: it should name a GLB file.")
     solids = tuple(filter(None, (hull((points - template.center) @ AXES) for points in template.hulls())))
     if not solids:
         raise UserError(f"{path} has nothing that collides, so that it cannot be picked.")
     meshes = tuple(_coarser(Mesh(0, (piece.vertices - template.center) @ AXES, piece.triangles, lambda piece=piece: piece.rgb,
-                                 two_sided=piece.two_sided), MOST_TRIANGLES // len(template.seen)) for piece in template.seen)
+                                 two_sided=piece.two_sided), MOST_TRIANGLES // len(template.seen)) for piece in template.seen if piece.visible)
     points = np.concatenate([solid.corners() for solid in solids])
     return OwnObject(solids, meshes, template.mass_kg or _MASS_KG, points.min(axis=0), points.max(axis=0))
 

@@ -153,7 +153,7 @@ def mesh_table_of(path: Path, name: str, markers: tuple[Marker, ...], bodies: tu
              for mesh in loaded.pieces.meshes]
     first = 1 + max((mesh.owner for mesh in scene), default=0)
     return mesh_table([*scene, *(replace(mesh, row=body, owner=first + k) for k, (body, file) in enumerate(own)
-                                 for mesh in own_object(file).meshes)])
+                                 for mesh in own_object(file, path).meshes)])
 
 
 @lru_cache(maxsize=KEPT_SCENES)
@@ -164,7 +164,7 @@ def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tup
     home, names = loaded.home, loaded.names
     handles = {body.name: np.array(body.position_m) + _turned(handle_part(body).center_m, body.yaw_rad) for body in home.layout.bodies}
     own_files = {slot: file for slot, file in enumerate(files) if file is not None}
-    own = {slot: own_object(file) for slot, file in own_files.items()}
+    own = {slot: own_object(file, path) for slot, file in own_files.items()}
     model = compile_scene(name, loaded.pieces, home.layout.size_m, np.array(home.origin_m), objects, names, handles, own)
     geoms = tuple(tuple(np.flatnonzero(model.geom_bodyid == model.body(handle).id).tolist()) for handle in handles)
     cup = (model.geom("suction_cup").id,)

@@ -5,11 +5,10 @@ A template is found as Habitat finds it: by the name of its file without the end
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,57 +16,39 @@ import numpy as np
 
 from rearrange.errors import UserError
 from rearrange.geometry import quat_matrix
-from rearrange.scene_files.glb import Piece, read_glb
-from rearrange.scene_files.urdf import HINGE, SLIDE, Urdf, read_urdf
-from rearrange.scene_files.whole import need_json
+from rearrange.scene_files.reading import flag, need_json, numbers, shown
+from rearrange.scene_files.templates import (
+    ARTICULATED,
+    OBJECTS,
+    STAGES,
+    Template,
+    merged,
+    read_articulated,
+    read_template,
+    unused_keys,
+)
+from rearrange.scene_files.urdf import HINGE, SLIDE, Urdf
 
 ENDING = ".scene_dataset_config.json"
 SCENE_FILE = ".scene_instance.json"
 OUR_SCENE = re.compile(r"(train|val|test|unseen)/(\d+)")  # how episodes call homes of ours; in a data set they are val_0003
-RECEPTACLE = "receptacle_"  # begins the keys of receptacles in `user_defined`
-_ENDINGS = {"stages": (".stage_config.json", ".glb"), "objects": (".object_config.json", ".glb"),
-            "articulated_objects": (".ao_config.json", ".urdf"), "scene_instances": (SCENE_FILE,)}
-_SINGULAR = {"stages": "stage", "objects": "object", "articulated_objects": "articulated object", "scene_instances": "scene"}
-_MESH = (".glb", ".gltf", ".obj", ".stl", ".ply", ".dae")  # endings; other assets are Habitat's own shapes, as cubeSolid
-
-
-@dataclass(frozen=True, eq=False)
-class Template:
-    """A stage or an object, in its file's frame, y up (m).
-
-    solid: meshes that collide, each as its convex hull, or all as one where they are `joined`; () where it is the box around what is
-    `seen`, its own shape, or, where `is_boxed` is not set, what is seen. center: what an object is placed by unless a scene says
-    otherwise. is_primitive: it collides as a shape of Habitat's own, as cubeSolid. turn: (3, 3) of a stage. mass_kg: None where none
-    is given. receptacles: as the file has them.
-    """
-
-    name: str
-    path: Path
-    seen: tuple[Piece, ...]
-    solid: tuple[Piece, ...]
-    receptacles: dict[str, dict]
-    is_boxed: bool = False
-    joined: bool = True
-    collides: bool = True
-    is_primitive: bool = False
-    center: np.ndarray | None = None
-    turn: np.ndarray | None = None
-    mass_kg: float | None = None
-
-    def hulls(self) -> list[np.ndarray]:
-        """Corners (n, 3) of each convex part that collides."""
-        pieces = self.solid or self.seen
-        if not self.collides or not pieces:
-            return []
-        points = [piece.vertices[np.unique(piece.triangles)] for piece in pieces]
-        if self.is_boxed:
-            return [_box_around(np.concatenate(points))]
-        return [np.concatenate(points)] if self.joined else points
+_SCENES = "scene_instances"
+_ENDINGS = {STAGES: (".stage_config.json", ".glb"), OBJECTS: (".object_config.json", ".glb"),
+            ARTICULATED: (".ao_config.json", ".urdf"), _SCENES: (SCENE_FILE,)}
+_SINGULAR = {STAGES: "stage", OBJECTS: "object", ARTICULATED: "articulated object", _SCENES: "scene"}
+_IN_SCENE = {"stage_instance", "object_instances", "articulated_object_instances", "translation_origin", "user_defined"}
+_IN_ENTRY = {"template_name", "translation", "rotation", "uniform_scale", "user_defined", "mass_scale", "apply_scale_to_mass", "motion_type",
+             "translation_origin"}  # of an entry of a scene; those that say nothing of what stands still, as a mass, among them
+_USED = {STAGES: _IN_ENTRY | {"non_uniform_scale", "is_instance_visible"}, OBJECTS: _IN_ENTRY | {"non_uniform_scale", "is_instance_visible"},
+         ARTICULATED: _IN_ENTRY | {"auto_clamp_joint_limits"}}
+_OF_ENTRY = {STAGES: "stages in scenes", OBJECTS: "objects in scenes", ARTICULATED: "articulated objects in scenes"}
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A stage or an object in a scene. frame: (4, 4) from the template's frame to the scene's, y up, with its scale."""
+    """A stage or an object in a scene. frame: (4, 4) from the template's frame to the scene's, y up, with the scales of the scene and of
+    a stage itself.
+    """
 
     template: Template
     frame: np.ndarray
@@ -77,7 +58,7 @@ class Placed:
 @dataclass(frozen=True, eq=False)
 class PlacedArticulated:
     """An articulated object in a scene. handle: its name there, as Habitat counts: fridge_:0000. frame: (4, 4) of its root, without
-    the scale, which is that of every length in its document.
+    the scale, which is that of every length in its document. mass_scale: that of every mass.
     """
 
     handle: str
@@ -85,16 +66,18 @@ class PlacedArticulated:
     receptacles: dict[str, dict]
     frame: np.ndarray
     scale: float
+    mass_scale: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """stage: None where the scene has none."""
+    """stage: None where the scene has none. unused: what its files have and is not used."""
 
     name: str
     stage: Placed | None
     objects: tuple[Placed, ...]
     articulated: tuple[PlacedArticulated, ...]
+    unused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -120,6 +103,8 @@ class DataSet:
             raise UserError(f"dataset={path} should be a file *{ENDING}, as ReplicaCAD has one and rearrange scenes export "
                             "writes one, or a folder of MuJoCo XML files.")
         config = need_json(self.path, "dataset:")
+        self._defaults = {kind: _default_attributes(self.path, config, kind) for kind in _ENDINGS}
+        self._unused = {f"configs of {kind}" for kind in _ENDINGS if isinstance(config.get(kind), dict) and config[kind].get("configs")}
         self._files = {kind: list(self._listed(config, kind, endings))[::-1] for kind, endings in _ENDINGS.items()}
 
     @property
@@ -134,33 +119,45 @@ class DataSet:
             raise UserError(f"dataset={self.path} has no scene {name!r}; it has {', '.join(self.scenes[:5])}"
                             f"{', ...' if len(self.scenes) > 5 else ''}.")
         content = need_json(path)
-        problems: list[str] = []
+        default, problems, notes, made = self._defaults[_SCENES], list[str](), set(self._unused), dict[Path, Any]()
+        notes.update(unused_keys(content, _IN_SCENE, "scenes"))
+        origin = _origin(path, merged(default, content))
 
-        def read(kind: str, entry: Any, make: Any) -> Any:
+        def read(kind: str, entry: Any) -> Any:
+            """The template that an entry names, each read once; None where it or the entry cannot be used."""
             try:
-                _check_instance(path, entry)
-                return make(self._file(kind, entry["template_name"], name))
+                _check_instance(path, entry, kind)
+                file = self._file(kind, entry["template_name"], name)
+                if file not in made:
+                    made[file] = read_articulated(file, self._defaults[kind]) if kind == ARTICULATED else \
+                        read_template(file, kind, self._defaults[kind])
             except UserError as error:
                 if str(error) not in problems:
                     problems.append(str(error))
                 return None
+            notes.update(unused_keys(entry, _USED[kind], _OF_ENTRY[kind]), _unused_values(entry, kind))
+            notes.update(made[file][-1] if kind == ARTICULATED else made[file].unused)
+            return made[file]
 
-        stage, objects, articulated, seen = content.get("stage_instance"), [], [], Counter[str]()
-        origin = content.get("translation_origin")
-        for entry in _entries(path, content, "object_instances"):
-            if (made := read("objects", entry, _template)) is not None:
+        objects, articulated, seen = [], [], Counter[str]()
+        for entry in [*_entries(path, default, "object_instances"), *_entries(path, content, "object_instances")]:
+            if (template := read(OBJECTS, entry)) is not None:
                 moves = str(entry.get("motion_type", "DYNAMIC")).upper() == "DYNAMIC"
-                objects.append(Placed(made, _frame(entry, made.center, origin) @ _scaled(entry), moves))
-        for entry in _entries(path, content, "articulated_object_instances"):
-            if (made := read("articulated_objects", entry, _articulated)) is not None:
-                stem = made[0].path.stem
-                handle = f"{stem}_:{seen[stem]:04d}"
-                seen[stem] += 1
-                articulated.append(PlacedArticulated(handle, *made, _frame(entry), float(entry.get("uniform_scale") or 1.0)))
+                center = template.center if (_origin(path, entry) or origin) != _AS_FILE else None
+                objects.append(Placed(_as_shown(template, entry), _frame(entry, center) @ _scaled(entry), moves))
+        for entry in [*_entries(path, default, "articulated_object_instances"), *_entries(path, content, "articulated_object_instances")]:
+            if (found := read(ARTICULATED, entry)) is not None:
+                urdf, receptacles, scale, mass_scale, _ = found
+                handle = f"{urdf.path.stem}_:{seen[urdf.path.stem]:04d}"
+                seen[urdf.path.stem] += 1
+                scale *= float(_one(entry, "uniform_scale"))
+                mass_scale *= float(_one(entry, "mass_scale")) * (scale if entry.get("apply_scale_to_mass", True) else 1.0)
+                articulated.append(PlacedArticulated(handle, urdf, receptacles, _frame(entry), scale, mass_scale))
+        stage = merged(default, content).get("stage_instance")
         bare = not isinstance(stage, dict) or stage.get("template_name") in (None, "", "NONE")
-        of_stage = None if bare else read("stages", stage, _template)
-        placed = None if of_stage is None else Placed(of_stage, _frame(stage) @ _turned(of_stage.turn))
-        return Scene(name, placed, tuple(objects), tuple(articulated)), problems
+        template = None if bare else read(STAGES, stage)
+        placed = None if template is None else Placed(_as_shown(template, stage), _frame(stage) @ _scaled(stage) @ _square(template.turn))
+        return Scene(name, placed, tuple(objects), tuple(articulated), frozenset(notes)), problems
 
     def figures(self, name: str) -> tuple[Figures | None, list[str]]:
         """What is in a scene, None unless all of its files can be used, and a sentence for each that cannot."""
@@ -172,7 +169,7 @@ class DataSet:
 
     def unused(self, name: str) -> list[str]:
         """What the files of a scene say and nobody here reads."""
-        return sorted({f"{what} of a URDF" for body in self.read(name)[0].articulated for what in body.urdf.unused})
+        return sorted(self.read(name)[0].unused)
 
     def object_file(self, name: str) -> Path | None:
         """The configuration, or the mesh, of an object of this very name; None when the data set has none."""
@@ -235,144 +232,96 @@ def _entries(path: Path, content: dict, key: str) -> list:
     return entries
 
 
-def _check_instance(path: Path, entry: Any) -> None:
-    """Raises UserError unless an entry of a scene has a template and stands somewhere."""
+def _default_attributes(path: Path, config: dict, kind: str) -> dict:
+    """What every configuration of a kind has in a data set unless it says otherwise."""
+    section = config.get(kind)
+    default = section.get("default_attributes") if isinstance(section, dict) else None
+    if default is not None and not isinstance(default, dict):
+        raise UserError(f"dataset={path}: default_attributes of {kind} should be an object, not {shown(default)}.")
+    return default or {}
+
+
+def _check_instance(path: Path, entry: Any, kind: str) -> None:
+    """Raises UserError unless an entry of a scene has a template, stands somewhere, and has scales that leave something of it."""
     if not isinstance(entry, dict) or not isinstance(entry.get("template_name"), str):
         raise UserError(f"{path}: an entry has no template_name.")
-    for key, count in (("translation", 3), ("rotation", 4), ("non_uniform_scale", 3)):
-        values = entry.get(key)
-        if values is not None and not (isinstance(values, list) and len(values) == count and all(map(_is_number, values))):
-            raise UserError(f"{path}: {key} of {entry['template_name']!r} should be {count} finite numbers, not {values}.")
-    if not _is_number(entry.get("uniform_scale", 1.0)):
-        raise UserError(f"{path}: uniform_scale of {entry['template_name']!r} should be a finite number.")
+    try:
+        for key, count in (("translation", 3), ("rotation", 4), ("non_uniform_scale", 3), ("uniform_scale", 1), ("mass_scale", 1)):
+            values = numbers(path, entry, key, count)
+            if values is not None and not (values.any() if key == "rotation" else key == "translation" or values.all()):
+                raise UserError(f"{path}: {key} should not be {shown(entry[key])}.")
+        if kind == ARTICULATED and min(_one(entry, "uniform_scale"), _one(entry, "mass_scale")) <= 0.0:
+            raise UserError(f"{path}: uniform_scale and mass_scale should be above 0.")
+        for key in ("is_instance_visible", "apply_scale_to_mass"):
+            flag(path, entry, key, True)
+        _origin(path, entry)
+    except UserError as error:
+        raise UserError(f"{str(error).removesuffix('.')}, at {entry['template_name']!r}.") from None
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _unused_values(entry: dict, kind: str) -> Iterator[str]:
+    """What an entry of a scene asks for under a key that is used, with a value that is not."""
+    if kind == ARTICULATED and str(entry.get("motion_type", "DYNAMIC")).upper() == "STATIC":
+        yield "motion_type STATIC of articulated objects in scenes (their joints move)"
 
 
-def _frame(entry: dict, center: np.ndarray | None = None, origin: Any = None) -> np.ndarray:
-    """(4, 4) of an entry of a scene, without its scale. `center`: of an object, which stands where the entry says if its origin, or
-    that of the scene, is "COM".
+_BY_MASS, _AS_FILE = "com", "asset_local"
+
+
+def _origin(path: Path, given: dict) -> str:
+    """By what an entry, or all of a scene, is placed; "" where it is not said.
+
+    Without any word it is the centre of mass: SceneInstanceAttributesManager reads a missing origin as unknown, and only "asset_local" has
+    PhysicsManager::addObjectAndSaveAttributes correct for the centre. Articulated objects are placed by their roots in either case.
     """
+    value = given.get("translation_origin")
+    word = value.lower() if isinstance(value, str) else value
+    if word in (None, "", "unknown"):
+        return ""
+    if word not in (_BY_MASS, _AS_FILE):
+        raise UserError(f"{path}: translation_origin should be COM or asset_local, not {shown(value)}.")
+    return word
+
+
+def _one(entry: dict, key: str) -> float:
+    """A factor of an entry, 1 where none is given."""
+    return 1.0 if entry.get(key) is None else entry[key]
+
+
+def _as_shown(template: Template, entry: dict) -> Template:
+    """The template, whose triangles only collide where the scene says that the entry is not visible."""
+    if entry.get("is_instance_visible", True) is not False:
+        return template
+    return replace(template, seen=tuple(replace(piece, visible=False) for piece in template.seen))
+
+
+def _frame(entry: dict, center: np.ndarray | None = None) -> np.ndarray:
+    """(4, 4) of an entry of a scene, without its scale. center: of an object that is placed by it, in the template's frame."""
     frame = np.eye(4)
     quat = np.array(entry.get("rotation") or (1.0, 0.0, 0.0, 0.0), float)
-    frame[:3, :3] = quat_matrix(quat / (np.linalg.norm(quat) or 1.0))
+    frame[:3, :3] = quat_matrix(quat / np.linalg.norm(quat))
     frame[:3, 3] = entry.get("translation") or (0.0, 0.0, 0.0)
-    if center is not None and str(entry.get("translation_origin") or origin).upper() == "COM":
+    if center is not None:
         frame[:3, 3] -= frame[:3, :3] @ (_scaled(entry)[:3, :3] @ center)
     return frame
 
 
 def _scaled(entry: dict) -> np.ndarray:
     """(4, 4) of the scale of an entry."""
-    size = float(entry.get("uniform_scale") or 1.0) * np.array(entry.get("non_uniform_scale") or (1.0, 1.0, 1.0), float)
-    return np.diag([*size, 1.0])
+    return _square(np.diag(float(_one(entry, "uniform_scale")) * np.array(entry.get("non_uniform_scale") or (1.0, 1.0, 1.0), float)))
 
 
-def _turned(turn: np.ndarray | None) -> np.ndarray:
+def _square(turn: np.ndarray) -> np.ndarray:
+    """(4, 4) of a turn or a scale (3, 3)."""
     frame = np.eye(4)
-    frame[:3, :3] = np.eye(3) if turn is None else turn
+    frame[:3, :3] = turn
     return frame
 
 
-def _box_around(points: np.ndarray) -> np.ndarray:
-    """Corners (8, 3)."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    return np.array([[(low, high)[i >> axis & 1][axis] for axis in range(3)] for i in range(8)])
-
-
-def read_object(path: Path) -> Template:
-    """An object from its configuration, or from its mesh alone. Raises UserError if it cannot be used."""
-    return _template(path)
-
-
-def _template(path: Path) -> Template:
-    """A stage or an object from its configuration, or from its mesh alone."""
-    name = path.name.partition(".")[0]
-    if path.suffix == ".glb":
-        return Template(name, path, read_glb(path, path), (), {}, turn=_upright(None, None))
-    content = need_json(path)
-    seen = _pieces(path, content.get("render_asset"))
-    is_boxed = bool(content.get("use_bounding_box_for_collision"))
-    solid = () if is_boxed else _pieces(path, content.get("collision_asset"))
-    up, front, mass = (_numbers(path, content, key, count) for key, count in (("up", 3), ("front", 3), ("mass", 1)))
-    if (center := _numbers(path, content, "COM", 3)) is None and seen:
-        center = _box_around(np.concatenate([piece.vertices for piece in seen])).mean(axis=0)
-    return Template(
-        name, path, seen, solid, _receptacles(path, content), is_boxed, content.get("join_collision_meshes", True) is not False,
-        content.get("is_collidable", True) is not False, _is_primitive(content.get("collision_asset")), center,
-        _upright(up, front),
-        None if mass is None or mass[0] <= 0.0 else float(mass[0]))
-
-
-def _numbers(path: Path, content: dict, key: str, count: int) -> np.ndarray | None:
-    """Numbers of a configuration; None where there are none."""
-    value = content.get(key)
-    if value is None:
-        return None
-    values = value if isinstance(value, list) else [value]
-    if len(values) != count or not all(map(_is_number, values)):
-        raise UserError(f"{path}: {key} should be {count} finite number{'s' if count > 1 else ''}, not {value}.")
-    return np.array(values, float)
-
-
-def _upright(up: np.ndarray | None, front: np.ndarray | None) -> np.ndarray:
-    """(3, 3) that turns a stage whose file has these directions so that up is y and front is -z, as Habitat does it; Habitat takes z
-    for up where a file does not say.
+def read_object(path: Path, dataset: Path | None = None) -> Template:
+    """An object from its configuration, or from its mesh alone, under the defaults of a data set, if it is one of Habitat's. Raises
+    UserError if it cannot be used.
     """
-    first = _between((0.0, 1.0, 0.0), (0.0, 0.0, 1.0) if up is None else up)
-    return first.T if front is None else (_between(first @ (0.0, 0.0, -1.0), front) @ first).T
-
-
-def _between(start: Any, end: Any) -> np.ndarray:
-    """(3, 3), the shortest turn from one direction to another."""
-    a, b = (np.asarray(v, float) / (np.linalg.norm(v) or 1.0) for v in (start, end))
-    half = np.array([1.0 + a @ b, *np.cross(a, b)])
-    if half[0] < 1e-9:  # opposite: half a turn about anything square to it
-        half = np.array([0.0, *np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])])
-    return quat_matrix(half / np.linalg.norm(half))
-
-
-def _is_primitive(asset: Any) -> bool:
-    return isinstance(asset, str) and Path(asset).suffix.lower() not in _MESH
-
-
-def _pieces(path: Path, asset: Any) -> tuple[Piece, ...]:
-    """Of an asset that a configuration names."""
-    if not isinstance(asset, str) or Path(asset).suffix.lower() not in _MESH:
-        return ()
-    return read_glb((path.parent / asset).resolve(), path)
-
-
-def _articulated(path: Path) -> tuple[Urdf, dict[str, dict]]:
-    """The URDF and its receptacles, from the URDF or its configuration, which may stand beside it; its meshes are read, too."""
-    config, urdf = {}, path
-    if path.suffix != ".json" and (beside := path.with_name(path.stem + ".ao_config.json")).is_file():
-        config = need_json(beside)
-    if path.suffix == ".json":
-        config = need_json(path)
-        named = config.get("urdf_filepath")
-        urdf = path.parent / named if isinstance(named, str) and "%" not in named else _beside(path)
-    robot = read_urdf(urdf)
-    for link in robot.links.values():
-        for shape in (*link.visuals, *link.collisions):
-            if shape.file is not None:
-                read_glb(shape.file, urdf)
-    return robot, _receptacles(path, config)
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name.replace(".ao_config.json", ".urdf"))
-
-
-def _receptacles(path: Path, content: dict) -> dict[str, dict]:
-    """What the file declares, by its keys. Raises UserError for a box (receptacle_aabb_...) that is none."""
-    given = content.get("user_defined")
-    found = {key: value for key, value in given.items() if key.startswith(RECEPTACLE)} if isinstance(given, dict) else {}
-    for key, value in found.items():
-        if not isinstance(value, dict):
-            raise UserError(f"{path}: {key} should be an object with position and scale.")
-        for name in ("position", "scale", "rotation"):
-            _numbers(path, value, name, 4 if name == "rotation" else 3)
-    return found
+    if dataset is None or not dataset.name.endswith(ENDING):
+        return read_template(path, OBJECTS)
+    return read_template(path, OBJECTS, _default_attributes(dataset, need_json(dataset, "dataset:"), OBJECTS))

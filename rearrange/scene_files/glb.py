@@ -141,7 +141,7 @@ class _Reader:
                 self._note(node)
                 mesh = self._accessors.at("meshes", node["mesh"])
                 if any(node.get("weights", mesh.get("weights", ()))):
-                    self.notes.add("shapes that meshes are blended with (morph targets) are not read")
+                    self.notes.add("morph targets of meshes")
                 for primitive in mesh["primitives"]:
                     if (piece := self._piece(primitive, frame)) is not None:
                         yield piece
@@ -159,7 +159,7 @@ class _Reader:
         if _INSTANCES in node.get("extensions", {}):
             raise Damaged(f"it needs {_INSTANCES}, which is not read; save it without extensions")
         if "skin" in node:
-            self.notes.add("skins of meshes are not read: they stand as their files have them")
+            self.notes.add("skins of meshes")
 
     def _piece(self, primitive: dict, frame: np.ndarray) -> Piece | None:
         """None for points and lines."""
@@ -168,7 +168,7 @@ class _Reader:
             raise Damaged(f"it has more than {MOST_PIECES:,} parts; join them")
         mode, attributes = primitive.get("mode", _TRIANGLES), primitive["attributes"]
         if mode not in (_TRIANGLES, _STRIP, _FAN):
-            self.notes.add("points and lines of meshes are not read")
+            self.notes.add("points and lines of meshes")
             return None
         corners = self._accessors.count(primitive.get("indices", attributes["POSITION"]))
         self._triangles += corners // 3 if mode == _TRIANGLES else max(0, corners - 2)

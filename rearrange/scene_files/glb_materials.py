@@ -40,7 +40,7 @@ def check_extensions(content: dict, notes: set[str]) -> None:
     for name in content.get("extensionsRequired", ()):
         if name not in _READ and not str(name).startswith(_OF_LOOKS):
             raise Damaged(f"it needs {str(name)[:60]}, which is not read; save it without compression and extensions")
-    notes.update(f"{str(name)[:60]} of meshes is not read" for name in (*content.get("extensionsUsed", ()),
+    notes.update(f"{str(name)[:60]} of meshes" for name in (*content.get("extensionsUsed", ()),
                                                                        *content.get("extensionsRequired", ())) if name not in _READ)
 
 
@@ -65,7 +65,7 @@ class Looks:
             uv = self._wrapped(texture, self._moved(texture, self._of_corners(attributes[places], triangles)[:, :2]))
         visible = self._visible(material, alpha, uv is not None)
         if np.any(np.array(material.get("emissiveFactor", 0.0), float) != 0.0):
-            self._notes.add("light that materials of meshes give (emissiveFactor) is not read")
+            self._notes.add("emissiveFactor of meshes")
         return Look(linear, material.get("doubleSided") is True, image if uv is not None else None, uv, visible)
 
     def _surface(self, material: dict) -> tuple[np.ndarray, dict]:
@@ -94,7 +94,7 @@ class Looks:
         least = float(material.get("alphaCutoff", 0.5)) if mode == "MASK" else 1e-6
         shown = alpha >= least
         if shown.any() and (has_image or not shown.all() or mode == "BLEND" and (alpha < 1.0).any()):
-            self._notes.add(f"materials that are partly transparent (alphaMode {mode}) are drawn opaque and whole")
+            self._notes.add(f"alphaMode {mode} of meshes (what is partly transparent is drawn opaque)")
         return bool(shown.any())
 
     def _coordinates(self, texture: dict) -> Any:
@@ -127,15 +127,15 @@ class Looks:
         source = entry.get("extensions", {}).get(_WEBP, {}).get("source", entry.get("source"))
         if source is None:
             if _BASIS not in entry.get("extensions", {}):  # which is noted already
-                self._notes.add("textures of meshes without an image are not read")
+                self._notes.add("textures of meshes without an image")
             return None
         image = self._accessors.at("images", source)
         if "bufferView" not in image:
-            self._notes.add("images of meshes that lie outside their GLB files are not read")
+            self._notes.add("images of meshes outside their GLB files")
             return None
         raw = bytes(self._accessors.bytes_of(image["bufferView"]))
         if not raw.startswith(_IMAGES):
-            self._notes.add("images of meshes that are neither PNG, JPEG nor WebP are not read")
+            self._notes.add("images of meshes that are neither PNG, JPEG nor WebP")
             return None
         return raw
 

@@ -53,8 +53,8 @@ def numbers(path: Path, content: dict, key: str, count: int) -> np.ndarray | Non
     value = content.get(key)
     if value is None:
         return None
-    values = value if isinstance(value, list) else [value]
-    if len(values) != count or not all(map(finite, values)):
+    values = [value] if count == 1 else value
+    if not isinstance(values, list) or len(values) != count or not all(map(finite, values)):
         plural = f"{count} finite numbers" if count > 1 else "a finite number"
         raise UserError(f"{path}: {key} should be {plural} of at most {MOST_NUMBER:g}, not {shown(value)}.")
     return np.array(values, float)

@@ -100,6 +100,7 @@ def make_data_set(folder: Path) -> Path:
         "urdf_filepath": "counter.urdf", "user_defined": {"receptacle_aabb_drawer": {"parent_link": "drawer1"}}})
     at = {"translation": [0.0, 0.0, 0.0], "rotation": [1.0, 0.0, 0.0, 0.0]}
     _json(folder / "configs" / "scenes" / "flat.scene_instance.json", {
+        "translation_origin": "asset_local",
         "stage_instance": {"template_name": "room"} | at,
         "object_instances": [{"template_name": name, "motion_type": motion} | at
                              for name, motion in (("rug", "STATIC"), ("table", "DYNAMIC"))],
@@ -145,6 +146,7 @@ def make_furnished_room(folder: Path) -> Path:
             ("furnished", [rug, table, at("board", -3, 1.8, 3)], [at("cupboard", 2, 0, -2)]),
             ("bare_table", [table], []), ("nothing", [], [])):
         _json(folder / "configs" / "scenes" / f"{name}.scene_instance.json", {
+            "translation_origin": "asset_local",
             "stage_instance": stage, "object_instances": objects, "articulated_object_instances": bodies})
     return config
 
@@ -166,5 +168,6 @@ def make_kitchen(folder: Path) -> Path:
         "receptacle_aabb_board": {"parent_link": "body", "position": [0.0, 1.07, 0.0], "scale": [0.2, 0.1, 0.25]}}})
     at = {"translation": [0.0, 0.0, 0.0], "rotation": [1.0, 0.0, 0.0, 0.0]}
     _json(folder / "configs" / "scenes" / "kitchen.scene_instance.json", {
+        "translation_origin": "asset_local",
         "stage_instance": {"template_name": "room"} | at, "articulated_object_instances": [{"template_name": "refrigerator"} | at]})
     return config
