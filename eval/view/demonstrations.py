@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from eval.recording.folder import STATE, Folder, Full, read_state
+from eval.recording.folder import STATE, Folder, Full
 from eval.recording.formats import files_of
 from eval.recording.record import Prepared, spoken_size
 from eval.recording.tape import Recorded
@@ -39,10 +39,7 @@ class Demonstrations:
     def check_fits(self, made: Prepared, plain: dict[str, Any]) -> None:
         """UserError, before anybody has driven, where a data set is there that episodes cannot be added to."""
         if (self.root / made.name / STATE).exists():
-            try:
-                _open(self.root / made.name, made, plain).close()
-            except OSError as error:
-                raise UserError(_not_written(self.root / made.name, error)) from error
+            _open(self.root / made.name, made, plain).close()
 
     def add(self, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
         """Add an episode to the data set of its task, which is complete afterwards; failed ones where the settings keep them. A line for
@@ -76,25 +73,15 @@ def _open(path: Path, made: Prepared, plain: dict[str, Any]) -> Folder:
 def _add(root: Path, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
     """Add one episode. A line for people. UserError where it is not in the data set afterwards."""
     path, keep = root / made.name, episode.success or not plain["successes_only"]
+    folder = _open(path, made, plain)
     try:
-        folder = _open(path, made, plain)
-    except OSError as error:
-        raise UserError(_not_written(path, error)) from error
-    before = len(folder.tried)
-    try:
-        folder.add(dataclasses.replace(episode, attempt=before), keep)
+        folder.add(dataclasses.replace(episode, attempt=len(folder.tried)), keep)
         folder.write()
     except Full:
         raise UserError(f"{path} would be larger than max_gb={plain['max_gb']:g}: raise it, or choose another out=.") from None
     except OSError as error:
-        if len(read_state(path)["attempts"]) <= before:
-            raise UserError(_not_written(path, error)) from error
-        # else it is there, and what sums up all episodes is written when the data set is opened again
+        raise UserError(f"{error.filename or path} cannot be written: {error.strerror or error}. Make room, or choose another out=.") from error
     finally:
         folder.close()
     what = "kept" if keep else "not kept, since it failed"
     return f"{what}: {folder.kept} episodes, {spoken_size(folder.size)} in {path}"
-
-
-def _not_written(path: Path, error: OSError) -> str:
-    return f"{error.filename or path} cannot be written: {error.strerror or error}. Make room, or choose another out=."

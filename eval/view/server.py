@@ -19,11 +19,14 @@ from importlib.util import find_spec
 from typing import Any
 
 import websockets.asyncio.server as ws
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
 from websockets.http11 import Request, Response
 
 from rearrange.errors import UserError
 
 AT_ONCE, MORE_EVERY_S = 20, 1.0  # sentences about what browsers do wrong: so many at once, then one in so many seconds
+MOST_RECEIVED = 1 << 20  # bytes of a message; a connection that sends more is closed
 _QUIET = logging.Logger("view", logging.CRITICAL)  # who connects and says nonsense, or leaves, is told by a `Teller`
 _making = threading.Lock()
 
@@ -106,7 +109,6 @@ def _guarded(guard: Any, lets_in: Callable[[bytes | str], bool], tell: Callable[
     """While it is open, a websocket server that is made has the guard and the gate. Gives a function that says whether one was made."""
     import viser
 
-    from eval.view.gate import MOST_BYTES
     from eval.view.guard import reached_at
 
     found, version = [], f"viser-v{viser.__version__}"
@@ -115,8 +117,13 @@ def _guarded(guard: Any, lets_in: Callable[[bytes | str], bool], tell: Callable[
         """Hands on only the messages that the gate lets in."""
 
         async def recv(self, decode: bool | None = None) -> bytes | str:
-            while not lets_in(data := await super().recv(decode)):
-                pass
+            try:
+                while not lets_in(data := await super().recv(decode)):
+                    pass
+            except ConnectionClosed as closed:
+                if closed.sent and closed.sent.code == CloseCode.MESSAGE_TOO_BIG:
+                    tell(f"the connection of a browser was closed: it sent more than {MOST_RECEIVED:,} bytes at once")
+                raise
             return data
 
     class Serve(ws.serve):
@@ -140,7 +147,7 @@ def _guarded(guard: Any, lets_in: Callable[[bytes | str], bool], tell: Callable[
                 return connection.respond(HTTPStatus.FORBIDDEN, f"{why}.\n")
 
             super().__init__(handler, host, port, process_request=process, **options | {
-                "create_connection": Connection, "max_size": MOST_BYTES, "logger": _QUIET})
+                "create_connection": Connection, "max_size": MOST_RECEIVED, "max_queue": 4, "logger": _QUIET})
             found.append(self)
 
     with _making:

@@ -9,28 +9,11 @@ import numpy as np
 import pytest
 
 from rearrange.command_line.cli import main
-from tests.eval.view.views import made
 
 viser = pytest.importorskip("viser", reason="the page needs viser: pip install -e '.[view]'")
 
 from eval.view import server as serving  # noqa: E402
 from eval.view.viewer import Viewer  # noqa: E402
-
-
-@pytest.fixture
-def view(request):
-    """Makes viewers of words."""
-    opened = []
-
-    def make(*words: str) -> Viewer:
-        server = serving.make_server("127.0.0.1", 0)
-        opened.append((server, Viewer(server, *made(*words, "speed=100"))))
-        return opened[-1][1]
-
-    yield make
-    for server, viewer in opened:
-        viewer.close()
-        serving.stop(server)
 
 
 def press(viewer: Viewer, name: str, *values) -> None:
