@@ -61,8 +61,8 @@ def test_what_is_installed_satisfies_the_requirements_of_every_extra():
 
 
 def pip(*words: object) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "pip", *map(str, words), "--disable-pip-version-check", "--quiet"], capture_output=True,
-                          text=True, env={**os.environ, "DISABLE_SQLALCHEMY_CEXT": "1"})
+    return subprocess.run([sys.executable, "-m", "pip", *map(str, words), "--disable-pip-version-check", "--quiet"],
+                          capture_output=True, text=True, env={**os.environ, "DISABLE_SQLALCHEMY_CEXT": "1"})
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +80,8 @@ def links(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
 def test_an_extra_changes_no_version_of_what_is_there(python, links, tmp_path):
-    """Every extra alone, and all together, can be installed, as pip resolves them. What several of them bring is the same version in
-    each, so that no extra lowers what the package or another extra has brought. The extra `test` is for an environment of its own."""
+    """Every extra alone, and all together, can be installed, as pip resolves them. What several of them bring is the same version
+    in each, so that no extra lowers what the package or another one has brought. `test` is for an environment of its own."""
     versions: dict[str, dict[str, list[str]]] = {}
     for extras in ((), *((extra,) for extra in EXTRAS), tuple(EXTRAS)):
         lines = required() + (required(*extras) if extras else [])

@@ -62,7 +62,8 @@ def run(command: str, words: list[str]) -> int:
         jobs = plan(command, words, one=bool(hydras))
         said = f"{len(jobs):,} jobs, {sum(job.done for job in jobs):,} finished before"
     elif not objective:
-        raise UserError(f"hydra/sweeper={sweeper.name} looks for the best value of a figure: add objective=, for example objective=success.")
+        raise UserError(f"hydra/sweeper={sweeper.name} looks for the best value of a figure: add objective=, for example "
+                        "objective=success.")
     else:
         swept = check_ends(command, words, sweeper)
         most = sweepers.most_jobs(settings, swept, sweeper)
@@ -79,7 +80,8 @@ def run(command: str, words: list[str]) -> int:
             print("\n" + table(between.jobs, between.codes))
         if failed := sum(code not in (0, *signals.BEFORE_THE_END) for code in between.codes.values()):
             print(f"\n{failed} of {len(between.jobs)} jobs failed")
-        if best := _best(between.jobs, objective, minimise="minimize" in str(OmegaConf.select(launched.config, "hydra.sweeper.direction"))):
+        direction = str(OmegaConf.select(settings, "hydra.sweeper.direction"))
+        if best := _best(between.jobs, objective, minimise="minimize" in direction):
             print(f"\nbest {best}")
         return launched.stopped() or signals.exit_of_all(between.codes.values()) or int(broken)
 
@@ -106,12 +108,13 @@ def shown(command: str, words: list[str]) -> list[tuple[str, front.Settings]]:
         combinations = [{each.key: each.values[0] for each in swept}]
         lines = [f"hydra/sweeper={sweeper.name} chooses {', '.join(each.asked for each in swept)}; here "]
     typed = [[f"{key}={value}" for key, value in each.items()] for each in combinations]
-    return [(line + " ".join(each) if each else "", front.compose(command, fixed + each)) for line, each in zip(lines, typed, strict=True)]
+    return [(line + " ".join(each) if each else "", front.compose(command, fixed + each))
+            for line, each in zip(lines, typed, strict=True)]
 
 
 def _ask(config: DictConfig, between: Between, sweeper: sweeps.Sweeper, asked: list[str]) -> bool:
-    """Let Hydra's sweeper ask for its jobs; whether it broke off. Of combinations of values it gets the numbers, since values may be
-    any text."""
+    """Let Hydra's sweeper ask for its jobs; whether it broke off. Of combinations of values it gets the numbers, since values may
+    be any text."""
     made = sweepers.make(config, between)
     try:
         if sweeper.is_basic:
@@ -166,8 +169,8 @@ class Between(Launcher):
             raise Stopped
         told = [self._told(job) for job in batch]
         if batch and (rate := sum(made.return_value is None for made in told) / len(told)) > self.most_failed:
-            print(f"hydra.sweeper.max_failure_rate={self.most_failed:g}: {rate:.0%} of the last jobs have no {self.objective}, and no more are "
-                  "started", flush=True)
+            print(f"hydra.sweeper.max_failure_rate={self.most_failed:g}: {rate:.0%} of the last jobs have no {self.objective}, "
+                  "and no more are started", flush=True)
             raise Stopped
         return told
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import math
 import warnings
@@ -77,8 +78,10 @@ def checked(hydras: Sequence[str]) -> DictConfig:
             raise UserError(f"hydra.sweeper.{name}={value} is not allowed: it must be an integer of at least 1.")
     if (rate := made.get("max_failure_rate")) is not None and not 0 <= rate <= 1:
         raise UserError(f"hydra.sweeper.max_failure_rate={rate} is not allowed: it must be a number from 0 to 1.")
-    if (direction := made.get("direction")) is not None and getattr(direction, "name", direction) not in ("minimize", "maximize"):
-        raise UserError(f"hydra.sweeper.direction={direction} is not allowed: it must be minimize or maximize, as objective= is one figure.")
+    direction = getattr(made.get("direction"), "name", made.get("direction"))
+    if "direction" in made and direction not in ("minimize", "maximize"):
+        raise UserError(f"hydra.sweeper.direction={'null' if direction is None else direction} is not allowed: it must be "
+                        "minimize or maximize, as objective= is one figure.")
     return config
 
 
@@ -105,20 +108,23 @@ def make(config: DictConfig, launcher: Launcher) -> Any:
 
 
 def rehearse(config: DictConfig, sweeper: Sweeper, asked: list[str]) -> None:
-    """Let the sweeper ask for its first jobs, which nobody runs, without a storage. One sentence for what it cannot do."""
-    config = config.copy()
+    """Let the sweeper ask for its first jobs, which nobody runs, in no storage. One sentence for what it cannot do."""
+    config, storage = config.copy(), config.hydra.sweeper.get("storage")
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with open_dict(config):
             config.hydra.sweep.dir = folder
-            if config.hydra.sweeper.get("storage"):
+            if storage:
                 config.hydra.sweeper.storage = None
         before = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
-            make(config, NoLauncher()).sweep(asked or ["job=0,1"])
-        except Begun:
-            pass
+            try:
+                make(config, NoLauncher()).sweep(asked or ["job=0,1"])
+            except Begun:
+                pass
+            if sweeper.is_optuna and isinstance(storage, str):  # which a study would open next
+                importlib.import_module("optuna").storages.get_storage(storage)
         except Exception as error:  # whatever a sweeper raises
             raise UserError(f"hydra/sweeper={sweeper.name}: {line(error)}.") from error
         finally:

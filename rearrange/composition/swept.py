@@ -1,8 +1,8 @@
 """What a sweep may set a key to: `key=1,2`, choice(), range(), interval(), glob(), and the functions around them.
 
 Hydra's sweepers read these words differently. The basic one takes range() without its stop. Optuna's takes it with its stop, if it
-rises; without it once it is shuffled; and its grid sampler takes it without the last value. What is checked before the first job is what
-the chosen sweeper can ask for; of a sweeper that is not known here, what any of them could.
+rises; without it once it is shuffled; and its grid sampler takes it without the last value. What is checked before the first job is
+what the chosen sweeper can ask for; of a sweeper that is not known here, what any of them could.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read(command: str, word: str, sweeper: Sweeper = Sweeper()) -> Swept:
     front.check_shape(override)
     key, value = override.get_key_element(), override.value()
     if "log" in getattr(value, "tags", ()) and not isinstance(value, IntervalSweep):
-        raise UserError(f"'{word}': the tag log has a meaning for interval() alone; list the values instead, as {key}=1,10,100.")
+        raise UserError(f"'{word}': the tag log has a meaning for interval() alone; list the values, as {key}=1,10,100.")
     if isinstance(value, IntervalSweep):
         values, count = _interval(word, key, value, sweeper)
     elif isinstance(value, RangeSweep):
@@ -65,9 +65,9 @@ def read(command: str, word: str, sweeper: Sweeper = Sweeper()) -> Swept:
     else:
         values, tokens = _choices(command, word, override)
         if sweeper.grid and len({isinstance(item, int | float) for item in getattr(value, "list", ())}) > 1:
-            raise UserError(f"'{word}': hydra/sweeper/sampler=grid sorts its values, and cannot compare numbers with others; take another "
-                            "sampler, or values of one type.")
-        return Swept(key, values, len(values), _choice(key, tokens))
+            raise UserError(f"'{word}': hydra/sweeper/sampler=grid sorts its values, and cannot compare numbers with others; "
+                            "take another sampler, or values of one type.")
+        return Swept(key, values, len(set(values)), _choice(key, tokens))
     if getattr(value, "shuffle", False):  # whose order has no meaning for a sweeper that chooses, and would differ each time
         return Swept(key, values, count, _choice(key, values))
     return Swept(key, values, count, override.input_line)
@@ -82,8 +82,8 @@ def expand(command: str, words: list[str]) -> list[dict[str, str]]:
 
 
 def checked_combinations(swept: Sequence[Swept]) -> Iterator[dict[str, str]]:
-    """Combinations that stand for all that a sweeper may ask for: all of them if they are few, else each value of each key beside the
-    first ones of the others, and the first and last ones of all with each other."""
+    """Combinations that stand for all that a sweeper may ask for: all of them if they are few, else each value of each key beside
+    the first ones of the others, and the first and last ones of all with each other."""
     keys = [each.key for each in swept]
     if math.prod(len(each.values) for each in swept) <= MOST_CHECKED:
         return (dict(zip(keys, values, strict=True)) for values in itertools.product(*(each.values for each in swept)))
@@ -108,7 +108,7 @@ def _choices(command: str, word: str, override: Override) -> tuple[list[str], li
     key, value = override.key_or_group, override.value()
     if isinstance(value, Glob):
         if key not in options.groups(command):
-            raise UserError(f"'{word}': glob() chooses among the choices of a group, and {key} is none; list its values, as {key}=1,2,3.")
+            raise UserError(f"'{word}': glob() is for groups of choices, and {key} is none; list its values, as {key}=1,2,3.")
         found = value.filter(options.choices(key))
         if not found:
             raise UserError(f"'{word}' matches no choice. Choices: {', '.join(options.choices(key))}.")
@@ -117,6 +117,9 @@ def _choices(command: str, word: str, override: Override) -> tuple[list[str], li
         texts = [None if item is None else str(getattr(item, "text", item)) for item in value.list]
         return [_as_typed(text) for text in texts], ["null" if text is None else _token(text) for text in texts]
     strings = [Override._get_value_element_as_str(item) for item in value.list]
+    numbers = {string: item for string, item in zip(strings, value.list, strict=True) if type(item) in (int, float)}
+    if len(set(numbers.values())) < len(numbers):
+        raise UserError(f"'{word}' names a number twice, in two forms; each would be a job of its own.")
     return strings, [_token(item) if isinstance(item, str) else string for item, string in zip(value.list, strings, strict=True)]
 
 
@@ -134,8 +137,8 @@ def _as_typed(text: str | None) -> str:
 
 def _token(text: str) -> str:
     """A text that Hydra reads as itself."""
-    return text if re.fullmatch(r"[A-Za-z_/][\w./-]*", text, re.ASCII) and text.lower() not in ("null", "true", "false", "nan", "inf") \
-        else _quoted(text)
+    is_plain = re.fullmatch(r"[A-Za-z_/][\w./-]*", text, re.ASCII) and text.lower() not in ("null", "true", "false", "nan", "inf")
+    return text if is_plain else _quoted(text)
 
 
 def _quoted(text: str) -> str:
@@ -163,8 +166,8 @@ def _range(word: str, key: str, value: RangeSweep, sweeper: Sweeper) -> tuple[li
     if not all(map(math.isfinite, (start, stop, step))) or step == 0:
         raise UserError(f"'{word}': range() needs finite numbers, and a step that is not 0.")
     if re.search(r"\breverse\s*=\s*true", word, re.IGNORECASE) and abs((parts := (stop - start) / step) - round(parts)) > 1e-6:
-        raise UserError(f"'{word}': of a reversed range whose stop is no multiple of its step away, Hydra makes values that the range does "
-                        f"not have; list them instead, as {key}=7,4,1.")
+        raise UserError(f"'{word}': of a reversed range whose stop is no multiple of its step away, Hydra makes values that the "
+                        f"range does not have; list them instead, as {key}=7,4,1.")
     count = max(0, math.ceil((stop - start) / step))
     most = MOST_JOBS if sweeper.is_basic or value.shuffle else math.inf
     if count > most:
@@ -183,15 +186,16 @@ def _range(word: str, key: str, value: RangeSweep, sweeper: Sweeper) -> tuple[li
 def _optuna_range(word: str, start: float, stop: float, step: float, grid: bool) -> tuple[list[str], int]:
     """With the stop if a step ends there; of the grid sampler without the last value."""
     if step < 0 or start > stop:
-        raise UserError(f"'{word}': hydra/sweeper=optuna takes ranges that rise; list the values instead, or write the smaller end first.")
+        raise UserError(f"'{word}': hydra/sweeper=optuna takes ranges that rise; list the values, or write the smaller end first.")
     count = _steps(start, stop, step) + 1
     if grid:
-        last = start + (count - 1) * step if isinstance(step, int) else float(Decimal(str(start)) + (count - 1) * Decimal(str(step)))
+        last = start + (count - 1) * step if isinstance(step, int) else float(_at(start, step, count - 1))
         count = int((last - start) // step)
         if not count:
-            raise UserError(f"'{word}' has no value: hydra/sweeper/sampler=grid leaves out the last one; list the values instead.")
+            raise UserError(f"'{word}' has no value: hydra/sweeper/sampler=grid leaves out the last one; list the values.")
     values = _spread(start, step, count)
-    return ([str(float(value)) for value in values] if any(isinstance(each, float) for each in (start, stop, step)) else values), count
+    is_float = any(isinstance(each, float) for each in (start, stop, step))
+    return [str(float(value)) for value in values] if is_float else values, count
 
 
 def _steps(start: float, stop: float, step: float) -> int:
@@ -204,6 +208,11 @@ def _spread(start: float, step: float, count: int) -> list[str]:
     chosen: Any = range(count)
     if count > MOST_CHECKED:
         chosen = sorted({0, 1, *(number * (count - 1) // (MOST_CHECKED - 1) for number in range(MOST_CHECKED))})
-    exact = [start + number * step for number in chosen] if isinstance(start, int) and isinstance(step, int) else [
-        float(Decimal(str(start)) + number * Decimal(str(step))) for number in chosen]
-    return [str(value) for value in exact]
+    if isinstance(start, int) and isinstance(step, int):
+        return [str(start + number * step) for number in chosen]
+    return [str(float(_at(start, step, number))) for number in chosen]
+
+
+def _at(start: float, step: float, number: int) -> Decimal:
+    """The value of a range after so many steps."""
+    return Decimal(str(start)) + number * Decimal(str(step))
