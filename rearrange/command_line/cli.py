@@ -10,7 +10,6 @@ by a scheduler's warning, 1 anything else.
 
 from __future__ import annotations
 
-import difflib
 import errno
 import io
 import os
@@ -52,9 +51,14 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # names of files that are no UTF-8 are printed as they are
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="surrogateescape")
-    follow_parent()
     if own_packages.in_the_way("trainer"):
+        follow_parent()
         return _status(words)  # which says so
+    if argv is None:  # a process of its own
+        from rearrange.runs import starting
+
+        starting.listen(_name(words), words)
+    follow_parent()
     from trainer.logs import screen
 
     with screen.guarded():
@@ -73,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _status(words: list[str]) -> int:
     """Do what the words say; the exit status, once a mistake or a stop has been told."""
-    name = f"rearrange {words[0]}" if words and words[0] in COMMANDS else "rearrange"
+    name = _name(words)
     try:
         return _dispatch(words)
     except UserError as error:
@@ -87,6 +91,11 @@ def _status(words: list[str]) -> int:
 
         signals.came.clear()
         return _stopped(name, signals.name_of(stop))
+
+
+def _name(words: list[str]) -> str:
+    """What messages begin with."""
+    return f"rearrange {words[0]}" if words and words[0] in COMMANDS else "rearrange"
 
 
 def _stopped(name: str, by: str | None) -> int:
@@ -147,6 +156,8 @@ def _dispatch(words: list[str]) -> int:
 
         return completion.install(rest) if first == "--install-completion" else completion.complete(rest)
     if first not in COMMANDS:
+        import difflib
+
         near = difflib.get_close_matches(
             first, [*COMMANDS, "--version", "--help", "--install-completion"], 1, cutoff=0.5
         )
@@ -184,6 +195,7 @@ def _command(command: str, words: list[str]) -> int:
         from rearrange.command_line import all_skills as every_skill
 
         screen.is_expendable()
+        _end_like_ctrl_c()
         return every_skill.run(command, typed, group=every.partition("=")[0])
     if "--multirun" in flags and command in RUNLESS:
         raise UserError(f"{command} has no sweeps: leave -m out, and give every setting one value.")
@@ -191,6 +203,7 @@ def _command(command: str, words: list[str]) -> int:
         from rearrange.command_line import sweep
 
         screen.is_expendable()
+        _end_like_ctrl_c()
         return sweep.run(command, typed)
 
     from rearrange.composition import compose as front
@@ -236,7 +249,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
     """Train, evaluate or measure in a run directory."""
     from rearrange.composition import restart, run_plan
     from rearrange.composition.compose import require
-    from rearrange.runs import requeue
+    from rearrange.runs import requeue, starting
     from trainer.faults import signals
     from trainer.logs import screen
 
@@ -251,6 +264,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
         require(settings)
         run = run_plan.plan(settings) if _speaks() else run_plan.silent(settings)
     settings = run.settings
+    starting.want_requeue(bool(settings.config.get("requeue")))  # which may stand in the run that goes on
     screen.is_expendable(run.log)
 
     from rearrange.command_line import commands  # torch and the simulator, from here on
@@ -315,6 +329,8 @@ def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
             continue
         flag = short.get(word, word)
         if flag not in FLAGS:
+            import difflib
+
             near = difflib.get_close_matches(flag, FLAGS, 1, cutoff=0.5)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise UserError(

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ def launch_process(words: list[str], output: Path | None = None, may_go_on: Call
     before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()} if main else {}
     try:
         with lifeline() as (descriptor, name):
-            with open(output, "ab") if output else nullcontext() as file:
+            # blocked signals stay so in the child, and wait there until it has handlers (rearrange/runs/lifeline.py)
+            with open(output, "ab") if output else nullcontext() as file, _blocked(signals.heard()):
                 process = subprocess.Popen(command, env=os.environ | paths | name, pass_fds=[descriptor], process_group=0,
                                            stdin=subprocess.DEVNULL, stdout=file, stderr=file)
             for signum in early[:1]:
@@ -62,6 +63,16 @@ def launch_process(words: list[str], output: Path | None = None, may_go_on: Call
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
+
+
+@contextmanager
+def _blocked(signums: list[int]) -> Iterator[None]:
+    """Meanwhile these signals wait, in this thread and in what it starts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signums)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _ended(process: subprocess.Popen) -> int | None:

@@ -7,10 +7,13 @@ import signal
 import subprocess
 import threading
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from rearrange.errors import UserError
-from rearrange.runs.run_directory import Run
 from trainer.faults import signals
+
+if TYPE_CHECKING:
+    from rearrange.runs.run_directory import Run
 
 JOB = "SLURM_JOB_ID"
 TIMEOUT_S = 30.0

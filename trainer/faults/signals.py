@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import signal
 from collections.abc import Iterable
+from typing import Any
 
 # A scheduler's warning, sent some time before it ends the process: of a time limit, of preemption.
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
@@ -46,13 +47,16 @@ def heard() -> list[int]:
     """The signals that shall save and end this process: not SIGHUP under nohup, and of OTHERS those that nobody else has taken."""
     stopping = [s for s in STOPPING if s != signal.SIGHUP or signal.getsignal(s) != signal.SIG_IGN]
     traced = (signal.SIGABRT,) if faulthandler.is_enabled() else ()
-    return stopping + [s for s in (*OTHERS, *REAL_TIME) if signal.getsignal(s) in (signal.SIG_DFL, interrupt) and s not in traced]
+    return stopping + [s for s in (*OTHERS, *REAL_TIME) if signal.getsignal(s) in ours and s not in traced]
 
 
 def interrupt(signum: int, frame: object) -> None:
     """A handler that ends a command as Ctrl-C does."""
     came.append(signal_name(signum))
     raise KeyboardInterrupt(came[-1])
+
+
+ours: list[Any] = [signal.SIG_DFL, interrupt]  # handlers in whose place another of this program may be set
 
 
 def raise_again() -> None:
