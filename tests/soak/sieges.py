@@ -1,10 +1,10 @@
-"""A soak: four sieges at once do harm for a given time, and what a law forbids is told.
+"""A soak: five sieges at once do harm for a given time, and what a law forbids is told.
 
     python -m tests.soak seconds=3600 seed=0 out=soak.json
 
 `training` kills, stops and signals a training and its workers and fills its disk; `recording` does so to a recording; `files`
-damages every kind of file that is read; `sockets` breaks off conversations with policy servers. Nothing that was reported as saved may be
-lost, nothing may hang, and a mistake is one sentence. The exit status is 1 if a law was broken.
+damages every kind of file that is read; `sockets` breaks off conversations with policy servers; `viewer` says anything to a viewer.
+Nothing that was reported as saved may be lost, nothing may hang, and a mistake is one sentence. The exit status is 1 if a law was broken.
 """
 
 # all timed: a soak does harm at random moments and ends after a given time
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import multiprocessing
 import random
 import shutil
@@ -23,12 +24,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-SIEGES = ("training", "recording", "files", "sockets")
+SIEGES = ("training", "recording", "files", "sockets", "viewer")
 SILENT_S = 180.0  # without a fault a siege counts as hanging
 
 
 def run(name: str, place: Path, seed: int, seconds: float, news: Any) -> None:
     """One siege in its own process; sends (siege, kind of fault, what broke a law or "") for each fault."""
+    logging.getLogger("websockets").setLevel(logging.CRITICAL)  # of clients and servers that do harm, not of ours
     rng, ends = random.Random(f"{seed} {name}"), time.monotonic() + seconds
     besiege = importlib.import_module(f"tests.soak.{name}").besiege
     for attempt in range(1, 1000):

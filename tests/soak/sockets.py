@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import random
 import socket
 import threading
@@ -137,7 +136,6 @@ def besiege(place: Path, rng: random.Random) -> Iterator[str]:
     from eval.remote.server import make_server
     from eval.remote.wire import pack, unpack
 
-    logging.getLogger("websockets").setLevel(logging.CRITICAL)  # of the clients and servers here, not of ours
     with _running(make_server(Tenth, SEEN, {}, "127.0.0.1", 0)) as url:
         while True:
             kind = _ask_wrongly(url, rng) if rng.random() < 0.6 else _answer_wrongly(rng)
