@@ -145,7 +145,8 @@ def read_articulated(path: Path, default: dict | None = None) -> tuple[Urdf, dic
 def unused_keys(content: dict, used: set[str], of: str) -> Iterator[str]:
     """Keys of a configuration that are not used, of those whose values would change something."""
     for key, value in content.items():
-        is_rest = key.startswith("initial_joint_") and not any(value.values() if isinstance(value, dict) else [value])
+        values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        is_rest = key.startswith("initial_joint_") and not any(values)  # drawers and doors begin closed here
         if key not in used and value is not None and value not in _SAME.get(key, ()) and not is_rest:
             yield f"{str(key)[:60]} of {of}"
 
