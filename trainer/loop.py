@@ -86,6 +86,7 @@ def learn(run: Run) -> None:
         callbacks.after_collect(collected)
         with run.threads.learning():
             learned = learner.update(run.rollout, collected)
+        run.saver.look()
         everyone = run.ranks.gather(RankReport.of(collected, learner.learn_s, run.stop.asked, run.saver.is_due()))
         learner.count(everyone)
         run.experience.prepare(everyone)

@@ -75,8 +75,7 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
     first = ranks.rank == 0  # reads and writes; the others are told
     n = config.collect.num_envs
     with ExitStack() as stack:
-        if first and run_dir is not None:
-            stack.enter_context(_own(run_dir, resume_from))
+        own = stack.enter_context(_own(run_dir, resume_from)) if first and run_dir is not None else None
         content = ranks.from_first(
             checkpoint.load_checkpoint(resume_from, to_continue=True) if first and resume_from is not None else None)
         start = ranks.from_first(checkpoint.load_checkpoint(start_from) if first and start_from is not None else None)
@@ -138,7 +137,7 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         told = Callbacks(callbacks if first else (), learner, stop)
         log = TrainingLog(config, learner, told, content.get("window", ()) if content else ())
         made_from = {"gymnasium": made} if (made := getattr(environments, "made_from", None)) else {}
-        saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, made_from | meta, began_with)
+        saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, made_from | meta, began_with, own)
         evaluations = Evaluations(config, evaluator, learner, log, stop, run_dir if first else None, made_from | meta)
         yield Run(config, run_dir, ranks, threads, learner, rollout, experience, told, log, saver, evaluations, stop)
 

@@ -96,7 +96,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
             if phases[-1].demonstrations:
                 progress.total = engine.steps  # not whole rollouts
             result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta, make_policy=make_policy,
-                                        callbacks=(logger, progress), transfer=bool(other),
+                                        callbacks=(run, logger, progress), transfer=bool(other),
                                         eval_env=held_out(task, plain["eval_split"], engine.eval_film).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
@@ -114,6 +114,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     if result.reached:
         run.say(f"{result.reason}, as good as stop_at={engine.stop_at:g}")
     elif result.reason != "complete":
+        if result.checkpoint and result.checkpoint.parent != run.checkpoints:  # another process works in the place of this run
+            again = f"rearrange train {task.word} checkpoint={shlex.quote(str(result.checkpoint))}{where}"
         run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: {again}")
         run.stopped_by = result.reason
         return None

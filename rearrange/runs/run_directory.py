@@ -79,10 +79,7 @@ class Run:
             made = not self.resumed
             self._own = hold(self.path)
             remove_unfinished(self.path)
-            for folder in (self.checkpoints, self.videos):
-                folder.mkdir(exist_ok=True)
-            write_whole(self.path / "config.yaml", _yaml(self.settings.config))
-            write_whole(self.path / "overrides.yaml", OmegaConf.to_yaml(list(self.settings.overrides)))
+            self._write_settings()
             _write_git_state(self.path)
             self.created = True
             self._write_status("running")
@@ -102,6 +99,33 @@ class Run:
         self._compare_clocks()
         for note in self.settings.notes:
             self.say(note)
+
+    def _write_settings(self) -> None:
+        for folder in (self.checkpoints, self.videos):
+            folder.mkdir(exist_ok=True)
+        write_whole(self.path / "config.yaml", _yaml(self.settings.config))
+        write_whole(self.path / "overrides.yaml", OmegaConf.to_yaml(list(self.settings.overrides)))
+
+    def keep(self, *_: object) -> None:
+        """Write anew what somebody has removed of the directory while the command goes on, as far as that is known, and say so."""
+        if not self.created:
+            return
+        gone = [name for name in ("config.yaml", "overrides.yaml", "status.json") if not (self.path / name).exists()]
+        if not gone:
+            return
+        try:
+            if self._own and self._own.is_lost():
+                self._own.take_again()
+            self._write_settings()
+            _write_git_state(self.path)
+            self._write_status("running")
+        except (OSError, owner.InUse):  # as long as it cannot be written
+            return
+        _point_latest(self.path)
+        self.say(f"warning: {', '.join(gone)} of {self.path} had been removed while this command goes on, and {'is' if len(gone) == 1 else 'are'} "
+                 "written anew.")
+
+    after_update = keep  # as a callback of a training
 
     def _compare_clocks(self) -> None:
         """Warn of a file server whose clock is another than ours."""
@@ -133,6 +157,7 @@ class Run:
         """Print a line, and keep it in log.txt."""
         if self.silent:
             return
+        self.keep()
         self.log(text)
         print(text, flush=True)
 
@@ -149,6 +174,7 @@ class Run:
     def finish(self, status: str, result: dict[str, float] | None = None) -> None:
         """Record how the run ended, finished, stopped or failed, with its final figures; the directory is free again."""
         if self.created:
+            self.keep()
             remove_unfinished(self.path)
             try:
                 self._write_status(status, result or self.result)

@@ -71,7 +71,8 @@ class Evaluations:
             return  # none of its episodes has told a success: nothing to compare
         if name != self.measure:
             self.measure, self.best = name, None
-        if self.best is None or value > self.best[0]:
+        is_kept = self.folder is None or (self.folder / checkpoint.BEST).is_file()  # nobody has removed it
+        if self.best is None or value > self.best[0] or not is_kept:
             self.best = value, content["step"]
             self._keep(content | {"evaluation": {"measure": name, "value": value}})
         if self.config.stop_at is not None and value >= self.config.stop_at:

@@ -48,6 +48,27 @@ class Hold:
         if not _held[file].times:
             os.close(_held.pop(file).descriptor)
 
+    def is_lost(self) -> bool:
+        """Whether the file is not at its place any more, since somebody has removed or renamed it, or a folder above it."""
+        if self._file is None or self._file not in _held:
+            return False
+        descriptor = _held[self._file].descriptor
+        try:
+            there, ours = os.stat(self._file), os.fstat(descriptor)
+            if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino):
+                return False
+            return self._file.read_bytes() != os.pread(descriptor, 1000, 0)  # some file systems number a file anew
+        except OSError as error:
+            return error.errno in (errno.ENOENT, errno.ENOTDIR)
+
+    def take_again(self) -> None:
+        """After `is_lost`: make the directory where it is not there, and this process's own. Raises as `hold` does."""
+        assert self._file is not None
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _locked(self._file)
+        os.close(_held[self._file].descriptor)
+        _held[self._file].descriptor = descriptor
+
     def __enter__(self) -> Hold:
         return self
 
@@ -60,15 +81,20 @@ def hold(directory: str | os.PathLike) -> Hold:
     OSError if the file cannot be written. Where the file system has no locks, a warning says so."""
     file = Path(directory).resolve() / FILE
     if file not in _held:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)  # Python closes it in every program that is started
-        try:
-            _take(descriptor, Path(directory))
-        except BaseException:
-            os.close(descriptor)
-            raise
-        _held[file] = _Lock(descriptor)
+        _held[file] = _Lock(_locked(file, Path(directory)))
     _held[file].times += 1
     return Hold(file)
+
+
+def _locked(file: Path, directory: Path | None = None) -> int:
+    """The descriptor of a file that this process has locked. directory: its name in messages."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)  # Python closes it in every program that is started
+    try:
+        _take(descriptor, directory or file.parent)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def is_held(directory: str | os.PathLike) -> bool | None:

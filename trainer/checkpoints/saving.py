@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
+import os
 import time
 from pathlib import Path
 from typing import Any
 
 from trainer import checkpoint
 from trainer.callbacks import Callbacks
+from trainer.checkpoints import owner
 from trainer.checkpoints.plain import plain_rng
 from trainer.config import TrainConfig
 from trainer.experience import Experience
@@ -23,10 +26,13 @@ class Saver:
     """Writes the checkpoints of a run, on the first rank; without a `run_dir`, as on the others, it writes nothing."""
 
     def __init__(self, config: TrainConfig, ranks: Ranks, learner: Learner, experience: Experience, log: TrainingLog,
-                 callbacks: Callbacks, run_dir: Path | None, meta: dict[str, Any], newest: Path | None = None):
-        """`newest`: the checkpoint that the run goes on from."""
+                 callbacks: Callbacks, run_dir: Path | None, meta: dict[str, Any], newest: Path | None = None,
+                 own: owner.Hold | None = None):
+        """`newest`: the checkpoint that the run goes on from. own: that `run_dir` is this process's own."""
+        self.own = own
         self.config, self.ranks, self.learner, self.experience, self.log = config, ranks, learner, experience, log
         self.callbacks, self.run_dir, self.meta, self.newest = callbacks, run_dir, meta, newest
+        self._is_told = False  # that the directory is gone and cannot be made anew
         self._saved_at = time.perf_counter()
         self._saved_steps = -1  # of the checkpoint that this run wrote last
         self._on_disk_steps = learner.steps  # of the newest checkpoint
@@ -40,6 +46,37 @@ class Saver:
 
     def is_due(self) -> bool:
         return time.perf_counter() - self._saved_at >= self.config.checkpoint_every_s or self._stays_since(self._tried_steps)
+
+    def look(self) -> None:
+        """Notice that somebody has removed or renamed the directory of the run, its lock or its newest checkpoint: say so, make
+        the directory anew, and let a checkpoint be due. Where another process has taken its place, the run saves beside it and
+        ends."""
+        if self.run_dir is None:
+            return
+        gone = []
+        if self.own and self.own.is_lost():
+            gone.append(str(self.run_dir / owner.FILE if self.run_dir.is_dir() else self.run_dir))
+            try:
+                self.own.take_again()
+            except owner.InUse as error:
+                self._leave_to_another(error)
+            except OSError as error:
+                if not self._is_told:
+                    _log.warning("%s was removed or renamed, and cannot be made anew (%s).", gone[0], error.strerror)
+                self._is_told = True
+                return
+        if self.newest and not self.newest.is_file():
+            gone.append(f"the newest checkpoint, {self.newest}")
+            self._saved_at, self._saved_steps, self._on_disk_steps, self.newest = -math.inf, -1, 0, None
+        if gone:
+            then = "a new checkpoint is written" if self.newest is None and self.learner.updates else "what is needed is written anew"
+            _log.warning("%s: removed or renamed by somebody while the run goes on; %s.", " and ".join(gone), then)
+        self._is_told = False
+
+    def _leave_to_another(self, error: owner.InUse) -> None:
+        self.callbacks.stop.ask(f"the loss of {self.run_dir}")
+        self.run_dir, self.own = self.run_dir.with_name(f"{self.run_dir.name}-{os.getpid()}"), None
+        _log.warning("%s, where this run was: it ends, and saves to %s.", error, self.run_dir)
 
     def _stays_since(self, step: int) -> bool:
         """Whether a checkpoint that stays for good has become due since `step`."""
@@ -55,6 +92,7 @@ class Saver:
 
     def _write(self, of_ranks: list[dict[str, Any]]) -> bool:
         """Whether there is a new checkpoint."""
+        self.look()
         self._saved_at, self._tried_steps = time.perf_counter(), self.learner.steps
         if self.run_dir is None or self.learner.steps == self._saved_steps:
             return False
