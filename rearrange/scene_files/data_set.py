@@ -16,7 +16,7 @@ import numpy as np
 
 from rearrange.errors import UserError
 from rearrange.geometry import quat_matrix
-from rearrange.scene_files.reading import flag, need_json, numbers, shown
+from rearrange.scene_files.reading import MOST_NUMBER, flag, need_json, numbers, shown
 from rearrange.scene_files.templates import (
     ARTICULATED,
     OBJECTS,
@@ -188,7 +188,7 @@ class DataSet:
         for place, file in sorted(known):
             if parts[-1] and parts[-1] in place.name:
                 return file
-        raise UserError(f"scene {scene} needs the {_SINGULAR[kind]} {template!r}, which dataset={self.path} does not have.")
+        raise UserError(f"scene {scene} needs the {_SINGULAR[kind]} {shown(template)}, which dataset={self.path} does not have.")
 
     def _listed(self, config: dict, kind: str, endings: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:
         """Everything of a kind that the data set's paths lead to, without the ending and with it; of two endings, the first counts."""
@@ -198,10 +198,13 @@ class DataSet:
                     for pattern in listed if isinstance(pattern, str)]
         for ending in reversed(endings):
             for pattern in patterns:
-                for place in sorted(_matching(self.path.parent, pattern)):
-                    for file in sorted(place.iterdir()) if place.is_dir() else [place]:
-                        if file.name.endswith(ending):
-                            yield file.with_name(file.name.removesuffix(ending)), file
+                try:
+                    files = [file for place in sorted(_matching(self.path.parent, pattern))
+                             for file in (sorted(place.iterdir()) if place.is_dir() else [place]) if file.name.endswith(ending)]
+                except (OSError, ValueError, NotImplementedError) as error:
+                    raise UserError(f"dataset={self.path} has {shown(pattern)} among the paths of {kind}, which cannot be looked "
+                                    f"through ({getattr(error, 'strerror', None) or error}).") from None
+                yield from ((file.with_name(file.name.removesuffix(ending)), file) for file in files)
 
 
 def _figures(scene: Scene) -> Figures:
@@ -215,13 +218,15 @@ def _figures(scene: Scene) -> Figures:
 
 
 def _matching(folder: Path, pattern: str) -> Iterator[Path]:
-    """Files and folders that a path with wildcards leads to, which may begin with `..`."""
+    """Files and folders that a path with wildcards leads to, which may begin with `..`, or at the root."""
     parts = Path(pattern).parts
+    if Path(pattern).is_absolute():
+        folder, parts = Path(parts[0]), parts[1:]
     while parts and parts[0] == "..":
         folder, parts = folder.parent, parts[1:]
     if not parts:
         yield folder
-    elif not Path(*parts).is_absolute():
+    else:
         yield from folder.glob(str(Path(*parts)))
 
 
@@ -255,8 +260,10 @@ def _check_instance(path: Path, entry: Any, kind: str) -> None:
         for key in ("is_instance_visible", "apply_scale_to_mass"):
             flag(path, entry, key, True)
         _origin(path, entry)
+        if np.abs(_scaled(entry)).max() > MOST_NUMBER:
+            raise UserError(f"{path}: uniform_scale and non_uniform_scale should together be at most {MOST_NUMBER:g}.")
     except UserError as error:
-        raise UserError(f"{str(error).removesuffix('.')}, at {entry['template_name']!r}.") from None
+        raise UserError(f"{str(error).removesuffix('.')}, at {shown(entry['template_name'])}.") from None
 
 
 def _unused_values(entry: dict, kind: str) -> Iterator[str]:

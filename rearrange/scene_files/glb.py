@@ -23,11 +23,12 @@ from rearrange.files import parse_json
 from rearrange.geometry import quat_matrix
 from rearrange.scene_files.glb_accessors import Accessors, Damaged
 from rearrange.scene_files.glb_materials import Looks, check_extensions
-from rearrange.scene_files.reading import MOST_NUMBER, finite, scene_bytes
+from rearrange.scene_files.reading import MOST_NUMBER, finite, scene_bytes, word
 from rearrange.scene_files.whole import need_mesh
 
 MOST_TRIANGLES = 500_000  # of a file
 MOST_PIECES = 20_000  # of a file: primitives, counted at every node that has them
+MOST_NODES = 100_000
 _GAMMA = 2.2  # between linear light and sRGB
 _IMAGE_PX = 128  # on a side, of an image that colours are taken from
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6  # modes of primitives; those below are points and lines
@@ -69,7 +70,7 @@ def _small_image(raw: bytes) -> np.ndarray | None:
         image = Image.open(io.BytesIO(raw))
         image.draft("RGB", (_IMAGE_PX, _IMAGE_PX))
         return np.array(image.resize((_IMAGE_PX, _IMAGE_PX)).convert("RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+    except (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error, Image.DecompressionBombError):
         return None
 
 
@@ -97,7 +98,7 @@ def _read(path: Path, of: Path) -> tuple[tuple[Piece, ...], frozenset[str]]:
     except Damaged as damage:
         raise UserError(f"{path}, which {of} names, cannot be used: {damage}.") from None
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:
-        why = " ".join(str(error).split())[:120]
+        why = word(error)
         raise UserError(f"{path}, which {of} names, is a damaged GLB file ({type(error).__name__}: {why}).") from None
     return pieces, frozenset(reader.notes)
 
@@ -134,6 +135,8 @@ class _Reader:
             if index in seen:
                 raise Damaged(f"its nodes are no tree: node {index} is named twice, or nested in a circle")
             seen.add(index)
+            if len(seen) > MOST_NODES:
+                raise Damaged(f"it has more than {MOST_NODES:,} nodes; join them")
             frame = above @ _matrix(node)
             if not np.isfinite(frame).all() or np.abs(frame).max() > MOST_NUMBER:
                 raise Damaged(f"node {index} is turned, scaled or moved by numbers that are no finite ones of at most {MOST_NUMBER:g}")

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from rearrange.scene_files.reading import word
+
 MOST_ELEMENTS = 6_000_000  # of an accessor
 _TYPES = {5120: np.int8, 5121: np.uint8, 5122: np.int16, 5123: np.uint16, 5125: np.uint32, 5126: np.float32}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
@@ -20,7 +22,7 @@ def whole(given: dict, key: str, default: int | None = None) -> int:
     """A whole number, at least 0, of a JSON object."""
     value = given.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 40:
-        raise Damaged(f"{key} should be a whole number, not {str(value)[:40]}")
+        raise Damaged(f"{key} should be a whole number, not {word(value)}")
     return value
 
 
@@ -34,7 +36,7 @@ class Accessors:
         """An entry of one of the lists of the file, as "nodes"."""
         listed = self._content.get(kind, [])
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(listed):
-            raise Damaged(f"it names entry {str(index)[:40]} of its {len(listed)} {kind}")
+            raise Damaged(f"it names entry {word(index)} of its {len(listed)} {kind}")
         if not isinstance(listed[index], dict):
             raise Damaged(f"entry {index} of its {kind} is no object")
         return listed[index]
@@ -51,7 +53,7 @@ class Accessors:
 
     def _read(self, accessor: dict) -> np.ndarray:
         if accessor.get("componentType") not in _TYPES or accessor.get("type") not in _WIDTHS:
-            raise Damaged(f"it has numbers of the type {accessor.get('componentType')} {accessor.get('type')}")
+            raise Damaged(f"it has numbers of the type {word(accessor.get('componentType'))} {word(accessor.get('type'))}")
         dtype, width, count = np.dtype(_TYPES[accessor["componentType"]]), _WIDTHS[accessor["type"]], whole(accessor, "count")
         if count > MOST_ELEMENTS:
             raise Damaged(f"it has a list of {count:,} corners or indices, more than {MOST_ELEMENTS:,}; make it coarser")

@@ -5,20 +5,22 @@ What changes how a mesh looks or what it is, and is not read, is noted in words,
 
 from __future__ import annotations
 
+import io
 import math
+import struct
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rearrange.scene_files.glb_accessors import Accessors, Damaged
-from rearrange.scene_files.reading import finite
+from rearrange.scene_files.reading import finite, word
 
 GREY = 0.5  # of what has no material
 _GLOSS, _WEBP, _BASIS, _MOVED = ("KHR_materials_pbrSpecularGlossiness", "EXT_texture_webp", "KHR_texture_basisu", "KHR_texture_transform")
 _READ = {_GLOSS, _WEBP, _MOVED, "KHR_materials_unlit", "KHR_mesh_quantization"}
 _OF_LOOKS = ("KHR_materials_", "KHR_lights_", "KHR_texture_", "EXT_texture_", "EXT_lights_", "KHR_xmp", "MSFT_texture_")
-_IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"RIFF")  # how files of images begin: PNG, JPEG, WebP
+_IMAGES = ("PNG", "JPEG", "WEBP")
 _CLAMPED, _MIRRORED = 33071, 33648  # of samplers
 
 
@@ -39,8 +41,8 @@ def check_extensions(content: dict, notes: set[str]) -> None:
     """Raise Damaged for an extension without which a file cannot be understood, and note those that are used and not read."""
     for name in content.get("extensionsRequired", ()):
         if name not in _READ and not str(name).startswith(_OF_LOOKS):
-            raise Damaged(f"it needs {str(name)[:60]}, which is not read; save it without compression and extensions")
-    notes.update(f"{str(name)[:60]} of meshes" for name in (*content.get("extensionsUsed", ()),
+            raise Damaged(f"it needs {word(name)}, which is not read; save it without compression and extensions")
+    notes.update(f"{word(name)} of meshes" for name in (*content.get("extensionsUsed", ()),
                                                                        *content.get("extensionsRequired", ())) if name not in _READ)
 
 
@@ -48,7 +50,7 @@ class Looks:
     """The looks of the primitives of one file. notes: collects what is not read."""
 
     def __init__(self, content: dict, accessors: Accessors, notes: set[str]) -> None:
-        self._content, self._accessors, self._notes = content, accessors, notes
+        self._content, self._accessors, self._notes, self._images = content, accessors, notes, {}
 
     def of(self, primitive: dict, triangles: np.ndarray) -> Look:
         """Of a primitive whose triangles (m, 3) name its corners."""
@@ -129,13 +131,22 @@ class Looks:
             if _BASIS not in entry.get("extensions", {}):  # which is noted already
                 self._notes.add("textures of meshes without an image")
             return None
-        image = self._accessors.at("images", source)
+        if source not in self._images:
+            self._images[source] = self._file_of(self._accessors.at("images", source))
+        return self._images[source]
+
+    def _file_of(self, image: dict) -> bytes | None:
+        """The file of an image inside this file; None, with a note, for one that cannot be read."""
+        from PIL import Image
+
         if "bufferView" not in image:
             self._notes.add("images of meshes outside their GLB files")
             return None
         raw = bytes(self._accessors.bytes_of(image["bufferView"]))
-        if not raw.startswith(_IMAGES):
-            self._notes.add("images of meshes that are neither PNG, JPEG nor WebP")
+        try:
+            Image.open(io.BytesIO(raw), formats=_IMAGES)
+        except (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error, Image.DecompressionBombError):
+            self._notes.add("images of meshes that are no whole PNG, JPEG or WebP")
             return None
         return raw
 
@@ -144,5 +155,5 @@ def _floats(given: Any, default: tuple[float, ...]) -> np.ndarray:
     """Numbers of a JSON file, as many as `default` has."""
     values = default if given is None else given if isinstance(given, list) else [given]
     if len(values) not in (len(default), 3 if len(default) == 4 else len(default)) or not all(map(finite, values)):
-        raise Damaged(f"a material or texture has the numbers {str(values)[:60]}")
+        raise Damaged(f"a material or texture has the numbers {word(values)}")
     return np.array([*values, *default[len(values):]], float)

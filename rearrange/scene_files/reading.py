@@ -17,6 +17,7 @@ from rearrange.files import parse_json, read_bytes
 
 MOST_BYTES = 1 << 28  # of one file
 MOST_NUMBER = 1e6  # in metres and everything else: no home is larger
+MOST_NAME = 1000  # characters of the path of a file
 _AGAIN = "export or download the data set again"
 
 
@@ -60,6 +61,14 @@ def numbers(path: Path, content: dict, key: str, count: int) -> np.ndarray | Non
     return np.array(values, float)
 
 
+def beside(path: Path, name: str) -> Path:
+    """The file that another one names, from where that one lies. Raises UserError for what no file can be called."""
+    part_bytes = [len(part.encode(errors="replace")) for part in name.split("/")]
+    if "\0" in name or any("\ud800" <= char <= "\udfff" for char in name) or len(name) > MOST_NAME or max(part_bytes) > 255:
+        raise UserError(f"{path} names the file {shown(name)}, which no file can be called.")
+    return path.parent / name
+
+
 def flag(path: Path, content: dict, key: str, default: bool) -> bool:
     """Whether an object of a JSON file says true under a key."""
     value = content.get(key)
@@ -72,3 +81,8 @@ def shown(value: Any) -> str:
     """A value as a message shows it: its first 60 characters, on one line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def word(value: Any) -> str:
+    """The name of something in a file as a message shows it: its first 60 characters, those that cannot be printed as ?."""
+    return "".join(char if char.isprintable() else "?" for char in str(value)[:60])

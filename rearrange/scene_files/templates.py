@@ -17,7 +17,7 @@ from rearrange.errors import UserError
 from rearrange.geometry import quat_matrix
 from rearrange.scene_files.glb import Piece, glb_notes, read_glb
 from rearrange.scene_files.habitat_shapes import shape_called
-from rearrange.scene_files.reading import flag, need_json, numbers, shown
+from rearrange.scene_files.reading import MOST_NUMBER, beside, flag, need_json, numbers, shown, word
 from rearrange.scene_files.urdf import Urdf, read_urdf
 
 STAGES, OBJECTS, ARTICULATED = "stages", "objects", "articulated_objects"
@@ -108,7 +108,7 @@ def _in_own_frame(made: Template, content: dict, turn: np.ndarray) -> Template:
     path, scale = made.path, _scale(made.path, content)
     size = numbers(path, content, "collision_asset_size", 3)
     of_solid = turn if size is None or not (made.is_primitive or made.joined) else np.diag(size) @ turn
-    seen, solid = (tuple(_moved(piece, by) for piece in pieces) for pieces, by in ((made.seen, turn), (made.solid, of_solid)))
+    seen, solid = (tuple(_moved(piece, by, path) for piece in pieces) for pieces, by in ((made.seen, turn), (made.solid, of_solid)))
     center = numbers(path, content, "COM", 3)
     if center is not None:
         center = scale * center
@@ -127,9 +127,9 @@ def read_articulated(path: Path, default: dict | None = None) -> tuple[Urdf, dic
     content = merged(default or {}, need_json(config) if config.is_file() else {})
     named, urdf = content.get("urdf_filepath"), path
     if path.suffix == ".json" or isinstance(named, str) and config.is_file():
-        beside = config.with_name(config.name.replace(".ao_config.json", ".urdf"))
-        urdf = config.parent / named.replace(_TAG, config.name.partition(".")[0]) if isinstance(named, str) else beside
-        urdf = beside if isinstance(named, str) and _TAG in named and not urdf.exists() else urdf
+        own = config.with_name(config.name.replace(".ao_config.json", ".urdf"))
+        urdf = beside(config, named.replace(_TAG, config.name.partition(".")[0])) if isinstance(named, str) else own
+        urdf = own if isinstance(named, str) and _TAG in named and not urdf.exists() else urdf
     robot = read_urdf(urdf)
     notes = {*unused_keys(content, _USED[ARTICULATED], _KINDS[ARTICULATED]), *(f"{what} of URDFs" for what in robot.unused)}
     for link in robot.links.values():
@@ -148,7 +148,7 @@ def unused_keys(content: dict, used: set[str], of: str) -> Iterator[str]:
         values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
         is_rest = key.startswith("initial_joint_") and not any(values)  # drawers and doors begin closed here
         if key not in used and value is not None and value not in _SAME.get(key, ()) and not is_rest:
-            yield f"{str(key)[:60]} of {of}"
+            yield f"{word(key)} of {of}"
 
 
 def _scale(path: Path, content: dict) -> np.ndarray:
@@ -190,10 +190,13 @@ def _between(start: Any, end: Any) -> np.ndarray:
     return quat_matrix(half / np.linalg.norm(half))
 
 
-def _moved(piece: Piece, turn: np.ndarray) -> Piece:
+def _moved(piece: Piece, turn: np.ndarray, path: Path) -> Piece:
     """A piece, turned and stretched; what is turned inside out by it is turned back."""
     triangles = piece.triangles[:, ::-1] if np.linalg.det(turn) < 0.0 else piece.triangles
-    return replace(piece, vertices=piece.vertices @ turn.T, triangles=np.ascontiguousarray(triangles))
+    vertices = piece.vertices @ turn.T
+    if len(vertices) and np.abs(vertices).max() > MOST_NUMBER:
+        raise UserError(f"{path} reaches further than {MOST_NUMBER:g} m: its scale should be smaller.")
+    return replace(piece, vertices=vertices, triangles=np.ascontiguousarray(triangles))
 
 
 def _box_around(points: np.ndarray) -> np.ndarray:
@@ -217,7 +220,7 @@ def _pieces(path: Path, content: dict, key: str, notes: set[str]) -> tuple[Piece
         return (made,)
     if Path(asset).suffix.lower() not in _MESH:
         raise UserError(f"{path}: {key} {shown(asset)} is neither a mesh file nor a shape of Habitat's own, as cubeSolid.")
-    file = (path.parent / asset.replace(_TAG, path.name.partition(".")[0])).resolve()
+    file = beside(path, asset.replace(_TAG, path.name.partition(".")[0])).resolve()
     if _TAG in asset and not file.exists():
         return ()
     notes |= glb_notes(file, path)
@@ -230,7 +233,9 @@ def _receptacles(path: Path, content: dict) -> dict[str, dict]:
     found = {key: value for key, value in given.items() if key.startswith(RECEPTACLE)} if isinstance(given, dict) else {}
     for key, value in found.items():
         if not isinstance(value, dict):
-            raise UserError(f"{path}: {key} should be an object with position and scale.")
+            raise UserError(f"{path}: {shown(key)} should be an object with position and scale.")
         for name in ("position", "scale", "rotation"):
             numbers(path, value, name, 4 if name == "rotation" else 3)
+        if not isinstance(value.get("parent_link", ""), str):
+            raise UserError(f"{path}: parent_link of {shown(key)} should be the name of a link, not {shown(value['parent_link'])}.")
     return found

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from rearrange.errors import UserError
-from rearrange.scene_files.glb import MOST_PIECES, glb_notes, read_glb
+from rearrange.scene_files.glb import MOST_NODES, MOST_PIECES, glb_notes, read_glb
 from tests.rearrange.scene_data import box, write_gltf
 
 _NUMPY = {np.dtype(kind): code for kind, code in
@@ -315,7 +315,7 @@ SAID = {
     "points": (_points, "points and lines"), "glass": (_used("KHR_materials_transmission"), "KHR_materials_transmission"),
     "basis": (_used("KHR_texture_basisu"), "KHR_texture_basisu"), "unknown": (_used("VENDOR_wobble"), "VENDOR_wobble"),
     "a skin": (_skin, "skins of meshes"), "a blend of shapes": (_weights, "morph targets"),
-    "an image of another form": (_image(b"\xabKTX 20\xbb"), "neither PNG, JPEG nor WebP"), "an image outside": (_image(b""), "outside their GLB files"),
+    "a cut image": (_image(b"\x89PNG\r\n\x1a\n\0\0"), "no whole PNG"), "an image of another form": (_image(b"\xabKTX 20\xbb"), "no whole PNG, JPEG or WebP"), "an image outside": (_image(b""), "outside their GLB files"),
 }
 
 
@@ -348,6 +348,10 @@ def _many_parts(gltf):
     gltf.content |= {"nodes": [{"mesh": 0}] * 200}
 
 
+def _many_nodes(gltf):
+    gltf.content |= {"nodes": [{"mesh": 0}, *({"children": [k]} for k in range(MOST_NODES + 1))]}
+
+
 def _set(kind, index=0, **values):
     return lambda gltf: gltf.content[kind][index].update(values)
 
@@ -358,7 +362,7 @@ def _node(**values):
 
 BAD = {
     "doubled nodes": (_doubled, "named twice"), "a circle without a root": (_no_roots, "no triangles"),
-    "many parts": (_many_parts, f"more than {MOST_PIECES:,} parts"), "a node that there is not": (_node(children=[7]), "entry 7"),
+    "many nodes": (_many_nodes, f"more than {MOST_NODES:,} nodes"), "many parts": (_many_parts, f"more than {MOST_PIECES:,} parts"), "a node that there is not": (_node(children=[7]), "entry 7"),
     "a negative node": (_node(children=[-1]), "entry -1"), "a scale of letters": (_node(scale=["a", 1, 1]), "scale of a node"),
     "a huge number": (_node(translation=[10**299, 0, 0]), "translation of a node"), "nan": (_node(matrix=[math.nan] * 16), "matrix of a node"),
     "scales that multiply": (_node(scale=[1e6, 1e6, 1e6], translation=[0, 0, 0]), "further than"),
