@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import os
 import random
+import shutil
 import signal
 import subprocess
 import threading
@@ -100,7 +101,10 @@ def _life(place: Path, disk: Path, rng: random.Random) -> Iterator[str]:
         else:
             time.sleep(rng.uniform(0.0, 0.3))
             process.send_signal(FATAL[kind])
-        code = process.wait(60.0)
+        try:
+            code = process.wait(60.0)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{kind}: no end within a minute\n{live.said}\n{_where(pids)}") from None
         for thread in live.threads:
             thread.join(60.0)
         until(lambda: not any(map(is_alive, pids)), "its processes to end")
@@ -109,6 +113,18 @@ def _life(place: Path, disk: Path, rng: random.Random) -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
+
+
+def _where(pids: set[int]) -> str:
+    """What processes do, as far as that can be told (py-spy, where it is installed)."""
+    told = []
+    for pid in sorted(pids):
+        if is_alive(pid):
+            stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            spy = shutil.which("py-spy")
+            stack = subprocess.run([spy, "dump", "--pid", str(pid)], capture_output=True, text=True).stdout if spy else ""
+            told.append(f"{pid} {stat}\n{stack}")
+    return "\n".join(told)
 
 
 def _pass(live: Run, disk: Path, rng: random.Random) -> Iterator[str]:
