@@ -6,31 +6,36 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from eval.recording.features import ACTION, DEPTH_STEPS, STATE, Feature, features_of, from_image_file, names_of_action, numbers_of
-from eval.recording.folder import read_state
+from eval.recording.features import (ACTION, DEPTH_STEPS, STATE, Feature, features_of, from_image_file, kind_of, names_of_action,
+                                     numbers_of)
+from eval.recording.folder import STATE as STATE_FILE
+from eval.recording.folder import check_sums, read_state, starts
 from eval.recording.formats import files_of
 from eval.trained_policy import WHERE
 from rearrange.errors import UserError
 from trainer.cloning.demonstrations import Demonstration
+from trainer.logs.printable import first_line, printable
 from trainer.policy import EXPERT_ACTION
 from trainer.sizes import memory_bytes
 
 REWARD, SUCCESS = "next.reward", "next.success"
 NOT_DIFFERENT = {*WHERE, "depth_size", "camera_size", "observations", "observation_keys"}  # what is seen is compared as columns
 MANY = 50  # episodes, from which on reading them shows its progress
+GIVE = 0.01  # of the range of what is seen or done by which a number may be outside
+MOST = 1e9  # of a reward
 Columns = dict[str, Any]
 Described = Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]]  # of a column its shape, and what its numbers are called
 
 
 class Recording:
-    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`. All are in memory, and the file of
-    an image is opened when it is first asked for."""
+    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`, all of them checked and in memory."""
 
     def __init__(self, folder: Path, task: str, env: gymnasium.Env, most: int | None = None, silent: bool = False) -> None:
         """task: the skill or scenario that is learned, and env an environment of it. most: episodes, the first ones; None = all.
@@ -42,16 +47,25 @@ class Recording:
         seen = {key: space for key, space in env.observation_space.spaces.items() if key != EXPERT_ACTION}
         self.folder, self.observation_space, self.action_space = folder, gymnasium.spaces.Dict(seen), env.action_space
         self._about = about
+        if not isinstance(about.get("env"), dict):
+            raise UserError(f"{folder / STATE_FILE} is damaged: it does not say what environment was recorded.")
         self._features = features_of(self.observation_space, names_of_action(env.action_parts))
-        files = files_of(state["command"]["format"])
+        check_sums(folder, state)
+        files = files_of(state["command"].get("format"))
         described = files.described(folder)
         _check(folder, self._features, described)
         self._columns = _columns_of_state(self._features, described)
-        self._check_memory(state["frames"])
-        self._episodes: list[Columns] = []
+        lengths, kept = [start["steps"] for start in starts(folder)], sum(bool(attempt[1]) for attempt in state["attempts"])
+        if not kept:
+            raise UserError(f"demos={folder} has no episode yet.")
+        if (len(lengths), steps := sum(lengths)) != (kept, state["frames"]):
+            raise UserError(f"demos={folder} is damaged: it has {len(lengths):,} episodes of {steps:,} frames, and {STATE_FILE} says {kept:,} of "
+                            f"{state['frames']:,}.")
+        self._check_memory(steps)
+        self._episodes: list[Demonstration] = []
         self.left_out = 0  # episodes that did not succeed
         self._read(files, state, most, silent)
-        self.lengths = [len(episode[ACTION]) for episode in self._episodes]
+        self.lengths = [len(episode.action) for episode in self._episodes]
 
     def _check_memory(self, frames: int) -> None:
         frame = sum(math.prod(feature.shape) * (2 if feature.kind == "depth" else np.dtype(feature.dtype).itemsize)
@@ -66,8 +80,6 @@ class Recording:
         wanted = [name for name, feature in self._features.items() if feature.of] + [ACTION, REWARD, SUCCESS]
         there = sum(bool(attempt[1]) for attempt in state["attempts"])
         total = there if most is None else min(most, there)
-        if not total:
-            raise UserError(f"demos={self.folder} has no episode yet.")
         with Progress(total, "reading demonstrations", unit="episodes") if total >= MANY and not silent else nullcontext() as progress:
             for number in range(state["files"]):
                 for columns in files.read(self.folder, number, wanted):
@@ -85,48 +97,73 @@ class Recording:
             raise UserError(f"demos_episodes={most:,}, and demos={self.folder} has {len(self._episodes):,} that succeeded: choose fewer, "
                             "or repeat its command with a larger episodes=.")
 
-    def _checked(self, columns: Columns) -> Columns:
-        lengths = {len(column) for column in columns.values()}
-        vectors = [np.asarray(columns[name], np.float32) for name in (STATE, ACTION, REWARD) if name in columns]
-        if len(lengths) > 1 or not all(np.isfinite(vector).all() for vector in vectors):
-            raise UserError(f"demos={self.folder} is damaged: an episode holds numbers that are not finite, or columns of unequal length.")
-        return columns
+    def _checked(self, columns: Columns) -> Demonstration:
+        """An episode as the engine takes it. UserError for numbers that are not finite or out of bounds, or another shape."""
+        where = f"demos={self.folder} is damaged in its episode {len(self._episodes) + self.left_out}"
+        if len({len(column) for column in columns.values()}) > 1:
+            raise UserError(f"{where}: its columns are of unequal length.")
+        try:
+            state = np.asarray(columns[STATE], np.float32) if STATE in columns else None
+            obs = {key: state[:, places] for key, places in self._columns.items()}
+            action, reward = np.asarray(columns[ACTION], np.float32), np.asarray(columns[REWARD], np.float32).reshape(-1)
+            for name, feature in self._features.items():
+                if feature.of and name != STATE:
+                    obs[feature.of[0]] = _images(feature, columns[name])
+        except Exception as error:  # whatever image files that are none make Pillow raise
+            raise UserError(f"{where}: {first_line(error)}.") from error
+        spaces = {**self.observation_space.spaces, "the action": self.action_space, "the reward": gymnasium.spaces.Box(-MOST, MOST, ())}
+        for name, values in (*obs.items(), ("the action", action), ("the reward", reward)):
+            if wrong := _outside(spaces[name], values):
+                raise UserError(f"{where}: {name} {wrong}.")
+        return Demonstration({key: _compact(values, self.observation_space[key]) for key, values in obs.items()}, action, reward)
 
     def episode(self, index: int) -> Demonstration:
-        """One of them. UserError for a damaged image."""
-        columns = self._episodes[index]
-        obs = {key: np.asarray(columns[STATE], np.float32)[:, where] for key, where in self._columns.items()}
-        for name, feature in self._features.items():
-            if feature.of and name != STATE:
-                obs[feature.of[0]] = self._array(columns, name, feature)
-        return Demonstration(obs, np.asarray(columns[ACTION], np.float32), np.asarray(columns[REWARD], np.float32).reshape(-1))
-
-    def _array(self, columns: Columns, name: str, feature: Feature) -> np.ndarray:
-        """What a column shows, as the engine takes it: bytes or floats."""
-        kept = columns[name]
-        if isinstance(kept, list) or feature.kind == "depth" and kept.dtype != np.uint16:
-            kept = columns[name] = self._compact(name, feature, kept)
-        if feature.kind == "depth":
-            return kept / np.float32(DEPTH_STEPS)
-        return kept if feature.dtype == "uint8" else kept.astype(np.float32)
-
-    def _compact(self, name: str, feature: Feature, values: Any) -> np.ndarray:
-        """Images, or contents of their files, as an array that takes little memory."""
-        try:
-            array = np.stack([from_image_file(value) if isinstance(value, bytes) else value for value in values])
-        except (OSError, ValueError) as error:
-            raise UserError(f"demos={self.folder} is damaged: an image of {name} cannot be read.") from error
-        if array.shape[1:] != feature.shape:
-            raise UserError(f"demos={self.folder} is damaged: {name} has the shape {array.shape[1:]} instead of {feature.shape}.")
-        if feature.kind == "depth":  # the farthest is one step nearer than it was recorded
-            return np.minimum(np.rint(array * DEPTH_STEPS), DEPTH_STEPS - 1).astype(np.uint16)
-        return array.astype(feature.dtype, copy=False)
+        """One of them."""
+        shown = self._episodes[index]
+        return replace(shown, obs={key: _unpacked(values, self.observation_space[key]) for key, values in shown.obs.items()})
 
     def differences(self, env: Mapping[str, Any]) -> list[str]:
         """Settings of the recording's environment that are others in `env`, but for those of what is seen and where: in words."""
         theirs, ours = self._about["env"], json.loads(json.dumps(env))
-        return [f"{key}={theirs[key]} there, {ours[key]} here" for key in ours
+        return [f"{key}={printable(theirs[key], 60)} there, {ours[key]} here" for key in ours
                 if key not in NOT_DIFFERENT and theirs.get(key, ours[key]) != ours[key]]
+
+
+def _images(feature: Feature, values: Any) -> np.ndarray:
+    """Images, or contents of their files, or other arrays, (N, ...). ValueError for another shape; whatever Pillow raises."""
+    if isinstance(values, list):
+        values = np.stack([from_image_file(content, feature) for content in values])
+    if values.shape[1:] != feature.shape or values.dtype.kind not in "iuf":
+        raise ValueError(f"it has images of shape {values.shape[1:]} instead of {feature.shape}")
+    return values
+
+
+def _outside(space: gymnasium.spaces.Box, values: np.ndarray) -> str | None:
+    """What is wrong with numbers of a space, in words: they are not finite, or outside by more than a hundredth of its range."""
+    if not np.isfinite(values).all():
+        return "is not finite"
+    low, high = (np.asarray(bound, np.float64) for bound in (space.low, space.high))
+    give = GIVE * (high - low)
+    wrong = (values < low - give) | (values > high + give)
+    return f"is {values[wrong][0]:g}, outside of its bounds" if wrong.any() else None
+
+
+def _compact(values: np.ndarray, space: gymnasium.spaces.Box) -> np.ndarray:
+    """Images as an array that takes little memory; depth in its steps, the farthest one step nearer than it was recorded."""
+    if _is_depth(space):
+        return np.clip(np.rint(values * DEPTH_STEPS), 0, DEPTH_STEPS - 1).astype(np.uint16)
+    return values.astype(np.float32 if space.dtype.kind == "f" else space.dtype, copy=False)
+
+
+def _unpacked(values: np.ndarray, space: gymnasium.spaces.Box) -> np.ndarray:
+    """The same as the engine takes it: bytes or floats."""
+    if _is_depth(space):
+        return values / np.float32(DEPTH_STEPS)
+    return values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)
+
+
+def _is_depth(space: gymnasium.spaces.Box) -> bool:
+    return kind_of(space) == "depth"
 
 
 def _check(folder: Path, features: Mapping[str, Feature], described: Described) -> None:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,7 @@ def features_of(observations: gymnasium.spaces.Dict, action_names: tuple[str, ..
             continue
         if not isinstance(space, gymnasium.spaces.Box):
             raise UserError(f"the observation {key} cannot be recorded: its space is {type(space).__name__}, and only Box and Text can be.")
-        kind = _kind(space)
+        kind = kind_of(space)
         if kind == "vector":
             vectors[key] = space.shape[0]
         elif kind == "array":
@@ -68,7 +69,8 @@ def names_of_action(parts: list[tuple[str, slice]]) -> tuple[str, ...]:
     return tuple(name for part, _ in parts for name in ACTION_NAMES[part])
 
 
-def _kind(space: gymnasium.spaces.Box) -> str:
+def kind_of(space: gymnasium.spaces.Box) -> str:
+    """Which kind of column an observation of this space is."""
     shape, dtype = space.shape, space.dtype
     if len(shape) == 1:
         return "vector"
@@ -103,11 +105,22 @@ def rounded_depth(depth: np.ndarray) -> np.ndarray:
     return (np.rint(depth * DEPTH_STEPS) / DEPTH_STEPS).astype(np.float32)
 
 
-def from_image_file(content: bytes) -> np.ndarray:
-    """The image (H, W, 1) that `as_image_file` made the content of."""
+def from_image_file(content: bytes, feature: Feature | None = None) -> np.ndarray:
+    """The image (H, W, 1) that `as_image_file` made the content of. feature: what it has to be; ValueError for an image of another size or
+    kind, before it is unpacked. Whatever Pillow raises for what is no image."""
     from PIL import Image
 
-    return np.asarray(Image.open(io.BytesIO(content)))[..., None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        opened = Image.open(io.BytesIO(content), formats=("TIFF", "PNG"))
+    with opened as file:
+        if feature and ((file.height, file.width, 1) != feature.shape or file.mode not in _MODES[feature.dtype]):
+            raise ValueError(f"it has an image of {file.width} x {file.height} pixels of kind {file.mode} instead of {feature.dtype} "
+                             f"{feature.shape}")
+        return np.asarray(file)[..., None]
+
+
+_MODES = {"float32": ("F",), "uint8": ("L",), "uint16": ("I;16", "I")}  # Pillow's names of pixels
 
 
 def numbers_of(feature: Feature) -> dict[str, list[int]]:

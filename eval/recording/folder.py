@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import json
 import os
 import zlib
@@ -23,9 +24,9 @@ from typing import Any, Protocol
 from eval.recording.tape import Recorded
 from rearrange import __version__
 from rearrange.errors import UserError
-from rearrange.files import parse_json, read_bytes, read_json, unzipped
+from rearrange.files import open_regular, parse_json, read_bytes, read_json, unzipped
 from trainer.checkpoints import owner
-from trainer.logs.printable import printable
+from trainer.logs.printable import first_line, printable
 from trainer.workers.worker import signals_held
 
 STATE = Path("meta", "rearrange", "recording.json")
@@ -46,8 +47,8 @@ class Files(Protocol):
     def remove_from(self, number: int) -> None:
         """Remove what an interrupted command may have written of the files from this number on."""
 
-    def add(self, number: int, episodes: list[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> None:
-        """Write the files of one number. OSError."""
+    def add(self, number: int, episodes: list[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> list[Path]:
+        """Write the files of one number; their paths in the folder. OSError."""
 
     def of_all(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> dict[Path, bytes]:
         """The files that are of all episodes; with them the data set can be loaded. OSError; UserError for a damaged one."""
@@ -78,6 +79,7 @@ class Folder:
         self._command, self._about = json.loads(json.dumps(command)), dict(about)
         self.attempts: list[Attempt] = []
         self.tasks: dict[str, int] = {}
+        self._sums: dict[str, str] = {}  # SHA-256 of each file that is never written again
         self.number = self.frames = 0  # of complete files; of frames in them
         self._waiting: list[Recorded] = []
         self._tried: list[Attempt] = []  # since the last files were written
@@ -96,13 +98,13 @@ class Folder:
             _refuse_another(self.path, state["command"], self._command)
             self.attempts = [Attempt(*row) for row in state["attempts"]]
             self.tasks = {task: number for number, task in enumerate(state["tasks"])}
-            self.number, self.frames = state["files"], state["frames"]
+            self.number, self.frames, self._sums = state["files"], state["frames"], state.get("sha256", {})
         elif strangers := [entry.name for entry in self.path.iterdir() if entry.name not in (owner.FILE, "meta")]:
             raise UserError(f"out={self.path} is not empty and no recording (it has {strangers[0]}): choose a new folder.")
         self._files.remove_from(self.number)
         for part in self.path.glob(f"**/*{PART}"):  # of a command that was killed
             part.unlink()
-        self._write_state(self.number, self.frames, self.attempts, self.tasks)
+        self._write_state(self.number, self.frames, self.attempts, self.tasks, self._sums)
         self._bytes = size_of(self.path)
 
     @property
@@ -147,34 +149,37 @@ class Folder:
         for episode in episodes:
             tasks.setdefault(episode.task, len(tasks))
         number, frames = self.number + bool(episodes), self.frames + sum(episode.steps for episode in episodes)
-        attempts = self.attempts + self._tried
+        attempts, sums = self.attempts + self._tried, dict(self._sums)
         try:
             if episodes:
-                self._files.add(self.number, episodes, self.written, self.frames, tasks)
-                self._write_starts(episodes, self.written)
-            self._write_state(number, frames, attempts, tasks)
+                made = self._files.add(self.number, episodes, self.written, self.frames, tasks)
+                made.append(self._write_starts(episodes, self.written))
+                sums |= {file.as_posix(): sha256_of(self.path / file) for file in made}
+            self._write_state(number, frames, attempts, tasks, sums)
         except BaseException:
             with suppress(OSError):  # what recording.json does not know of goes when the command is repeated
                 self._files.remove_from(self.number)
             raise
-        self.number, self.frames, self.attempts, self.tasks = number, frames, attempts, tasks
+        self.number, self.frames, self.attempts, self.tasks, self._sums = number, frames, attempts, tasks, sums
         self._waiting, self._tried = [], []
         if episodes:
             self._bytes = size_of(self.path)
 
-    def _write_starts(self, episodes: list[Recorded], first: int) -> None:
+    def _write_starts(self, episodes: list[Recorded], first: int) -> Path:
         rows = [{"episode_index": first + i, "attempt": episode.attempt, "task": episode.task, "success": episode.success,
                  "failure": episode.failure, "steps": episode.steps, "reward": episode.reward, **episode.start}
                 for i, episode in enumerate(episodes)]
         path = self.path / starts_file(self.number)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(json.dumps(rows, default=float).encode(), mtime=0))
+        return Path(starts_file(self.number))
 
-    def _write_state(self, files: int, frames: int, attempts: list[Attempt], tasks: dict[str, int]) -> None:
+    def _write_state(self, files: int, frames: int, attempts: list[Attempt], tasks: dict[str, int],
+                     sums: dict[str, str]) -> None:
         """The files that are of all episodes and recording.json, all of them or none."""
         rows = [[a.number, a.kept, a.success, a.failure, a.steps, a.reward, a.episode_id] for a in attempts]
         state = {"version": __version__, "command": self._command, "about": self._about, "files": files, "frames": frames,
-                 "tasks": list(tasks), "attempts": rows}
+                 "tasks": list(tasks), "attempts": rows, "sha256": sums}
         kept = sum(attempt.kept for attempt in attempts)
         _write_together((self._files.of_all(files, kept, frames, tasks) if files else {}) | {
             self.path / STATE: json.dumps(state).encode(errors="surrogateescape")})
@@ -233,11 +238,42 @@ def read_state(path: Path) -> dict[str, Any]:
         state = read_json(path / STATE, MOST_STATE)
         if not isinstance(state, dict) or not {"command", "about", "files", "frames", "tasks", "attempts"} <= set(state):
             raise ValueError("it lacks some of what a recording has")
+        if not all(type(state[key]) is int and state[key] >= 0 for key in ("files", "frames")) or not (
+                isinstance(state["command"], dict) and isinstance(state["about"], dict) and isinstance(state.get("sha256", {}), dict)) or not (
+                isinstance(state["tasks"], list) and all(isinstance(task, str) for task in state["tasks"])) or not (
+                isinstance(state["attempts"], list) and all(map(_is_attempt, state["attempts"]))):
+            raise ValueError("what it says of the recording is not of the kind that it should be")
         return state
     except FileNotFoundError:
         raise UserError(f"{path} is no recording of rearrange: it has no {STATE}.") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path / STATE} is damaged: {error}.") from error
+        raise UserError(f"{path / STATE} is damaged: {_why(error)}.") from error
+
+
+def _is_attempt(row: Any) -> bool:
+    kinds = (int, bool, bool, str | None, int, int | float, str)
+    return isinstance(row, list) and len(row) == len(kinds) and all(map(isinstance, row, kinds)) and row[0] >= 0 <= row[4]
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or first_line(error)
+
+
+def check_sums(path: Path, state: Mapping[str, Any]) -> None:
+    """UserError where a file is another than was recorded. Recordings of versions before know no checksums."""
+    for name, sum_ in state.get("sha256", {}).items():
+        file = path / name
+        try:
+            if ".." in Path(name).parts or Path(name).is_absolute() or sha256_of(file) != sum_:
+                raise OSError(errno.EINVAL, "it is not what was recorded, by its checksum")
+        except OSError as error:
+            raise UserError(f"{file} is damaged: {_why(error)}. Take the recording from where it came from, or record it again.") from error
+
+
+def sha256_of(file: Path) -> str:
+    """OSError."""
+    with open_regular(file) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def starts(path: Path) -> Iterator[dict[str, Any]]:
@@ -249,9 +285,14 @@ def starts(path: Path) -> Iterator[dict[str, Any]]:
 def read_starts(file: Path) -> list[dict[str, Any]]:
     """The same of the episodes in the files of one number. UserError for a damaged file."""
     try:
-        return parse_json(unzipped(read_bytes(file, MOST_STATE), MOST_STATE, file))
+        rows = parse_json(unzipped(read_bytes(file, MOST_STATE), MOST_STATE, file))
+        if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows) or not all(
+                type(row.get("episode_index")) is int and row["episode_index"] == rows[0]["episode_index"] + i >= 0
+                and type(row.get("steps")) is int and row["steps"] > 0 for i, row in enumerate(rows)):
+            raise ValueError("it does not say how episodes begin")
+        return rows
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise UserError(f"{file} is damaged: {error}.") from error
+        raise UserError(f"{file} is damaged: {_why(error)}.") from error
 
 
 def size_of(path: Path) -> int:

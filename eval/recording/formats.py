@@ -8,12 +8,13 @@ from typing import Any
 
 from rearrange.composition.options import RECORD_FORMATS
 from rearrange.errors import UserError
+from trainer.logs.printable import printable
 
 
-def files_of(name: str) -> Any:
+def files_of(name: Any) -> Any:
     """What writes and reads a format. UserError where there is none of that name, or a package that it needs is not installed."""
-    if name not in RECORD_FORMATS:
-        raise UserError(f"format={name} is none of {', '.join(RECORD_FORMATS)}.")
+    if not isinstance(name, str) or name not in RECORD_FORMATS:
+        raise UserError(f"format={printable(name, 60)} is none of {', '.join(RECORD_FORMATS)}.")
     module, _, what = RECORD_FORMATS[name].partition(":")
     files = getattr(import_module(module), what)
     missing = [package for package in files.packages if find_spec(package) is None]

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eval.recording.features import Feature
+from eval.recording.folder import read_starts, starts_file
 from eval.recording.statistics import of_rows, together
 from eval.recording.tape import Recorded
 from eval.recording.video import pixels_of, read_mp4, write_mp4
 from rearrange.errors import UserError
-from rearrange.files import read_json
-from trainer.logs.printable import first_line
+from rearrange.files import open_regular, read_json
+from trainer.logs.printable import first_line, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +36,7 @@ FILES_IN_CHUNK = 1000
 FILE = "chunk-{chunk_index:03d}/file-{file_index:03d}"
 DATA, VIDEO, EPISODES = f"data/{FILE}.parquet", f"videos/{{video_key}}/{FILE}.mp4", f"meta/episodes/{FILE}.parquet"
 DATA_MB, VIDEO_MB = 100, 200  # LeRobot's usual sizes of files, which it goes by where it adds episodes
+MOST_UNPACKED = 4 << 30  # bytes of the frames of one file
 INDICES = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int64", "index": "int64", "task_index": "int64"}
 
 
@@ -63,16 +65,17 @@ class LeRobotFiles:
                 if chunk * FILES_IN_CHUNK + file >= number:
                     path.unlink()
 
-    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> None:
-        """Write the files of one number. tasks: the task in words -> its number, of all episodes so far. OSError."""
+    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> list[Path]:
+        """Write the files of one number; their paths in the folder. tasks: the task in words -> its number, of all episodes so far. OSError."""
         lengths = [episode.steps for episode in episodes]
         rows = self._rows(episodes, lengths, first_episode, first_frame, tasks)
-        self._write_table(DATA, number, self._frames(rows, episodes))
+        made = [self._write_table(DATA, number, self._frames(rows, episodes))]
         for name in self._videos:
             path = self.folder / placed(VIDEO, number, video_key=name)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_mp4(path, [episode.streams[name] for episode in episodes], self.fps)
-        self._write_table(EPISODES, number, self._episodes(number, rows, episodes, lengths, first_episode, first_frame))
+            made.append(path.relative_to(self.folder))
+        return [*made, self._write_table(EPISODES, number, self._episodes(number, rows, episodes, lengths, first_episode, first_frame))]
 
     def _rows(self, episodes: Sequence[Recorded], lengths: Sequence[int], first_episode: int, first_frame: int,
               tasks: Mapping[str, int]) -> dict[str, np.ndarray]:
@@ -119,44 +122,52 @@ class LeRobotFiles:
             table.append(row | {"success": episode.success, "meta/episodes/chunk_index": chunk, "meta/episodes/file_index": file})
         return pa.Table.from_pylist(table)
 
-    def _write_table(self, pattern: str, number: int, table: pa.Table) -> None:
+    def _write_table(self, pattern: str, number: int, table: pa.Table) -> Path:
         import pyarrow.parquet as pq
 
         path = self.folder / placed(pattern, number)
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, path, compression="zstd")
+        return path.relative_to(self.folder)
 
     @classmethod
     def described(cls, folder: Path) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
         """Shape of each column, and what its numbers are called. UserError for a damaged folder."""
         path = folder / "meta" / "info.json"
         try:
-            return {name: (tuple(of["shape"]), tuple(of["names"] or ())) for name, of in read_json(path)["features"].items()}
+            features = {name: (tuple(of["shape"]), tuple(of["names"] or ())) for name, of in read_json(path)["features"].items()}
+            if not all(type(size) is int and size > 0 for shape, _ in features.values() for size in shape):
+                raise ValueError
+            return features
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path} is damaged or missing: repeat the command that recorded {folder}.") from error
 
     @classmethod
     def read(cls, folder: Path, number: int, columns: Sequence[str] | None = None) -> Iterator[dict[str, np.ndarray | list[bytes]]]:
-        """The columns of each episode in the files of one number: these, or all but videos. UserError for a damaged file."""
+        """The columns of each episode in the files of one number: these, or all but videos. UserError for a damaged file, such as one
+        whose frames are not those of the episodes that were recorded."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        path = folder / placed(DATA, number)
+        path, shapes = folder / placed(DATA, number), cls.described(folder)
+        lengths = {start["episode_index"]: start["steps"] for start in read_starts(folder / starts_file(number))}
+        count = sum(lengths.values())
         videos = {name: place for name in columns or () if (place := folder / placed(VIDEO, number, video_key=name)).exists()}
-        wanted = None if columns is None else [*(name for name in columns if name not in videos), "episode_index"]
         try:
-            table = pq.read_table(path, columns=wanted)
-            if missing := set(wanted or ()) - set(table.column_names):
-                raise ValueError(f"it has no column {min(missing)}")
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise UserError(f"{path} is damaged: {first_line(error)}.") from error
-        episode = _numbers(table["episode_index"])[:, 0]
-        shapes = cls.described(folder) if videos else {}
-        frames = {name: _frames_of(place, shapes[name][0], len(table)) for name, place in videos.items()}
-        for index in np.unique(episode):
-            first, length = int(np.argmax(episode == index)), int((episode == index).sum())
-            rows = table.slice(first, length)
-            yield {name: _read(rows[name]) for name in rows.column_names} | {name: of[first : first + length] for name, of in frames.items()}
+            found = _columns(path, count, None if columns is None else [*(name for name in columns if name not in videos), *INDICES], shapes)
+            frame = np.concatenate([np.arange(length) for length in lengths.values()])
+            fps = read_json(folder / "meta" / "info.json").get("fps")
+            for name, values in (("episode_index", np.repeat(list(lengths), list(lengths.values()))), ("frame_index", frame)):
+                if not np.array_equal(found[name][:, 0], values):
+                    raise ValueError(f"its {name} is not that of the episodes that were recorded")
+            if type(fps) not in (int, float) or not 0 < fps < 1000 or not np.allclose(found["timestamp"][:, 0] * fps, frame, rtol=0.0, atol=0.05):
+                raise ValueError(f"its frames are not those of {printable(fps, 40)} a second, as info.json says")
+        except (OSError, ValueError, KeyError, TypeError, MemoryError, pa.ArrowException) as error:
+            raise UserError(f"{path} is damaged: {getattr(error, 'strerror', None) or first_line(error)}.") from error
+        found |= {name: _frames_of(place, shapes[name][0], count) for name, place in videos.items()}
+        first = 0
+        for length in lengths.values():
+            yield {name: of[first : first + length] for name, of in found.items() if columns is None or name in columns}
+            first += length
 
     # ------------------------------------------------------------------ of all
 
@@ -185,7 +196,7 @@ class LeRobotFiles:
         by_episode = {name: [] for name, feature in self.features.items() if feature.kind != "vector"}
         wanted = [name for name, feature in self.features.items() if feature.kind == "vector"] + list(INDICES)
         tables = [pq.read_table(self.folder / placed(DATA, number), columns=wanted) for number in range(files)]
-        found = {name: of_rows(np.concatenate([_numbers(table[name]) for table in tables])) for name in wanted}
+        found = {name: of_rows(np.concatenate([_rows(table[name]) for table in tables])) for name in wanted}
         columns = [f"stats/{name}/{which}" for name in by_episode for which in found["index"]]
         for number in range(files):
             for row in pq.read_table(self.folder / placed(EPISODES, number), columns=columns).to_pylist() if columns else []:
@@ -227,20 +238,52 @@ def _frames_of(path: Path, shape: tuple[int, ...], count: int) -> np.ndarray:
         raise UserError(f"{path} is damaged: {error.strerror}." if error.strerror else f"{error}.") from error
 
 
-def _read(column: Any) -> np.ndarray | list[bytes]:
-    """What a column holds: contents of image files, or arrays."""
+def _columns(path: Path, count: int, names: Sequence[str] | None, shapes: Mapping[str, Any]) -> dict[str, np.ndarray | list[bytes]]:
+    """Columns of a file of so many frames, all or these: contents of image files, or arrays of their shapes. OSError, ValueError,
+    ArrowException."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open_regular(path) as file:
+        table = pq.ParquetFile(file)
+        about = table.metadata
+        if about.num_rows != count:
+            raise ValueError(f"it has {about.num_rows:,} frames instead of {count:,}")
+        if sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups)) > MOST_UNPACKED:
+            raise ValueError(f"it holds more than {MOST_UNPACKED / 1e9:.0f} GB")
+        read = table.read(names)
+    if missing := set(names or ()) - set(read.column_names):
+        raise ValueError(f"it has no column {min(missing)}")
+    found: dict[str, np.ndarray | list[bytes]] = {}
+    for name in read.column_names:
+        column = read[name]
+        if pa.types.is_struct(column.type):
+            found[name] = [row["bytes"] if row else None for row in column.to_pylist()]
+            if not all(isinstance(content, bytes) for content in found[name]):
+                raise ValueError(f"its column {name} lacks images")
+        else:
+            found[name] = _rows(column)
+            if name in shapes and found[name].shape[1:] != shapes[name][0]:
+                raise ValueError(f"its column {name} has the shape {found[name].shape[1:]} instead of {shapes[name][0]}")
+    return found
+
+
+def _rows(column: Any) -> np.ndarray:
+    """A column of numbers, or of lists of them, as an array of rows: (N, 1) or (N, ...). ValueError for lists of unequal lengths, and
+    where something is missing."""
     import pyarrow as pa
 
-    if pa.types.is_struct(column.type):
-        return [row["bytes"] for row in column.to_pylist()]
-    return np.array(column.to_pylist()) if pa.types.is_list(column.type) else _numbers(column)
-
-
-def _numbers(column: Any) -> np.ndarray:
-    """A column of numbers, or of lists of one length, as an array of rows."""
-    whole = column.combine_chunks()
-    flat = whole.flatten() if hasattr(whole, "flatten") and hasattr(whole.type, "value_type") else whole
-    return flat.to_numpy(zero_copy_only=False).reshape(len(whole), -1)
+    values, sizes = column.combine_chunks(), []
+    while not values.null_count and (pa.types.is_fixed_size_list(values.type) or pa.types.is_list(values.type)):
+        lengths = {values.type.list_size} if pa.types.is_fixed_size_list(values.type) else set(values.value_lengths().to_pylist())
+        if len(lengths) > 1:
+            raise ValueError("it has rows of unequal lengths")
+        sizes += lengths
+        values = values.flatten()
+    numbers = values.to_numpy(zero_copy_only=False)
+    if values.null_count or numbers.dtype.kind not in "biuf":
+        raise ValueError("something in it is missing, or is no number")
+    return numbers.reshape(len(column), *(sizes or [1]))
 
 
 def _tasks(tasks: Mapping[str, int], pq: Any) -> bytes:

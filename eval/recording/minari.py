@@ -22,7 +22,7 @@ from eval.recording.features import ACTION, STATE, Feature, features_of, numbers
 from eval.recording.folder import read_starts, starts_file
 from eval.recording.tape import Recorded
 from rearrange.errors import UserError
-from rearrange.files import read_json
+from rearrange.files import open_regular, read_json
 from trainer.logs.printable import first_line
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class MinariFiles:
             if path.name.isdigit() and int(path.name) >= kept:
                 shutil.rmtree(path)
 
-    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> None:
-        """Write some episodes. OSError."""
+    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> list[Path]:
+        """Write some episodes; the paths of their files in the folder. OSError."""
         from minari.data_collector import EpisodeBuffer
 
         storage = self._storage()
@@ -64,6 +64,8 @@ class MinariFiles:
                 truncations=done & episode.truncated,
                 infos={"success": [False, *np.asarray(columns[SUCCESS], bool).reshape(-1).tolist()]})])
             storage.update_episode_metadata([{"task": episode.task, "success": episode.success}], [index])
+        folders = (self.folder / DATA / str(index) for index in range(first_episode, first_episode + len(episodes)))
+        return [file.relative_to(self.folder) for folder in folders for file in sorted(folder.iterdir())]
 
     def of_all(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> dict[Path, bytes]:
         """The file that is of all episodes; with it the data set can be loaded. OSError."""
@@ -115,15 +117,22 @@ class MinariFiles:
     @classmethod
     def read(cls, folder: Path, number: int, columns: Sequence[str] | None = None) -> Iterator[dict[str, np.ndarray]]:
         """The columns of each episode of one number, all or these. UserError for a damaged file."""
-        starts = [start["episode_index"] for start in read_starts(folder / starts_file(number))]
+        lengths = {start["episode_index"]: start["steps"] for start in read_starts(folder / starts_file(number))}
         storage = _read(folder)
         features = _features(storage)
-        for index in starts:
+        for index, length in lengths.items():
             try:
+                for file in (folder / DATA / str(index)).iterdir():
+                    open_regular(file).close()
                 episode = next(iter(storage.get_episodes([index])))
                 found = _columns(episode, features)
+                for name, column in found.items():
+                    shape = (length, *features[name].shape)
+                    if column.shape != shape or column.dtype.kind not in "biuf":
+                        raise ValueError(f"its {name} has the shape {column.shape} instead of {shape}")
             except Exception as error:  # whatever Arrow and Minari raise for a file that is not what they wrote
-                raise UserError(f"{folder / DATA / str(index)} is damaged: {first_line(error)}.") from error
+                why = getattr(error, "strerror", None) or first_line(error)
+                raise UserError(f"{folder / DATA / str(index)} is damaged: {why}.") from error
             yield {name: column for name, column in found.items() if columns is None or name in columns}
 
 
@@ -138,14 +147,23 @@ def _columns(episode: Mapping[str, Any], features: Mapping[str, Feature]) -> dic
 
 
 def _read(folder: Path) -> MinariStorage:
+    """A data set whose metadata are ours: those that name an environment would have it imported. UserError."""
     from minari.dataset.minari_storage import MinariStorage
 
+    path = folder / DATA / METADATA
     try:
+        about = read_json(path)
+        if about.keys() & {"env_spec"} or about["data_format"] != "parquet" or about["jpeg_encoding"] is not False or not all(
+                isinstance(about[key], str) for key in ("observation_space", "action_space")):
+            raise ValueError
         return MinariStorage.read(folder.resolve() / DATA)
-    except (OSError, ValueError, KeyError, AssertionError, TypeError) as error:
-        raise UserError(f"{folder / DATA / METADATA} is damaged or missing: repeat the command that recorded {folder}.") from error
+    except Exception as error:  # of many kinds, as its spaces are made from text
+        raise UserError(f"{path} is damaged or missing: repeat the command that recorded {folder}.") from error
 
 
 def _features(storage: MinariStorage) -> dict[str, Feature]:
-    names = json.loads((storage.data_path / METADATA).read_text(encoding="utf-8")).get("action_names", ())
-    return features_of(storage.observation_space, tuple(names))
+    names = read_json(storage.data_path / METADATA).get("action_names", ())
+    try:
+        return features_of(storage.observation_space, tuple(map(str, names)))
+    except (TypeError, AttributeError) as error:
+        raise UserError(f"{storage.data_path / METADATA} is damaged or missing: repeat the command that recorded it.") from error

@@ -12,9 +12,11 @@ import numpy as np
 
 from eval.processes import share_out
 from eval.recording.features import ACTION, STATE, features_of, from_image_file, names_of_action, rounded_depth, state_of
+from eval.recording.folder import STATE as STATE_FILE
 from eval.recording.folder import read_starts, read_state, starts, starts_file
 from eval.recording.formats import files_of
 from eval.recording.tape import episode_from
+from rearrange.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ def replay_file(job: ReplayJob, chunk: tuple[int, int]) -> Iterator[Replayed]:
 
 
 def environment(about: Mapping[str, Any]) -> gymnasium.Env:
-    """The environment in which something was recorded."""
+    """The environment in which something was recorded. UserError for what is none."""
+    if not isinstance(about.get("env"), dict) or not isinstance(about.get("skill", about.get("scenario")), str):
+        raise UserError(f"{STATE_FILE} is damaged: it does not say what environment was recorded.")
     if "skill" in about:
         from eval.tasks import make_env
 
@@ -82,7 +86,11 @@ def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np
     """One episode. start: as `starts` has it. columns: its recorded frames."""
     features = {name: feature for name, feature in features_of(env.observation_space, names_of_action(env.action_parts)).items()
                 if feature.kind != "video" and name in columns}
-    observation, _ = env.reset(seed=start["seed"], options={"episode": episode_from(start["episode"])})
+    try:
+        seed, episode = int(start["seed"]), episode_from(start["episode"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"the recording does not say how its episode {start['episode_index']} begins.") from error
+    observation, _ = env.reset(seed=seed, options={"episode": episode})
     actions = np.asarray(columns[ACTION], np.float32)
     for frame, action in enumerate(actions):
         for name, feature in features.items():

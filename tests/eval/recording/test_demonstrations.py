@@ -94,11 +94,12 @@ def test_what_is_damaged_is_one_sentence(tmp_path):
         Recording(tmp_path, "pick", env())
     path = write(tmp_path / "a", episodes=2)
     file = path / "data/chunk-000/file-000.parquet"
-    content = bytearray(file.read_bytes())
+    content = file.read_bytes()
     for damage, said in ((content[: len(content) // 2], "file-000.parquet is damaged"), (b"", "is damaged")):
         file.write_bytes(damage)
         with pytest.raises(UserError, match=said):
             Recording(path, "pick", env())
+    file.write_bytes(content)
     (path / "meta/info.json").write_text("[]")
     with pytest.raises(UserError, match="info.json is damaged or missing"):
         Recording(path, "pick", env())
