@@ -53,7 +53,7 @@ class Saver:
         ends."""
         if self.run_dir is None:
             return
-        gone = []
+        gone, problem = [], None
         if self.own and self.own.is_lost():
             gone.append(str(self.run_dir / owner.FILE if self.run_dir.is_dir() else self.run_dir))
             try:
@@ -61,17 +61,15 @@ class Saver:
             except owner.InUse as error:
                 self._leave_to_another(error)
             except OSError as error:
-                if not self._is_told:
-                    _log.warning("%s was removed or renamed, and cannot be made anew (%s).", gone[0], error.strerror)
-                self._is_told = True
-                return
+                problem = error.strerror
         if self.newest and not self.newest.is_file():
             gone.append(f"the newest checkpoint, {self.newest}")
             self._saved_at, self._saved_steps, self._on_disk_steps, self.newest = -math.inf, -1, 0, None
-        if gone:
+        if gone and not (problem and self._is_told):
             then = "a new checkpoint is written" if self.newest is None and self.learner.updates else "what is needed is written anew"
-            _log.warning("%s: removed or renamed by somebody while the run goes on; %s.", " and ".join(gone), then)
-        self._is_told = False
+            _log.warning("%s: removed or renamed by somebody while the run goes on; %s.", " and ".join(gone),
+                         f"nothing can be written there now ({problem})" if problem else then)
+        self._is_told = problem is not None
 
     def _leave_to_another(self, error: owner.InUse) -> None:
         self.callbacks.stop.ask(f"the loss of {self.run_dir}")
