@@ -1,6 +1,7 @@
 """A Habitat scene data set: which scenes and templates it has, and what a scene consists of.
 
-A template is found as Habitat finds it: by the name of its file without the ending, with or without folders, or by a part of that name.
+A template is found as Habitat finds it: by the name of its file without the ending, with or without folders, or by a part of
+that name.
 """
 
 from __future__ import annotations
@@ -37,17 +38,19 @@ _ENDINGS = {STAGES: (".stage_config.json", ".glb"), OBJECTS: (".object_config.js
             ARTICULATED: (".ao_config.json", ".urdf"), _SCENES: (SCENE_FILE,)}
 _SINGULAR = {STAGES: "stage", OBJECTS: "object", ARTICULATED: "articulated object", _SCENES: "scene"}
 _IN_SCENE = {"stage_instance", "object_instances", "articulated_object_instances", "translation_origin", "user_defined"}
-_IN_ENTRY = {"template_name", "translation", "rotation", "uniform_scale", "user_defined", "mass_scale", "apply_scale_to_mass", "motion_type",
+_IN_ENTRY = {"template_name", "translation", "rotation", "uniform_scale", "user_defined", "mass_scale", "apply_scale_to_mass",
+             "motion_type",
              "translation_origin"}  # of an entry of a scene; those that say nothing of what stands still, as a mass, among them
-_USED = {STAGES: _IN_ENTRY | {"non_uniform_scale", "is_instance_visible"}, OBJECTS: _IN_ENTRY | {"non_uniform_scale", "is_instance_visible"},
+_USED = {STAGES: _IN_ENTRY | {"non_uniform_scale", "is_instance_visible"},
+         OBJECTS: _IN_ENTRY | {"non_uniform_scale", "is_instance_visible"},
          ARTICULATED: _IN_ENTRY | {"auto_clamp_joint_limits"}}
 _OF_ENTRY = {STAGES: "stages in scenes", OBJECTS: "objects in scenes", ARTICULATED: "articulated objects in scenes"}
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A stage or an object in a scene. frame: (4, 4) from the template's frame to the scene's, y up, with the scales of the scene and of
-    a stage itself.
+    """A stage or an object in a scene. frame: (4, 4) from the template's frame to the scene's, y up, with the scales of the
+    scene and of a stage itself.
     """
 
     template: Template
@@ -82,7 +85,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Figures:
-    """How many of each are in a scene. movable: of the objects, those that a simulator may let move. collision_meshes: those of their own."""
+    """How many of each are in a scene. movable: objects that a simulator may let move. collision_meshes: those of their own."""
 
     objects: int
     movable: int
@@ -104,7 +107,8 @@ class DataSet:
                             "writes one, or a folder of MuJoCo XML files.")
         config = need_json(self.path, "dataset:")
         self._defaults = {kind: _default_attributes(self.path, config, kind) for kind in _ENDINGS}
-        self._unused = {f"configs of {kind}" for kind in _ENDINGS if isinstance(config.get(kind), dict) and config[kind].get("configs")}
+        self._unused = {f"configs of {kind}" for kind in _ENDINGS
+                        if isinstance(config.get(kind), dict) and config[kind].get("configs")}
         self._files = {kind: list(self._listed(config, kind, endings))[::-1] for kind, endings in _ENDINGS.items()}
 
     @property
@@ -145,7 +149,8 @@ class DataSet:
                 moves = str(entry.get("motion_type", "DYNAMIC")).upper() == "DYNAMIC"
                 center = template.center if (_origin(path, entry) or origin) != _AS_FILE else None
                 objects.append(Placed(_as_shown(template, entry), _frame(entry, center) @ _scaled(entry), moves))
-        for entry in [*_entries(path, default, "articulated_object_instances"), *_entries(path, content, "articulated_object_instances")]:
+        for entry in [*_entries(path, default, "articulated_object_instances"),
+                      *_entries(path, content, "articulated_object_instances")]:
             if (found := read(ARTICULATED, entry)) is not None:
                 urdf, receptacles, scale, mass_scale, _ = found
                 handle = f"{urdf.path.stem}_:{seen[urdf.path.stem]:04d}"
@@ -156,7 +161,8 @@ class DataSet:
         stage = merged(default, content).get("stage_instance")
         bare = not isinstance(stage, dict) or stage.get("template_name") in (None, "", "NONE")
         template = None if bare else read(STAGES, stage)
-        placed = None if template is None else Placed(_as_shown(template, stage), _frame(stage) @ _scaled(stage) @ _square(template.turn))
+        placed = None if template is None else \
+            Placed(_as_shown(template, stage), _frame(stage) @ _scaled(stage) @ _square(template.turn))
         return Scene(name, placed, tuple(objects), tuple(articulated), frozenset(notes)), problems
 
     def figures(self, name: str) -> tuple[Figures | None, list[str]]:
@@ -191,7 +197,7 @@ class DataSet:
         raise UserError(f"scene {scene} needs the {_SINGULAR[kind]} {shown(template)}, which dataset={self.path} does not have.")
 
     def _listed(self, config: dict, kind: str, endings: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:
-        """Everything of a kind that the data set's paths lead to, without the ending and with it; of two endings, the first counts."""
+        """All of a kind that the data set's paths lead to, without the ending and with it; of two endings the first counts."""
         section = config.get(kind)
         paths = section.get("paths") if isinstance(section, dict) else None
         patterns = [pattern for listed in (paths.values() if isinstance(paths, dict) else ()) if isinstance(listed, list)
@@ -278,8 +284,9 @@ _BY_MASS, _AS_FILE = "com", "asset_local"
 def _origin(path: Path, given: dict) -> str:
     """By what an entry, or all of a scene, is placed; "" where it is not said.
 
-    Without any word it is the centre of mass: SceneInstanceAttributesManager reads a missing origin as unknown, and only "asset_local" has
-    PhysicsManager::addObjectAndSaveAttributes correct for the centre. Articulated objects are placed by their roots in either case.
+    Without any word it is the centre of mass: SceneInstanceAttributesManager reads a missing origin as unknown, and only
+    "asset_local" has PhysicsManager::addObjectAndSaveAttributes correct for the centre. Articulated objects are placed by
+    their roots in either case.
     """
     value = given.get("translation_origin")
     word = value.lower() if isinstance(value, str) else value
@@ -315,7 +322,8 @@ def _frame(entry: dict, center: np.ndarray | None = None) -> np.ndarray:
 
 def _scaled(entry: dict) -> np.ndarray:
     """(4, 4) of the scale of an entry."""
-    return _square(np.diag(float(_one(entry, "uniform_scale")) * np.array(entry.get("non_uniform_scale") or (1.0, 1.0, 1.0), float)))
+    along = np.array(entry.get("non_uniform_scale") or (1.0, 1.0, 1.0), float)
+    return _square(np.diag(float(_one(entry, "uniform_scale")) * along))
 
 
 def _square(turn: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Meshes of GLB files (glTF 2.0): triangles where the file's nodes put them.
 
-Triangles, strips and fans are read, node transforms, and one colour for each triangle, of its material, its corners and the middle of
-its image. Whatever else a file needs to be understood, as compressed geometry, is an error that names it; what else it has, as glass or
-points, is noted.
+Triangles, strips and fans are read, node transforms, and one colour for each triangle, of its material, its corners and the
+middle of its image. Whatever else a file needs to be understood, as compressed geometry, is an error that names it; what else
+it has, as glass or points, is noted.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ _JSON, _BINARY = 0x4E4F534A, 0x004E4942  # kinds of chunks
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Triangles of one material. vertices: (n, 3) in the file's frame, y up (m). triangles: (m, 3), seen from where their corners are
-    counterclockwise, or with `two_sided` from both sides. linear: (m, 3) or (3,), colour in linear light without the image. image: the
-    file of an image, and uv: (m, 2) in [0, 1), where the middle of each triangle is in it. visible: false for what collides only.
+    """Triangles of one material. vertices: (n, 3) in the file's frame, y up (m). triangles: (m, 3), seen from where their
+    corners are counterclockwise, or with `two_sided` from both sides. linear: (m, 3) or (3,), colour in linear light without
+    the image. image: the file of an image, and uv: (m, 2) in [0, 1), where the middle of each triangle is in it. visible:
+    false for what collides only.
     """
 
     vertices: np.ndarray
@@ -139,7 +140,7 @@ class _Reader:
                 raise Damaged(f"it has more than {MOST_NODES:,} nodes; join them")
             frame = above @ _matrix(node)
             if not np.isfinite(frame).all() or np.abs(frame).max() > MOST_NUMBER:
-                raise Damaged(f"node {index} is turned, scaled or moved by numbers that are no finite ones of at most {MOST_NUMBER:g}")
+                raise Damaged(f"the frame of node {index} has numbers that are not finite, or above {MOST_NUMBER:g}")
             if "mesh" in node:
                 self._note(node)
                 mesh = self._accessors.at("meshes", node["mesh"])
@@ -177,7 +178,8 @@ class _Reader:
         self._triangles += corners // 3 if mode == _TRIANGLES else max(0, corners - 2)
         if self._triangles > MOST_TRIANGLES:
             raise Damaged(f"it has more than {MOST_TRIANGLES:,} triangles; make it coarser")
-        if _DRACO in primitive.get("extensions", {}) and "bufferView" not in self._accessors.at("accessors", attributes["POSITION"]):
+        has_places = "bufferView" in self._accessors.at("accessors", attributes["POSITION"])
+        if _DRACO in primitive.get("extensions", {}) and not has_places:
             raise Damaged(f"it needs {_DRACO}, which is not read; save it without compression")
         vertices = self._accessors.values(attributes["POSITION"])
         if vertices.ndim != 2 or vertices.shape[1] != 3:
@@ -198,7 +200,8 @@ class _Reader:
             raise Damaged(f"it has a corner further than {MOST_NUMBER:g} m away")
         if np.linalg.det(frame[:3, :3]) < 0.0:
             triangles = triangles[:, ::-1]
-        return Piece(vertices, np.ascontiguousarray(triangles, np.int32), look.linear, look.two_sided, look.image, look.uv, look.visible)
+        return Piece(vertices, np.ascontiguousarray(triangles, np.int32), look.linear, look.two_sided, look.image, look.uv,
+                     look.visible)
 
 
 def _triangles(order: np.ndarray, mode: int) -> np.ndarray:

@@ -71,7 +71,8 @@ class Accessors:
         count, places, given = whole(sparse, "count"), sparse["indices"], sparse["values"]
         if places.get("componentType") not in (5121, 5123, 5125) or count > len(values):
             raise Damaged(f"{count} of its {len(values)} sparse values are replaced")
-        rows = self._strided(places["bufferView"], whole(places, "byteOffset", 0), np.dtype(_TYPES[places["componentType"]]), 1, count)
+        kind = np.dtype(_TYPES[places["componentType"]])
+        rows = self._strided(places["bufferView"], whole(places, "byteOffset", 0), kind, 1, count)
         if count and rows.max() >= len(values):
             raise Damaged(f"its sparse value {rows.max()} is not among {len(values)}")
         values[rows[:, 0]] = self._strided(given["bufferView"], whole(given, "byteOffset", 0), values.dtype, values.shape[1], count)

@@ -17,7 +17,8 @@ from rearrange.scene_files.glb_accessors import Accessors, Damaged
 from rearrange.scene_files.reading import finite, word
 
 GREY = 0.5  # of what has no material
-_GLOSS, _WEBP, _BASIS, _MOVED = ("KHR_materials_pbrSpecularGlossiness", "EXT_texture_webp", "KHR_texture_basisu", "KHR_texture_transform")
+_GLOSS, _WEBP, _BASIS, _MOVED = ("KHR_materials_pbrSpecularGlossiness", "EXT_texture_webp", "KHR_texture_basisu",
+                                 "KHR_texture_transform")
 _READ = {_GLOSS, _WEBP, _MOVED, "KHR_materials_unlit", "KHR_mesh_quantization"}
 _OF_LOOKS = ("KHR_materials_", "KHR_lights_", "KHR_texture_", "EXT_texture_", "EXT_lights_", "KHR_xmp", "MSFT_texture_")
 _IMAGES = ("PNG", "JPEG", "WEBP")
@@ -26,8 +27,8 @@ _CLAMPED, _MIRRORED = 33071, 33648  # of samplers
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """linear: (m, 3) or (3,), colour in linear light. image: the file of an image, and uv: (m, 2) in [0, 1), where the middle of each
-    triangle is in it. visible: false where all of it is cut out or fully transparent.
+    """linear: (m, 3) or (3,), colour in linear light. image: the file of an image, and uv: (m, 2) in [0, 1), where the middle
+    of each triangle is in it. visible: false where all of it is cut out or fully transparent.
     """
 
     linear: np.ndarray

@@ -1,7 +1,8 @@
 """Shapes that Habitat-Sim makes itself, named as assets of a data set: cubeSolid, cylinderSolid_rings_1_..., and others.
 
-A cube has half sides of 1 m, all others a radius of 1 m about y; cylinders and cones are twice the half length high that their names give,
-a capsule so much between its caps (Habitat-Sim: AssetAttributesManager, BulletRigidObject::buildPrimitiveCollisionObject).
+A cube has half sides of 1 m, all others a radius of 1 m about y; cylinders and cones are twice the half length high that
+their names give, a capsule so much between its caps (Habitat-Sim: AssetAttributesManager,
+BulletRigidObject::buildPrimitiveCollisionObject).
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ def shape_called(name: str) -> Piece | None:
     kind = match.group(1)
     if kind == "cube":
         corners = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
-        triangles = np.array([(0, 1, 3), (0, 3, 2), (4, 7, 5), (4, 6, 7), (0, 5, 1), (0, 4, 5), (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4),
-                              (1, 5, 7), (1, 7, 3)])
+        triangles = np.array([(0, 1, 3), (0, 3, 2), (4, 7, 5), (4, 6, 7), (0, 5, 1), (0, 4, 5), (2, 3, 7), (2, 7, 6),
+                              (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)])
     elif kind == "cylinder":
         corners, triangles = _turned([(0.0, -half), (1.0, -half), (1.0, half), (0.0, half)])
     elif kind == "cone":
         corners, triangles = _turned([(0.0, -half), (1.0, -half), (0.0, half)])
     elif kind == "capsule3D":
-        corners, triangles = _turned([(np.cos(a), np.sin(a) + (half if a > 0.0 else -half)) for a in (*arc[arc <= 1e-9], *arc[arc > -1e-9] + 1e-12)])
+        below, above = arc[arc <= 1e-9], arc[arc >= -1e-9]
+        corners, triangles = _turned([*((np.cos(a), np.sin(a) - half) for a in below), *((np.cos(a), np.sin(a) + half) for a in above)])
     else:
         corners, triangles = _turned([(np.cos(a), np.sin(a)) for a in arc])
     return Piece(corners, triangles.astype(np.int32), np.full(3, GREY))

@@ -22,7 +22,7 @@ _AGAIN = "export or download the data set again"
 
 
 def scene_bytes(path: Path, what: str = "the file") -> bytes:
-    """The content of a file. Raises UserError for one that is missing, no regular file, or too large. what: how the sentence calls it."""
+    """The content of a regular file of at most `MOST_BYTES`. Raises UserError, in which the file is called `what`."""
     try:
         return read_bytes(path, MOST_BYTES)
     except (OSError, ValueError) as error:  # ValueError: of a name with a null character

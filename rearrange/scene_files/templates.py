@@ -1,7 +1,7 @@
-"""Templates of a Habitat data set: stages, objects and articulated objects, from their configurations under the data set's defaults.
+"""Templates of a Habitat data set: stages, objects and articulated objects, under the data set's defaults.
 
-The rules are those of Habitat-Sim 0.3.3 (docs/pages/attributesJSON.rst, and the sources named below). docs/habitat_scenes.md lists what is
-used of each configuration; `unused` tells of everything else.
+The rules are those of Habitat-Sim 0.3.3 (docs/pages/attributesJSON.rst, and the sources named below). docs/habitat_scenes.md
+lists what is used of each configuration; `unused` tells of everything else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _USED = {
     OBJECTS: _OF_BOTH | {"collision_asset_size", "use_bounding_box_for_collision", "join_collision_meshes", "COM", "mass"},
     ARTICULATED: {"urdf_filepath", "uniform_scale", "mass_scale", "user_defined"}}
 _SAME = {  # values with which a key that is not used changes nothing
-    "units_to_meters": (1,), "margin": (0,), "origin": ([0, 0, 0],), "base_type": ("fixed",), "render_mode": ("default", "link_visuals"),
+    "units_to_meters": (1,), "margin": (0,), "origin": ([0, 0, 0],), "base_type": ("fixed",),
+    "render_mode": ("default", "link_visuals"),
     "link_order": ("tree_traversal",), "collision_asset_size": ([1, 1, 1],), "render_asset": ("",), "fixed_base": (True,),
     "non_uniform_scale": ([1, 1, 1],), "is_instance_visible": (True,)}
 _KINDS = {STAGES: "stages", OBJECTS: "objects", ARTICULATED: "articulated objects"}
@@ -39,13 +40,14 @@ _KINDS = {STAGES: "stages", OBJECTS: "objects", ARTICULATED: "articulated object
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """A stage or an object. What an object consists of lies in its frame, y up (m): turned by `up` and `front` of its configuration, then
-    stretched by its `scale`. A stage's lies in its file's frame.
+    """A stage or an object. What an object consists of lies in its frame, y up (m): turned by `up` and `front` of its
+    configuration, then stretched by its `scale`. A stage's lies in its file's frame.
 
-    solid: meshes that collide, each as its convex hull, or all as one where they are `joined`; () where it is the box around what is
-    `seen`, or, where `is_boxed` is not set, what is seen. center: what an object is placed by unless a scene says otherwise.
-    is_primitive: it collides as a shape of Habitat's own, as cubeSolid. turn: (3, 3) that turns and stretches a stage. mass_kg: None
-    where none is given. receptacles: as the file has them, stretched. unused: what of its files is not used.
+    solid: meshes that collide, each as its convex hull, or all as one where they are `joined`; () where it is the box around
+    what is `seen`, or, where `is_boxed` is not set, what is seen. center: what an object is placed by unless a scene says
+    otherwise. is_primitive: it collides as a shape of Habitat's own, as cubeSolid. turn: (3, 3) that turns and stretches a
+    stage. mass_kg: None where none is given. receptacles: as the file has them, stretched. unused: what of its files is not
+    used.
     """
 
     name: str
@@ -82,8 +84,8 @@ def merged(default: dict, own: dict) -> dict:
 
 
 def read_template(path: Path, kind: str, default: dict | None = None) -> Template:
-    """A stage or an object, of `STAGES` or `OBJECTS`, from its configuration, or from its mesh alone. Raises UserError if it cannot be
-    used. default: the `default_attributes` of its data set.
+    """A stage or an object, of `STAGES` or `OBJECTS`, from its configuration, or from its mesh alone. Raises UserError if it
+    cannot be used. default: the `default_attributes` of its data set.
     """
     name, is_bare = path.name.partition(".")[0], path.suffix == ".glb"
     content = merged(default or {}, {} if is_bare else need_json(path))
@@ -102,8 +104,9 @@ def read_template(path: Path, kind: str, default: dict | None = None) -> Templat
 
 
 def _in_own_frame(made: Template, content: dict, turn: np.ndarray) -> Template:
-    """An object, turned and stretched. Of what collides, shapes of Habitat's own and joined hulls have `collision_asset_size` besides
-    (BulletRigidObject::constructCollisionShape), and COM is given as the object is turned (RigidObject::finalizeObject).
+    """An object, turned and stretched. Of what collides, shapes of Habitat's own and joined hulls have `collision_asset_size`
+    besides (BulletRigidObject::constructCollisionShape), and COM is given as the object is turned
+    (RigidObject::finalizeObject).
     """
     path, scale = made.path, _scale(made.path, content)
     size = numbers(path, content, "collision_asset_size", 3)
@@ -114,7 +117,8 @@ def _in_own_frame(made: Template, content: dict, turn: np.ndarray) -> Template:
         center = scale * center
     elif seen:
         center = _box_around(np.concatenate([piece.vertices for piece in seen])).mean(axis=0)
-    receptacles = {key: values | {name: (scale * values[name]).tolist() for name in ("position", "scale") if values.get(name) is not None}
+    stretched = ("position", "scale")
+    receptacles = {key: values | {name: (scale * values[name]).tolist() for name in stretched if values.get(name) is not None}
                    for key, values in made.receptacles.items()}
     return replace(made, seen=seen, solid=solid, center=center, receptacles=receptacles)
 
@@ -136,7 +140,8 @@ def read_articulated(path: Path, default: dict | None = None) -> tuple[Urdf, dic
         for shape in (*link.visuals, *link.collisions):
             if shape.file is not None:
                 notes |= glb_notes(shape.file, urdf)
-    scales = [1.0 if (value := numbers(config, content, key, 1)) is None else float(value[0]) for key in ("uniform_scale", "mass_scale")]
+    given = [numbers(config, content, key, 1) for key in ("uniform_scale", "mass_scale")]
+    scales = [1.0 if value is None else float(value[0]) for value in given]
     if min(scales) <= 0.0:
         raise UserError(f"{config}: uniform_scale and mass_scale should be above 0, not {scales[0]:g} and {scales[1]:g}.")
     return robot, _receptacles(config, content), *scales, frozenset(notes)
@@ -172,7 +177,7 @@ def _upright(path: Path, content: dict, is_bare_stage: bool, notes: set[str]) ->
     given = up is not None or front is not None
     up, front = (0.0, 1.0, 0.0) if up is None else up, (0.0, 0.0, -1.0) if front is None else front
     if not np.any(up) or not np.any(front):
-        raise UserError(f"{path}: up and front should be directions, not {shown(content.get('up'))} and {shown(content.get('front'))}.")
+        raise UserError(f"{path}: up and front should be directions, not {up} and {front}.")
     if abs(np.dot(up, front)) > 1e-6 * np.linalg.norm(up) * np.linalg.norm(front):
         if given:
             notes.add("up and front that are not square to each other (in Habitat neither)")

@@ -28,7 +28,8 @@ def need_mesh(path: Path, of: Path) -> None:
             head = file.read(12)
         size = path.stat().st_size
     except (OSError, ValueError) as error:  # ValueError: of a name with a null character
-        raise UserError(f"{path}, which {of} names, cannot be read ({getattr(error, 'strerror', None) or error}): {_AGAIN}.") from None
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}, which {of} names, cannot be read ({why}): {_AGAIN}.") from None
     if path.suffix.lower() == ".glb" and (len(head) < 12 or head[:4] != b"glTF" or struct.unpack("<I", head[8:])[0] > size):
         raise UserError(f"{path}, which {of} names, is a damaged GLB file ({size} bytes are there): {_AGAIN}.")
 

@@ -80,7 +80,8 @@ def as_trimesh(path):
 
 def as_sets(corners):
     """Triangles without an order, each begun at its least corner, which keeps the side from which it is seen."""
-    return sorted(tuple(min([tuple(map(tuple, np.roll(triangle, -k, axis=0))) for k in range(3)])) for triangle in np.round(corners, 5) + 0.0)
+    turns = ([tuple(map(tuple, np.roll(one, -k, axis=0).tolist())) for k in range(3)] for one in np.round(corners, 5) + 0.0)
+    return sorted(map(min, turns))
 
 
 def one_box(gltf):
@@ -254,7 +255,8 @@ def test_texture_transforms_move_the_place_in_the_image(tmp_path):
 def test_webp_images_and_glossy_materials_are_read(tmp_path):
     webp = {"extensions": {"EXT_texture_webp": {"source": 0}}}
     assert textured(tmp_path / "webp.glb", (.75, .25), None, webp, "WEBP", {"extensionsUsed": ["EXT_texture_webp"]}) == list(GREEN)
-    glossy = {"extensions": {"KHR_materials_pbrSpecularGlossiness": {"diffuseFactor": [1, 1, 0, 1], "diffuseTexture": {"index": 0}}}}
+    glossy = {"extensions": {"KHR_materials_pbrSpecularGlossiness": {"diffuseFactor": [1, 1, 0, 1],
+                                                                     "diffuseTexture": {"index": 0}}}}
     assert textured(tmp_path / "glossy.glb", (.75, .75), glossy) == [255, 255, 0]
 
 
@@ -271,7 +273,8 @@ def test_colours_of_corners_multiply_the_material(tmp_path):
 def test_what_is_cut_out_or_fully_transparent_is_not_seen(tmp_path):
     """Of two triangles, each with a material of its own, the one is opaque."""
     for mode, alpha, cutoff, seen, said in (("BLEND", 0.0, None, False, False), ("BLEND", 0.4, None, True, True),
-                                            ("MASK", 0.4, None, False, False), ("MASK", 0.4, 0.3, True, False), ("OPAQUE", 0.0, None, True, False)):
+                                            ("MASK", 0.4, None, False, False), ("MASK", 0.4, 0.3, True, False),
+                                            ("OPAQUE", 0.0, None, True, False)):
         gltf = Gltf()
         gltf.mesh({"POSITION": gltf.accessor(SQUARE[:3])}, material=0)
         material = {"alphaMode": mode, "pbrMetallicRoughness": {"baseColorFactor": [1, 1, 1, alpha]}}
@@ -315,7 +318,9 @@ SAID = {
     "points": (_points, "points and lines"), "glass": (_used("KHR_materials_transmission"), "KHR_materials_transmission"),
     "basis": (_used("KHR_texture_basisu"), "KHR_texture_basisu"), "unknown": (_used("VENDOR_wobble"), "VENDOR_wobble"),
     "a skin": (_skin, "skins of meshes"), "a blend of shapes": (_weights, "morph targets"),
-    "a cut image": (_image(b"\x89PNG\r\n\x1a\n\0\0"), "no whole PNG"), "an image of another form": (_image(b"\xabKTX 20\xbb"), "no whole PNG, JPEG or WebP"), "an image outside": (_image(b""), "outside their GLB files"),
+    "a cut image": (_image(b"\x89PNG\r\n\x1a\n\0\0"), "no whole PNG"),
+    "an image of another form": (_image(b"\xabKTX 20\xbb"), "no whole PNG, JPEG or WebP"),
+    "an image outside": (_image(b""), "outside their GLB files"),
 }
 
 
@@ -362,14 +367,19 @@ def _node(**values):
 
 BAD = {
     "doubled nodes": (_doubled, "named twice"), "a circle without a root": (_no_roots, "no triangles"),
-    "many nodes": (_many_nodes, f"more than {MOST_NODES:,} nodes"), "many parts": (_many_parts, f"more than {MOST_PIECES:,} parts"), "a node that there is not": (_node(children=[7]), "entry 7"),
+    "many nodes": (_many_nodes, f"more than {MOST_NODES:,} nodes"),
+    "many parts": (_many_parts, f"more than {MOST_PIECES:,} parts"), "a node that there is not": (_node(children=[7]), "entry 7"),
     "a negative node": (_node(children=[-1]), "entry -1"), "a scale of letters": (_node(scale=["a", 1, 1]), "scale of a node"),
-    "a huge number": (_node(translation=[10**299, 0, 0]), "translation of a node"), "nan": (_node(matrix=[math.nan] * 16), "matrix of a node"),
+    "a huge number": (_node(translation=[10**299, 0, 0]), "translation of a node"),
+    "nan": (_node(matrix=[math.nan] * 16), "matrix of a node"),
     "scales that multiply": (_node(scale=[1e6, 1e6, 1e6], translation=[0, 0, 0]), "further than"),
     "negative count": (_set("accessors", count=-3), "count should be"), "huge count": (_set("accessors", count=10**9), "more than"),
-    "no stride": (_set("bufferViews", byteStride=0), "0 bytes apart"), "short view": (_set("bufferViews", byteLength=50), "shorter than"),
-    "long view": (_set("bufferViews", byteLength=10**6), "shorter than"), "offset": (_set("accessors", byteOffset=96), "shorter than"),
-    "buffer outside": (_set("buffers", uri="mesh.bin"), "outside of itself"), "strange numbers": (_set("accessors", componentType=5130), "type 5130"),
+    "no stride": (_set("bufferViews", byteStride=0), "0 bytes apart"),
+    "short view": (_set("bufferViews", byteLength=50), "shorter than"),
+    "long view": (_set("bufferViews", byteLength=10**6), "shorter than"),
+    "offset": (_set("accessors", byteOffset=96), "shorter than"),
+    "buffer outside": (_set("buffers", uri="mesh.bin"), "outside of itself"),
+    "strange numbers": (_set("accessors", componentType=5130), "type 5130"),
     "meshopt": (_set("bufferViews", extensions={"EXT_meshopt_compression": {}}), "EXT_meshopt_compression"),
     "draco": (lambda gltf: gltf.content.update(extensionsRequired=["KHR_draco_mesh_compression"]), "KHR_draco_mesh_compression"),
     "instances": (_node(extensions={"EXT_mesh_gpu_instancing": {}}), "EXT_mesh_gpu_instancing"),

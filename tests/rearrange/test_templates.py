@@ -1,5 +1,5 @@
-"""Habitat's configurations: each key that is used has the value that its documentation gives it, computed by hand here; all others are
-said. Sizes are of the world, z up (m): of what is seen and of what is solid.
+"""Habitat's configurations: each key that is used has the value that its documentation gives it, computed by hand here; all
+others are said. Sizes are of the world, z up (m): of what is seen and of what is solid.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def size(parts):
     ([.2, .4, .6], {"rotation": [math.sqrt(.5), 0, 0, math.sqrt(.5)]}, [.4, .6, .2]),
     ([-1, 1, .5], {}, [1, .5, 1]),
     (None, {"uniform_scale": 0.5}, [.5, .5, .5])])
-@pytest.mark.parametrize("more", [{}, {"use_bounding_box_for_collision": True}, {"join_collision_meshes": True}, {"join_collision_meshes": False},
+@pytest.mark.parametrize("more",
+                         [{}, {"use_bounding_box_for_collision": True}, {"join_collision_meshes": True},
+                          {"join_collision_meshes": False},
                                   {"collision_asset": "../../objects/cube.glb"}])
 def test_scales_of_a_configuration_and_of_a_scene_multiply(folder, more, scale, entry, wanted):
     seen, solid = placed(folder, CUBE | more | ({} if scale is None else {"scale": scale}), **entry)
@@ -91,16 +93,18 @@ def test_a_mirrored_object_is_seen_from_outside(folder):
 
 
 @pytest.mark.parametrize("up, front, wanted", [  # of a bar of 0.1 x 0.2 x 0.4
-    (None, None, [.1, .4, .2]), ([0, 1, 0], [0, 0, -1], [.1, .4, .2]), ([0, 0, 1], [0, 1, 0], [.1, .2, .4]), ([1, 0, 0], [0, 1, 0], [.4, .2, .1]),
+    (None, None, [.1, .4, .2]), ([0, 1, 0], [0, 0, -1], [.1, .4, .2]), ([0, 0, 1], [0, 1, 0], [.1, .2, .4]),
+    ([1, 0, 0], [0, 1, 0], [.4, .2, .1]),
     ([0, 0, 1], None, [.1, .4, .2])])  # not square to the front that is -z: as if neither were given
 def test_up_and_front_turn_an_object(folder, up, front, wanted):
-    bar = {"render_asset": "../../objects/bar.glb"} | ({} if up is None else {"up": up}) | ({} if front is None else {"front": front})
+    bar = {"render_asset": "../../objects/bar.glb", "up": up, "front": front}  # null says nothing
     seen, solid = placed(folder, bar, name="bar")
     assert size(seen) == size(solid) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("in_scene, in_entry, com, low_x", [
-    ("asset_local", None, None, 3.0), ("asset_local", None, [0.1, 0, 0], 3.0), ("COM", None, None, 2.9), ("COM", None, [0.1, 0, 0], 2.8),
+    ("asset_local", None, None, 3.0), ("asset_local", None, [0.1, 0, 0], 3.0), ("COM", None, None, 2.9),
+    ("COM", None, [0.1, 0, 0], 2.8),
     (None, None, None, 2.9), (None, None, [0.1, 0, 0], 2.8), (None, "asset_local", None, 3.0), ("asset_local", "com", None, 2.9),
     ("unknown", None, None, 2.9)])
 def test_an_object_stands_by_its_centre_of_mass_or_by_its_file(folder, in_scene, in_entry, com, low_x):
@@ -116,30 +120,35 @@ def test_each_mesh_of_what_collides_is_a_hull_unless_they_are_joined(folder):
     parts = [box((0, 0, 0), (1, 1, 1)), box((2, 0, 0), (3, 1, 1))]
     write_glb(folder / "objects" / "two.glb", parts)
     for joined, count in ((None, 2), (False, 2), (True, 1)):
-        two = {"render_asset": "../../objects/cube.glb", "collision_asset": "../../objects/two.glb"}
-        assert len(placed(folder, two | ({} if joined is None else {"join_collision_meshes": joined}))[1]) == count
-        assert len(placed(folder, {"render_asset": "../../objects/two.glb"} | ({} if joined is None else {"join_collision_meshes": joined}))[1]) == count
+        two = {"render_asset": "../../objects/two.glb", "join_collision_meshes": joined}
+        assert len(placed(folder, two)[1]) == count
+        assert len(placed(folder, CUBE | {"collision_asset": two["render_asset"], "join_collision_meshes": joined})[1]) == count
     assert len(placed(folder, {"render_asset": "../../objects/two.glb", "use_bounding_box_for_collision": True})[1]) == 1
 
 
 @pytest.mark.parametrize("shape, extent", [
-    ("cubeSolid", [2, 2, 2]), ("uvSphereSolid_rings_8_segments_16_useTexCoords_false_useTangents_false", [2, 2, 2]), ("icosphereSolid_subdivs_1", [2, 2, 2]),
+    ("cubeSolid", [2, 2, 2]), ("uvSphereSolid_rings_8_segments_16_useTexCoords_false_useTangents_false", [2, 2, 2]),
+    ("icosphereSolid_subdivs_1", [2, 2, 2]),
     ("cylinderSolid_rings_1_segments_12_halfLen_1_useTexCoords_false_useTangents_false_capEnds_true", [2, 2, 2]),
-    ("cylinderWireframe_rings_1_segments_32_halfLen_0.5", [2, 1, 2]), ("coneSolid_segments_12_halfLen_1.25_rings_1_useTexCoords_false", [2, 2.5, 2]),
+    ("cylinderWireframe_rings_1_segments_32_halfLen_0.5", [2, 1, 2]),
+    ("coneSolid_segments_12_halfLen_1.25_rings_1_useTexCoords_false", [2, 2.5, 2]),
     ("capsule3DSolid_hemiRings_4_cylRings_1_segments_12_halfLen_0.75_useTexCoords_false_useTangents_false", [2, 3.5, 2])])
 def test_shapes_of_habitats_own_have_their_size_as_what_is_solid_and_as_what_is_seen(folder, shape, extent):
     x, y, z = extent
-    asked = {"render_asset": "../../objects/cube.glb", "collision_asset": shape, "collision_asset_size": [.1, .2, .3], "scale": [2, 1, 1]}
+    asked = {"render_asset": "../../objects/cube.glb", "collision_asset": shape, "collision_asset_size": [.1, .2, .3],
+             "scale": [2, 1, 1]}
     seen, solid = placed(folder, asked)
     assert size(solid) == pytest.approx([.2 * x, .3 * z, .2 * y], abs=2e-3) and size(seen) == [2, 1, 1]
-    assert size(placed(folder, {"render_asset": shape, "scale": [.1, .2, .3]})[0]) == pytest.approx([.1 * x, .3 * z, .2 * y], abs=2e-3)
+    seen, _ = placed(folder, {"render_asset": shape, "scale": [.1, .2, .3]})
+    assert size(seen) == pytest.approx([.1 * x, .3 * z, .2 * y], abs=2e-3)
 
 
 def test_the_size_of_a_collision_asset_stretches_joined_meshes_only(folder):
     """As Habitat-Sim does: BulletRigidObject::constructCollisionShape."""
     for joined, wanted in ((True, [.5, 1, 2]), (False, [1, 1, 1])):
-        asked = CUBE | {"collision_asset": "../../objects/cube.glb", "collision_asset_size": [.5, 2, 1], "join_collision_meshes": joined}
-        assert size(placed(folder, asked)[1]) == pytest.approx(wanted if not joined else [.5, 1, 2])
+        asked = CUBE | {"collision_asset": "../../objects/cube.glb", "collision_asset_size": [.5, 2, 1],
+                        "join_collision_meshes": joined}
+        assert size(placed(folder, asked)[1]) == pytest.approx(wanted)
 
 
 def test_what_is_not_collidable_is_seen_only_and_what_is_not_visible_is_solid_only(folder):
@@ -177,7 +186,8 @@ def stage(folder, config=None, default=None, bare=False, **entry):
     else:
         write(folder / "configs" / "stages" / "room.stage_config.json", {"render_asset": "../../stages/room.glb"} | (config or {}))
     content = json.loads((folder / CONFIG).read_text())
-    content["stages"] = {"paths": {".json": ["configs/stages"], ".glb": ["stages"]}} | ({} if default is None else {"default_attributes": default})
+    content["stages"] = {"paths": {".json": ["configs/stages"],
+                                   ".glb": ["stages"]}} | ({} if default is None else {"default_attributes": default})
     write(folder / CONFIG, content)
     write(folder / "configs" / "scenes" / "one.scene_instance.json", {"stage_instance": {"template_name": "room"} | entry})
     read, problems = DataSet(folder / CONFIG).read("one")
@@ -191,10 +201,12 @@ UPRIGHT, LYING = [8.2, 8.2, 2.6], [8.2, 2.6, 8.2]
 
 
 @pytest.mark.parametrize("config, default, bare, entry, wanted", [
-    ({"up": [0, 1, 0]}, None, False, {}, UPRIGHT), ({}, None, False, {}, UPRIGHT), ({"up": [0, 0, 1], "front": [0, 1, 0]}, None, False, {}, LYING),
+    ({"up": [0, 1, 0]}, None, False, {}, UPRIGHT), ({}, None, False, {}, UPRIGHT),
+    ({"up": [0, 0, 1], "front": [0, 1, 0]}, None, False, {}, LYING),
     ({}, {"up": [0, 1, 0]}, False, {}, UPRIGHT), ({}, {"up": [0, 0, 1], "front": [0, 1, 0]}, False, {}, LYING),
     ({"up": [0, 1, 0], "front": [0, 0, -1]}, {"up": [0, 0, 1], "front": [0, 1, 0]}, False, {}, UPRIGHT),
-    (None, None, True, {}, LYING), (None, {"up": [0, 1, 0], "front": [0, 0, -1]}, True, {}, UPRIGHT), (None, {"up": [0, 1, 0]}, True, {}, UPRIGHT),
+    (None, None, True, {}, LYING), (None, {"up": [0, 1, 0], "front": [0, 0, -1]}, True, {}, UPRIGHT),
+    (None, {"up": [0, 1, 0]}, True, {}, UPRIGHT),
     ({"scale": [2, 1, .5]}, None, False, {}, [16.4, 4.1, 2.6]), ({}, {"scale": [2, 1, .5]}, False, {}, [16.4, 4.1, 2.6]),
     ({"scale": [2, 1, 1]}, {"scale": [9, 9, 9]}, False, {"uniform_scale": .5}, [8.2, 4.1, 1.3]),
     ({}, None, False, {"non_uniform_scale": [1, 2, 1]}, [8.2, 8.2, 5.2]),
@@ -219,17 +231,20 @@ def test_defaults_of_a_data_set_lie_under_each_configuration(folder):
     assert size(placed(folder, CUBE | {"scale": [1, 1, .5]}, {"scale": [.5, 1, 1]})[0]) == [1, .5, 1]
     assert placed(folder, CUBE, {"is_collidable": False})[1] == []
     assert len(placed(folder, CUBE | {"is_collidable": True}, {"is_collidable": False})[1]) == 1
-    named = {"render_asset": "../../objects/%%CONFIG_NAME_AS_ASSET_FILENAME%%.glb", "collision_asset": "%%CONFIG_NAME_AS_ASSET_FILENAME%%.glb"}
-    seen, solid = placed(folder, {}, named, name="bar")  # beside the configuration there is no bar.glb, so that what is seen collides
+    named = {"render_asset": "../../objects/%%CONFIG_NAME_AS_ASSET_FILENAME%%.glb",
+             "collision_asset": "%%CONFIG_NAME_AS_ASSET_FILENAME%%.glb"}
+    seen, solid = placed(folder, {}, named, name="bar")  # there is no bar.glb beside it, so that what is seen collides
     assert size(seen) == size(solid) == [.1, .4, .2]
     assert size(placed(folder, CUBE | {"scale": None}, {"scale": [.5, 1, 1]})[0]) == [.5, 1, 1]
 
 
 def test_defaults_hold_for_objects_of_episodes_and_for_what_users_define(folder):
     top, low = ({"position": [0, y, 0], "scale": [.1, .1, .1]} for y in (1, 0))
-    placed(folder, CUBE | {"user_defined": {"receptacle_aabb_low": low}}, {"mass": 4, "scale": [.1, .1, .1], "user_defined": {"receptacle_aabb_top": top}})
+    placed(folder, CUBE | {"user_defined": {"receptacle_aabb_low": low}},
+           {"mass": 4, "scale": [.1, .1, .1], "user_defined": {"receptacle_aabb_top": top}})
     path = folder / "configs" / "objects" / "cube.object_config.json"
-    assert own_object(path, folder / CONFIG).mass_kg == 4.0 and own_object(path, folder / CONFIG).high == pytest.approx([.05, .05, .05])
+    thing = own_object(path, folder / CONFIG)
+    assert thing.mass_kg == 4.0 and thing.high == pytest.approx([.05, .05, .05])
     assert len(collect(DataSet(folder / CONFIG).read("one")[0]).receptacles) == 2
 
 
@@ -239,7 +254,8 @@ def test_defaults_of_scenes_lie_under_each_scene(folder):
     content["scene_instances"]["default_attributes"] = {
         "translation_origin": "asset_local", "stage_instance": {"template_name": "room"}, "object_instances": [rug]}
     write(folder / CONFIG, content)
-    write(folder / "configs" / "scenes" / "one.scene_instance.json", {"object_instances": [{"template_name": "table", "translation": [-2, 0, 0]}]})
+    write(folder / "configs" / "scenes" / "one.scene_instance.json",
+          {"object_instances": [{"template_name": "table", "translation": [-2, 0, 0]}]})
     scene, problems = DataSet(folder / CONFIG).read("one")
     assert problems == [] and scene.stage is not None and [one.template.name for one in scene.objects] == ["rug", "table"]
     assert scene.objects[1].frame[:3, 3].tolist() == [-2, 0, 0]
@@ -264,8 +280,10 @@ def counter(folder, config, default=None, **entry):
 
 
 @pytest.mark.parametrize("config, default, entry, wanted", [  # 5 kg, 0.5 m, at 0.2 m
-    ({}, None, {}, (5, .5, .2)), ({"uniform_scale": 2}, None, {}, (10, 1, .4)), ({"uniform_scale": 2}, None, {"uniform_scale": 1.5}, (15, 1.5, .6)),
-    ({}, {"uniform_scale": 2}, {"apply_scale_to_mass": False}, (5, 1, .4)), ({"mass_scale": 3}, None, {"mass_scale": 2}, (30, .5, .2)),
+    ({}, None, {}, (5, .5, .2)), ({"uniform_scale": 2}, None, {}, (10, 1, .4)),
+    ({"uniform_scale": 2}, None, {"uniform_scale": 1.5}, (15, 1.5, .6)),
+    ({}, {"uniform_scale": 2}, {"apply_scale_to_mass": False}, (5, 1, .4)),
+    ({"mass_scale": 3}, None, {"mass_scale": 2}, (30, .5, .2)),
     ({"uniform_scale": 3}, {"uniform_scale": 2, "mass_scale": 2}, {}, (30, 1.5, .6))])
 def test_scales_of_an_articulated_object_multiply(folder, config, default, entry, wanted):
     """A scale is that of the mass, too, unless the scene says otherwise: PhysicsManager::addArticulatedObjectInstance."""
@@ -276,17 +294,24 @@ def test_scales_of_an_articulated_object_multiply(folder, config, default, entry
 
 
 UNUSED = {
-    "objects": ({"friction_coefficient": .3, "restitution_coefficient": .1, "rolling_friction_coefficient": .1, "spinning_friction_coefficient": .1,
-                 "inertia": [1, 1, 1], "margin": .04, "units_to_meters": .01, "semantic_id": 3, "shader_type": "flat", "linear_damping": .5,
-                 "angular_damping": .5, "force_flat_shading": True, "marker_sets": {"a": {}}, "rotation": [0, 0, 0, 1]}, {"margin": 0, "units_to_meters": 1}),
-    "stages": ({"gravity": [0, -1, 0], "origin": [1, 0, 0], "semantic_asset": "a.ply", "nav_asset": "a.navmesh", "semantic_up": [0, 0, 1],
+    "objects": ({"friction_coefficient": .3, "restitution_coefficient": .1, "rolling_friction_coefficient": .1,
+                 "spinning_friction_coefficient": .1,
+                 "inertia": [1, 1, 1], "margin": .04, "units_to_meters": .01, "semantic_id": 3, "shader_type": "flat",
+                 "linear_damping": .5,
+                 "angular_damping": .5, "force_flat_shading": True, "marker_sets": {"a": {}}, "rotation": [0, 0, 0, 1]},
+                 {"margin": 0, "units_to_meters": 1}),
+    "stages": ({"gravity": [0, -1, 0], "origin": [1, 0, 0], "semantic_asset": "a.ply", "nav_asset": "a.navmesh",
+                "semantic_up": [0, 0, 1],
                 "collision_asset_size": [2, 2, 2], "margin": .1}, {"origin": [0, 0, 0], "units_to_meters": 1.0}),
-    "articulated objects": ({"base_type": "free", "inertia_source": "urdf", "link_order": "urdf_order", "render_mode": "skin", "render_asset": "a.glb",
+    "articulated objects": ({"base_type": "free", "inertia_source": "urdf", "link_order": "urdf_order", "render_mode": "skin",
+                             "render_asset": "a.glb",
                              "semantic_id": 1, "shader_type": "pbr"}, {"base_type": "fixed", "render_mode": "default"}),
     "scenes": ({"default_lighting": "bright", "navmesh_instance": "a", "semantic_scene_instance": "b"}, {}),
     "objects in scenes": ({"shader_type": "flat"}, {"mass_scale": 2, "motion_type": "STATIC"}),
-    "articulated objects in scenes": ({"fixed_base": False, "initial_joint_pose": {"slide": .2}, "non_uniform_scale": [1, 2, 1], "is_instance_visible": False},
-                                      {"fixed_base": True, "initial_joint_pose": [0.0], "auto_clamp_joint_limits": True, "is_instance_visible": True})}
+    "articulated objects in scenes": ({"fixed_base": False, "initial_joint_pose": {"slide": .2},
+                                       "non_uniform_scale": [1, 2, 1], "is_instance_visible": False},
+                                      {"fixed_base": True, "initial_joint_pose": [0.0], "auto_clamp_joint_limits": True,
+                                       "is_instance_visible": True})}
 _FILES = {"objects": "configs/objects/table.object_config.json", "stages": "configs/stages/room.stage_config.json",
           "articulated objects": "urdf/counter/counter.ao_config.json", "scenes": "configs/scenes/flat.scene_instance.json"}
 
@@ -325,15 +350,20 @@ def test_configurations_inside_a_data_sets_file_are_said(folder):
 
 
 BAD = {  # of an object: its configuration, its entry in the scene, and what is said
-    "a scale of 0": ({"scale": [1, 0, 1]}, {}, "scale should not be 0"), "a scale of one number": ({"scale": 2}, {}, "scale should be 3 finite numbers"),
+    "a scale of 0": ({"scale": [1, 0, 1]}, {}, "scale should not be 0"),
+    "a scale of one number": ({"scale": 2}, {}, "scale should be 3 finite numbers"),
     "a huge scale": ({"scale": [1, 1e9, 1]}, {}, "at most 1e+06"), "400 digits": ({"scale": [10**400, 1, 1]}, {}, "401 digits"),
     "300 digits": ({"scale": [10**299, 1, 1]}, {}, "scale should be"), "nan": ({"COM": [math.nan, 0, 0]}, {}, "COM should be"),
-    "true for a number": ({"mass": True}, {}, "mass should be"), "a word for true": ({"is_collidable": "false"}, {}, "true or false"),
-    "up without length": ({"up": [0, 0, 0]}, {}, "should be directions"), "an unknown shape": ({"collision_asset": "cubeSquare"}, {}, "as cubeSolid"),
+    "true for a number": ({"mass": True}, {}, "mass should be"),
+    "a word for true": ({"is_collidable": "false"}, {}, "true or false"),
+    "up without length": ({"up": [0, 0, 0]}, {}, "should be directions"),
+    "an unknown shape": ({"collision_asset": "cubeSquare"}, {}, "as cubeSolid"),
     "a number for a file": ({"render_asset": 3}, {}, "name of a file"), "another format": ({"render_asset": "a.obj"}, {}, "a.obj"),
     "a translation of 400 digits": ({}, {"translation": [10**400, 0, 0]}, "401 digits"),
-    "a far translation": ({}, {"translation": [1e300, 0, 0]}, "translation should be"), "a turn of nothing": ({}, {"rotation": [0, 0, 0, 0]}, "rotation should not be"),
-    "no uniform scale": ({}, {"uniform_scale": 0}, "uniform_scale should not be 0"), "a list for a scale": ({}, {"uniform_scale": [1]}, "uniform_scale should be"),
+    "a far translation": ({}, {"translation": [1e300, 0, 0]}, "translation should be"),
+    "a turn of nothing": ({}, {"rotation": [0, 0, 0, 0]}, "rotation should not be"),
+    "no uniform scale": ({}, {"uniform_scale": 0}, "uniform_scale should not be 0"),
+    "a list for a scale": ({}, {"uniform_scale": [1]}, "uniform_scale should be"),
     "a flat scale": ({}, {"non_uniform_scale": [1, 0, 1]}, "non_uniform_scale should not be"),
     "another origin": ({}, {"translation_origin": "corner"}, "COM or asset_local"),
 }
@@ -345,11 +375,13 @@ def test_a_bad_value_is_a_sentence(name, folder):
     with pytest.raises(UserError) as refused:
         placed(folder, CUBE | config, **entry)
     said = str(refused.value)
-    assert words in said and "\n" not in said and len(said) < 400 and (".object_config.json" in said or ".scene_instance.json" in said)
+    assert words in said and "\n" not in said and len(said) < 400
+    assert ".object_config.json" in said or ".scene_instance.json" in said
 
 
 def test_a_file_of_a_scene_that_is_no_regular_file_is_a_sentence(folder, capsys):
-    for name in ("objects/rug.glb", "configs/objects/table.object_config.json", "urdf/counter/counter.urdf", "urdf/counter/front.glb"):
+    for name in ("objects/rug.glb", "configs/objects/table.object_config.json", "urdf/counter/counter.urdf",
+                 "urdf/counter/front.glb"):
         (folder / name).unlink()
         os.mkfifo(folder / name)
     assert main(["scenes", "check", f"dataset={folder / CONFIG}"]) == 2
