@@ -77,7 +77,7 @@ def _fill(disk: Path) -> None:
 def besiege(place: Path, rng: random.Random) -> Iterator[str]:
     """Lives of one training, each with passing faults and an end."""
     (disk := place / "disk").mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", disk], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", disk], check=True)
     try:
         while True:
             yield from _life(place, disk, rng)
@@ -164,5 +164,5 @@ def _hold(live: Run, kind: str, code: int, saved: int) -> None:
     if signum != signal.SIGKILL:
         assert logged == table, (kind, set(logged) ^ set(table))
         assert not list(run.rglob("*.partial")), kind
-    if kind not in ("kill -9", "kill -9 of a worker"):
-        assert live.reached() >= logged[-1], (kind, live.reached(), logged[-1])
+    if kind not in ("kill -9", "kill -9 of a worker") and " are lost" not in live.said["stdout"] + err:
+        assert live.reached() >= logged[-1], (kind, live.reached(), logged[-1], live.said)
