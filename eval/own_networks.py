@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearrange.errors import UserError
 from rearrange.settings.rules import TEXTS
+from trainer.logs.printable import first_line, printable
 
 if TYPE_CHECKING:
     from trainer.networks import MakePolicy
@@ -24,8 +25,17 @@ WHAT = "a class or function (observation_space, action_space, config) -> torch.n
 
 @functools.cache
 def installed() -> dict[str, str]:
-    """Name -> `package.module:Name` of the networks that installed packages offer."""
-    return {entry.name: entry.value for entry in metadata.entry_points(group=GROUP)}
+    """Name -> `package.module:Name` of the networks that installed packages offer; of two of one name the first."""
+    return {entry.name: entry.value for entry in reversed(tuple(metadata.entry_points(group=GROUP)))}
+
+
+def _refuse_two(word: str, key: str) -> None:
+    """UserError where several packages offer different networks of one name."""
+    values = {entry.value: entry.dist.name if entry.dist else "?" for entry in metadata.entry_points(group=GROUP, name=word)}
+    if len(values) > 1:
+        offered = ", ".join(f"{value} by {package}" for value, package in sorted(values.items()))
+        raise UserError(f"{key}={word} is what several installed packages call a network ({printable(offered)}): write package.module:Name, or "
+                        "uninstall one.")
 
 
 def is_own(word: str) -> bool:
@@ -43,6 +53,7 @@ def load(word: str, key: str) -> MakePolicy:
     if not is_own(word):
         there = f", or one of the installed: {', '.join(sorted(installed()))}" if installed() else ""
         raise UserError(f"{key}={word} is no network: write package.module:Name{there}.")
+    _refuse_two(word, key)
     network = imported(word, key, installed().get(word, word))
     if not callable(network):
         raise UserError(f"{key}={word} is no network, but of type {type(network).__name__}: give {WHAT}.")
@@ -53,7 +64,9 @@ def imported(word: str, key: str, value: str | None = None) -> Any:
     """What `package.module:Name` is, the word itself or the value that it stands for. UserError if it cannot be imported."""
     try:
         return metadata.EntryPoint(word, value or word, GROUP).load()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever foreign code raises, SystemExit too
         missing = isinstance(error, ModuleNotFoundError)
         hint = f" Put the folder of {error.name} on PYTHONPATH, or install it." if missing else ""
         raise UserError(f"{key}={word} cannot be loaded: {told(error)}.{hint}") from error
@@ -64,7 +77,7 @@ def told(error: BaseException) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
     callers = ("importlib", os.path.join("trainer", "networks.py"))
     where = "" if any(caller in place.filename for caller in callers) else f" ({place.filename}, line {place.lineno})"
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}{where}"
+    return f"{type(error).__name__}: {first_line(error)}{where}"
 
 
 def of_checkpoint(content: dict[str, Any], typed: str | None = None) -> MakePolicy:

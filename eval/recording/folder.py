@@ -95,7 +95,7 @@ class Folder:
     def _open(self) -> None:
         if (self.path / STATE).exists():
             state = read_state(self.path)
-            _refuse_another(self.path, state["command"], self._command)
+            refuse_another(self.path, state["command"], self._command)
             self.attempts = [Attempt(*row) for row in state["attempts"]]
             self.tasks = {task: number for number, task in enumerate(state["tasks"])}
             self.number, self.frames, self._sums = state["files"], state["frames"], state.get("sha256", {})
@@ -220,11 +220,19 @@ def _made(path: Path) -> owner.Hold:
         raise _cannot_be_written(path, error) from error
 
 
-def _refuse_another(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def refuse_another(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """UserError where the recording in a folder was made with other settings."""
+    before, now = _flat(before), _flat(now)
     different = [f"{key}={before.get(key)}, now {now.get(key)}" for key in {**before, **now} if before.get(key) != now.get(key)]
     if different:
         raise UserError(f"out={path} was recorded by another command ({'; '.join(different)}): repeat that one to go on, or choose "
                         "another out=.")
+
+
+def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Settings by their whole names: `skill.max_steps`."""
+    return {name: value for key, each in settings.items()
+            for name, value in (_flat(each, f"{before}{key}.") if isinstance(each, Mapping) else {f"{before}{key}": each}).items()}
 
 
 def starts_file(number: int) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from eval.recording.folder import STATE, Folder, Full
+from eval.recording.folder import STATE, Folder, Full, read_state, refuse_another
 from eval.recording.formats import files_of
 from eval.recording.record import Prepared, spoken_size
 from eval.recording.tape import Recorded
@@ -37,9 +38,10 @@ class Demonstrations:
             raise UserError(str(error).replace("output=", "out=")) from error
 
     def check_fits(self, made: Prepared, plain: dict[str, Any]) -> None:
-        """UserError, before anybody has driven, where a data set is there that episodes cannot be added to."""
-        if (self.root / made.name / STATE).exists():
-            _open(self.root / made.name, made, plain).close()
+        """UserError, before anybody has driven, where a data set of other settings is there."""
+        path = self.root / made.name
+        if (path / STATE).exists():
+            refuse_another(path, read_state(path)["command"], _command(plain))
 
     def add(self, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
         """Add an episode to the data set of its task, which is complete afterwards; failed ones where the settings keep them. A line for
@@ -65,15 +67,15 @@ class Demonstrations:
         self._waiting = []
 
 
-def _open(path: Path, made: Prepared, plain: dict[str, Any]) -> Folder:
-    command = {key: plain[key] for key in OF_THE_DATA if key in plain} | {"agent": "teleop", "format": FORMAT}
-    return Folder(path, files_of(FORMAT)(path, made.features, made.fps), command, made.about, plain["max_gb"] * 1e9)
+def _command(plain: dict[str, Any]) -> dict[str, Any]:
+    """What a data set was recorded with, as JSON holds it."""
+    return json.loads(json.dumps({key: plain[key] for key in OF_THE_DATA if key in plain} | {"agent": "teleop", "format": FORMAT}))
 
 
 def _add(root: Path, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
     """Add one episode. A line for people. UserError where it is not in the data set afterwards."""
     path, keep = root / made.name, episode.success or not plain["successes_only"]
-    folder = _open(path, made, plain)
+    folder = Folder(path, files_of(FORMAT)(path, made.features, made.fps), _command(plain), made.about, plain["max_gb"] * 1e9)
     try:
         folder.add(dataclasses.replace(episode, attempt=len(folder.tried)), keep)
         folder.write()

@@ -21,6 +21,8 @@ from trainer.logs.printable import printable
 MOST_CONNECTIONS = 64  # at once
 _ADDRESS = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+(%25?[\w.-]+)?\])(:(?P<port>\d{1,5}))?", re.ASCII)
 _ELSEWHERE = {"websocket", "playbackpath"}  # parameters with which viser's page takes its content, and its code, from another server
+ALL_ANSWERS = {"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+               "Referrer-Policy": "no-referrer"}
 _OURS = "same-origin", "none"  # values of Sec-Fetch-Site
 
 
@@ -102,12 +104,11 @@ class Guard:
         return all(each in _OURS for each in site) or request.headers.get_all("Sec-Fetch-Dest") == ["document"]
 
     def headers(self, host: str) -> dict[str, str]:
-        """What the browser is told of every answer: the page talks to this server alone, and is shown in no page of another site."""
+        """What the browser is told of the page: it talks to this server alone, and is shown in no page of another site."""
         others = "".join(f" {name}:{port}" if port else f" {name}:* {name}" for name, port in self._allowed)
         return {"Content-Security-Policy": f"connect-src 'self' ws://{host} wss://{host} blob: data:; frame-ancestors 'self'{others}; "
                                            "form-action 'none'; base-uri 'none'; object-src 'none'",
-                "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
-                "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+                **ALL_ANSWERS}
 
 
 def reached_at(connection: Any) -> str:

@@ -109,7 +109,7 @@ def _guarded(guard: Any, lets_in: Callable[[bytes | str], bool], tell: Callable[
     """While it is open, a websocket server that is made has the guard and the gate. Gives a function that says whether one was made."""
     import viser
 
-    from eval.view.guard import reached_at
+    from eval.view.guard import ALL_ANSWERS, reached_at
 
     found, version = [], f"viser-v{viser.__version__}"
 
@@ -144,7 +144,9 @@ def _guarded(guard: Any, lets_in: Callable[[bytes | str], bool], tell: Callable[
                 except Exception as error:  # no request can be so odd that it is answered with a traceback
                     why = f"a request that cannot be read is refused ({type(error).__name__})"
                 tell(why)
-                return connection.respond(HTTPStatus.FORBIDDEN, f"{why}.\n")
+                response = connection.respond(HTTPStatus.FORBIDDEN, f"{why}.\n")
+                response.headers.update(ALL_ANSWERS)
+                return response
 
             super().__init__(handler, host, port, process_request=process, **options | {
                 "create_connection": Connection, "max_size": MOST_RECEIVED, "max_queue": 4, "logger": _QUIET})

@@ -129,10 +129,10 @@ class Viewer:
             call(*values)
         except (Exception, SystemExit) as error:
             self.playing, self._steps = False, 0
-            said = _says(error)
+            said = printable(_says(error), MOST_TOLD)
             if said != self._told:
                 self._told = said
-                self._page.tell("Not possible", printable(said, MOST_TOLD))
+                self._page.tell("Not possible", said)
                 print(f"rearrange view: {said}", file=sys.stderr, flush=True)
                 with contextlib.suppress(OSError, UserError):
                     self._choose_again()

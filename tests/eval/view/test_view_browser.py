@@ -1,7 +1,9 @@
-"""The page of `rearrange view` in a real browser without a window: one visit, in which everything is looked at."""
+"""The page of `rearrange view` in a real browser without a window: one visit, in which everything is looked at; and
+a page of another site."""
 
 from __future__ import annotations
 
+import http.server
 import io
 import threading
 
@@ -10,6 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.eval.report.browser import browser, missing
+from tests.waiting import until
 
 viser = pytest.importorskip("viser", reason="the page needs viser: pip install -e '.[view]'")
 
@@ -114,3 +117,63 @@ def test_a_visit(viewer):
         its_own = "Cannot read properties of undefined (reading 'length')"
         assert [message for message in page.messages if its_own not in message] == []
     assert viewer.session is session and session.env.steps > 1, "closing the page ends nothing"
+
+
+OTHER = """<!doctype html><title>Another site</title><script>
+const viewer = "127.0.0.1:%d";
+const tried = {
+  socket: () => new Promise((done) => {
+    const socket = new WebSocket(`ws://${viewer}`, ["viser-v%s"]);
+    socket.onmessage = () => done("heard");
+    socket.onclose = () => done("nothing");
+  }),
+  read: () => fetch(`http://${viewer}/`).then((answer) => answer.text()).then(() => "heard", () => "nothing"),
+  load: () => fetch(`http://${viewer}/`, {mode: "no-cors"}).then(() => "heard", () => "nothing"),
+  frame: () => new Promise((done) => {
+    const frame = document.createElement("iframe");
+    frame.src = `http://${viewer}/`;
+    frame.onload = () => setTimeout(() => done("nothing"), 3000);
+    document.documentElement.append(frame);
+  }),
+};
+</script>"""
+
+
+def test_a_page_of_another_site_sees_and_moves_nothing(viewer):
+    """Two origins in one browser: the address of the viewer, and another port of this machine."""
+    if reason := missing():
+        pytest.skip(reason)
+    viewer, address = viewer
+    server = viewer._server
+
+    class Site(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write((OTHER % (server.get_port(), viser.__version__)).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    joined: list[int] = []
+    server.on_client_connect(lambda client: joined.append(client.client_id))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) as site, browser(webgl=True) as page:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        try:
+            other = f"http://127.0.0.1:{site.server_port}/"
+            for way in ("socket", "read", "load", "frame"):
+                page.go(other)
+                assert page.value(f"tried.{way}()") == "nothing", way
+            assert joined == [] and viewer.session.env.steps == 0
+            page.go(f"{address}?websocket=ws://127.0.0.1:{site.server_port}")
+            page.until("document.body.textContent.includes('content of another server is refused')")
+            page.go(address)
+            page.until(f"{BUTTON % 'Step'} && {CANVAS}")
+            until(lambda: joined, "the viewer's own page")
+            assert page.value(f"""new Promise((done) => {{
+                document.addEventListener("securitypolicyviolation", (event) => done(event.effectiveDirective));
+                new WebSocket("ws://127.0.0.1:{site.server_port}");
+            }})""") == "connect-src", "its page talks to no other server, whatever it is told"
+        finally:
+            site.shutdown()

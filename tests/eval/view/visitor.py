@@ -21,7 +21,7 @@ class Visitor:
 
     def __init__(self, port: int, headers: dict[str, str] | None = None, camera: bool = True) -> None:
         self._socket = connect(f"ws://127.0.0.1:{port}", subprotocols=[f"viser-v{viser.__version__}"], max_size=None, compression=None,
-                               additional_headers=headers, open_timeout=60, close_timeout=60)
+                               additional_headers=headers, open_timeout=60, close_timeout=60, ping_interval=None)
         self.shown: list[dict[str, Any]] = []
         if camera:
             self.say(CAMERA)
