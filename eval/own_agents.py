@@ -65,7 +65,7 @@ class OwnAgent:
     def _call(self, function: Callable[..., Any], *values: Any) -> Any:
         try:
             return function(*values)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a command that it ends would look finished
             raise UserError(f"{self._said} fails: {told(error)}.") from error
 
 

@@ -15,15 +15,18 @@ this order, with `state` and `previous` last. B is 1 unless `batch` says otherwi
 from __future__ import annotations
 
 import copy
+import io
 import logging
 import os
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from trainer.logs.printable import first_line
 from trainer.spaces import whole
 
 __all__ = ["FORMATS", "export"]
@@ -73,24 +76,31 @@ class Step(nn.Module):
 
 
 def export(policy: Any, file: str | os.PathLike, format: str = "onnx", batch: int = 1) -> Path:
-    """Write `policy`, as `load_policy` gives it. Raises ValueError if a network cannot be written in this format, or if what was
-    written does not load; ImportError without the package onnx."""
-    path, step = Path(file), Step(copy.deepcopy(policy.eval())).requires_grad_(False)  # else what the file gives would ask for gradients
+    """Write `policy`, as `load_policy` gives it; the file is complete or as it was before. Raises OSError where it cannot be written, ValueError
+    if a network cannot be written in this format, ImportError without the package onnx."""
+    path, content, step = Path(file), io.BytesIO(), Step(copy.deepcopy(policy.eval())).requires_grad_(False)  # else what the file gives would ask for gradients
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             logging.getLogger("torch.onnx").setLevel(logging.ERROR)
             program = torch.export.export(step, step.example(batch))
             if format == "torch":
-                torch.export.save(program, path)
+                torch.export.save(program, content)
             else:
                 written = torch.onnx.export(program, args=(), input_names=step.names(), output_names=step.outputs(), verbose=False)
                 for node in written.model.graph:  # what is computed on the way has names, too, which an observation may have
                     for value in node.outputs:
                         if value.name in step.keys:
                             value.name = f" {value.name}"
-                written.save(path, external_data=False)
+                content.write(written.model_proto.SerializeToString())
     except (RuntimeError, TypeError, AssertionError, torch.onnx.errors.OnnxExporterError) as error:
         raise ValueError(f"the network {type(policy).__name__} cannot be written as format={format}: "
-                         f"{(str(error).splitlines() or [type(error).__name__])[0]}") from error
+                         f"{first_line(error)}") from error
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content.getbuffer())
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     return path

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from trainer.config import PolicyConfig
 from trainer.errors import CheckpointError
+from trainer.logs.printable import printable
 from trainer.policy import Act, Policy
 from trainer.sequences import Sequences
 from trainer.spaces import action_numbers, choices
@@ -62,9 +63,12 @@ NEEDED = ("choices", "action_size", "state_size", "seen", "action_features", "ac
 
 def make(make_policy: MakePolicy, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig) -> Any:
     """The network. Raises ValueError for one that the engine cannot use."""
-    policy = make_policy(observation_space, action_space, config)
+    try:
+        policy = make_policy(observation_space, action_space, config)
+    except SystemExit as error:  # a run that it ends would look finished
+        raise RuntimeError(f"make_policy ends Python (SystemExit: {error})") from error
     if not isinstance(policy, nn.Module):
-        raise ValueError(f"make_policy gave {policy!r}, which is no torch.nn.Module.")
+        raise ValueError(f"make_policy gave {printable(repr(policy), 100)}, which is no torch.nn.Module.")
     missing = [name for name in NEEDED if not hasattr(policy, name)]
     missing += ["forward"] * (type(policy).forward is nn.Module.forward)
     if missing:

@@ -23,6 +23,7 @@ from eval.remote.connecting import remote_at
 from eval.remote.settings import RemoteError, RemoteSettings
 from eval.tasks import Task, group_of, held_out, load_listed, navigation_task, skill_task, trained_settings, training_task
 from rearrange.errors import UserError
+from rearrange.files import may_be_written
 from rearrange.registration import register_envs
 from rearrange.settings.engine_words import in_keys
 from rearrange.settings.environment import NAVIGATION_AGENTS
@@ -439,8 +440,11 @@ def export(config: DictConfig) -> None:
     if config.checkpoint is None:
         raise UserError("which policy? For example: rearrange export checkpoint=outputs/train/pick/latest.")
     out = Path(config.out or f"policy{FORMATS[config.format]}")
-    if not out.parent.is_dir() or out.is_dir():
-        raise UserError(f"out={out} cannot be written: {'it is a folder' if out.is_dir() else 'its folder is not there'}.")
+    if not out.parent.is_dir() or out.is_dir() or not may_be_written(out):
+        why = "it is a folder" if out.is_dir() else "its folder is not there" if not out.parent.is_dir() else "it is a pipe or a device"
+        raise UserError(f"out={out} cannot be written: {why}.")
+    if out.exists() and out.suffix not in FORMATS.values():
+        raise UserError(f"out={out} exists, and by its name it is no policy that was exported ({', '.join(FORMATS.values())}): choose another.")
     try:
         content = load_checkpoint(config.checkpoint)
         write(load_policy(content, of_checkpoint(content, config.network)), out, config.format, config.batch)

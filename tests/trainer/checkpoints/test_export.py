@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import errno
+import os
 from pathlib import Path
 
 import gymnasium as gym
@@ -116,3 +118,30 @@ def test_the_command_writes_a_file_and_says_mistakes_in_a_sentence(trained, tmp_
                         (["checkpoint=nothing"], "no checkpoint at nothing"), (["checkpoint=x", "format=pdf"], "format=pdf is not allowed")):
         assert command(*words) == 2 and told in capsys.readouterr().err
     assert [path.name for path in Path(tmp_path).iterdir()] == ["policy.pt2"]
+
+
+@pytest.mark.parametrize("trained", ["lstm"], indirect=True)
+def test_an_export_that_cannot_be_written_leaves_what_was_there(trained, tmp_path, capsys, monkeypatch):
+    def refused(out, *words) -> str:
+        assert main(["export", f"checkpoint={trained[0]}", "format=torch", f"out={out}", *words]) == 2
+        return capsys.readouterr().err
+
+    checkpoint = tmp_path / "step_1.pt"
+    checkpoint.write_bytes(b"mine")
+    os.mkfifo(tmp_path / "pipe.pt2")
+    assert "by its name it is no policy that was exported" in refused(checkpoint) and checkpoint.read_bytes() == b"mine"
+    assert "it is a pipe or a device" in refused(tmp_path / "pipe.pt2")
+    before = tmp_path / "policy.pt2"
+    before.write_bytes(b"before")
+
+    def full(path, content):
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    for format_ in ("torch", "onnx"):
+        if format_ == "onnx":
+            pytest.importorskip("onnxscript")
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "write_bytes", full)
+            assert f"out={before} cannot be written: No space left on device." in refused(before, f"format={format_}")
+        assert before.read_bytes() == b"before" and {path.name for path in tmp_path.iterdir()} == {"step_1.pt", "pipe.pt2", "policy.pt2"}
