@@ -19,7 +19,7 @@ from typing import IO, Any
 GZIP = b"\x1f\x8b"
 MOST_JSON = 1 << 24  # bytes of a small file of figures or settings
 MOST_VALUES = 50_000_000  # of a JSON text; each takes some 60 bytes of memory at most
-MOST_DIGITS = 300  # of a whole number in a JSON text; a longer one is no float
+MOST_DIGITS = 300  # of a whole number in a JSON text; a longer one is read as infinite, as 1e400 is
 
 
 def read_bytes(path: str | os.PathLike, most: int) -> bytes:
@@ -39,8 +39,7 @@ def read_json(path: str | os.PathLike, most: int = MOST_JSON) -> Any:
 
 
 def parse_json(text: bytes) -> Any:
-    """The values of a JSON text. Raises ValueError if it is none, nests too deep, holds more than `MOST_VALUES`, or a whole number that
-    no float can hold."""
+    """The values of a JSON text. Raises ValueError if it is none, nests too deep, or holds more than `MOST_VALUES`."""
     if sum(map(text.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise ValueError(f"it holds more than {MOST_VALUES:,} values")
     try:
@@ -49,10 +48,8 @@ def parse_json(text: bytes) -> Any:
         raise ValueError("its values are nested too deep") from None
 
 
-def _whole_number(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise ValueError(f"it holds a number of {len(digits):,} digits, more than {MOST_DIGITS}")
-    return int(digits)
+def _whole_number(digits: str) -> int | float:
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
 
 
 def unzipped(content: bytes, most: int, path: str | os.PathLike) -> bytes:
