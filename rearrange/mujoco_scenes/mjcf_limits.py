@@ -20,8 +20,11 @@ from rearrange.scene_files.reading import MOST_BYTES, MOST_NUMBER, scene_bytes
 
 MOST_ELEMENTS = 100_000  # XML elements of a scene, those counted that replicate, composite and flexcomp make
 MOST_SAMPLES = 1 << 26  # pixels of one texture, or heights of one field
+MOST_SIZE = 1_000_000  # of an attribute of <size>
 MOST_BODIES, MOST_GEOMS, MOST_JOINTS = 20_000, 50_000, 500  # of a model; joints: hinges and slides
 MOST_TRIANGLES = 5_000_000  # of a model's mesh geoms; a mesh counts once for each geom that shows it
+_NUMBERS = ("body_pos", "body_quat", "body_mass", "geom_pos", "geom_quat", "geom_size", "geom_rgba", "site_pos", "site_quat", "site_size",
+            "mesh_vert", "mat_rgba", "jnt_pos", "jnt_axis", "dof_damping", "dof_frictionloss", "eq_data")
 _FOLDERS = ("meshdir", "texturedir", "assetdir")  # attributes of <compiler>
 _COPIES = ("replicate", "composite", "flexcomp")  # elements with an attribute `count`
 
@@ -57,6 +60,8 @@ def check_documents(main: Path) -> None:
             if element.tag in ("texture", "hfield") and math.prod(_numbers(element, width) + _numbers(element, height)) > MOST_SAMPLES:
                 _fail(main, f"{element.tag} {element.get('name')!r} is {element.get(width)} x {element.get(height)}, "
                             f"more than {MOST_SAMPLES:,} values")
+            if element.tag == "size" and (large := [key for key in element.attrib if key != "memory" and _numbers(element, key)[0] > MOST_SIZE]):
+                _fail(main, f"<size> has {large[0]}={element.get(large[0])}, more than {MOST_SIZE:,}")
             if element.tag == "compiler":
                 folders.update(element.get(key, "") for key in _FOLDERS)
             elif element.tag in ("include", "model") and (name := element.get("file")):
@@ -82,7 +87,7 @@ def check_model(file: Path, model: mujoco.MjModel) -> None:
             _fail(file, f"it has {count:,} {what}, more than {most:,}")
     if model.nflex or model.nskin:
         _fail(file, "it has a flex or a skin, as flexcomp makes them; what is soft cannot be used")
-    for name in ("body_pos", "body_quat", "geom_pos", "geom_quat", "geom_size", "site_pos", "site_quat", "site_size", "mesh_vert"):
+    for name in _NUMBERS:
         if not (np.abs(getattr(model, name)) <= MOST_NUMBER).all():  # nor of NaN
             _fail(file, f"it has {name.split('_')[0]} elements with numbers that are not finite, or above {MOST_NUMBER:g}")
 
@@ -113,7 +118,7 @@ def _fail(file: Path, why: str) -> None:
 def _numbers(element: ElementTree.Element, key: str) -> list[float]:
     """Those of an attribute that count something, at least 1 each; of one that is none 1: MuJoCo says what is wrong with it."""
     try:
-        return [max(1.0, number) for number in map(float, element.get(key, "").split())]
+        return [max(1.0, number) for number in map(float, element.get(key, "").split())] or [1.0]
     except ValueError:
         return [1.0]
 

@@ -71,7 +71,7 @@ def color_of(model: mujoco.MjModel, geom: int, textures: np.ndarray) -> np.ndarr
     """(3,) sRGB of a geom: `rgba_of`, times the mean (`texture_rgb`) of its material's texture, which is not drawn itself."""
     rgb, material = rgba_of(model, geom)[:3].astype(float), int(model.geom_matid[geom])
     used = () if material < 0 else [texture for role in _COLOR_ROLES if (texture := int(model.mat_texid[material][role])) >= 0]
-    return rgb * textures[used[0]] if used else rgb
+    return np.clip(rgb * textures[used[0]] if used else rgb, 0.0, 1.0)
 
 
 def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
