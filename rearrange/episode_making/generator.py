@@ -190,14 +190,16 @@ def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
     """The drawers of the top row, or the boards of the fridge."""
     of_kind = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
     if not of_kind:
-        opens = [body.range_m_or_rad[1] for body in layout.bodies if kind_of(body.name) == kind]  # a fridge with nothing in it is not among them
+        # A fridge with nothing in it is not among them.
+        opens = [body.range_m_or_rad[1] for body in layout.bodies if kind_of(body.name) == kind]
+        least = LEAST_OPEN_M_OR_RAD[kind]
         unit, many = "m" if kind == "drawer" else "rad", "s" if len(opens) > 1 else ""
-        if opens and max(opens) < LEAST_OPEN_M_OR_RAD[kind]:
+        if opens and max(opens) < least:
             raise SceneLacks(layout.name, f"has {len(opens)} {kind}{many}, which open{'' if many else 's'} {max(opens):.3g} {unit}"
-                             f"{' at most' if many else ''}, below the {LEAST_OPEN_M_OR_RAD[kind]:.3g} {unit} that skills need")
+                             f"{' at most' if many else ''}, below the {least:.3g} {unit} that skills need")
         if kind == "fridge" or not opens:
             raise SceneLacks(layout.name, f"has no {kind}" + (" with a receptacle behind its door" if kind == "fridge" else ""))
-        raise SceneLacks(layout.name, f"has {len(opens)} {kind}{many}, but no receptacle in one that opens {LEAST_OPEN_M_OR_RAD[kind]:.3g} {unit}")
+        raise SceneLacks(layout.name, f"has {len(opens)} {kind}{many}, but no receptacle in one that opens {least:.3g} {unit}")
     floor_m = {body.name: body.position_m[2] for body in layout.bodies}
     top_m = max(floor_m[receptacle.link] for receptacle in of_kind)
     return [receptacle for receptacle in of_kind if floor_m[receptacle.link] > top_m - 0.01]

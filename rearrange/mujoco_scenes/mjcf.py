@@ -193,7 +193,7 @@ class _Reader:
                     float(model.dof_damping[dof]), float(model.dof_frictionloss[dof]), float(model.body_mass[welded].sum()))
 
     def _link_followers(self, found: Pieces) -> None:
-        """Tell parts that a joint constraint of <equality> makes follow another which one; both count their openings from the file's pose."""
+        """Set `follows` of the parts whose joint <equality> ties to another. Both openings are 0 in the file's pose."""
         model, number = self.model, {mover.joint: number for number, mover in enumerate(self._movers)}
         for equality in followings(model):
             follower, leader = (number.get(int(joint)) for joint in (model.eq_obj1id[equality], model.eq_obj2id[equality]))
@@ -201,7 +201,7 @@ class _Reader:
                 continue
             names = [found.parts[part].link for part in (follower, leader)]
             if found.parts[follower].follows is not None or model.eq_data[equality][0] != 0.0:
-                self._fail(f"the joint of body {names[0]!r} follows two others, or another from the start on at a distance (polycoef)")
+                self._fail(f"the joint of body {names[0]!r} follows two others, or has a polycoef that does not begin with 0")
             own, other = (1.0 if self._is_along(part, found) else -1.0 for part in (follower, leader))
             terms = [own * value * other**power for power, value in enumerate(model.eq_data[equality][:5].tolist())]
             found.parts[follower].follows = leader, tuple(terms)

@@ -1,7 +1,8 @@
-"""Program: compiles the MJCF file that it is told, within a limit of processor time and memory, and writes the model to its output.
+"""Program: compiles an MJCF file within a limit of processor time and memory, and writes the model to its output.
 
-Run by `mjcf_compile`; imports nothing of ours, so that it starts quickly. Arguments: the file, the parent's process id, seconds, bytes,
-and the parent's `sys.path` as JSON. The output is `m` and the model as MuJoCo saves it, or `e` and a sentence.
+`mjcf_compile` runs it. It imports nothing of ours, so that it starts quickly. Arguments: the file, the parent's process
+id, seconds, bytes, and the parent's `sys.path` as JSON. The output is `m` and the model as MuJoCo saves it, or `e` and
+a sentence.
 """
 
 import json

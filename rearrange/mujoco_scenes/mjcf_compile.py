@@ -1,7 +1,7 @@
 """MJCF files that others wrote are compiled in a process of their own.
 
-MuJoCo's reader can take hours, gigabytes, or the whole process on a small file, and answers no signal meanwhile. The process ends at its
-limits, and with its parent. It costs about 0.2 s of processor time for each file, once per process.
+On a small file MuJoCo's reader can take hours or gigabytes, or crash, and it answers no signal meanwhile. The child
+process ends at its limits, and with its parent. It costs 0.2 s for each file, once per process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _NAME = "model.mjb"
 def compiled(file: Path) -> mujoco.MjModel:
     """The model of an MJCF file. Raises UserError, with the file and the reason, if it cannot be used."""
     check_documents(file)
-    command = [sys.executable, "-P", str(_CHILD), str(file.absolute()), *map(str, (os.getpid(), MOST_CPU_S, MOST_MEMORY)), json.dumps(sys.path)]
+    limits = map(str, (os.getpid(), MOST_CPU_S, MOST_MEMORY))
+    command = [sys.executable, "-P", str(_CHILD), str(file.absolute()), *limits, json.dumps(sys.path)]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=MOST_WAIT_S,
                               env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})

@@ -1,7 +1,7 @@
 """Limits of MJCF files that others wrote: what is counted before MuJoCo compiles them, and in the model that comes out.
 
-A few lines of MJCF can stand for millions of bodies (replicate in replicate) or gigabytes of texture. The counts here refuse those with
-the number; `mjcf_compile` bounds time and memory for everything that is not counted.
+A few lines of MJCF can stand for millions of bodies (replicate in replicate) or gigabytes of texture. The counts here
+refuse those with the number; `mjcf_compile` bounds time and memory for everything that is not counted.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ MOST_SAMPLES = 1 << 26  # pixels of one texture, or heights of one field
 MOST_SIZE = 1_000_000  # of an attribute of <size>
 MOST_BODIES, MOST_GEOMS, MOST_JOINTS = 20_000, 50_000, 500  # of a model; joints: hinges and slides
 MOST_TRIANGLES = 5_000_000  # of a model's mesh geoms; a mesh counts once for each geom that shows it
-_NUMBERS = ("body_pos", "body_quat", "body_mass", "geom_pos", "geom_quat", "geom_size", "geom_rgba", "site_pos", "site_quat", "site_size",
-            "mesh_vert", "mat_rgba", "jnt_pos", "jnt_axis", "dof_damping", "dof_frictionloss", "eq_data")
+_NUMBERS = ("body_pos", "body_quat", "body_mass", "geom_pos", "geom_quat", "geom_size", "geom_rgba", "site_pos", "site_quat",
+            "site_size", "mesh_vert", "mat_rgba", "jnt_pos", "jnt_axis", "dof_damping", "dof_frictionloss", "eq_data")
 _FOLDERS = ("meshdir", "texturedir", "assetdir")  # attributes of <compiler>
 _COPIES = ("replicate", "composite", "flexcomp")  # elements with an attribute `count`
 
 
 def check_documents(main: Path) -> None:
-    """Raise UserError for a file, or one that it includes or names, that is no regular file or is too large, and for one whose elements
-    stand for too many. What is no XML is left to MuJoCo, which says where.
+    """Raise UserError for a file, or one that it includes or names, that is no regular file or is too large, and for one
+    whose elements stand for too many. What is no XML is left to MuJoCo, which says where.
     """
     todo, seen, folders, named, total = [(main, 1)], set(), {""}, [], 0
     while todo:
@@ -57,11 +57,13 @@ def check_documents(main: Path) -> None:
             if total > MOST_ELEMENTS or times > MOST_ELEMENTS:
                 _fail(main, f"its <{element.tag}> elements and those around them stand for more than {MOST_ELEMENTS:,} elements")
             width, height = ("width", "height") if element.tag == "texture" else ("nrow", "ncol")
-            if element.tag in ("texture", "hfield") and math.prod(_numbers(element, width) + _numbers(element, height)) > MOST_SAMPLES:
+            samples = math.prod(_numbers(element, width) + _numbers(element, height))
+            if element.tag in ("texture", "hfield") and samples > MOST_SAMPLES:
                 _fail(main, f"{element.tag} {element.get('name')!r} is {element.get(width)} x {element.get(height)}, "
                             f"more than {MOST_SAMPLES:,} values")
-            if element.tag == "size" and (large := [key for key in element.attrib if key != "memory" and _numbers(element, key)[0] > MOST_SIZE]):
-                _fail(main, f"<size> has {large[0]}={element.get(large[0])}, more than {MOST_SIZE:,}")
+            for key in element.attrib if element.tag == "size" else ():
+                if key != "memory" and _numbers(element, key)[0] > MOST_SIZE:
+                    _fail(main, f"<size> has {key}={element.get(key)}, more than {MOST_SIZE:,}")
             if element.tag == "compiler":
                 folders.update(element.get(key, "") for key in _FOLDERS)
             elif element.tag in ("include", "model") and (name := element.get("file")):
@@ -104,8 +106,8 @@ def unused_of(model: mujoco.MjModel) -> list[str]:
     bare = mujoco.MjModel.from_xml_string("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
     rubbed = any((getattr(model, name) != getattr(bare, name)[0]).any()
                  for name in ("geom_friction", "geom_solref", "geom_solimp", "geom_condim", "geom_margin"))
-    has = {"<actuator>": model.nu, "<tendon>": model.ntendon, "<keyframe>": model.nkey, "<contact> of pairs": model.npair + model.nexclude,
-           "<equality> other than joint to joint": tied, "stiffness of a joint": (model.jnt_stiffness != 0.0).any(),
+    has = {"<actuator>": model.nu, "<tendon>": model.ntendon, "<keyframe>": model.nkey,
+           "<contact> of pairs": model.npair + model.nexclude, "<equality> other than joint to joint": tied, "stiffness of a joint": (model.jnt_stiffness != 0.0).any(),
            "friction and softness of geoms": rubbed, "pictures of textures (their mean colour is)": (model.mat_texid >= 0).any(),
            "gravity and wind of <option>": (model.opt.gravity != bare.opt.gravity).any() or model.opt.wind.any()}
     return [what for what, there in has.items() if there]

@@ -42,7 +42,7 @@ def solid_of(model: mujoco.MjModel, geom: int, frame: np.ndarray, file: str) -> 
 
 
 def check_kind(model: mujoco.MjModel, geom: int, file: str) -> None:
-    """Raise UserError, naming the file, for height fields and the like, of which neither `solid_of` nor `seen_of` knows the surface."""
+    """Raise UserError, naming the file, for height fields and the like, whose surface is not known here."""
     kind = int(model.geom_type[geom])
     if kind not in _KINDS and kind not in (_GEOM.mjGEOM_PLANE, _GEOM.mjGEOM_MESH, _GEOM.mjGEOM_ELLIPSOID):
         raise UserError(f"{file} cannot be used: geom {model.geom(geom).name!r} is of the type {_type_name(kind)}; there are plane, mesh, "
@@ -50,7 +50,9 @@ def check_kind(model: mujoco.MjModel, geom: int, file: str) -> None:
 
 
 def rgba_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """(4,) of a geom, without its texture, as MuJoCo draws it: its own colour wins over that of its material, unless it is the default."""
+    """(4,) of a geom, without its texture, as MuJoCo draws it: a colour of its own, other than the default, wins over that
+    of its material.
+    """
     own, material = model.geom_rgba[geom], int(model.geom_matid[geom])
     return own if material < 0 or not np.array_equal(own, _DEFAULT_RGBA) else model.mat_rgba[material]
 

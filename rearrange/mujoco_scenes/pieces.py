@@ -53,7 +53,7 @@ class Part:
     mass_kg: float = 0.0
     mass_center: np.ndarray = field(default_factory=lambda: np.zeros(3))  # (3,) in the link, as its document has it
     number: int = 0  # by which HAB's episodes call the link
-    follows: tuple[int, tuple[float, ...]] | None = None  # number of a part, and the polynomial (from x^0) of its opening that this one has
+    follows: tuple[int, tuple[float, ...]] | None = None  # number of a part, and the polynomial, from x^0, of its opening
     solids: list[Solid] = field(default_factory=list)  # in the link
 
 
@@ -179,8 +179,8 @@ def _without_scale(frame: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None:
     """Links that hang on the root by fixed joints alone stand still.
 
-    The scale of an articulated object is that of its lengths, as Habitat-Sim has it: origins of joints, shapes and centres of mass, sizes,
-    and limits of sliding joints. Angles and their limits, axes, masses, damping and friction stay as the document has them.
+    The scale of an articulated object is that of its lengths, as in Habitat-Sim: origins of joints, shapes and centres of
+    mass, sizes, and limits of sliding joints. Angles and their limits, axes, masses, damping and friction stay as they are.
     """
     urdf, scale, numbers = body.urdf, body.scale, body.urdf.numbers()
     frames, part_of, in_part = {urdf.root: _upright(body.frame)}, {urdf.root: STILL}, {}

@@ -51,7 +51,7 @@ class CompiledScene(CompiledHome):
     scene: SceneHome = None  # type: ignore[assignment] # behind fields with defaults
     own: Mapping[int, OwnObject] = field(default_factory=dict)
     owners: Mapping[int, str] = field(default_factory=dict)
-    followers: Mapping[str, list[tuple[str, tuple[float, ...]]]] = field(default_factory=dict)  # joint -> those that follow it, and how
+    followers: Mapping[str, list[tuple[str, tuple[float, ...]]]] = field(default_factory=dict)  # joint -> who follows it, and how
 
     def things_of_triangles(self, index_of_slot: Mapping[int, int]) -> np.ndarray:
         return things.things_of_triangles(self.model, self.meshes, self.owners, self.handles, index_of_slot)
@@ -176,7 +176,8 @@ def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tup
         if part.follows is not None:
             followers.setdefault(names[part.follows[0]], []).append((name, part.follows[1]))
     return CompiledScene(
-        layout=home.layout, followers=followers, silent_while_held=(cup,) * len(handles), handle_reach_m=1.5 * HANDLE_HALF_M, meshes=meshes,
+        followers=followers, layout=home.layout,
+        silent_while_held=(cup,) * len(handles), handle_reach_m=1.5 * HANDLE_HALF_M, meshes=meshes,
         unseen_groups=UNSEEN_GROUPS, scene=home, own=own, owners=loaded.pieces.owners, **addresses(model, objects, tuple(handles), geoms, trees))
 
 

@@ -21,8 +21,8 @@ from rearrange.scene_files.whole import need_urdf
 FIXED, SLIDE, HINGE = "fixed", "slide", "hinge"
 _KINDS = {"fixed": FIXED, "prismatic": SLIDE, "revolute": HINGE, "continuous": HINGE}
 _READ = {  # element -> its attributes
-    "robot": ("name", "version"), "link": ("name",), "joint": ("name", "type"), "inertial": (), "mass": ("value",), "origin": ("xyz", "rpy"),
-    "visual": ("name",), "collision": ("name",), "geometry": (), "box": ("size",), "cylinder": ("radius", "length"),
+    "robot": ("name", "version"), "link": ("name",), "joint": ("name", "type"), "inertial": (), "mass": ("value",),
+    "origin": ("xyz", "rpy"), "visual": ("name",), "collision": ("name",), "geometry": (), "box": ("size",), "cylinder": ("radius", "length"),
     "capsule": ("radius", "length"), "sphere": ("radius",), "mesh": ("filename", "scale"), "material": ("name",), "color": ("rgba",),
     "parent": ("link",), "child": ("link",), "axis": ("xyz",), "limit": ("lower", "upper"), "dynamics": ("damping", "friction"),
     "mimic": ("joint", "multiplier", "offset")}
@@ -193,8 +193,8 @@ class _Document:
             return self._path.parent / name.removeprefix("file://")
         package, _, rest = name.removeprefix(_PACKAGE).partition("/")
         folders = self._path.absolute().parents
-        places = [folders[0] / package / rest, *(place for folder in folders
-                                                for place in ([folder / rest] if folder.name == package else [folder / package / rest]))]
+        places = [folders[0] / package / rest,
+                  *((folder if folder.name == package else folder / package) / rest for folder in folders)]
         return next((place for place in places if place.exists()), places[0])
 
     def _color(self, material: ElementTree.Element) -> tuple[float, ...] | None:
@@ -242,7 +242,8 @@ class _Document:
             self.fail(f"joint {name!r} has an axis without length")
         bounds = (-math.inf, math.inf)
         if limit is not None and kind != "continuous":
-            bounds = tuple(self._numbers(limit, key, 1, what, -math.inf, math.inf)[0] if limit.get(key) else 0.0 for key in ("lower", "upper"))
+            bounds = tuple(self._numbers(limit, key, 1, what, -math.inf, math.inf)[0] if limit.get(key) else 0.0
+                           for key in ("lower", "upper"))
         if bounds[0] > bounds[1]:
             self.fail(f"joint {name!r} moves from {bounds[0]:g} to {bounds[1]:g}, which is less")
         damping, friction = ((self._numbers(dynamics, key, 1, what, 0.0)[0] if dynamics is not None and dynamics.get(key) else 0.0)
@@ -274,5 +275,6 @@ class _Document:
             values = []
         if len(values) != count or not all(math.isfinite(value) and least <= value <= most for value in values):
             bounds = f"from {least:g} to {most:g}" if math.isfinite(most) else "of any size"
-            self.fail(f"{what} has {key}={shown(element.get(key))}, which should be {count} finite number{'s' if count > 1 else ''} {bounds}")
+            self.fail(f"{what} has {key}={shown(element.get(key))}, which should be {count} finite number"
+                      f"{'s' if count > 1 else ''} {bounds}")
         return values
