@@ -26,6 +26,7 @@ from torch import Tensor
 
 from trainer.config import CollectConfig
 from trainer.errors import WorkerError
+from trainer.logs.printable import printable
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, flattener, stored_as, whole
 from trainer.workers.exact import LARGEST_WHOLE, NotOfItsSpace, changed, may_change
@@ -140,12 +141,21 @@ class BatchedEnvironments:
             return
         with self._during("step"):
             answer = self.env.recv()
-            ids = np.asarray(answer[-1]["env_id"], np.int64)
+            ids = self._ids(answer)
             self._owed -= len(ids)
             self._take(ids, answer)
         again = ids[self._resets[ids]]
         if len(again):
             self._send(again)
+
+    def _ids(self, answer: Any) -> np.ndarray:
+        """Which environments answer, each of them once."""
+        info = answer[-1] if isinstance(answer, (tuple, list)) and answer else None
+        ids = np.asarray(info.get("env_id") if isinstance(info, dict) else None)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(np.unique(ids)) != len(ids) or not ((0 <= ids) & (ids < self.num_envs)).all():
+            raise self._failure("step", f"its recv has the env_id {printable(ids.tolist(), 60)}, not different ones from 0 to "
+                                        f"{self.num_envs - 1}.")
+        return ids.astype(np.int64)
 
     def _send(self, envs: np.ndarray) -> None:
         self._owed += len(envs)
@@ -247,6 +257,8 @@ class BatchedEnvironments:
         if row.shape != (count,) or row.dtype.kind not in "biuf":
             raise self._failure("step", f"{name} has shape {row.shape} and type {row.dtype}, not a number for each environment: "
                                         f"({count},).")
+        if name != "reward" and (wrong := row[(row != 0) & (row != 1)]).size:
+            raise self._failure("step", f"{name} is {wrong[0]}, not true or false.")
         return row
 
     def _typed(self, obs: Any, count: int, which: np.ndarray | None = None) -> dict[str, Any]:
@@ -272,6 +284,8 @@ class BatchedEnvironments:
                 raise self._failure(doing, f"observation '{k}' has shape {tuple(np.shape(v))}, its space says {self._shapes[k]} for "
                                            f"each of {count} environments.")
             v = v if isinstance(v, Tensor) else np.asarray(v)
+            if not isinstance(v, Tensor) and v.dtype.kind not in "biufO":
+                raise self._failure(doing, f"observation '{k}' is of type {v.dtype}, not of numbers.")
             if k in self._delicate:
                 asked = v if which is None else v[torch.from_numpy(which).to(v.device) if isinstance(v, Tensor) else which]
                 if problem := changed(k, self._delicate[k], _doubtful(asked, kind) if isinstance(v, Tensor) else asked):

@@ -16,6 +16,12 @@ class NotOfItsSpace(ValueError):
     in_plain_words = True
 
 
+def is_flag(value: Any) -> bool:
+    """Whether it says true or false: a truth value, or 1 or 0, of any type but texts, which are all true."""
+    flag = np.asarray(value)
+    return flag.size == 1 and flag.dtype.kind in "biuf" and flag.item() in (0, 1)
+
+
 def may_change(kind: np.dtype | None) -> bool:
     """Whether values of a space of this type may be others once they are kept."""
     return kind == np.uint8 or kind in _WIDE

@@ -35,7 +35,7 @@ import numpy as np
 from trainer.faults.signals import STOPPING, signal_name
 from trainer.logs import screen
 from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
-from trainer.workers.exact import changed, may_change
+from trainer.workers.exact import changed, is_flag, may_change
 
 COLLECT_EVERY = 20_000  # new containers, between two searches for garbage in cycles; Python's own 700 cost 4 % of a worker
 NOTIFY_EVERY_S = 0.002  # steps faster than this are announced together: every message wakes the learner
@@ -344,6 +344,9 @@ class Worker:
                 raise EnvironmentFailure(self._where(), f"reward is {reward!r}, not a number.") from None
         if not abs(reward) <= LARGEST_REWARD:
             raise EnvironmentFailure(self._where(), f"reward is {reward}, not a finite number of single precision.")
+        for name, flag in (("terminated", terminated), ("truncated", truncated)):
+            if type(flag) is not bool and not is_flag(flag):
+                raise EnvironmentFailure(self._where(), f"{name} is {flag!r}, not true or false.")
         self.returns[e] += reward
         self.reward[e], self.terminated[e], self.truncated[e] = reward, terminated, truncated
         if terminated or truncated:

@@ -223,6 +223,28 @@ def test_a_value_of_another_type_that_stays_what_it_is_is_taken(make_env, worker
     assert train(make_env, config(32, collect={"num_workers": workers})).steps == 32
 
 
+class Ends(Pointer):
+    """Ends as it is told."""
+
+    def __init__(self, ended, cut):
+        super().__init__()
+        self.ends = ended, cut
+
+    def step(self, action):
+        obs, reward, _, _, info = super().step(action)
+        return obs, reward, *self.ends, info
+
+
+@pytest.mark.parametrize("ends, words", [(("no", False), "terminated is 'no', not true or false"), ((False, 0.5), "truncated is 0.5, not true"),
+                                         ((np.nan, False), "terminated is nan, not true"), ((False, []), r"truncated is \[\], not true"),
+                                         ((None, False), "terminated is None, not true")])
+def test_an_end_that_is_neither_true_nor_false_is_one_sentence(ends, words):
+    with pytest.raises(WorkerError, match=words) as told:
+        train(lambda: Ends(*ends), config())
+    assert "\n" not in str(told.value)
+    assert train(lambda: Ends(np.array([0]), np.bool_(True)), config()).steps == 64
+
+
 def test_bytes_are_kept_as_bytes_and_trained_on(tmp_path):
     seen = []
 

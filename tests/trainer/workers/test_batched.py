@@ -227,11 +227,44 @@ class Raises(Pointer):
     (lambda obs, reward, over, cut, info: (obs, reward, None, cut, info), "step 3: terminated is None, not a number for each"),
     (lambda obs, reward, over, *others: (obs, reward, [None] * 5, *others), "step 3: terminated is .*None.*, not a number for each"),
     (lambda obs, *others: (["a"] * 5, *others), "step 3: observation 'obs' has shape"),
+    (lambda obs, *others: (obs.astype(str), *others), "step 3: observation 'obs' is of type <U.*, not of numbers"),
+    (lambda obs, reward, over, *others: (obs, reward, over + 0.5, *others), "step 3: terminated is 0.5, not true or false"),
+    (lambda obs, reward, over, cut, info: (obs, reward, over, cut * np.nan, info), "step 3: truncated is nan, not true or false"),
 ])
 def test_an_answer_that_is_none_of_a_batch_is_one_sentence(change, words):
     with pytest.raises(WorkerError, match=r"^the batched environment Wrong \(of 5\) failed at " + words) as told:
         train(lambda: Wrong(change), settings(512))
     assert "\n" not in str(told.value)
+
+
+class Asynchronous:
+    """Answers two at a time, whose numbers `change` gives."""
+
+    def __init__(self, change):
+        self.env, self.change, self.answers, self.batch_size = stories(AutoresetMode.NEXT_STEP, 4), change, 0, 2
+        self.num_envs, self.config = 4, {"batch_size": 2}
+
+    def __getattr__(self, name):
+        return getattr(self.env, name)
+
+    def async_reset(self):
+        self.obs, self.waiting = self.env.reset(seed=0)[0], [0, 1, 2, 3]
+
+    def send(self, actions, ids):
+        self.waiting += ids.tolist()
+
+    def recv(self):
+        self.answers += 1
+        ids, self.waiting = np.array(self.waiting[:2]), self.waiting[2:]
+        info = {"env_id": ids if self.answers < 4 else self.change(ids)}
+        return self.obs[ids], np.zeros(2), np.zeros(2, bool), np.zeros(2, bool), info
+
+
+@pytest.mark.parametrize("change", [lambda ids: ids * 0, lambda ids: ids + 4, lambda ids: -1 - ids, lambda ids: ids + 0.5, lambda ids: None,
+                                    lambda ids: ids[:, None], lambda ids: ["0", "1"]])
+def test_an_asynchronous_batch_that_answers_for_others_is_one_sentence(change):
+    with pytest.raises(WorkerError, match=r"^the batched environment Asynchronous \(of 4\) failed at step \d+: its recv has the env_id"):
+        train(lambda: Asynchronous(change), settings(512))
 
 
 @pytest.mark.parametrize("make", [lambda: SyncVectorEnv([Raises] * 5), Raises], ids=["a vector", "one environment"])
