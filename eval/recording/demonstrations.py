@@ -13,8 +13,17 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from eval.recording.features import (ACTION, DEPTH_STEPS, STATE, Feature, features_of, from_image_file, kind_of, names_of_action,
-                                     numbers_of)
+from eval.recording.features import (
+    ACTION,
+    DEPTH_STEPS,
+    STATE,
+    Feature,
+    features_of,
+    from_image_file,
+    kind_of,
+    names_of_action,
+    numbers_of,
+)
 from eval.recording.folder import STATE as STATE_FILE
 from eval.recording.folder import check_sums, read_state, starts
 from eval.recording.formats import files_of
@@ -59,8 +68,8 @@ class Recording:
         if not kept:
             raise UserError(f"demos={folder} has no episode yet.")
         if (len(lengths), steps := sum(lengths)) != (kept, state["frames"]):
-            raise UserError(f"demos={folder} is damaged: it has {len(lengths):,} episodes of {steps:,} frames, and {STATE_FILE} says {kept:,} of "
-                            f"{state['frames']:,}.")
+            raise UserError(f"demos={folder} is damaged: it has {len(lengths):,} episodes of {steps:,} frames, and {STATE_FILE} says "
+                            f"{kept:,} of {state['frames']:,}.")
         self._check_memory(steps)
         self._episodes: list[Demonstration] = []
         self.left_out = 0  # episodes that did not succeed

@@ -159,7 +159,8 @@ class LeRobotFiles:
             for name, values in (("episode_index", np.repeat(list(lengths), list(lengths.values()))), ("frame_index", frame)):
                 if not np.array_equal(found[name][:, 0], values):
                     raise ValueError(f"its {name} is not that of the episodes that were recorded")
-            if type(fps) not in (int, float) or not 0 < fps < 1000 or not np.allclose(found["timestamp"][:, 0] * fps, frame, rtol=0.0, atol=0.05):
+            if type(fps) not in (int, float) or not 0 < fps < 1000 or not np.allclose(
+                    found["timestamp"][:, 0] * fps, frame, rtol=0.0, atol=0.05):
                 raise ValueError(f"its frames are not those of {printable(fps, 40)} a second, as info.json says")
         except (OSError, ValueError, KeyError, TypeError, MemoryError, pa.ArrowException) as error:
             raise UserError(f"{path} is damaged: {getattr(error, 'strerror', None) or first_line(error)}.") from error
