@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -60,37 +61,46 @@ def test_what_is_installed_satisfies_the_requirements_of_every_extra():
     assert not wrong and len(seen) > 50, wrong
 
 
-def pip(*words: object) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "pip", *map(str, words), "--disable-pip-version-check", "--quiet"],
-                          capture_output=True, text=True, env={**os.environ, "DISABLE_SQLALCHEMY_CEXT": "1"})
+def run_pip(python: Path, *words: object) -> subprocess.CompletedProcess:
+    return subprocess.run([python, "-m", "pip", *map(str, words), "--disable-pip-version-check", "--quiet"], capture_output=True, text=True,
+                          env={**os.environ, "DISABLE_SQLALCHEMY_CEXT": "1"})
 
 
 @pytest.fixture(scope="module")
-def links(tmp_path_factory):
-    """A folder with wheels of SOURCES: for another Python than this one, pip takes nothing else."""
-    folder = tmp_path_factory.mktemp("links")
-    done = pip("wheel", "--no-deps", "--no-binary=:all:", "--wheel-dir", folder, *SOURCES)
-    if done.returncode:
-        pytest.skip(f"no index of packages is reached: {done.stderr.strip().splitlines()[-1]}")
-    for path in folder.glob("*.whl"):
-        path.rename(folder / ("-".join(path.name.split("-")[:2]) + "-py3-none-any.whl"))
-    return folder
+def resolver(tmp_path_factory):
+    """A Python with the newest pip, which reads metadata without the packages, and a folder with wheels of SOURCES: for another
+    Python than its own, pip takes nothing else."""
+    folder = tmp_path_factory.mktemp("resolver")
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    python, links = folder / "venv/bin/python", folder / "links"
+    for words in (("install", "--upgrade", "pip"), ("wheel", "--no-deps", "--no-binary=:all:", "--wheel-dir", links, *SOURCES)):
+        done = run_pip(python, *words)
+        if done.returncode:
+            pytest.skip(f"no index of packages is reached: {done.stderr.strip().splitlines()[-1]}")
+    for path in links.glob("*.whl"):
+        path.rename(links / ("-".join(path.name.split("-")[:2]) + "-py3-none-any.whl"))
+    return python, links
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
-def test_an_extra_changes_no_version_of_what_is_there(python, links, tmp_path):
+def test_an_extra_changes_no_version_of_what_is_there(python, resolver, tmp_path):
     """Every extra alone, and all together, can be installed, as pip resolves them. What several of them bring is the same version
     in each, so that no extra lowers what the package or another one has brought. `test` is for an environment of its own."""
     versions: dict[str, dict[str, list[str]]] = {}
-    for extras in ((), *((extra,) for extra in EXTRAS), tuple(EXTRAS)):
+
+    def resolved(extras: tuple[str, ...]) -> subprocess.CompletedProcess:
         lines = required() + (required(*extras) if extras else [])
-        done = pip("install", "--dry-run", "--ignore-installed", "--report", "-", "--only-binary=:all:", "--python-version", python,
-                   "--find-links", links, "--target", tmp_path / "nowhere", *lines)
-        assert done.returncode == 0, f"{extras}: {done.stderr[-1000:]}"
-        for each in json.loads(done.stdout)["install"] if "test" not in extras else ():
-            name, version = canonicalize_name(each["metadata"]["name"]), each["metadata"]["version"]
-            versions.setdefault(name, {}).setdefault(version, []).append("+".join(extras) or "none")
+        return run_pip(resolver[0], "install", "--dry-run", "--ignore-installed", "--report", "-", "--only-binary=:all:",
+                       "--python-version", python, "--find-links", resolver[1], "--target", tmp_path / "nowhere", *lines)
+
+    sets = [(), *((extra,) for extra in EXTRAS), tuple(EXTRAS)]
+    with ThreadPoolExecutor(4) as at_once:
+        for extras, done in zip(sets, at_once.map(resolved, sets), strict=True):
+            assert done.returncode == 0, f"{extras}: {done.stderr[-1000:]}"
+            for each in json.loads(done.stdout)["install"] if "test" not in extras else ():
+                name, version = canonicalize_name(each["metadata"]["name"]), each["metadata"]["version"]
+                versions.setdefault(name, {}).setdefault(version, []).append("+".join(extras) or "none")
     several = {name: found for name, found in versions.items() if len(found) > 1}
     assert not several and len(versions) > 90, several
 
