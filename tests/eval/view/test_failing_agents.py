@@ -64,7 +64,7 @@ def mine(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name, reason", [
-    ("Exits", "ends the program (SystemExit: 3)"), ("Exits0", "ends the program (SystemExit: 0)"), ("Interrupts", "ends the program (KeyboardInterrupt"),
+    ("Exits", "SystemExit: 3"), ("Exits0", "SystemExit: 0"), ("Interrupts", "ends the program (KeyboardInterrupt"),
     ("Raises", "fails: ValueError"), ("Odd", "fails: Broken"), ("Deep", "fails: RecursionError"), ("Memory", "fails: MemoryError"),
     ("Stops", "fails: StopIteration"), ("Ends", "ends the program (GeneratorExit"), ("Text", "gives an action of 'left'"),
     ("Short", "gives an action of shape (2,)"), ("Nan", "has to be finite numbers"), ("Hangs", "has not answered (act)")])
