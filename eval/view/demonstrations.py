@@ -20,7 +20,7 @@ OF_THE_DATA = ("skill", "hab", "sim", "split", "image_size")  # settings that ep
 
 
 class Demonstrations:
-    """Data sets below one folder. An episode that cannot be written waits in memory, and is written before the next one or at the end.
+    """Data sets below one folder. An episode that cannot be written waits in memory, to be written before the next one or at the end.
 
     Other processes may write there, too: a data set is this process's own only while an episode is added to it.
     """
@@ -44,16 +44,17 @@ class Demonstrations:
             refuse_another(path, read_state(path)["command"], _command(plain))
 
     def add(self, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
-        """Add an episode to the data set of its task, which is complete afterwards; failed ones where the settings keep them. A line for
-        people. UserError where it cannot be written: it waits then."""
+        """Add an episode to the data set of its task, which is complete afterwards; failed ones where the settings keep them. A line
+        for people. UserError where it cannot be written: it waits then."""
         self._waiting.append((made, plain, episode))
         while self._waiting:
             try:
                 line = _add(self.root, *self._waiting[0])
             except UserError as error:
                 count = len(self._waiting)
-                raise UserError(f"{str(error).rstrip('.')}. {'This episode waits' if count == 1 else f'{count} episodes wait'} in memory, to "
-                                "be written with the next one or when the viewer ends.") from error
+                waits = "This episode waits" if count == 1 else f"{count} episodes wait"
+                raise UserError(f"{str(error).rstrip('.')}. {waits} in memory, to be written with the next one or when the viewer "
+                                "ends.") from error
             self._waiting.pop(0)
         return line
 
@@ -82,7 +83,8 @@ def _add(root: Path, made: Prepared, plain: dict[str, Any], episode: Recorded) -
     except Full:
         raise UserError(f"{path} would be larger than max_gb={plain['max_gb']:g}: raise it, or choose another out=.") from None
     except OSError as error:
-        raise UserError(f"{error.filename or path} cannot be written: {error.strerror or error}. Make room, or choose another out=.") from error
+        raise UserError(f"{error.filename or path} cannot be written: {error.strerror or error}. Make room, or choose another "
+                        "out=.") from error
     finally:
         folder.close()
     what = "kept" if keep else "not kept, since it failed"

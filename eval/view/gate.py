@@ -31,8 +31,15 @@ def _refuse(name: str, value: Any, allowed: str) -> None:
 
 def number(low: float, high: float, whole: bool = False) -> Check:
     """A finite number within bounds."""
+
     def check(name: str, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or whole and value != int(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not low <= value <= high
+            or whole
+            and value != int(value)
+        ):
             _refuse(name, value, f"{'an integer' if whole else 'a number'} from {low:.10g} to {high:.10g}")
 
     return check
@@ -55,6 +62,7 @@ def vector(count: int, most: float, shortest: float = 0.0) -> Check:
 
 def one_of(*allowed: Any) -> Check:
     """One of these values, with their type."""
+
     def check(name: str, value: Any) -> None:
         if not any(type(value) is type(each) and value == each for each in allowed):
             _refuse(name, value, f"one of {', '.join(map(str, allowed[:12]))}{', ...' if len(allowed) > 12 else ''}")
@@ -82,14 +90,25 @@ def _updates(name: str, value: Any) -> None:
 _DRAG: dict[str, Check] = {"name": text, "owner": one_of("")}
 MESSAGES: dict[str, dict[str, Check]] = {
     "ViewerCameraMessage": {
-        "wxyz": vector(4, 2.0, 0.5), "position": vector(3, MOST_M), "look_at": vector(3, MOST_M), "up_direction": vector(3, MOST_M, SHORTEST),
-        "fov": number(1e-4, math.pi), "near": number(0.0, 1e12), "far": number(0.0, 1e12), "image_height": number(0, 1e5),
-        "image_width": number(0, 1e5)},
+        "wxyz": vector(4, 2.0, 0.5),
+        "position": vector(3, MOST_M),
+        "look_at": vector(3, MOST_M),
+        "up_direction": vector(3, MOST_M, SHORTEST),
+        "fov": number(1e-4, math.pi),
+        "near": number(0.0, 1e12),
+        "far": number(0.0, 1e12),
+        "image_height": number(0, 1e5),
+        "image_width": number(0, 1e5),
+    },
     "GuiUpdateMessage": {"uuid": text, "updates": _updates},
     "CommandTriggerMessage": {"uuid": text},
     "ScenePointerMessage": {
-        "event_type": one_of("click"), "ray_origin": vector(3, MOST_M), "ray_direction": vector(3, 2.0, 0.5), "screen_pos": _points,
-        "modifier": one_of("shift")},
+        "event_type": one_of("click"),
+        "ray_origin": vector(3, MOST_M),
+        "ray_direction": vector(3, 2.0, 0.5),
+        "screen_pos": _points,
+        "modifier": one_of("shift"),
+    },
     "TransformControlsDragStartMessage": _DRAG,
     "TransformControlsDragEndMessage": _DRAG,
     "TransformControlsUpdateMessage": {**_DRAG, "wxyz": vector(4, 2.0, 0.5), "position": vector(3, MOST_M)},
@@ -136,8 +155,13 @@ class Gate:
             self._check_value(message["uuid"], message["updates"]["value"])
         elif kind == "CommandTriggerMessage" and message["uuid"] not in self._server.gui._command_handle_from_uuid:
             raise Refused("it names a key that this page does not have")
-        elif kind.startswith("TransformControls") and message["name"] not in self._server.scene._handle_from_transform_controls_name:
-            raise Refused(f"name is {printable(message['name'], 60)}, which nothing in the scene is called that can be pulled")
+        elif (
+            kind.startswith("TransformControls")
+            and message["name"] not in self._server.scene._handle_from_transform_controls_name
+        ):
+            raise Refused(
+                f"name is {printable(message['name'], 60)}, which nothing in the scene is called that can be pulled"
+            )
 
     def _check_value(self, uuid: str, value: Any) -> None:
         """Whether an element of the page can have a value: an option, a yes or no, or a number within the bounds of the element."""

@@ -1,5 +1,5 @@
-"""Agents of the user's own beside a page that others look at: their code runs in a thread of its own, so that one which never answers,
-or ends the program, stops the episode and nothing else.
+"""Agents of the user's own beside a page that others look at: their code runs in a thread of its own, so that one which never
+answers, or ends the program, stops the episode and nothing else.
 """
 
 from __future__ import annotations
@@ -19,27 +19,19 @@ LOAD_S, ANSWER_S = 120.0, 10.0  # for which loading, and any other call, is wait
 
 
 class Apart:
-    """One thread for the calls of one agent. said: how a sentence names it."""
+    """One thread for the calls of one agent, which ends with this object. said: how a sentence names it."""
 
     def __init__(self, said: str) -> None:
         self._said = said
-        self._asked: queue.SimpleQueue[tuple[Future, Callable[..., Any], tuple[Any, ...]]] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[tuple[Future, Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
         self._open: tuple[str, Future] | None = None
-        threading.Thread(target=self._work, name=said, daemon=True).start()
+        threading.Thread(target=_work, args=(self._asked, said), name=said, daemon=True).start()
 
-    def _work(self) -> None:
-        while True:
-            answer, call, values = self._asked.get()
-            try:
-                answer.set_result(call(*values))
-            except Exception as error:
-                answer.set_exception(error)
-            except BaseException as error:  # sys.exit
-                answer.set_exception(UserError(f"{self._said} ends the program ({type(error).__name__}: {first_line(error)})."))
-            del answer, call, values
+    def __del__(self) -> None:
+        self._asked.put(None)
 
     def call(self, name: str, limit_s: float, function: Callable[..., Any], *values: Any) -> Any:
-        """What a function gives. After the limit UserError; asked for the same name again, the answer that is still due is waited for."""
+        """What a function gives. UserError after the limit; the next call of the same name waits for the answer that is due."""
         if self._open and self._open[0] != name and self._open[1].done():
             self._open = None
         if self._open is None:
@@ -47,9 +39,23 @@ class Apart:
             self._asked.put((self._open[1], function, values))
         asked, answer = self._open
         if asked != name or not wait([answer], limit_s).done:
-            raise UserError(f"{self._said} has not answered ({asked}) for {limit_s:.0f} s: press Play to wait on, or choose another agent.")
+            raise UserError(
+                f"{self._said} has not answered ({asked}) for {limit_s:.0f} s: press Play to wait on, or choose another agent."
+            )
         self._open = None
         return answer.result()
+
+
+def _work(asked: queue.SimpleQueue, said: str) -> None:
+    while (question := asked.get()) is not None:
+        answer, call, values = question
+        try:
+            answer.set_result(call(*values))
+        except Exception as error:
+            answer.set_exception(error)
+        except BaseException as error:  # sys.exit
+            answer.set_exception(UserError(f"{said} ends the program ({type(error).__name__}: {first_line(error)})."))
+        del question, answer, call, values
 
 
 class OwnAgentApart:

@@ -130,7 +130,7 @@ class Page:
             self._on(gui.add_command(label, hotkey=key).on_trigger, lambda call=call: call)
 
     async def _greet(self, client: viser.ClientHandle) -> None:
-        """A browser has opened the page: it has a camera of its own. In the server's thread, so that it cannot have left already."""
+        """A browser has opened the page: it has a camera of its own. It cannot have left, since both happen in the server's thread."""
         self.cameras[client.client_id] = CAMERAS[0]
         with self.looks:
             camera = client.gui.add_dropdown("Camera", CAMERAS, order=-1.0)

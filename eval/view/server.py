@@ -1,7 +1,7 @@
 """Where the page is served: viser's server at the address that was asked for, behind a guard and a gate.
 
-viser asks nobody where a request comes from and hands every message on as it is. Its server is one of `websockets`, which is made here
-with the guard in front of each request and the gate in front of each message.
+viser asks nobody where a request comes from and hands every message on as it is. Its server is one of `websockets`, which is made
+here with the guard in front of each request and the gate in front of each message.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Teller:
             return
         more = f" ({self._untold:,} more were not told)" if self._untold else ""
         self._left, self._untold = self._left - 1, 0
-        print(f"rearrange view: {sentence}.{more}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # nobody reads it
+            print(f"rearrange view: {sentence}.{more}", file=sys.stderr, flush=True)
 
 
 def make_server(host: str, port: int, allowed_hosts: Sequence[str] = ()) -> Any:
@@ -96,7 +97,7 @@ def make_server(host: str, port: int, allowed_hosts: Sequence[str] = ()) -> Any:
         server = Server(host=host, port=wanted, verbose=False)
     if not is_guarded():
         stop(server)
-        raise UserError(f"viser {viser.__version__} starts its server in a way in which it cannot be guarded: pip install 'viser==1.1.1'.")
+        raise UserError(f"viser {viser.__version__} starts its server in a way that cannot be guarded: pip install 'viser==1.1.1'.")
     made.append(server)
     if server.get_port() != wanted:  # somebody was quicker, and viser takes the next one
         stop(server)
@@ -106,7 +107,7 @@ def make_server(host: str, port: int, allowed_hosts: Sequence[str] = ()) -> Any:
 
 @contextlib.contextmanager
 def _guarded(guard: Any, lets_in: Callable[[bytes | str], bool], tell: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """While it is open, a websocket server that is made has the guard and the gate. Gives a function that says whether one was made."""
+    """Every websocket server that is made meanwhile has the guard and the gate. Gives a function that says whether one was made."""
     import viser
 
     from eval.view.guard import ALL_ANSWERS, reached_at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import pytest
@@ -36,7 +37,8 @@ def raises(error):
     return acts(do)
 
 Exits, Exits0, Interrupts = raises(SystemExit(3)), raises(SystemExit(0)), raises(KeyboardInterrupt())
-Raises, Odd, Deep, Memory = raises(ValueError("\\x1b[2J" + "no " * 1000)), raises(Broken()), raises(RecursionError()), raises(MemoryError())
+Raises, Odd = raises(ValueError("\\x1b[2J" + "no " * 1000)), raises(Broken())
+Deep, Memory = raises(RecursionError()), raises(MemoryError())
 Stops, Ends = raises(StopIteration()), raises(GeneratorExit())
 Text, Short, Nan = acts(lambda agent: "left"), acts(lambda agent: agent.zero[:2]), acts(lambda agent: agent.zero * np.nan)
 Hangs = acts(lambda agent: never.wait() and agent.zero)
@@ -63,11 +65,24 @@ def mine(tmp_path, monkeypatch):
     sys.modules.pop("my_agents").never.set()
 
 
-@pytest.mark.parametrize("name, reason", [
-    ("Exits", "SystemExit: 3"), ("Exits0", "SystemExit: 0"), ("Interrupts", "ends the program (KeyboardInterrupt"),
-    ("Raises", "fails: ValueError"), ("Odd", "fails: Broken"), ("Deep", "fails: RecursionError"), ("Memory", "fails: MemoryError"),
-    ("Stops", "fails: StopIteration"), ("Ends", "ends the program (GeneratorExit"), ("Text", "gives an action of 'left'"),
-    ("Short", "gives an action of shape (2,)"), ("Nan", "has to be finite numbers"), ("Hangs", "has not answered (act)")])
+@pytest.mark.parametrize(
+    "name, reason",
+    [
+        ("Exits", "SystemExit: 3"),
+        ("Exits0", "SystemExit: 0"),
+        ("Interrupts", "ends the program (KeyboardInterrupt"),
+        ("Raises", "fails: ValueError"),
+        ("Odd", "fails: Broken"),
+        ("Deep", "fails: RecursionError"),
+        ("Memory", "fails: MemoryError"),
+        ("Stops", "fails: StopIteration"),
+        ("Ends", "ends the program (GeneratorExit"),
+        ("Text", "gives an action of 'left'"),
+        ("Short", "gives an action of shape (2,)"),
+        ("Nan", "has to be finite numbers"),
+        ("Hangs", "has not answered (act)"),
+    ],
+)
 def test_an_agent_that_fails_stops_its_episode_and_another_takes_over(running, mine, name, reason, capfd):
     made = running("skill=pick", f"agent=my_agents:{name}", "paused=true")
     viewer = made.viewer
@@ -76,8 +91,16 @@ def test_an_agent_that_fails_stops_its_episode_and_another_takes_over(running, m
         one.set(one.element("Play"), "Play")
         for tries in (1, 2):
             for each in (one, other):
-                until(lambda each=each, tries=tries: each.look() and tries == sum(
-                    reason in str(message) for message in each.shown if message["type"] == "NotificationShowMessage"), "a note in every browser")
+                until(
+                    lambda each=each, tries=tries: (
+                        each.look()
+                        and tries
+                        == sum(
+                            reason in str(message) for message in each.shown if message["type"] == "NotificationShowMessage"
+                        )
+                    ),
+                    "a note in every browser",
+                )
             assert viewer.session.env.steps == 3 and not viewer.playing
             if tries == 1:
                 other.set(other.element("Play"), "Play")
@@ -101,6 +124,18 @@ def test_an_agent_that_takes_long_goes_on_with_its_answer(running, mine):
     assert not made.errors and len(mine().steps) >= viewer.session.env.steps, "the answer that came late was an action, too"
 
 
+def test_an_agent_that_is_not_chosen_any_more_gives_its_thread_back(view, mine):
+    viewer = view("skill=pick", "agent=my_agents:Nan", "paused=true")
+
+    def threads() -> int:
+        gc.collect()
+        return sum(thread.name == "agent=my_agents:Nan" for thread in threading.enumerate())
+
+    for agent in ("zero", "my_agents:Nan", "zero", "my_agents:Nan"):
+        viewer._do_agent(agent)
+    until(lambda: threads() == 1, "the end of the threads of agents before")
+
+
 def test_an_agent_that_hangs_as_an_episode_begins_is_given_up(running, mine):
     made = running("skill=pick", "agent=my_agents:HangsAtReset", "paused=true")
     viewer = made.viewer
@@ -113,8 +148,14 @@ def test_an_agent_that_hangs_as_an_episode_begins_is_given_up(running, mine):
     made.lives()
 
 
-@pytest.mark.parametrize("code, reason", [("import sys; sys.exit(0)", "cannot be loaded: SystemExit: 0"), ("raise SystemExit", "cannot be loaded: SystemExit"),
-                                          ("x = 1 / 0", "ZeroDivisionError")])
+@pytest.mark.parametrize(
+    "code, reason",
+    [
+        ("import sys; sys.exit(0)", "cannot be loaded: SystemExit: 0"),
+        ("raise SystemExit", "cannot be loaded: SystemExit"),
+        ("x = 1 / 0", "ZeroDivisionError"),
+    ],
+)
 def test_an_agent_that_fails_as_it_is_loaded_is_one_sentence(code, reason, tmp_path, monkeypatch, capsys):
     (tmp_path / f"ends_{abs(hash(code))}.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)

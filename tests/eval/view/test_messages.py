@@ -16,20 +16,101 @@ from tests.eval.view.visitor import CAMERA, Visitor  # noqa: E402
 from tests.waiting import until  # noqa: E402
 
 NAN, INF = math.nan, math.inf
-ODD = [NAN, INF, -INF, 1e300, -1, -1e-300, 2**63 - 1, 2**32, 0.5, "", "0", "x" * 100_000, "\x1b[2J", None, True, [], [1], {}, {"a": 1}, b"\0", [[[]]],
-       msgspec.msgpack.Ext(5, b"x"), "os:system", "tests.eval.view.never:Agent", "/etc/passwd", "../..", "skill=nothing", "x 3", "Quit"]
-ELEMENTS = "Task", "Agent", "Seed", "Episode", "Speed", "Camera", "Suction", "Record", "Cut walls down", "Play", "forward", "up", "left", "ahead", "it is done"
-CLICK = {"type": "ScenePointerMessage", "event_type": "click", "ray_origin": [0.0, 0.0, 2.0], "ray_direction": [0.0, 0.6, -0.8],
-         "screen_pos": [[0.5, 0.5]], "modifier": "shift"}
-PULL = {"type": "TransformControlsUpdateMessage", "name": "/hand", "wxyz": [1.0, 0.0, 0.0, 0.0], "position": [1.0, 1.0, 1.0], "owner": ""}
-OTHERS = ({"type": "GuiButtonHoldMessage", "uuid": "x", "frequency": 1.0}, {"type": "GuiFormSubmitMessage", "uuid": "x"},
-          {"type": "GuiFormDirtyMessage", "uuid": "x"}, {"type": "RunJavascriptMessage", "source": "alert()"}, {"type": "ShareUrlRequest"},
-          {"type": "ShareUrlDisconnect"}, {"type": "ResetGuiMessage"}, {"type": "GetRenderResponseMessage", "payload": b"", "render_uuid": "x"},
-          {"type": "FileTransferStartUpload", "source_component_uuid": "x", "transfer_uuid": "x", "filename": "/etc/x", "mime_type": "", "part_count": 0,
-           "size_bytes": 0}, {"type": "FileTransferPart", "source_component_uuid": None, "transfer_uuid": "x", "part_index": 0, "content": b""},
-          {"type": "LocalStorageGetItemResponseMessage", "value": None, "error": None, "request_uuid": "x"},
-          {"type": "SceneNodeClickMessage", "name": "/hand", "instance_index": 0, "ray_origin": [0, 0, 0], "ray_direction": [0, 0, 1], "screen_pos": [0, 0],
-           "modifier": None, "owner": ""}, {"type": "SceneNodeUpdateMessage", "name": "/hand", "updates": {"position": NAN}})
+ODD = [
+    NAN,
+    INF,
+    -INF,
+    1e300,
+    -1,
+    -1e-300,
+    2**63 - 1,
+    2**32,
+    0.5,
+    "",
+    "0",
+    "x" * 100_000,
+    "\x1b[2J",
+    None,
+    True,
+    [],
+    [1],
+    {},
+    {"a": 1},
+    b"\0",
+    [[[]]],
+    msgspec.msgpack.Ext(5, b"x"),
+    "os:system",
+    "tests.eval.view.never:Agent",
+    "/etc/passwd",
+    "../..",
+    "skill=nothing",
+    "x 3",
+    "Quit",
+]
+ELEMENTS = (
+    "Task",
+    "Agent",
+    "Seed",
+    "Episode",
+    "Speed",
+    "Camera",
+    "Suction",
+    "Record",
+    "Cut walls down",
+    "Play",
+    "forward",
+    "up",
+    "left",
+    "ahead",
+    "it is done",
+)
+CLICK = {
+    "type": "ScenePointerMessage",
+    "event_type": "click",
+    "ray_origin": [0.0, 0.0, 2.0],
+    "ray_direction": [0.0, 0.6, -0.8],
+    "screen_pos": [[0.5, 0.5]],
+    "modifier": "shift",
+}
+PULL = {
+    "type": "TransformControlsUpdateMessage",
+    "name": "/hand",
+    "wxyz": [1.0, 0.0, 0.0, 0.0],
+    "position": [1.0, 1.0, 1.0],
+    "owner": "",
+}
+OTHERS = (
+    {"type": "GuiButtonHoldMessage", "uuid": "x", "frequency": 1.0},
+    {"type": "GuiFormSubmitMessage", "uuid": "x"},
+    {"type": "GuiFormDirtyMessage", "uuid": "x"},
+    {"type": "RunJavascriptMessage", "source": "alert()"},
+    {"type": "ShareUrlRequest"},
+    {"type": "ShareUrlDisconnect"},
+    {"type": "ResetGuiMessage"},
+    {"type": "GetRenderResponseMessage", "payload": b"", "render_uuid": "x"},
+    {
+        "type": "FileTransferStartUpload",
+        "source_component_uuid": "x",
+        "transfer_uuid": "x",
+        "filename": "/etc/x",
+        "mime_type": "",
+        "part_count": 0,
+        "size_bytes": 0,
+    },
+    {"type": "FileTransferPart", "source_component_uuid": None, "transfer_uuid": "x", "part_index": 0, "content": b""},
+    {"type": "LocalStorageGetItemResponseMessage", "value": None, "error": None, "request_uuid": "x"},
+    {
+        "type": "SceneNodeClickMessage",
+        "name": "/hand",
+        "instance_index": 0,
+        "ray_origin": [0, 0, 0],
+        "ray_direction": [0, 0, 1],
+        "screen_pos": [0, 0],
+        "modifier": None,
+        "owner": "",
+    },
+    {"type": "SceneNodeUpdateMessage", "name": "/hand", "updates": {"position": NAN}},
+)
 
 
 def damaged(message: dict, rng: random.Random):
@@ -39,7 +120,7 @@ def damaged(message: dict, rng: random.Random):
             yield message | {name: odd}
             if isinstance(value, list) and value:
                 at = rng.randrange(len(value))
-                yield message | {name: [*value[:at], odd, *value[at + 1:]]}
+                yield message | {name: [*value[:at], odd, *value[at + 1 :]]}
         yield {other: each for other, each in message.items() if other != name}
         if isinstance(value, list):
             yield message | {name: value + value}
@@ -56,7 +137,17 @@ def test_no_message_ends_a_viewer_or_sets_what_is_not_offered(running, capfd):
         elements = [visitor.element(label) for label in ELEMENTS]
         keys = [message["uuid"] for message in visitor.shown if message["type"] == "RegisterCommandMessage"]
         assert keys
-        for data in (b"", b"\xc1", b"\x81", b"\xff" * 50, b"\x91" * 60_000, "text", "{}", b"\xdf\xff\xff\xff\xff", rng.randbytes(60_000)):
+        for data in (
+            b"",
+            b"\xc1",
+            b"\x81",
+            b"\xff" * 50,
+            b"\x91" * 60_000,
+            "text",
+            "{}",
+            b"\xdf\xff\xff\xff\xff",
+            rng.randbytes(60_000),
+        ):
             visitor.raw(data)
         for odd in ODD:
             visitor.say(odd)
@@ -83,10 +174,20 @@ def test_no_message_ends_a_viewer_or_sets_what_is_not_offered(running, capfd):
     assert all(len(line) < 500 and line.isprintable() for line in said.splitlines())
 
 
-@pytest.mark.parametrize("label, value, reason", [
-    ("Seed", 1e300, "Seed is an integer from 0 to 4294967295, not 1e+300"), ("Seed", NAN, "not nan"), ("Episode", 2**40, "Episode is an integer from 0"),
-    ("Seed", 0.5, "not 0.5"), ("Agent", "os:system", "Agent is one of expert, not 'os:system'"), ("Task", "skill=x", "Task is one of hab="),
-    ("Speed", "x 1e9", "Speed is one of x 0.25, "), ("Play", "Quit", "a button is one of Play, Pause, "), ("Record", 1, "Record is one of True, False")])
+@pytest.mark.parametrize(
+    "label, value, reason",
+    [
+        ("Seed", 1e300, "Seed is an integer from 0 to 4294967295, not 1e+300"),
+        ("Seed", NAN, "not nan"),
+        ("Episode", 2**40, "Episode is an integer from 0"),
+        ("Seed", 0.5, "not 0.5"),
+        ("Agent", "os:system", "Agent is one of expert, not 'os:system'"),
+        ("Task", "skill=x", "Task is one of hab="),
+        ("Speed", "x 1e9", "Speed is one of x 0.25, "),
+        ("Play", "Quit", "a button is one of Play, Pause, "),
+        ("Record", 1, "Record is one of True, False"),
+    ],
+)
 def test_a_value_that_is_not_offered_is_one_sentence_and_is_put_back(page, label, value, reason, capfd):
     server, page = page
     with Visitor(server.get_port()) as visitor, Visitor(server.get_port()) as other:
@@ -94,9 +195,13 @@ def test_a_value_that_is_not_offered_is_one_sentence_and_is_put_back(page, label
         other.element(label)
         visitor.shown, other.shown = [], []
         visitor.set(element, value)
-        until(lambda: visitor.look() and any(message.get("uuid") == element for message in visitor.shown), "the value that it has")
+        until(
+            lambda: visitor.look() and any(message.get("uuid") == element for message in visitor.shown),
+            "the value that it has",
+        )
         assert {json.dumps(message["updates"]) for message in visitor.shown if message.get("uuid") == element} == {
-            json.dumps({"value": server.gui._gui_input_handle_from_uuid[element].value})}
+            json.dumps({"value": server.gui._gui_input_handle_from_uuid[element].value})
+        }
     said = capfd.readouterr().err
     assert reason in said and said.count("\n") == 1 and page.pressed() == []
     with Visitor(server.get_port()) as later:
@@ -126,7 +231,15 @@ def test_what_a_page_offers_arrives_in_the_order_in_which_it_was_pressed(page):
         visitor.say(CLICK)
         found = []
         until(lambda: found.extend(page.pressed()) or len(found) >= 8, "what was pressed")
-    assert found[:7] == [("pause", ()), ("step", ()), ("next", ()), ("play", ()), ("seed", (2**32 - 1,)), ("seed", (7,)), ("drive", (0.0, 1.0))]
+    assert found[:7] == [
+        ("pause", ()),
+        ("step", ()),
+        ("next", ()),
+        ("play", ()),
+        ("seed", (2**32 - 1,)),
+        ("seed", (7,)),
+        ("drive", (0.0, 1.0)),
+    ]
     assert found[7][0] == "drive_to" and found[7][1] == pytest.approx((0.0, 1.5))
 
 
@@ -162,5 +275,7 @@ def test_connections_give_their_memory_back(page):
         for _ in range(80):
             with Visitor(server.get_port(), camera=camera):
                 pass
-    until(lambda: not left() and not page.cameras and not server.get_clients(), "the end of what belongs to 160 connections")
+    until(
+        lambda: not left() and not page.cameras and not server.get_clients(), "the end of what belongs to 160 connections"
+    )
     assert len(page.looks._children) == 4 - 1

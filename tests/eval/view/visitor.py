@@ -12,16 +12,34 @@ from websockets.sync.client import connect
 
 from tests.waiting import until
 
-CAMERA = {"type": "ViewerCameraMessage", "wxyz": [1.0, 0.0, 0.0, 0.0], "position": [1.0, 1.0, 1.0], "fov": 1.0, "near": 0.01, "far": 100.0,
-          "image_height": 400, "image_width": 600, "look_at": [0.0, 0.0, 0.0], "up_direction": [0.0, 0.0, 1.0]}
+CAMERA = {
+    "type": "ViewerCameraMessage",
+    "wxyz": [1.0, 0.0, 0.0, 0.0],
+    "position": [1.0, 1.0, 1.0],
+    "fov": 1.0,
+    "near": 0.01,
+    "far": 100.0,
+    "image_height": 400,
+    "image_width": 600,
+    "look_at": [0.0, 0.0, 0.0],
+    "up_direction": [0.0, 0.0, 1.0],
+}
 
 
 class Visitor:
-    """A connection. headers: Origin, Host and what else it sends. shown: the messages it got. Once it is open it has told its camera."""
+    """A connection. headers: that it sends in addition. shown: the messages it got. camera: it tells its camera, as a page does."""
 
     def __init__(self, port: int, headers: dict[str, str] | None = None, camera: bool = True) -> None:
-        self._socket = connect(f"ws://127.0.0.1:{port}", subprotocols=[f"viser-v{viser.__version__}"], max_size=None, compression=None,
-                               additional_headers=headers, open_timeout=60, close_timeout=60, ping_interval=None)
+        self._socket = connect(
+            f"ws://127.0.0.1:{port}",
+            subprotocols=[f"viser-v{viser.__version__}"],
+            max_size=None,
+            compression=None,
+            additional_headers=headers,
+            open_timeout=60,
+            close_timeout=60,
+            ping_interval=None,
+        )
         self.shown: list[dict[str, Any]] = []
         if camera:
             self.say(CAMERA)
@@ -46,7 +64,7 @@ class Visitor:
             while True:
                 data = self._socket.recv(timeout=0.05)  # timed: one look of those that `until` repeats
                 size = int.from_bytes(data[8:16], "little")
-                content = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(data[16:16 + size]))
+                content = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(data[16 : 16 + size]))
                 self.shown += content["messages"]
         except TimeoutError:
             return True
@@ -59,8 +77,13 @@ class Visitor:
 
         def there() -> bool:
             self.look()
-            found.extend(message.get("uuid", "") for message in self.shown if isinstance(props := message.get("props", message), dict)
-                         and (props.get("label") == label or label in (props.get("options") or ())) and message["type"].endswith("Message"))
+            found.extend(
+                message.get("uuid", "")
+                for message in self.shown
+                if isinstance(props := message.get("props", message), dict)
+                and (props.get("label") == label or label in (props.get("options") or ()))
+                and message["type"].endswith("Message")
+            )
             return bool(found)
 
         until(there, f"the element {label}")
