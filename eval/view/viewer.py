@@ -14,6 +14,7 @@ import numpy as np
 
 from eval.remote.settings import RemoteError
 from eval.view import choices, demonstrations
+from eval.view.guard import Guard
 from eval.view.home_in_scene import HomeInScene, light
 from eval.view.page import Page
 from eval.view.server import address, make_server, spoken, stop
@@ -45,6 +46,7 @@ def view(settings: Settings, prepare: choices.Prepare) -> None:
     group = "hab" if settings.choices.get("hab") else "skill"
     task = next(word for word in reversed(settings.overrides) if word.startswith(f"{group}="))
     address(config.host, config.port)  # before anything takes its time
+    Guard(config.host, config.allowed_hosts)
     if config.out is not None:
         demonstrations.Demonstrations(Path(config.out)).check()
     chosen = choices.choose(settings.overrides, task, config.agent, config.seed, prepare)
