@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval import shared_episodes
+from eval import began_solved, shared_episodes
 from eval.agents import make_agent
 from eval.intervals import wilson
 from eval.path_figures import path_figures
 from eval.processes import share_out
+from eval.protocol import protocol
 from eval.remote.settings import Remote
 from eval.tasks import group_of, json_safe
 from rearrange.errors import CannotStart
@@ -68,6 +69,7 @@ class EpisodeResult:
     measures: dict[str, float] = field(default_factory=dict)
     video: str | None = None
     video_problem: str | None = None  # why there is none
+    began_solved: bool = False  # success held before the agent did anything
 
 
 def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None,
@@ -200,7 +202,7 @@ class _Slot:
         failure = next((k.removeprefix("failure/") for k, v in metrics.items() if k.startswith("failure/") and v), None)
         problem, self.video_problem = self.video_problem, None
         return EpisodeResult(self.index, self.info["episode_id"], self.info["scene"], bool(metrics["success"]), failure,
-                             int(metrics["episode_steps"]), self.reward, metrics, video, problem)
+                             int(metrics["episode_steps"]), self.reward, metrics, video, problem, bool(self.env.begins_solved))
 
     def _record(self, reward: float, info: dict[str, Any], over: bool) -> str | None:
         """Film this step; at the end of an episode its file. A video that cannot be written is given up, the figures are not."""
@@ -226,20 +228,23 @@ class _Slot:
 
 
 def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
-    """The figures of an evaluation: success with its interval, failure reasons, steps."""
-    n, wins = len(results), sum(r.success for r in results)
-    low, high = wilson(wins, n)
+    """The figures of an evaluation: success with its interval, failure reasons, steps; of the episodes that did not begin solved. Means
+    of no episodes are None.
+    """
+    results, solved = began_solved.apart(results)
+    n, wins, mean = len(results), sum(r.success for r in results), began_solved.mean
     failures = Counter(r.failure for r in results if not r.success)
     keys = sorted({k for r in results for k in r.measures if "/" not in k and k not in ("success", "episode_steps")})
     return {
         group_of(job.skill): job.skill, "agent": job.agent, "checkpoint": job.checkpoint, "split": job.env.get("split"),
-        "seed": job.seed, "deterministic": job.deterministic, "episodes": n,
-        "success": wins / n, "success_interval_95": [low, high],
+        "seed": job.seed, "deterministic": job.deterministic, "protocol": protocol(job.skill, job.env), "episodes": n,
+        **began_solved.figures(solved, [r.measures for r in solved]),
+        "success": began_solved.share(wins, n), "success_interval_95": list(wilson(wins, n)) if n else None,
         "failures": {reason: count / n for reason, count in failures.most_common()},
-        "mean_steps": float(np.mean([r.steps for r in results])),
-        "mean_steps_of_successes": float(np.mean([r.steps for r in results if r.success])) if wins else None,
-        "mean_reward": float(np.mean([r.reward for r in results])),
-        "measures": {k: float(np.mean([r.measures[k] for r in results if k in r.measures])) for k in keys},
+        "mean_steps": mean([r.steps for r in results]),
+        "mean_steps_of_successes": mean([r.steps for r in results if r.success]),
+        "mean_reward": mean([r.reward for r in results]),
+        "measures": {k: mean([r.measures[k] for r in results if k in r.measures]) for k in keys},
         **path_figures([r.measures for r in results]),
         "env": json_safe(job.env),
     }
@@ -253,14 +258,15 @@ def cut_short(figures: dict[str, Any], asked: int) -> dict[str, Any]:
 
 def headline(figures: dict[str, Any]) -> dict[str, float]:
     """Of the figures those that a run's status.json holds; of how many episodes, if not of all."""
-    return {key: figures[key] for key in (*(["episodes"] if "interrupted" in figures else []), "success", "mean_steps")}
+    of_some = "interrupted" in figures or figures["began_solved"]
+    return {key: figures[key] for key in (*(["episodes"] if of_some else []), "success", "mean_steps") if figures[key] is not None}
 
 
 def missing(figures: dict[str, Any]) -> list[str]:
     """A line that says what an evaluation which was cut short lacks; none for another."""
     if not figures.get("interrupted"):
         return []
-    n, asked = figures["episodes"], figures["episodes_asked"]
+    n, asked = figures["episodes"] + figures["began_solved"], figures["episodes_asked"]
     return [f"interrupted: {n} of {asked} episodes were finished, {asked - n} are missing; these are figures of the {n}."]
 
 
@@ -269,9 +275,9 @@ def write(directory: Path, figures: dict[str, Any], results: list[EpisodeResult]
     measures = sorted({k for r in results for k in r.measures} - {"success", "episode_steps"})
     text = io.StringIO()
     table = csv.writer(text)
-    table.writerow(["index", "episode_id", "scene", "success", "failure", "steps", "reward", "video", *measures])
+    table.writerow(["index", "episode_id", "scene", "began_solved", "success", "failure", "steps", "reward", "video", *measures])
     for r in results:
-        table.writerow([r.index, r.episode_id, r.scene, int(r.success), r.failure or "", r.steps, f"{r.reward:.4f}",
+        table.writerow([r.index, r.episode_id, r.scene, int(r.began_solved), int(r.success), r.failure or "", r.steps, f"{r.reward:.4f}",
                         r.video or "", *(f"{r.measures.get(k, float('nan')):.5g}" for k in measures)])
     write_whole(directory / "episodes.csv", text.getvalue())
     write_whole(directory / "metrics.json", json.dumps(figures, indent=2) + "\n")  # last: a directory with it is whole

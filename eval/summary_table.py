@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eval import began_solved
 from eval.evaluate import missing
 from eval.path_figures import path_lines
 
@@ -13,8 +14,12 @@ if TYPE_CHECKING:
 
 def table_lines(figures: dict[str, Any]) -> list[str]:
     """The figures of `eval.evaluate.summary` as lines of text."""
-    low, high = figures["success_interval_95"]
     n = figures["episodes"]
+    title = f"{figures.get('nav') or figures['skill']}   agent {figures['agent']}   split {figures['split']}   {figures['protocol']}"
+    apart = began_solved.lines(figures)
+    if not n:
+        return [title, "-" * len(title), *apart]
+    low, high = figures["success_interval_95"]
     rows = [
         ("success", f"{figures['success']:.1%}   95 % interval {low:.1%} .. {high:.1%}   n = {n}"),
         ("steps", f"{figures['mean_steps']:.1f}" + (f"   of successes {figures['mean_steps_of_successes']:.1f}"
@@ -24,9 +29,8 @@ def table_lines(figures: dict[str, Any]) -> list[str]:
     rows += [(f"failed: {reason}", f"{share:.1%}") for reason, share in figures["failures"].items()]
     rows += [(name, f"{value:.4g}") for name, value in figures["measures"].items()]
     rows += path_lines(figures)
-    title = f"{figures.get('nav') or figures['skill']}   agent {figures['agent']}   split {figures['split']}"
     width = max(len(name) for name, _ in rows)
-    return [title, "-" * len(title), *(f"{name:<{width}}   {text}" for name, text in rows)]
+    return [title, "-" * len(title), *(f"{name:<{width}}   {text}" for name, text in rows), *apart]
 
 
 def print_table(figures: dict[str, Any], run: Run) -> None:

@@ -29,7 +29,7 @@ def _different(facts: list[dict[str, str]], keys: list[str]) -> int:
 
 
 def _label(fact: dict[str, str], shown: list[str]) -> str:
-    plain = ("agent", "split", "actions", "skills", "checkpoint", "run")
+    plain = ("agent", "split", "actions", "protocol", "skills", "checkpoint", "run")
     return ", ".join(
         fact[k] if k in plain else f"{k.split('.')[-1]} {fact[k]}" for k in shown if fact.get(k) not in (None, "")
     )
@@ -50,7 +50,7 @@ def _facts(run: Found) -> dict[str, str]:
         "split": str(figures.get("split") or ""),
         "actions": mean,
         "skills": _own_skills(figures.get("skills")),
-        "planner": str(figures.get("protocol") or ""),
+        "planner" if run.is_scenario else "protocol": run.protocol,
         **kept,
         "checkpoint": "" if run.agent == SHIPPED else _source(figures.get("checkpoint")),
         "seed": str(figures.get("seed")),

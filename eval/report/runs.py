@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from eval.protocol import protocol
 from rearrange.errors import UserError
 from rearrange.files import read_json, read_text
 from rearrange.runs.run_directory import read_status
@@ -56,6 +57,22 @@ class Evaluation:
     videos: dict[str, Path]
     substitution: dict[str, dict[str, Any]] = field(default_factory=dict)
     subtasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def protocol(self) -> str:
+        """By which rules: of a scenario those of the planner, and what makes it another task; of others where episodes begin, and what
+        differs. Files of before do not say it.
+        """
+        if self.is_scenario:
+            changed, problem = list(self.figures.get("changed") or ()), self.figures.get("problem")
+            if problem not in (None, self.what) and not any(str(word).startswith("hab.problem=") for word in changed):
+                changed.append(f"hab.problem={problem}")
+            return ", ".join(map(str, filter(None, [self.figures.get("protocol"), *changed])))
+        env = self.figures.get("env")
+        try:
+            return str(self.figures.get("protocol") or (protocol(self.what, env) if isinstance(env, dict) else ""))
+        except (UserError, TypeError):  # of a skill that is gone, or of figures that somebody wrote
+            return ""
 
     @property
     def agent(self) -> str:
@@ -137,7 +154,7 @@ def newest(output: Path, problems: list[str] | None = None) -> list[Path]:
     evaluations = read_some([path for path in runs_below(output / "eval") if _kind(path) == "eval"], problems)
     for run in sorted(evaluations, key=lambda run: not run.figures.get("interrupted")):  # a whole one wins over one that is not
         path = run.about.path
-        chosen[path.parent.name, run.agent, str(run.figures.get("protocol"))] = path  # oldest first: newer wins
+        chosen[path.parent.name, run.agent, run.protocol] = path  # oldest first: newer wins
     trained = [path for path in runs_below(output / "train") if _kind(path) == "train"]
     of_skill = {path.parent.name: _experiment(path) for path in trained}  # again the newest wins
     siblings = [path for path in trained if _experiment(path) == of_skill[path.parent.name]]
@@ -183,6 +200,8 @@ def _evaluation(path: Path) -> Evaluation:
     scenario = figures.get("scenario")
     what = scenario or figures.get("nav") or figures.get("skill")
     n, success = figures.get("episodes"), figures.get("success")
+    if n == 0 and (solved := figures.get("began_solved")):
+        raise UserError(f"{path} has no figures: all of its {solved} episodes began solved. Leave it out, or evaluate others.")
     if not what or not isinstance(n, int) or n < 1 or not _is_share(success):
         raise UserError(
             f"{path / 'metrics.json'} is not that of an evaluation: it must hold skill, nav or scenario, "
@@ -196,14 +215,16 @@ def _evaluation(path: Path) -> Evaluation:
               if file.is_file() and not file.name.startswith(".")}
     about = _about(path, "eval")
     if figures.get("interrupted"):
-        about = replace(about, status=f"{about.status}, only {n} of {figures.get('episodes_asked')} episodes")
+        finished = n + (figures.get("began_solved") or 0)
+        about = replace(about, status=f"{about.status}, only {finished} of {figures.get('episodes_asked')} episodes")
     return Evaluation(about, str(what), scenario is not None, figures, columns, episodes, videos,
                       _rows(path / "substitution.json"), _rows(path / "subtasks.json"))
 
 
 def _rows(file: Path) -> dict[str, dict[str, Any]]:
-    """A table of figures by name; nothing if the file is missing."""
+    """A table of figures by name, of those that have episodes; nothing if the file is missing."""
     rows = _json(file) if file.exists() else {}
+    rows = {name: row for name, row in rows.items() if not (isinstance(row, dict) and row.get("episodes") == 0)}
     for name, row in rows.items():
         if not isinstance(row, dict) or not isinstance(row.get("episodes"), int) or row["episodes"] < 1 or not _is_share(
                 row.get("success")) or _odd_figure(row):
@@ -219,7 +240,9 @@ def _odd_figure(figures: dict[str, Any]) -> str | None:
         "success_interval_95": _is_interval(figures.get("success_interval_95")),
         "success_015": figures.get("success_015") is None or _is_share(figures["success_015"]),
         "success_015_interval_95": _is_interval(figures.get("success_015_interval_95")),
-        **{name: figures.get(name) is None or _is_number(figures[name]) for name in ("mean_steps", "mean_disturbed_objects")},
+        **{name: figures.get(name) is None or _is_number(figures[name])
+           for name in ("mean_steps", "mean_disturbed_objects", "began_solved", "began_solved_success", "began_solved_spl")},
+        "changed": figures.get("changed") is None or isinstance(figures["changed"], list),
         "interactions": isinstance(rows, list) and all(
             isinstance(row, dict) and "name" in row and (row.get("success") is None or _is_share(row["success"]))
             and _is_interval(row.get("interval_95")) for row in rows),

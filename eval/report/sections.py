@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eval.began_solved import lines
 from eval.intervals import wilson
 from eval.report.run_names import labels
 from eval.report.runs import Evaluation, Training, same_settings
@@ -90,15 +91,18 @@ def success_row(run: Evaluation, label: str) -> list[str]:
         f"{share(low)} to {share(high)}",
         number(figures.get("mean_steps")),
         escape(str(figures.get("split") or "")),
+        escape(run.protocol),
     ]
 
 
-SUCCESS_HEAD = ["", "", "success", "95 % interval", "mean steps", "homes"]
+SUCCESS_HEAD = ["", "", "success", "95 % interval", "mean steps", "homes", "protocol"]
 
 
 def named(run: Evaluation, label: str) -> str:
-    """The name of an evaluation with its number of episodes."""
-    return f"{escape(label)} <small>n&nbsp;=&nbsp;{run.figures['episodes']}</small>"
+    """The name of an evaluation with its number of episodes, and how many more began solved, which its figures leave out."""
+    solved = run.figures.get("began_solved") or 0
+    apart = f", {solved:,} more began solved" if solved else ""
+    return f"{escape(label)} <small>n&nbsp;=&nbsp;{run.figures['episodes']}{apart}</small>"
 
 
 def summary(found: list[Evaluation]) -> str:
@@ -110,7 +114,9 @@ def summary(found: list[Evaluation]) -> str:
             for run, label in zip(runs, labels(runs), strict=True):
                 heading, *cells = success_row(run, label)
                 rows.append([f"{link} {heading}", *cells])
-    note = "Share of episodes with success, of a scenario the whole task. Whiskers are 95 % intervals."
+    note = ("Share of episodes with success, of a scenario the whole task. Whiskers are 95 % intervals. Protocol: where episodes begin, and "
+            "by which rules; of a scenario those of the planner.")
+    note += "".join(f" {words(run.what).capitalize()}: {line}." for run in found for line in lines(run.figures))
     if any(run.figures["episodes"] < FEW for run in found):
         note += f" Grey: fewer than {FEW} episodes, which say little."
     return section("summary", "Summary", table(SUCCESS_HEAD, rows, "numbers bars summary") if rows else "", note)
@@ -121,7 +127,7 @@ def scenarios(found: list[Evaluation]) -> str:
     styles: dict[str, int] = {}
     parts = []
     told = set()
-    for (name, protocol), runs in grouped(found, lambda run: (run.what, run.figures.get("protocol"))).items():
+    for (name, protocol), runs in grouped(found, lambda run: (run.what, run.protocol)).items():
         names = labels(runs)
         for label in names:
             styles.setdefault(label, len(styles))
@@ -217,7 +223,7 @@ def _full_task(runs: list[Evaluation], names: list[str]) -> str:
         row = success_row(run, label)
         near_text = share(near) if isinstance(near, int | float) else ""
         rows.append([*row[:4], near_text, row[4], number(run.figures.get("mean_simulated_s")),
-                     number(run.figures.get("mean_disturbed_objects"), 2), row[5]])
+                     number(run.figures.get("mean_disturbed_objects"), 2), *row[5:]])
     head = [
         "whole task",
         "",
@@ -228,6 +234,7 @@ def _full_task(runs: list[Evaluation], names: list[str]) -> str:
         "simulated s",
         "objects disturbed",
         "homes",
+        "protocol",
     ]
     return table(head, rows, "numbers bars")
 

@@ -12,7 +12,7 @@ from eval.report.run_names import labels
 from eval.report.runs import Evaluation
 from eval.report.sections import grouped, measured, number, section, share, table
 
-KEPT = ("scenario", "problem", "protocol", "split", "seed", "episodes", "success", "success_interval_95", "success_015",
+KEPT = ("scenario", "problem", "protocol", "changed", "deterministic", "split", "seed", "episodes", "success", "success_interval_95", "success_015",
         "success_015_interval_95", "mean_steps", "mean_disturbed_objects")
 HEAD = ("scenario", "protocol", "homes", "n", "within 0.15 m", "within 0.30 m", "steps",
         "objects disturbed", *(each.system for each in PUBLISHED))
@@ -43,9 +43,14 @@ def scenario(row: Mapping[str, Any]) -> str:
     return str(row["scenario"]).replace("_", " ").capitalize() + ends.get(str(row["problem"]), "")
 
 
+def rules(row: Mapping[str, Any]) -> str:
+    """The protocol of a row, and what makes it differ from others of that name."""
+    return ", ".join([str(row["protocol"]), *(row["changed"] or ()), *(["mean actions"] if row["deterministic"] else [])])
+
+
 def cells(row: Mapping[str, Any]) -> list[str]:
     """A row as plain text, in the order of HEAD."""
-    return [scenario(row), str(row["protocol"]), str(row["split"] or ""), str(row["episodes"]), _share(row, "success_015"), _share(row, "success"),
+    return [scenario(row), rules(row), str(row["split"] or ""), str(row["episodes"]), _share(row, "success_015"), _share(row, "success"),
             number(row["mean_steps"]), number(row["mean_disturbed_objects"], 2), *map(_published, row["published"].values())]
 
 
@@ -53,7 +58,7 @@ def whole_tasks(found: list[Evaluation]) -> str:
     """The section of a report; nothing where no plan with trained skills is in it."""
     made = []
     counted = [run for runs in grouped(found, lambda run: run.what).values() for run in runs if run.is_scenario and counts(run.figures)]
-    for runs in grouped(counted, lambda run: (run.what, run.figures["protocol"])).values():
+    for runs in grouped(counted, lambda run: (run.what, run.protocol)).values():
         for run, label, row in zip(runs, labels(runs), rows(run.figures for run in runs), strict=True):
             name, protocol, homes, n, _, _, *others = map(escape, cells(row))
             made.append([f"{name} <small>{escape(label)}</small>", protocol, homes, n, measured(run.figures, "success_015"),

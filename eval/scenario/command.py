@@ -75,6 +75,8 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
             videos = video.record(job, wanted, plain["workers"], progress)
         hab_figures.write(run.path, job, figures, results, videos)
     hab_figures.print_table(figures, run)
+    if not figures["episodes"]:  # all began solved
+        return run.result
     if plain["substitute"]:
         substitution.substitute(job, figures, run, plain["workers"], counting)
     if plain["subtasks"]:

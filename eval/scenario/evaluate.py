@@ -89,6 +89,7 @@ class EpisodeResult:
     metrics: Mapping[str, float]
     plan: tuple[StepResult, ...] = field(default=())
     handoffs: tuple[Episode, ...] = field(default=(), repr=False)
+    began_solved: bool = False  # the whole goal held before the robot did anything
 
     def stages(self) -> list[bool]:
         """Which interactions succeeded, two for each object that the goal is about."""
@@ -203,7 +204,8 @@ class Slot:
         words = self._words | self._spoken()
         ended_in, reason = (None, None) if success else why_ended(report, run.sim.is_holding)
         return EpisodeResult(self.index, self.number, report.episode_id, report.scene, success, ended_in, reason,
-                             int(metrics["episode_steps"]), report.recoveries, metrics, _steps(run, words), tuple(report.handoffs))
+                             int(metrics["episode_steps"]), report.recoveries, metrics, _steps(run, words), tuple(report.handoffs),
+                             run.env.begins_solved)
 
 
 def _steps(run: Executor, words: Mapping[str, str]) -> tuple[StepResult, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eval import began_solved
 from eval.evaluate import missing
 from eval.intervals import wilson
 from eval.scenario.evaluate import EpisodeResult, Job, StepResult
@@ -50,10 +51,13 @@ def _typed(value: Any) -> str:
 
 
 def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
-    """Success of the whole task and after each interaction, where and why episodes ended, handoffs, steps."""
-    n = len(results)
+    """Success of the whole task and after each interaction, where and why episodes ended, handoffs, steps; of the episodes that did not
+    begin solved. Means of no episodes are None.
+    """
+    results, solved = began_solved.apart(results)
+    n, mean, share = len(results), began_solved.mean, began_solved.share
     wins, near = (sum(bool(r.metrics[key]) for r in results) for key in ("success", "success_15cm"))
-    stages = np.array([result.stages() for result in results])
+    stages = np.array([result.stages() for result in results]).reshape(n, -1)
     ends = Counter(f"{r.ended_in}: {r.reason}" for r in results if not r.success)
     steps = [result.steps for result in results]
     return {
@@ -64,21 +68,21 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
                            and "base" not in source.make(skill).action_parts],
         "run_by": {skill: source.kind for skill, source in job.skills.items()},
         "problem": job.scenario.problem.stem, "protocol": job.protocol, "beyond_paper": job.rules.beyond_paper, "changed": changed(job),
-        "episodes": n, "success": wins / n, "success_interval_95": list(wilson(wins, n)),
-        "success_015": near / n, "success_015_interval_95": list(wilson(near, n)),
+        "episodes": n, **began_solved.figures(solved, []),
+        "success": share(wins, n), "success_interval_95": list(wilson(wins, n)) if n else None,
+        "success_015": share(near, n), "success_015_interval_95": list(wilson(near, n)) if n else None,
         "interactions": [
             {"name": f"{'place' if i % 2 else 'pick'} {i // 2 + 1}", "success": int(k) / n, "interval_95": list(wilson(int(k), n))}
-            for i, k in enumerate(stages.sum(0))
+            for i, k in enumerate(stages.sum(0) if n else ())
         ],
         "ends": {end: times / n for end, times in ends.most_common()},
         "handoff": handoffs([step for result in results for step in result.plan]),
         "by_distance": by_distance([step for result in results for step in result.plan]),
-        "mean_steps": float(np.mean(steps)), "mean_simulated_s": float(np.mean(steps)) * STEP_S,
-        "mean_steps_of_successes": float(np.mean([r.steps for r in results if r.success])) if wins else None,
-        "mean_recoveries": float(np.mean([result.recoveries for result in results])),
-        "mean_disturbed_objects": float(np.mean([result.metrics["disturbed_objects"] for result in results])),
-        "mean_objects_at_goal": float(np.mean([result.metrics["objects_at_goal"] for result in results])),
-        "mean_objects_on_floor": float(np.mean([result.metrics["objects_on_floor"] for result in results])),
+        "mean_steps": mean(steps), "mean_simulated_s": mean([each * STEP_S for each in steps]),
+        "mean_steps_of_successes": mean([r.steps for r in results if r.success]),
+        "mean_recoveries": mean([result.recoveries for result in results]),
+        **{f"mean_{key}": mean([result.metrics[key] for result in results])
+           for key in ("disturbed_objects", "objects_at_goal", "objects_on_floor")},
         "mean_skill_steps": _means((step.skill, step.steps) for r in results for step in r.plan if step.ended != "not begun"),
     }
 
@@ -118,20 +122,21 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
     """metrics.json, episodes.csv and plan.txt."""
     text = io.StringIO()
     table = csv.writer(text)
-    table.writerow(["index", "episode_id", "scene", "success", "success_015", "stage", "ended_in", "reason", "steps",
+    names = [row["name"].replace(" ", "_") for row in figures["interactions"]]
+    table.writerow(["index", "episode_id", "scene", "began_solved", "success", "success_015", "stage", "ended_in", "reason", "steps",
                     "simulated_s", "video", "objects_at_goal", "objects_on_floor", "disturbed_objects", "recoveries", "handoff_m",
-                    "handoff_rad", "arm_force_n", *(row["name"].replace(" ", "_") for row in figures["interactions"])])
+                    "handoff_rad", "arm_force_n", *names])
     for result in results:
         stages, metrics = result.stages(), result.metrics
         far, turned = ([getattr(step, name) for step in result.plan if getattr(step, name) is not None]
                        for name in ("distance_m", "angle_rad"))
         table.writerow([
-            result.index, result.episode_id, result.scene, int(result.success), int(metrics["success_15cm"]), sum(stages),
+            result.index, result.episode_id, result.scene, int(result.began_solved), int(result.success), int(metrics["success_15cm"]), sum(stages),
             result.ended_in or "", result.reason or "", result.steps, f"{result.steps * STEP_S:.2f}",
             videos.get(result.index, ""), *(int(metrics[key]) for key in ("objects_at_goal", "objects_on_floor", "disturbed_objects")),
             result.recoveries,
             f"{np.mean(far):.4f}" if far else "", f"{np.mean(turned):.4f}" if turned else "",
-            f"{metrics['arm_force_n']:.5g}", *map(int, stages),
+            f"{metrics['arm_force_n']:.5g}", *map(int, stages[:len(names)]),
         ])
     write_whole(directory / "plan.txt", "\n\n".join(plan_text(result) for result in results) + "\n")
     write_whole(directory / "episodes.csv", text.getvalue())
@@ -141,6 +146,7 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
 def plan_text(result: EpisodeResult) -> str:
     """The plan of an episode in words, with how each step went."""
     outcome = "success" if result.success else f"{result.ended_in}: {result.reason}"
+    outcome = f"began solved, {outcome}" if result.began_solved else outcome
     lines = [f"episode {result.index}   {result.episode_id}   {result.scene}   {outcome} after {result.steps} steps"]
     width = max((len(step.words) for step in result.plan), default=0)
     for number, step in enumerate(result.plan, 1):
@@ -157,8 +163,11 @@ def plan_text(result: EpisodeResult) -> str:
 def table_lines(figures: Mapping[str, Any]) -> list[str]:
     """The figures as lines of text: the interactions of Figure 6, then the whole task."""
     n = figures["episodes"]
-    title = (f"{figures['scenario']}   agent {figures['agent']}   planner {figures['protocol']}   split {figures['split']}   "
-             f"n = {n}")
+    rules = ", ".join([figures["protocol"], *figures["changed"]])
+    title = f"{figures['scenario']}   agent {figures['agent']}   planner {rules}   split {figures['split']}   n = {n}"
+    apart = began_solved.lines(figures)
+    if not n:
+        return [title, "-" * len(title), *apart]
     rows = [(row["name"], _share(row["success"], row["interval_95"])) for row in figures["interactions"]]
     rows += [("whole task", _share(figures["success"], figures["success_interval_95"])),
              ("  within 0.15 m", _share(figures["success_015"], figures["success_015_interval_95"])),
@@ -171,7 +180,7 @@ def table_lines(figures: Mapping[str, Any]) -> list[str]:
         rows += [(f"{skill} from {row['from_m']:.0f} m on", f"{_share(row['success'], row['interval_95'])}   n = {row['n']}")
                  for skill, of_skill in figures["by_distance"].items() for row in of_skill]
     width = max(len(name) for name, _ in rows)
-    return [title, "-" * len(title), *(f"{name:<{width}}   {text}" for name, text in rows)]
+    return [title, "-" * len(title), *(f"{name:<{width}}   {text}" for name, text in rows), *apart]
 
 
 def _share(value: float, interval: Sequence[float]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from eval import began_solved
 from eval import evaluate as alone
 from eval.intervals import wilson
 from eval.scenario import evaluate as hab
@@ -33,6 +34,7 @@ def measure(job: hab.Job, run: Run, workers: int | None, counting: Callable[...,
         chains = hab.evaluate(chain, workers, progress)
     folder = run.path / "subtasks"
     folder.mkdir(exist_ok=True)
+    chains, _ = began_solved.apart(chains)
     whole, rows = [result for result in chains if not repeats(result)], {}
     write_whole(run.path / FILE, "{}\n")
     for name, episodes in beginnings(whole).items():
@@ -63,30 +65,33 @@ def repeats(result: hab.EpisodeResult) -> bool:
 
 
 def table(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """One line a sub-task: success with its 95 % interval, and how many states could not be started; at the end the mean of those that
-    were measured.
+    """One line a sub-task: success with its 95 % interval, how many states could not be started, and how many began solved and are counted
+    apart; at the end the mean of those that were measured.
     """
-    lines = [("sub-task, from where experts leave", "success", "n", "left out")]
+    lines = [("sub-task, from where experts leave", "success", "n", "left out", "began solved")]
     for name, row in rows.items():
-        success = "none can be started"
+        solved = row.get("began_solved", 0)
+        success = "all began solved" if solved else "none can be started"
         if row["episodes"]:
             low, high = row["success_interval_95"]
             success = f"{row['success']:.1%} ({low:.1%} .. {high:.1%})"
-        lines.append((name, success, str(row["episodes"]), str(row["left_out"])))
+        lines.append((name, success, str(row["episodes"]), str(row["left_out"]), str(solved)))
     measured = [row["success"] for row in rows.values() if row["episodes"]]
     if measured:
-        lines.append(("mean", f"{sum(measured) / len(measured):.1%}", "", ""))
+        lines.append(("mean", f"{sum(measured) / len(measured):.1%}", "", "", ""))
     return columns(lines)
 
 
 def _figures(job: alone.Job, workers: int | None, progress: Callable[[int, int], None]) -> dict[str, Any]:
-    """Of one sub-task: how many states were tried and left out, and success where any could be started."""
+    """Of one sub-task: how many states were tried, were left out, and began solved; success of the others, where there were any."""
     try:
         results = alone.evaluate(job, workers, progress)
     except CannotStart:
-        return {"episodes": 0, "left_out": job.episodes}
-    n, wins = len(results), sum(result.success for result in results)
-    return {"episodes": n, "left_out": job.episodes - n, "success": wins / n, "success_interval_95": list(wilson(wins, n))}
+        return {"episodes": 0, "left_out": job.episodes, "began_solved": 0}
+    counted, solved = began_solved.apart(results)
+    n, wins = len(counted), sum(result.success for result in counted)
+    row = {"episodes": n, "left_out": job.episodes - len(results), "began_solved": len(solved)}
+    return row | ({"success": wins / n, "success_interval_95": list(wilson(wins, n))} if n else {})
 
 
 def _name(episode: Episode) -> str:

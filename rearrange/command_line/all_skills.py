@@ -71,20 +71,25 @@ def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str
 
 def table(jobs: dict[str, Any], codes: dict[str, int], figures: dict[str, dict[str, Any]], group: str = "skill") -> list[str]:
     """One line per skill or scenario: success with its interval, n, steps, and the reasons of failures."""
-    rows = [("scenario" if group == "hab" else group, "success", "95 % interval", "n", "steps", "failed by")]
+    rows = [("scenario" if group == "hab" else group, "success", "95 % interval", "n", "steps", "protocol", "failed by")]
     for choice in jobs:
         state = ("not started" if choice not in codes else "" if codes[choice] == 0 else "stopped" if codes[choice] in signals.BEFORE_THE_END
                  else "failed: see above")
         if choice not in figures:
-            rows.append((choice, state, "", "", "", ""))
+            rows.append((choice, state, "", "", "", "", ""))
             continue
         made = figures[choice]
-        low, high = made["success_interval_95"]
+        low, high = made["success_interval_95"] or (None, None)
         why = made["ends"] if "ends" in made else made["failures"]
         reasons = ", ".join(f"{reason} {share:.1%}" for reason, share in why.items()) or "-"
         n = f"{made['episodes']} of {made['episodes_asked']}" if made.get("interrupted") else str(made["episodes"])
-        rows.append((choice, f"{made['success']:.1%}", f"{low:.1%} .. {high:.1%}", n, f"{made['mean_steps']:.0f}",
-                     "; ".join(filter(None, [state, reasons]))))
+        apart = f"{made['began_solved']} began solved" if made.get("began_solved") else ""
+        rule = ", ".join([str(made.get("protocol") or ""), *made.get("changed", ())])
+        if not made["episodes"]:
+            rows.append((choice, "", "", "0", "", rule, "; ".join(filter(None, [state, apart]))))
+            continue
+        rows.append((choice, f"{made['success']:.1%}", f"{low:.1%} .. {high:.1%}", n, f"{made['mean_steps']:.0f}", rule,
+                     "; ".join(filter(None, [state, reasons, apart]))))
     return columns(rows)
 
 

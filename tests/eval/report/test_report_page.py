@@ -339,7 +339,7 @@ def test_whole_tasks_stand_by_protocol_beside_others(tmp_path):
         ["Set table, drawer and fridge closed again tp_srl", "honest", "val", "100", "47 % 25 to 75 %", "50 % 40 to 60 %", "1544", "0.62", "50 %", "29 %"],
         ["Set table, drawer and fridge left open tp_srl", "paper", "val", "100", "47 % 25 to 75 %", "50 % 40 to 60 %", "1544", "", "50 %", "29 %"]]
     whole = rows_of(text, 'class="numbers bars">')
-    assert whole[0][-2:] == ["objects disturbed", "homes"] and whole[1][-2:] == ["0.62", "val"]
+    assert whole[0][-3:] == ["objects disturbed", "homes", "protocol"] and whole[1][-3:] == ["0.62", "val", "honest"]
     assert "orientation only" in text and 'href="#protocols"' in text
 
 

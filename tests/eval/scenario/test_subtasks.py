@@ -25,12 +25,14 @@ def test_states_are_sorted_by_what_is_done_to_what_and_repeated_steps_are_notice
 
 
 def test_the_table_ends_with_the_mean():
-    rows = {name: {"success": share, "success_interval_95": (0.0, 1.0), "episodes": 4, "left_out": 1}
+    rows = {name: {"success": share, "success_interval_95": (0.0, 1.0), "episodes": 4, "left_out": 1, "began_solved": 2}
             for name, share in (("pick 1", 0.5), ("place 1", 1.0))}
-    rows["pick 2"] = {"episodes": 0, "left_out": 5}
+    rows["pick 2"] = {"episodes": 0, "left_out": 5, "began_solved": 0}
+    rows["place 2"] = {"episodes": 0, "left_out": 0, "began_solved": 3}
     lines = table(rows)
-    assert lines[-1].split() == ["mean", "75.0%"] and "50.0% (0.0% .. 100.0%)" in lines[1] and lines[1].split()[-2:] == ["4", "1"]
-    assert "none can be started" in lines[3] and lines[3].split()[-2:] == ["0", "5"]
+    assert lines[-1].split() == ["mean", "75.0%"] and "50.0% (0.0% .. 100.0%)" in lines[1] and lines[1].split()[-3:] == ["4", "1", "2"]
+    assert "none can be started" in lines[3] and lines[3].split()[-3:] == ["0", "5", "0"]
+    assert "all began solved" in lines[4] and lines[4].split()[-3:] == ["0", "0", "3"]
 
 
 def test_the_command_evaluates_each_sub_task(tmp_path, capsys):
@@ -60,7 +62,7 @@ def test_states_that_cannot_be_started_are_counted_and_the_others_go_on(tmp_path
              "episodes=1", "video=0", "workers=1", "subtasks=true", f"output={tmp_path}", "name=x"]
     assert main(words) == 0
     rows = json.loads((tmp_path / "eval/tidy_house/x/subtasks.json").read_text())
-    assert rows["pick 1"] == {"skill": "pick", "episodes": 0, "left_out": 1}
+    assert rows["pick 1"] == {"skill": "pick", "episodes": 0, "left_out": 1, "began_solved": 0}
     assert rows["place 1"]["episodes"] == 1 and rows["place 1"]["left_out"] == 1
     out = capsys.readouterr().out
     assert "none can be started" in out and "left out: the robot would touch something" in out
@@ -69,7 +71,7 @@ def test_states_that_cannot_be_started_are_counted_and_the_others_go_on(tmp_path
 def test_where_experts_repeated_something_in_every_episode_there_is_an_empty_table(tmp_path, monkeypatch):
     from eval.scenario import evaluate, subtasks
 
-    monkeypatch.setattr(evaluate, "evaluate", lambda *_: [SimpleNamespace(handoffs=[state("pick", 7), state("pick", 7)])])
+    monkeypatch.setattr(evaluate, "evaluate", lambda *_: [SimpleNamespace(handoffs=[state("pick", 7), state("pick", 7)], began_solved=False)])
     said: list[str] = []
     run = SimpleNamespace(path=tmp_path, log=said.append, say=said.append)
     subtasks.measure(evaluate.Job(None, "tp_srl", {}, {}, None, 1, 0, False, "", 1.0, False), run, 1, lambda *_, **__: nullcontext())
