@@ -80,6 +80,7 @@ def test_a_sweep_ends_as_its_job_does_even_when_that_has_no_handlers_yet(place):
 
 def test_an_interrupt_within_executed_text_keeps_the_exit_status(place):
     """Where CPython's -m would end by SIGINT, whatever status is asked for."""
-    (place / "mine.py").write_text("exec('import os, signal, time; os.kill(os.getpid(), signal.SIGUSR1); time.sleep(60)')\n")
+    text = "import os, threading; os.kill(os.getpid(), 10); os.kill(os.getpid(), 10); threading.Event().wait(60)"
+    (place / "mine.py").write_text(f"exec({text!r})\n")
     code, _, err, asked = run(place, "nothing", "SIGUSR1", "train", *TINY, "name=a", "requeue=true", "policy=mine:Network")
     assert (code, asked) == (75, "requeue 42") and "Traceback" not in err

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import faulthandler
 import signal
+import threading
+import time
 from collections.abc import Iterable
+from types import FrameType
 from typing import Any
 
 # A scheduler's warning, sent some time before it ends the process: of a time limit, of preemption.
@@ -21,7 +24,11 @@ STOPPED = 130  # by a person, or by who ends the process anyhow
 WARNED = 75  # by WARNINGS: EX_TEMPFAIL of sysexits.h, "try again later", which schedulers can be told to start again
 BEFORE_THE_END = (STOPPED, WARNED)
 
+IMPORT_S = 30.0  # at most, an interrupt waits for the end of an import
+
 came: list[str] = []  # signals for which `interrupt` was called in this command
+_until: float | None = None  # an interrupt waits, until then at most
+_again = False  # the next signal is one that has waited
 
 
 def exit_status(stopped_by: str | None) -> int:
@@ -50,10 +57,34 @@ def heard() -> list[int]:
     return stopping + [s for s in (*OTHERS, *REAL_TIME) if signal.getsignal(s) in ours and s not in traced]
 
 
-def interrupt(signum: int, frame: object) -> None:
-    """A handler that ends a command as Ctrl-C does."""
-    came.append(signal_name(signum))
-    raise KeyboardInterrupt(came[-1])
+def interrupt(signum: int, frame: FrameType | None) -> None:
+    """A handler that ends a command as Ctrl-C does. In the middle of an import, where an exception is lost or turned into another one,
+    it waits for the import's end, or for a second signal."""
+    global _until, _again
+    again, _again = _again, False
+    if again and _until is None:
+        return  # it was raised meanwhile
+    if not again:
+        came.append(signal_name(signum))
+    if _is_importing(frame) and (again or _until is None) and time.monotonic() < (until := _until or time.monotonic() + IMPORT_S):
+        _until = until
+        threading.Thread(target=_send_again, args=(signum,), daemon=True).start()
+        return
+    _until = None
+    raise KeyboardInterrupt(signal_name(signum))
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _send_again(signum: int) -> None:
+    global _again
+    time.sleep(0.05)
+    _again = True
+    signal.pthread_kill(threading.main_thread().ident or 0, signum)
 
 
 ours: list[Any] = [signal.SIG_DFL, interrupt]  # handlers in whose place another of this program may be set
@@ -61,7 +92,9 @@ ours: list[Any] = [signal.SIG_DFL, interrupt]  # handlers in whose place another
 
 def raise_again() -> None:
     """Raise what `interrupt` has raised in vain: in Python that is called from C, as while numba compiles, an exception is lost."""
+    global _until
     if came:
+        _until = None
         raise KeyboardInterrupt(came[0])
 
 

@@ -1,8 +1,11 @@
 """A signal that ends a command is not lost, wherever the program is just then."""
 
 import ctypes
+import importlib
 import os
 import signal
+import sys
+import threading
 
 import pytest
 
@@ -17,6 +20,37 @@ def test_what_is_raised_in_a_callback_from_c_is_raised_again():
         ctypes.CDLL(None).qsort((ctypes.c_int * 2)(2, 1), 2, ctypes.sizeof(ctypes.c_int), compare)  # where the exception is lost
         with pytest.raises(KeyboardInterrupt, match="SIGUSR1"):
             signals.raise_again()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        signals.came.clear()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGUSR1, signal.SIGTERM])
+def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path, monkeypatch, signum):
+    """In which an exception may be lost, or leave half a module."""
+    monkeypatch.syspath_prepend(tmp_path)
+    text = f"import os\nos.kill(os.getpid(), {int(signum)})\nfor _ in range(100_000):\n    pass\nwhole = True\n"
+    (tmp_path / f"signalled_{int(signum)}.py").write_text(text)
+    before = signal.signal(signum, signals.interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt, match=signum.name):
+            assert importlib.import_module(f"signalled_{int(signum)}").whole
+            threading.Event().wait(60.0)
+        assert sys.modules[f"signalled_{int(signum)}"].whole and signals.came == [signum.name]
+    finally:
+        signal.signal(signum, before)
+        signals.came.clear()
+
+
+def test_a_second_signal_ends_an_import(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "signalled_twice.py").write_text(
+        "import os, threading\nfor _ in range(2):\n    os.kill(os.getpid(), 10)\nthreading.Event().wait(60.0)\n")
+    before = signal.signal(signal.SIGUSR1, signals.interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt, match="SIGUSR1"):
+            importlib.import_module("signalled_twice")
+        threading.Event().wait(0.2)  # timed: the first one comes again, and nothing happens
     finally:
         signal.signal(signal.SIGUSR1, before)
         signals.came.clear()
