@@ -17,7 +17,7 @@ from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from rearrange.composition.swept import Swept, Sweeper
+from rearrange.composition.swept import Sweeper, Swept
 from rearrange.errors import UserError
 from rearrange.launchers import launching
 from rearrange.launchers.hydra_settings import composed

@@ -11,7 +11,6 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 
-
 MODULE = "hydra_plugins.ends_for_tests"  # Hydra takes plugins of this package alone
 
 
