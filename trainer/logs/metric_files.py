@@ -139,7 +139,7 @@ class TensorBoard:
     def _add(self, step: int, summary: object) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
 
-        self.file.path.parent.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
+        self.file.path.parent.mkdir(exist_ok=True)  # somebody may have removed it; not the run's directory, which others make anew
         event = _record(Event(wall_time=time.time(), step=step, summary=summary).SerializeToString())
         self.file.append(event if self.file.size() else self._head + event)
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import os
+import shlex
+import struct
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+# What curves are drawn over. W&B's own step only ever grows: of a run that goes on from its last checkpoint, the rows until where it was
+# before would get other steps (offline), or none (online).
+STEP = "step"
+HEAD, BLOCK, CHUNK = b":W&B\xe1\xbe\x00", 1 << 15, 7  # of W&B's files; bytes of a block, and before each chunk
+FULL, BEGUN, LAST = 1, (2, 3), 4  # kinds of chunks
 
 _log = logging.getLogger(__name__)
 
@@ -21,6 +30,10 @@ class WeightsAndBiases:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         import wandb
 
+        self._run_dir = run_dir
+        for part in _parts(run_dir):
+            with contextlib.suppress(OSError):
+                _cut_to_whole_records(part)
         mode: Any = settings.get("mode") or "offline"
         common = {
             "project": settings.get("project") or "rearrange",
@@ -42,20 +55,53 @@ class WeightsAndBiases:
             mode = "offline"
             self._run = wandb.init(mode=mode, **common)
         self._offline = mode == "offline"
+        self._run.define_metric("*", step_metric=STEP)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        self._run.log(dict(metrics), step=step)
+        self._run.log({**metrics, STEP: step})
 
     def write_film(self, step: int, name: str, gif: bytes) -> None:
         import wandb
 
-        self._run.log({name: wandb.Video(io.BytesIO(gif), format="gif")}, step=step)
+        self._run.log({name: wandb.Video(io.BytesIO(gif), format="gif"), STEP: step})
 
     def close(self) -> None:
-        folder = Path(self._run.dir).parent  # .../offline-run-<date>-<id>
+        own = Path(self._run.dir).parent
         self._run.finish()
         if self._offline:
-            _log.warning("Weights & Biases was offline. To upload: wandb sync %s", folder)
+            parts = [*(file.parent for file in _parts(self._run_dir) if file.parent.name != own.name), own]
+            several = f", the {len(parts)} parts of this run in their order" if len(parts) > 1 else ""
+            _log.warning("Weights & Biases was offline. To upload%s: wandb sync %s", several,
+                         " ".join(shlex.quote(str(part)) for part in parts))
+
+
+def _parts(run_dir: Path) -> list[Path]:
+    """The files of a run's attempts that were offline, in their order: those that hold something and are not uploaded."""
+    files = [file for file in run_dir.glob("wandb/offline-run-*/*.wandb") if not file.with_name(f"{file.name}.synced").exists()]
+    return sorted((file for file in files if file.stat().st_size > len(HEAD)), key=lambda file: file.parent.name)
+
+
+def _cut_to_whole_records(file: Path) -> None:
+    """Remove what a kill has left of a record at the end of a file in W&B's format, behind which `wandb sync` (0.31) uploads none of the
+    parts that follow, and the same part once more whenever it is repeated.
+
+    Behind its head, the file is a log of LevelDB: blocks of 32 KiB, chunks in them with a checksum (4 bytes), a length (2) and a kind (1).
+    """
+    content = file.read_bytes()
+    at = whole = len(HEAD)
+    while content.startswith(HEAD) and at + CHUNK <= len(content):
+        left = BLOCK - at % BLOCK
+        if left < CHUNK:
+            at += left
+            continue
+        length, kind = struct.unpack("<HB", content[at + 4:at + CHUNK])
+        if kind not in (FULL, *BEGUN, LAST) or CHUNK + length > left or at + CHUNK + length > len(content):
+            break
+        at += CHUNK + length
+        if kind in (FULL, LAST):
+            whole = at
+    if content.startswith(HEAD) and whole < len(content):
+        os.truncate(file, whole)
 
 
 def _stored_id(path: Path) -> str:

@@ -10,6 +10,7 @@ import resource
 import shutil
 import socket
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -229,7 +230,7 @@ def test_a_directory_that_is_removed_and_made_again_holds_whole_files(tmp_path, 
         logger.log(1, row(1))
         shutil.rmtree(run)
         logger.log(2, row(2))
-        (run / "tb").mkdir(parents=True)
+        run.mkdir()
         logger.log(3, row(3))
     assert steps_of(run) == [[2, 3]] * 3 and "No such file or directory" in caplog.records[0].message
 
@@ -257,6 +258,55 @@ def test_wandb_offline_opens_no_connection(tmp_path, monkeypatch, caplog):
     with MetricsLogger(tmp_path, wandb={"mode": "offline"}, resume_step=1):
         pass
     assert (tmp_path / "wandb_id.txt").read_text() == first
+
+
+def test_all_parts_of_a_run_are_named_for_upload_and_are_whole(tmp_path, caplog):
+    """A part that a kill has cut off in the middle of a record; one that holds nothing; one that is uploaded already."""
+    pytest.importorskip("wandb")
+
+    def attempt(step):
+        caplog.clear()
+        with MetricsLogger(tmp_path, wandb={"mode": "offline"}, resume_step=step) as logger, caplog.at_level(logging.WARNING):
+            logger.log(step + 1, {"a": 1.0})
+        return caplog.records[-1].message.partition("wandb sync ")[2].split()
+
+    [first] = attempt(0)
+    [file] = Path(first).glob("*.wandb")
+    whole = file.read_bytes()
+    file.write_bytes(whole + b"\x01\x02\x03\x04\xff\x00\x01half a record")
+    empty = tmp_path / "wandb/offline-run-20000101_000000-x"
+    empty.mkdir()
+    (empty / "run-x.wandb").write_bytes(whole[:7])
+    parts = attempt(1)
+    assert parts[0] == first and len(parts) == 2 and file.read_bytes() == whole
+    file.with_name(f"{file.name}.synced").touch()
+    assert attempt(2)[0] == parts[1]
+
+
+@pytest.mark.parametrize("rows", [[1, 3_000], [40_000, 5], [70_000]])
+def test_a_part_of_whole_records_is_not_cut(tmp_path, rows):
+    """Records that go over blocks of 32 KiB; cut anywhere, only whole ones are left."""
+    wandb_parts = pytest.importorskip("trainer.logs.weights_and_biases")
+    file, ends, content = tmp_path / "run.wandb", [7], wandb_parts.HEAD
+    for size in rows:
+        left, kind = size, None
+        while left or kind is None:
+            room = wandb_parts.BLOCK - len(content) % wandb_parts.BLOCK
+            if room < 7:
+                content += bytes(room)
+                continue
+            piece = min(left, room - 7)
+            kind = (1 if piece == left else 2) if kind is None else (4 if piece == left else 3)
+            content += bytes(4) + piece.to_bytes(2, "little") + bytes([kind]) + b"x" * piece
+            left -= piece
+        ends.append(len(content))
+    for length in [7, 8, *ends[1:], *range(20, len(content), 1_009)]:
+        file.write_bytes(content[:length])
+        wandb_parts._cut_to_whole_records(file)
+        assert file.stat().st_size == max(end for end in ends if end <= length)
+    file.write_bytes(b"another format" * 10)
+    wandb_parts._cut_to_whole_records(file)
+    assert file.stat().st_size == 140
 
 
 def test_a_failing_wandb_is_a_warning(tmp_path, monkeypatch, caplog):
