@@ -128,7 +128,8 @@ def test_ranks_that_have_no_time_left_for_their_rollout_save_what_they_learned(t
     processes = start(2, "signalled", tmp_path, mode)
     until((tmp_path / "step").exists, "the first update", process=processes[0])
     (tmp_path / "slow").touch()
-    until(lambda: len(list(tmp_path.glob("slowly_*"))) == 2, "both ranks to be in a slow step", process=processes[0])
+    # the other may be done with its rollout, and wait for this one
+    until(lambda: list(tmp_path.glob("slowly_*")), "a rank to be in a slow step", process=processes[0])
     for process in processes:
         process.send_signal(signal.SIGUSR1)
     ended = finish(processes, 60.0)
