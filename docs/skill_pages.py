@@ -81,7 +81,7 @@ def page(name: str) -> str:
 
 def policy_section(card: dict[str, Any]) -> list[str]:
     """What the policy that comes with the package is, from its card."""
-    alone = [(SPLITS[row["split"]], str(row["episodes"]), _share(row["success"], row["success_interval_95"]),
+    alone = [(row["protocol"], SPLITS[row["split"]], str(row["episodes"]), _share(row["success"], row["success_interval_95"]),
               ", ".join(f"{100 * share:.1f} % {kind.replace('_', ' ')}" for kind, share in row["failures"].items()))
              for row in card["evaluations"]]
     if missing := [key for key in ("plans", "limits") if not card.get(key)]:
@@ -95,10 +95,10 @@ def policy_section(card: dict[str, Any]) -> list[str]:
     recipe = f"by [its recipe](../../skills/recipes/{card['recipe']}.yaml)" if "recipe" in card else "by the commands in its card"
     text = (f"Trained for {pretrained.steps(card) / 1e6:.1f} million steps, {pretrained.hours(card):.1f} hours, {recipe}; the last lesson with commit "
             f"`{card['commit'][:7]}`. Its card, [`skills/pretrained/{card['skill']}.yaml`](../../skills/pretrained/{card['skill']}.yaml), "
-            "holds what stands here and the lessons. By itself, drawn actions:")
+            "holds what stands here and the lessons. By itself, drawn actions, by [protocol](../evaluation.md#protocols):")
     return [
         "## The policy that comes with the package", "", wrapped(text), "",
-        *table(("homes", "n", "success", "failures"), alone), "",
+        *table(("protocol", "homes", "n", "success", "failures"), alone), "",
         wrapped("Whole tasks in which it takes part, within 0.15 m, by [protocol](../planner.md), n = "
                 f"{min(row['episodes'] for row in card['plans'])} each ([commands](../results.md#scenarios)):"), "",
         *table(("scenario", "homes", *(f"`planner={protocol}`" for protocol in protocols)), plans), "",

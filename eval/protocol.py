@@ -39,11 +39,10 @@ def protocol(task: str, env: Mapping[str, Any]) -> str:
     return ", ".join([name, *_typed(task, given, differing[name])])
 
 
-def settings_of(task: str, name: str) -> dict[str, Any]:
-    """The settings that a named protocol has, of those in which the protocols of a task differ."""
+def hab_settings(task: str) -> dict[str, Any]:
+    """What HAB's protocol sets, of the settings in which the protocols of a task differ."""
     named = next((found for tasks, found in _NAMED.items() if task in tasks), {})
-    usual = _usual(task)
-    return {key: usual[key] for changed in named.values() for key in changed} | named.get(name, {})
+    return {key: _usual(task)[key] for changed in named.values() for key in changed} | named.get(_OF_HAB[task], {})
 
 
 @lru_cache(maxsize=16)

@@ -5,8 +5,9 @@
     python -m eval.publish outputs/eval/pick/latest                   adds those figures to the card
     python -m eval.publish outputs/eval/tidy_house/latest             adds those of a scenario to the cards of the policies that it ran
 
-Navigation tasks, `nav=`, as skills. Evaluations with an episode file, other settings of the task or other rules, or of fewer episodes than the
-figure that stands there, are refused. What limits a policy is written into its card by hand (`limits`).
+Navigation tasks, `nav=`, as skills. A card has a row for each protocol: HAB's start, with its settings typed, and the start that the policy
+was trained with, where that is another. Evaluations with an episode file, other settings of the task or other rules, or of fewer episodes than
+the figure that stands there, are refused. What limits a policy is written into its card by hand (`limits`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from eval.protocol import hab_settings, protocol
 from eval.tasks import json_safe, navigation_task, skill_task, trained_settings
 from eval.trained_policy import of_what, settings_of, training_of
 from rearrange.errors import UserError
 from rearrange.files import MOST_JSON, read_json, read_text
-from rearrange.settings.environment import NAVIGATION, HomeSettings
+from rearrange.settings.environment import NAVIGATION, SPLITS, HomeSettings
 from rearrange.settings.rules import keys_of
 from rearrange.settings.yaml_files import plain_yaml
 from skills import SKILLS, pretrained, recipes
@@ -104,12 +106,15 @@ def _publish_task(run: Path, figures: dict[str, Any], folder: Path) -> Path:
         raise UserError(f"{run} did not evaluate the published policy {file}: use checkpoint=pretrained.")
     if missing := [key for key in (*_MEASURED, "env") if key not in figures]:
         raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
-    _refuse_changed(run, _changed(group, figures["env"], usual_settings(file, group, task)))
+    usual = usual_settings(file, group, task)
+    changed = [_changed(group, figures["env"], json_safe(usual | of)) for of in ({}, hab_settings(task))]
+    _refuse_changed(run, [] if [] in changed else changed[0])
     card = plain_yaml(file.with_suffix(".yaml"))
-    row = {key: figures[key] for key in _MEASURED} | _path_figures(figures)
-    same = ("split", "deterministic")
-    _refuse_fewer(run, row, next((old for old in card["evaluations"] if all(old[k] == row[k] for k in same)), None))
-    card["evaluations"] = [old for old in card["evaluations"] if any(old[k] != row[k] for k in same)] + [row]
+    row = {"protocol": protocol(task, figures["env"])} | {key: figures[key] for key in _MEASURED} | _path_figures(figures)
+    same = ("protocol", "split", "deterministic")
+    _refuse_fewer(run, row, next((old for old in card["evaluations"] if all(old.get(k) == row[k] for k in same)), None))
+    rows = [old for old in card["evaluations"] if any(old.get(k) != row[k] for k in same)] + [row]
+    card["evaluations"] = sorted(rows, key=lambda each: (not each["protocol"].startswith("HAB"), SPLITS.index(each["split"])))
     return _write_card(file, card)
 
 

@@ -209,7 +209,12 @@ class HomeEnv(gymnasium.Env):
     @property
     def listed(self) -> int:
         """How many episodes the episode file has; 0 without one."""
-        return len(self.scene.episodes or ())
+        return len(self.listed_episodes)
+
+    @property
+    def listed_episodes(self) -> Sequence[Episode]:
+        """The episodes of the episode file; none without one."""
+        return self.scene.episodes or ()
 
     @property
     def action_parts(self) -> list[tuple[str, slice]]:

@@ -110,10 +110,12 @@ class Place(Skill):
         return grip if sim.is_holding else -1.0  # HAB does not let it take anything again
 
     def success(self, sim: Simulator) -> bool:
-        return self._at_rest(sim) and self._is_placed(sim) and self._placed_steps >= self.config.settle_steps
+        at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
+        return at_rest and self._is_placed(sim) and self._placed_steps >= self.config.settle_steps
 
     def begins_solved(self, sim: Simulator) -> bool:
-        return self._at_rest(sim) and self._is_placed(sim)
+        """Whether the object has been put down at its goal already, wherever the hand is."""
+        return self._is_placed(sim)
 
     def failure(self, sim: Simulator) -> str | None:
         if sim.accumulated_arm_force_n > self.config.max_accumulated_force_n:
@@ -174,9 +176,6 @@ class Place(Skill):
 
         _, x, y, _ = quat_multiply(sim.object_pose(self.arguments.target)[3:], quat_inverse(self.arguments.goal[3:]))
         return math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
-
-    def _at_rest(self, sim: Simulator) -> bool:
-        return distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
 
     def _is_placed(self, sim: Simulator) -> bool:
         """The hand is empty and the object is at its goal."""

@@ -78,15 +78,16 @@ def _evaluation(task: str, split: str, last: Job, plain: dict[str, Any]) -> Job:
 
 def table(made: tuple[Job, ...], plain: dict[str, Any]) -> str:
     """What came out, beside the policies of the package, as Markdown."""
-    rows = ["| policy | homes | trained now | n | in the package | to publish |", "|---|---|---|---|---|---|"]
+    rows = ["| policy | homes | protocol | trained now | n | in the package | to publish |", "|---|---|---|---|---|---|---|"]
     for job in made:
         if not job.what.startswith("eval ") or not (job.path / "metrics.json").exists() or read_status(job.path)["status"] != "finished":
             continue
         _, task, split = job.what.split()
         now = read_json(job.path / "metrics.json")
         card = pretrained.card(task)["evaluations"] if task in pretrained.names() else []
-        there = [row for row in card if row["split"] == split and not row["deterministic"]]
-        rows.append(f"| {task} | {split} | {_figures(now)} | {now['episodes']} | {_figures(there[0]) if there else 'not measured'} "
+        rule = now["protocol"]
+        there = [row for row in card if row["split"] == split and not row["deterministic"] and row["protocol"] == rule]
+        rows.append(f"| {task} | {split} | {rule} | {_figures(now)} | {now['episodes']} | {_figures(there[0]) if there else 'not measured'} "
                     f"| `python -m eval.publish {job.needs[0]}` |")
     return "\n".join(rows)
 

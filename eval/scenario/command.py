@@ -22,7 +22,7 @@ from planner.rules import Rules, steps_of
 from planner.scenario import observe, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import ScenarioConfig, make_scenario
-from rearrange.apartments.episodes import Episode, read_episodes, write_episodes
+from rearrange.apartments.episodes import Episode, read_episodes, repeated_ids, write_episodes
 from rearrange.errors import UserError
 from rearrange.home_scene import HomeSettings
 
@@ -48,6 +48,9 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
         run.say(line)
     if job.episodes < plain["episodes"]:
         run.say(f"{job.env['episodes']} has {job.episodes} episodes: each is run once, instead of episodes={plain['episodes']}")
+    if (file := job.env.get("episodes")) is not None:
+        for line in repeated_ids(file, read_episodes(file)):
+            run.say(line)
     from trainer.logs.progress import counting
 
     def keep(finished: list[hab.EpisodeResult]) -> None:

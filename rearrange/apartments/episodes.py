@@ -12,7 +12,8 @@ import json
 import math
 import zlib
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from rearrange.errors import NoStartPose, UserError
 from rearrange.files import parse_json, read_bytes, unzipped
 from rearrange.habitat_axes import Pose, matrix_to_pose, pose_to_matrix, to_y_up, to_z_up
 
-__all__ = ["Episode", "Handoff", "Marker", "NoStartPose", "read_episodes", "write_episodes"]
+__all__ = ["Episode", "Handoff", "Marker", "NoStartPose", "read_episodes", "repeated_ids", "write_episodes"]
 
 OUR_FIELDS = "rearrange"
 """Key of `info` under which a file for Habitat keeps the fields that name things as our homes do."""
@@ -97,6 +98,22 @@ def read_episodes(path: str | Path) -> list[Episode]:
     except OSError as error:
         raise UserError(f"cannot read the episode file {path}: {error.strerror or error}.") from None
     return list(_parse(path, raw))
+
+
+def repeated_ids(path: str | Path, episodes: Sequence[Any]) -> list[str]:
+    """A sentence for ids that stand more than once in a file of episodes, which have `id` and `scene`; none where each stands once."""
+    first: dict[str, int] = {}
+    again = [(number, first[each.id]) for number, each in enumerate(episodes) if first.setdefault(each.id, number) != number]
+    if not again:
+        return []
+    number, before = again[0]
+    same = sum(replace(episodes[a], id="") == replace(episodes[b], id="") for a, b in again)
+    scenes = sum(episodes[a].scene != episodes[b].scene for a, b in again)
+    every = "its contents are" if len(again) == 1 else "the contents of all of them are"
+    told = (f"{every} the same" if same == len(again) else f"{every} others, in other scenes" if scenes == len(again) else
+            f"{every} others" if not same else f"the contents of {same} of them are the same")
+    repeat = f"{len(again):,} of {len(episodes):,} episodes {'has' if len(again) == 1 else 'have'} an id that stands before"
+    return [f"{path}: {repeat}, first {episodes[number].id!r} of episodes {before} and {number}; {told}"]
 
 
 @lru_cache(maxsize=8)  # the environments of a process read the same file, one after another

@@ -277,6 +277,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     from eval.policy_choice import table
     from eval.summary_table import print_table
     from eval.video import default_speed
+    from rearrange.apartments.episodes import repeated_ids
 
     plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
     if plain["agent"] == "pretrained":
@@ -311,6 +312,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
         run.say(line)
     if count < plain["episodes"]:
         run.say(f"{env['episodes']} has {count} episodes: each is run once, instead of episodes={plain['episodes']}")
+    for line in repeated_ids(str(env.get("episodes")), probe.listed_episodes):
+        run.say(line)
     from trainer.logs.progress import counting
 
     def keep(finished: list[EpisodeResult]) -> None:

@@ -10,8 +10,9 @@ from omegaconf import DictConfig
 
 from rearrange.composition import options
 from rearrange.registration import environment_id
-from rearrange.runs.finished_runs import measured, why_not
+from rearrange.runs.finished_runs import why_not
 from rearrange.runs.run_directory import read_status, runs
+from rearrange.runs.text_table import columns
 from skills import pretrained
 
 # Name -> module that must be there, and how to get it.
@@ -36,17 +37,26 @@ def text(output: Path) -> str:
         there = "installed" if importlib.util.find_spec(module) else f"not installed ({how})"
         lines.append(f"  {name:<16}{there:<33}{options.title('sim', name)}")
     lines += ["", "trained policies that come with the package (pretrained)"]
-    lines += [_pretrained_line(name) for name in pretrained.names()] or ["  none"]
+    lines += [f"  {line}" for line in _pretrained_lines(pretrained.names())]
     lines += ["", f"training runs in {output}/, the newest first (newest: the first of a skill that is finished)"]
     found = [_run_line(path, output) for path in reversed(runs(output, "train"))]
     return "\n".join(lines + (found or ["  none yet; start one with: rearrange train experiment=quickstart"]))
 
 
-def _pretrained_line(skill: str) -> str:
-    """One line for a published policy: steps of training, and success where it was measured."""
-    card = pretrained.card(skill)
-    success = "; ".join(text for row in card["evaluations"] if (text := measured(row)))
-    return f"  {skill:<16}{pretrained.steps(card) / 1e6:.1f} M steps   {f'success {success}' if success else 'not evaluated'}"
+def _pretrained_lines(names: list[str]) -> list[str]:
+    """A table of the published policies: steps of training, and success in validation and test homes by each protocol."""
+    rows = [("policy", "trained", "episodes begin by", "success, val", "success, test")]
+    for name in names:
+        card = pretrained.card(name)
+        trained = f"{pretrained.steps(card) / 1e6:.1f} M steps"
+        found: dict[str, dict[str, str]] = {}
+        for row in card["evaluations"]:
+            found.setdefault(row["protocol"], {})[row["split"]] = f"{row['success']:.1%}, n = {row['episodes']}"
+        for number, (protocol, of) in enumerate(found.items()):
+            rows.append(("", "", protocol, of.get("val", ""), of.get("test", "")) if number else
+                        (name, trained, protocol, of.get("val", ""), of.get("test", "")))
+        rows += [] if found else [(name, trained, "not evaluated", "", "")]
+    return columns(rows)
 
 
 def _run_line(path: Path, output: Path) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -39,6 +40,9 @@ from rearrange.pictures.photograph import photograph
 from rearrange.robot.cameras import in_world
 from rearrange.settings.environment import SEEN, SPLITS, HomeSettings
 
+if TYPE_CHECKING:
+    from rearrange.navigation.habitat_episodes import HabitatEpisode
+
 TASKS = {"pointnav": PointNav, "objectnav": ObjectNav, "flee": Flee, "explore": Explore}
 _EPISODES = 1 << 31
 OF_A_GOAL = {"train": 4}
@@ -55,6 +59,7 @@ class NavigationEnv(gymnasium.Env):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
     listed = 0  # episodes of a file; 0: there is none
+    listed_episodes: Sequence[HabitatEpisode] = ()
     begins_solved = False
 
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings, advised: bool = False) -> None:
@@ -150,8 +155,8 @@ class NavigationEnv(gymnasium.Env):
             return
         if self.name != "pointnav":
             raise UserError(f"nav.episodes={file} is for nav=pointnav.")
-        self._episodes = point_episodes(file, dataset)
-        self.listed = len(self._episodes)
+        self.listed_episodes = point_episodes(file, dataset)
+        self.listed = len(self.listed_episodes)
 
     # ------------------------------------------------------------------ reset
 
@@ -232,7 +237,7 @@ class NavigationEnv(gymnasium.Env):
         from rearrange.navigation.scene_homes import load_scene_home, placed
         from rearrange.scene_files.whole import scene_name
 
-        found = self._episodes[number]
+        found = self.listed_episodes[number]
         home = load_scene_home(Path(self.config.scene_dataset), scene_name(found.scene), *self.config.body_m)
         return home, placed(found, home)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.apartments.episodes import MOST_BYTES
+from rearrange.apartments.episodes import MOST_BYTES, repeated_ids
 from rearrange.errors import UserError
 from rearrange.files import parse_json, read_bytes, unzipped
 from rearrange.habitat_axes import Point, to_z_up
@@ -191,6 +191,8 @@ def show(action: str, path: str) -> None:
     file that is not as it should be."""
     episodes = read_habitat_episodes(path)
     scenes = Counter(episode.scene for episode in episodes)
+    if said := repeated_ids(path, episodes):
+        print(said[0])
     if action == "list":
         print("\n".join(f"{name}   {count:,} episodes" for name, count in sorted(scenes.items())))
         return

@@ -100,9 +100,9 @@ class InHabitat(NavigationEnv):
         if config.scene_dataset is None or config.episodes is None:
             raise UserError(f"nav={self.name} sim=habitat needs nav.scene_dataset=, a *.scene_dataset_config.json or a folder with the files of "
                             "scenes, and nav.episodes=, a file of Habitat's episodes.")
-        self._episodes = read_habitat_episodes(config.episodes)
-        self.listed = len(self._episodes)
-        wrong = next((e for e in self._episodes if (e.category is None) != (self.name == "pointnav")), None)
+        self.listed_episodes = read_habitat_episodes(config.episodes)
+        self.listed = len(self.listed_episodes)
+        wrong = next((e for e in self.listed_episodes if (e.category is None) != (self.name == "pointnav")), None)
         if wrong is not None:
             of = "ObjectNav" if wrong.category else "PointNav"
             raise UserError(f"{config.episodes}: episode {wrong.id} is one of {of}: write nav={of.lower()}.")
@@ -110,7 +110,7 @@ class InHabitat(NavigationEnv):
             return _ToPoint(config)
         if config.segmentation:
             raise UserError("the mask of what is looked for is known in our homes alone: with sim=habitat write nav.segmentation=false.")
-        return _ToCategory(config, categories_of(config.episodes, self._episodes))
+        return _ToCategory(config, categories_of(config.episodes, self.listed_episodes))
 
     def make_agent(self) -> Cylinder:
         return _OnMesh(self.name, self.config)
@@ -133,13 +133,13 @@ class InHabitat(NavigationEnv):
         """Any of the episodes; several in a row are in one scene."""
         self._drawn += 1
         if self._drawn % IN_A_SCENE == 0:
-            scene = self._episodes[int(self.np_random.integers(self.listed))].scene
-            self._in_scene = np.flatnonzero([episode.scene == scene for episode in self._episodes])
+            scene = self.listed_episodes[int(self.np_random.integers(self.listed))].scene
+            self._in_scene = np.flatnonzero([episode.scene == scene for episode in self.listed_episodes])
         return int(self.np_random.choice(self._in_scene))
 
     def listed_episode(self, number: int) -> tuple[Home, NavEpisode]:
         """An episode of the file, with its scene loaded and the agent at its start. UserError for one that has no place there."""
-        found = self._episodes[number]
+        found = self.listed_episodes[number]
         if self.walker.load(found.scene):
             self._floors.clear()
         self.walker.point = found.start

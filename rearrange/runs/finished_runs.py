@@ -53,7 +53,8 @@ def measured(figures: dict) -> str | None:
     """The success of an evaluation, in words; None where its figures do not say it."""
     try:
         actions = ", mean actions" if figures["deterministic"] else ""
-        return f"{figures['success']:.1%} of {figures['episodes']} episodes, split={figures['split']}{actions}"
+        rule = f", {figures['protocol']}" if figures.get("protocol") else ""
+        return f"{figures['success']:.1%} of {figures['episodes']} episodes, split={figures['split']}{actions}{rule}"
     except (KeyError, TypeError, ValueError):
         return None
 

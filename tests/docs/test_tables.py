@@ -62,3 +62,45 @@ def test_gymnasium_ids():
 
     named = [id for row in table("gymnasium.md", "id") for id in re.findall(r"`(.+?)`", row["id"])]
     assert sorted(named) == sorted(environment_id(name) for group in ("skill", "hab") for name in options.choices(group))
+
+
+def test_success_of_the_policies_is_the_same_in_the_readme_the_list_the_cards_and_the_results():
+    """Of every protocol and split; the headline of the README is HAB's."""
+    from rearrange.command_line.listing import _pretrained_lines
+    from skills import SKILLS, pretrained
+
+    cards = {(name, row["protocol"], row["split"]): f"{100 * row['success']:.1f}" for name in SKILLS
+             for row in pretrained.card(name)["evaluations"] if not row["deterministic"]}
+    results, name = {}, ""
+    for row in table("results.md", "skill"):
+        name = row["skill"] or name
+        if not name.startswith("-") and not row["skill"].startswith("-"):
+            split = {"validation": "val", "test": "test"}[row["split"]]
+            results[name.lower().replace(" ", "_"), row["episodes begin by"], split] = row["success"].strip("* %")
+    assert results == cards
+    listed, name = {}, ""
+    for line in _pretrained_lines(list(SKILLS))[1:]:
+        first, *cells = re.split(r" {3,}", line.rstrip())
+        name, (rule, *shares) = (first, cells[1:]) if first else (name, cells)
+        listed |= {(name, rule, split): share.split("%")[0] for split, share in zip(("val", "test"), shares)}
+    assert listed == cards
+    shown = {}
+    for row in table("../README.md", "skill"):
+        name = re.search(r"skills/(\w+)\.md", row["skill"])[1]
+        hab, more = "HAB's pose" if name == "navigate" else "HAB's start", row["more places"]
+        for split, word in (("val", "validation"), ("test", "test")):
+            shown[name, hab, split] = row[f"HAB's start: {word}"].partition(" %")[0]
+            shown |= {(name, more, split): row[f"there: {word}"].partition(" %")[0]} if more else {}
+    assert shown == cards
+
+
+def test_protocols_of_the_page_are_those_of_the_code():
+    from eval.protocol import protocol
+    from rearrange.composition.compose import compose
+
+    words = {"any start": ["pick", "place"], "HAB's pose": ["navigate"], "any place": ["navigate"]}
+    for row in table("evaluation.md", "called"):
+        tasks = words.get(row["called"], ["close_cabinet"] if row["of"] == "Close cabinet" else ["open_fridge", "close_fridge"])
+        for task in tasks if "`" in row["settings"] else []:
+            config = compose("eval", [f"skill={task}", *row["settings"].split("`")[1].split()]).config
+            assert protocol(task, {**config.skill}) == row["called"]

@@ -263,7 +263,7 @@ def test_a_policy_is_trained_anew_and_set_beside_that_of_the_package(tmp_path, m
         run = Run(folder_of(made.config, words[0]) / made.config.name, made)
         run.create()
         (run.checkpoints / "step_000000000001.pt").touch()
-        (run.path / "metrics.json").write_text(json.dumps({"episodes": 2, "success": 0.5, "success_interval_95": [0.1, 0.9]}))
+        (run.path / "metrics.json").write_text(json.dumps({"episodes": 2, "success": 0.5, "success_interval_95": [0.1, 0.9], "protocol": "wide start"}))
         run.finish("finished")
         return 0
 
@@ -272,7 +272,7 @@ def test_a_policy_is_trained_anew_and_set_beside_that_of_the_package(tmp_path, m
     assert main(words) == 0
     text = (tmp_path / "reproduce/recipe/policies.md").read_text()
     row = next(line for line in text.splitlines() if "| close_fridge | test |" in line)
-    there = next(row for row in pretrained.card("close_fridge")["evaluations"] if row["split"] == "test" and not row["deterministic"])
+    there = next(row for row in pretrained.card("close_fridge")["evaluations"] if (row["split"], row["protocol"]) == ("test", "wide start"))
     assert f"| 50.0% (10.0% .. 90.0%) | 2 | {there['success']:.1%}" in row and "python -m eval.publish" in row
     assert text in capsys.readouterr().out
     assert main(words) == 0 and "0 trainings to do, 0 evaluations to do, 5 finished before" in capsys.readouterr().out
