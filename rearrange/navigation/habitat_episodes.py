@@ -191,12 +191,11 @@ def show(action: str, path: str) -> None:
     file that is not as it should be."""
     episodes = read_habitat_episodes(path)
     scenes = Counter(episode.scene for episode in episodes)
-    if said := repeated_ids(path, episodes):
-        print(said[0])
     if action == "list":
         print("\n".join(f"{name}   {count:,} episodes" for name, count in sorted(scenes.items())))
         return
     kinds = Counter(episode.category for episode in episodes if episode.category is not None)
     of = f"ObjectNav: {', '.join(f'{name} {count:,}' for name, count in sorted(kinds.items()))}" if kinds else "PointNav"
     print(f"{path}: {len(episodes):,} episodes in {len(scenes):,} scenes   {of}")
-    print("\n".join(summary([episode.shortest_m for episode in episodes], [episode.ratio for episode in episodes])))
+    print("\n".join([*repeated_ids(path, episodes),
+                     *summary([episode.shortest_m for episode in episodes], [episode.ratio for episode in episodes])]))

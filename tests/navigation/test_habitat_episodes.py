@@ -55,6 +55,7 @@ def test_splits_whose_episodes_lie_by_scene(tmp_path, capsys):
     assert capsys.readouterr().out.split("\n")[1] == "gibson/Zeta.glb   1 episodes"
     assert main(["scenes", "check", f"dataset={file}"]) == 0
     said = capsys.readouterr().out
+    assert "1 of 2 episodes has an id that stands before" in said and "its contents are others, in other scenes" in said
     assert "2 episodes in 2 scenes   PointNav" in said and "to drive: mean 6.00 m" in said and "1.2 to 1.4" in said
 
 
