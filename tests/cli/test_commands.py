@@ -61,8 +61,8 @@ def test_a_training_with_its_last_checkpoint_is_finished(ended):
 
 
 @pytest.mark.parametrize("checkpoint, unsaved, said", [
-    (Path("step_000000000100.pt"), 0, "; saved step_000000000100.pt. C"),
-    (Path("step_000000000060.pt"), 40, "the newest is step_000000000060.pt, and the 40 steps after it are lost. C"),
+    (RUN / "checkpoints/step_000000000100.pt", 0, "step_000000000100.pt. C"),
+    (RUN / "checkpoints/step_000000000060.pt", 40, "step_000000000060.pt, and the 40 steps after it are lost. C"),
     (None, 100, "; no checkpoint could be written: the 100 steps are lost. C"),
 ])
 def test_a_signal_says_what_is_saved_and_what_is_lost(ended, capsys, checkpoint, unsaved, said):
