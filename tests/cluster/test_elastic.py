@@ -46,7 +46,8 @@ def test_a_node_joins_and_is_lost(tmp_path):
     steps, rates = [row["step"] for row in rows], [row["learn/learning_rate"] for row in rows]
     assert steps == sorted(set(steps)) and rates == sorted(rates, reverse=True), "one curve, one schedule"
     assert rates[-1] < 0.01 * rates[0]
-    coefficients = [row["learn/entropy_coef"] for row in rows]  # the entropy is above its target all the time
+    # the entropy is above its target all the time; the first rollout alone is measured, not learned from
+    coefficients = [row["learn/entropy_coef"] for row in rows[1:]]
     assert 0.0 < coefficients[-1] < coefficients[0] and coefficients == sorted(coefficients, reverse=True), "kept by each restart"
     for key in ("episodes", "updates", "wall_s"):
         assert [row[key] for row in rows] == sorted(row[key] for row in rows), key

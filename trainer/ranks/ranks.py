@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from trainer.config import TrainConfig
 from trainer.errors import Cancelled, NonFinite, RankError, WorkerError
+from trainer.faults.signals import raise_again
 from trainer.ranks.launch import RankInfo, this_rank
 from trainer.ranks.meeting import meet
 from trainer.ranks.preemption import Preemption
@@ -150,6 +151,8 @@ def join(device: str) -> Iterator[Ranks]:
         ranks = Ranks(here, store, watch)
         yield ranks
     except BaseException as error:
+        if _from_a_collective(error) and not isinstance(error, KeyboardInterrupt) and not (watch and watch.verdict):
+            raise_again()  # all ranks were stopped, and another one's end came before this one's signal was heard
         explained = watch.explain(error, ours=not _from_a_collective(error)) if watch else error
         if explained is error:
             raise
