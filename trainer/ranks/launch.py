@@ -45,16 +45,16 @@ def this_rank(environment: Mapping[str, str] = os.environ) -> RankInfo:
         return int(value)
 
     if {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(environment):
-        rank, size = number("RANK", 0), number("WORLD_SIZE", 1)
+        rank, size, run = number("RANK", 0), number("WORLD_SIZE", 1), get("TORCHELASTIC_RUN_ID")
         found = RankInfo(rank, size, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", size),
-                         get("MASTER_ADDR"), number("MASTER_PORT", 0), f"torchrun's job {run}" if (run := get("TORCHELASTIC_RUN_ID")) else "")
+                         get("MASTER_ADDR"), number("MASTER_PORT", 0), f"torchrun's job {run}" if run else "")
     elif number("SLURM_STEP_NUM_TASKS", 1) > 1:  # set within srun only: a bare command in an allocation is alone
         names = {"cluster": "SLURM_CLUSTER_NAME", "job": "SLURM_JOB_ID", "step": "SLURM_STEP_ID", "restart": "SLURM_RESTART_COUNT"}
         local_size = int(re.match(r"\d+", get("SLURM_STEP_TASKS_PER_NODE", "1"))[0])
         found = RankInfo(
             number("SLURM_PROCID", 0), number("SLURM_STEP_NUM_TASKS", 1), number("SLURM_LOCALID", 0), local_size,
             get("MASTER_ADDR") or first_host(get("SLURM_STEP_NODELIST") or get("SLURM_JOB_NODELIST") or "localhost"),
-            number("MASTER_PORT", 0), "SLURM's " + " ".join(f"{word} {value}" for word, name in names.items() if (value := get(name))),
+            number("MASTER_PORT", 0), " ".join(["SLURM's", *(f"{word} {get(name)}" for word, name in names.items() if get(name))]),
         )
     elif number("SUBMITIT_LOCAL_NTASKS", 1) > 1:
         local_rank, size = number("SUBMITIT_LOCAL_LOCALID", 0), number("SUBMITIT_LOCAL_NTASKS", 1)

@@ -1,8 +1,8 @@
 """The store that the ranks of one job share, and how they find it.
 
 Under torchrun it is torchrun's. Else rank 0 opens one at a port that is free, and tells it to the ranks of its own job alone: it
-answers at MASTER_PORT or, where that is not set, at the first free one of a few ports that follow from the job's name. Others ask there,
-by name, and go on to the next port where somebody else answers. So jobs on one machine cannot meet, whatever their numbers are.
+answers at MASTER_PORT or, where that is not set, at the first free one of a few ports that follow from the job's name. Others ask
+there, by name, and go on to the next port where somebody else answers. So jobs on one machine cannot meet, whatever their numbers are.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def ports_of(here: RankInfo) -> list[int]:
 
 @contextmanager
 def shared_store(here: RankInfo, timeout_s: float) -> Iterator[Any]:
-    """The store, a part of it that is this job's alone; rank 0 answers as long as the `with` lasts. RankError, in one sentence, where it
-    cannot be had."""
+    """The store, a part of it that is this job's alone; rank 0 answers as long as the `with` lasts. RankError, in one sentence, where
+    it cannot be had."""
     job, timeout = job_of(here), timedelta(seconds=timeout_s)
     part = f"rearrange/{hashlib.sha256(job.encode()).hexdigest()[:16]}"
     try:
@@ -133,7 +133,8 @@ def _asked(here: RankInfo, job: str, timeout_s: float) -> int:
                     answer = _message(stream.readline(MOST_BYTES))
             except socket.gaierror as error:
                 refused_at = refused_at or time.monotonic()
-                why = f"{here.address} is not known here ({error.strerror}): set MASTER_ADDR to an address of the first rank's machine"
+                why = (f"{here.address} is not known here ({error.strerror}): set MASTER_ADDR to an address of the first rank's "
+                       "machine")
                 continue
             except OSError:  # not there yet
                 continue
@@ -142,15 +143,15 @@ def _asked(here: RankInfo, job: str, timeout_s: float) -> int:
             refused_at = refused_at or time.monotonic()
             whose = answer.get("whose", "something else than ranks of this program")
             whose = "this job, which has this rank already" if whose == job else str(whose)[:200]
-            why = (f"port {port} of {here.address} is taken by {whose}, and this is {job[:200]}: set MASTER_PORT to another one, the "
-                   "same for all ranks; ranks of one job whose command lines differ need the same TORCHELASTIC_RUN_ID")
+            why = (f"port {port} of {here.address} is taken by {whose}, and this is {job[:200]}: set MASTER_PORT to another one, "
+                   "the same for all ranks; ranks of one job whose command lines differ need the same TORCHELASTIC_RUN_ID")
         now = time.monotonic()
         if refused_at and len(ports) == 1 and now > refused_at + PATIENCE_S or now > began + timeout_s:
             break
         time.sleep(0.2)
-    why = why or f"nobody answers at {here.address}, port {', '.join(map(str, ports_of(here)))}: is rank 0 started, and reached from here?"
-    raise RankError(f"rank {here.rank} of {here.size} waited in vain for rank 0: {why.rstrip('?.')}{'?' if why.endswith('?') else '.'}",
-                    False)
+    ports = ", ".join(map(str, ports_of(here)))
+    why = why or f"nobody answers at {here.address}, port {ports}: see whether rank 0 is started, and reached from here"
+    raise RankError(f"rank {here.rank} of {here.size} waited in vain for rank 0: {why}.", False)
 
 
 def _message(line: bytes) -> dict[str, Any]:
