@@ -2,7 +2,7 @@
 
 Under torchrun it is torchrun's. Else rank 0 opens one at a port that is free, and tells it to the ranks of its own job alone: it
 answers at MASTER_PORT or, where that is not set, at the first free one of a few ports that follow from the job's name. Others ask
-there, by name, and go on to the next port where somebody else answers. So jobs on one machine cannot meet, whatever their numbers are.
+there, by name, and go on to the next port where somebody else answers. So jobs on one machine cannot meet, whatever their numbers.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def ports_of(here: RankInfo) -> list[int]:
 
 @contextmanager
 def shared_store(here: RankInfo, timeout_s: float) -> Iterator[Any]:
-    """The store, a part of it that is this job's alone; rank 0 answers as long as the `with` lasts. RankError, in one sentence, where
-    it cannot be had."""
+    """The store, a part of it that is this job's alone; rank 0 answers as long as the `with` lasts. RankError, in one sentence,
+    where it cannot be had."""
     job, timeout = job_of(here), timedelta(seconds=timeout_s)
     part = f"rearrange/{hashlib.sha256(job.encode()).hexdigest()[:16]}"
     try:
