@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -169,14 +169,14 @@ def scontrol(tmp_path, monkeypatch):
 
 def warn(config, run):
     os.kill(os.getpid(), signal.SIGUSR1)
-    time.sleep(600.0)  # timed: the handler ends this at once
+    threading.Event().wait()  # the handler ends this
 
 
 @pytest.mark.parametrize("signum, status", [(signal.SIGUSR1, 75), (signal.SIGUSR2, 75), (signal.SIGXCPU, 75), (signal.SIGTERM, 130),
                                             (signal.SIGINT, 130), (signal.SIGQUIT, 130), (signal.SIGALRM, 130), (signal.SIGRTMIN + 3, 130)])
 def test_a_schedulers_warning_stops_with_a_status_of_its_own(front_door, work, scontrol, signum, status):
     signal.signal(signum, signal.SIG_DFL) if signum == signal.SIGQUIT else None  # a job in a shell's background ignores it
-    work.behave = lambda config, run: os.kill(os.getpid(), signum) or time.sleep(600.0)  # timed: likewise
+    work.behave = lambda config, run: os.kill(os.getpid(), signum) or threading.Event().wait()
     assert front_door(f"{LINE} requeue=true")[0] == status
     assert read_status(PICK / "a")["status"] == "stopped"
     assert scontrol.calls() == (["requeue 42"] if status == 75 else []), "who ends a job does not want it again"

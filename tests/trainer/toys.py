@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import gymnasium as gym
@@ -105,7 +106,7 @@ class Faulty(Pointer):
         if self.fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if self.fault == "hang":
-            time.sleep(600)  # timed: an environment that hangs
+            threading.Event().wait()  # an environment that hangs
         if self.fault == "nan_reward":
             reward = float("nan")
         if self.fault == "nan_obs":

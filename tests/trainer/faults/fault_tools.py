@@ -46,7 +46,7 @@ class Odd(Pointer):
     def reset(self, *, seed=None, options=None):
         obs, info = super().reset(seed=seed)
         if self.bad and self.count >= 30 and self.fault == "reset hangs":
-            time.sleep(600)  # timed: an environment that hangs
+            threading.Event().wait()  # an environment that hangs
         if self.bad and self.count >= 30 and self.fault == "reset is NaN":
             obs = {"goal": np.array([np.nan, 0], np.float32)}
         if self.bad and self.fault == "first reset raises":
@@ -67,7 +67,7 @@ class Odd(Pointer):
         if self.fault == "os exit":
             os._exit(7)
         if self.fault == "hangs":
-            time.sleep(600)  # timed: an environment that hangs
+            threading.Event().wait()  # an environment that hangs
         if self.fault == "key missing":
             obs = {"target": obs["goal"]}
         if self.fault == "text":

@@ -216,7 +216,7 @@ def test_an_environment_that_is_never_built_is_reported(monkeypatch):
 
     class Endless(Pointer):
         def __init__(self):
-            time.sleep(600)  # timed: an environment that hangs
+            threading.Event().wait()  # an environment that hangs
 
     monkeypatch.setattr(environments, "START_TIMEOUT_S", 3.0)
     with pytest.raises(WorkerError, match=r"environment worker 0 \(environments 0-3, pid \d+\) did not start within 3 s"):
