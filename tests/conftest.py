@@ -8,6 +8,10 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+
+from tests import small_disk as disks
+
 LONG = (  # half a minute of processor time or more each; none of them is left for the end, when other processes have nothing to do
     "tests/e2e/test_attacked.py", "tests/e2e/test_ranks.py", "tests/trainer/ranks/test_ranks.py", "tests/eval/test_reproduce.py",
     "tests/trainer/faults/test_faults.py", "tests/docs/test_extend.py", "tests/trainer/test_every_step.py", "tests/trainer/test_loop.py",
@@ -34,3 +38,10 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     place = {file: number for number, file in enumerate(LONG)}
     items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(LONG)))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 6 MB; `tests.small_disk.fill` fills it."""
+    with disks.small_disk(tmp_path / "disk", 6) as disk:
+        yield disk

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import json
 import os
 import re
@@ -29,6 +28,7 @@ from tests.e2e.front_door import (
     succeed,
     wait_until,
 )
+from tests.small_disk import fill, free
 
 BLIND = (*TINY, "policy=blind")
 ENDLESS = ("steps=1000000", "checkpoint_every_s=0.2")
@@ -110,28 +110,6 @@ def test_an_answer_that_cannot_be_shown(tmp_path, line, code, said):
     assert (done.returncode, done.stderr) == (code, said)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 6 MB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", place], capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
-def fill(disk: Path, leave: int = 0) -> None:
-    """Leave so many bytes free, or none, where a run writes at the same time and takes the last ones first."""
-    about = os.statvfs(disk)
-    try:
-        (disk / "filling").write_bytes(b"0" * max(0, about.f_bavail * about.f_frsize - leave))
-    except OSError as error:
-        if error.errno != errno.ENOSPC or leave:
-            raise
-
-
 def test_a_full_disk_says_what_is_saved_and_what_is_lost(tmp_path, training, small_disk):
     run = small_disk / "train/pick/liv"
     process, _ = training(f"output={small_disk}", run=run)
@@ -149,12 +127,12 @@ def test_a_full_disk_says_what_is_saved_and_what_is_lost(tmp_path, training, sma
     again = ("train", "skill=pick", "name=liv", f"output={small_disk}", "resume=force", f"steps={checkpoint_steps_of(run) + 64}")
     refused = rearrange(tmp_path, *again)
     assert refused.returncode == 2 and "No space left on device. Make room" in refused.stderr and "Traceback" not in refused.stderr
-    (small_disk / "filling").unlink()
+    free(small_disk)
     fill(small_disk, leave=newest.stat().st_size // 2)  # enough for all but a checkpoint
     done = rearrange(tmp_path, *again)
     assert done.returncode == 1 and status(run) == "failed", done.stderr
     assert f"the newest is {newest}, and the 64 steps after it are lost. Make room" in done.stderr.splitlines()[-1]
-    (small_disk / "filling").unlink()
+    free(small_disk)
     assert "done:" in succeed(tmp_path, *again)
 
 

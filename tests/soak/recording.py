@@ -16,7 +16,7 @@ from pathlib import Path
 
 from eval.recording.folder import read_state, starts
 from tests.e2e.front_door import finish, rearrange, session_members, start
-from tests.soak.training import _fill
+from tests.small_disk import fill, free, small_disk
 from tests.waiting import until
 
 WORDS = ("record", "skill=pick", "agent=random", "episodes=40", "successes_only=false", "workers=2", "skill.max_steps=12", "format=lerobot",
@@ -36,17 +36,13 @@ def frames(folder: Path) -> list[tuple]:
 
 def besiege(place: Path, rng: random.Random) -> Iterator[str]:
     """Record again and again, with faults, until all episodes are there; the data set is then that of an undisturbed recording."""
-    (disk := place / "disk").mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", disk], check=True)
-    try:
+    with small_disk(place / "disk", 64) as disk:
         done = rearrange(place, *WORDS, f"out={place / 'reference'}")
         assert done.returncode == 0, done.stderr
         reference = frames(place / "reference"), [json.dumps(each, sort_keys=True) for each in starts(place / "reference")]
         while True:
             yield from _recording(place, disk, rng, reference)
             shutil.rmtree(disk / "set")
-    finally:
-        subprocess.run(["umount", "-l", disk], check=False)
 
 
 def _recording(place: Path, disk: Path, rng: random.Random, reference: tuple) -> Iterator[str]:
@@ -58,14 +54,14 @@ def _recording(place: Path, disk: Path, rng: random.Random, reference: tuple) ->
             process.wait(rng.uniform(0.2, 3.0))
         except subprocess.TimeoutExpired:
             if kind == "full disk":
-                _fill(disk)
+                fill(disk)
                 time.sleep(rng.uniform(0.0, 1.0))
             else:
                 process.send_signal(getattr(signal, kind.replace("kill -9", "SIGKILL")))
         else:
             kind = ""
         done = finish(process)
-        (disk / "filling").unlink(missing_ok=True)
+        free(disk)
         until(lambda: not session_members(process.pid), "its processes to end")
         assert "Traceback" not in done.stderr, (kind, done.stderr[-3000:])
         if kind == "full disk" and done.returncode == 0:

@@ -15,6 +15,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
+from tests.eval.test_remote import running
 from tests.waiting import until
 
 PAUSE_S = 0.3
@@ -31,17 +32,6 @@ class Tenth:
 
     def act(self, observations):
         return {slot: np.asarray(seen["joint"][:3]) / 10 for slot, seen in observations.items()}
-
-
-@contextlib.contextmanager
-def _running(server) -> Iterator[str]:
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield "ws://{}:{}".format(*server.socket.getsockname())
-    finally:
-        server.shutdown()
-        thread.join()
 
 
 def _ask_wrongly(url: str, rng: random.Random) -> str:
@@ -111,7 +101,7 @@ def _answer_wrongly(rng: random.Random) -> str:
             if kind == "two answers":
                 connection.send(answer)
 
-    with _running(serve(talk, "127.0.0.1", 0, compression=None)) as url:
+    with running(serve(talk, "127.0.0.1", 0, compression=None)) as url:
         agent = RemoteAgent(Remote(url, RemoteSettings(timeout_s=60.0)), 1, SPACE, lambda slot: "do")
         agent.begin(0, 1)
         try:
@@ -136,7 +126,7 @@ def besiege(place: Path, rng: random.Random) -> Iterator[str]:
     from eval.remote.server import make_server
     from eval.remote.wire import pack, unpack
 
-    with _running(make_server(Tenth, SEEN, {}, "127.0.0.1", 0)) as url:
+    with running(make_server(Tenth, SEEN, {}, "127.0.0.1", 0)) as url:
         while True:
             kind = _ask_wrongly(url, rng) if rng.random() < 0.6 else _answer_wrongly(rng)
             with connect(url, open_timeout=60) as connection:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from tests.e2e.front_door import TINY, environment, session_members, status, steps_logged
 from tests.e2e.warm import Forked
+from tests.small_disk import fill, free, small_disk
 from tests.trainer.faults.fault_tools import workers
 from tests.waiting import is_alive, until
 from trainer.checkpoint import list_checkpoints, load_checkpoint
@@ -65,24 +66,11 @@ def rows(run: Path) -> list[int]:
         return [int(float(row["step"])) for row in csv.DictReader(file) if row["step"]]
 
 
-def _fill(disk: Path) -> None:
-    try:
-        with open(disk / "filling", "wb", buffering=0) as file:
-            while file.write(bytes(1 << 14)):
-                pass
-    except OSError:
-        pass
-
-
 def besiege(place: Path, rng: random.Random) -> Iterator[str]:
     """Lives of one training, each with passing faults and an end."""
-    (disk := place / "disk").mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", disk], check=True)
-    try:
+    with small_disk(place / "disk", 64) as disk:
         while True:
             yield from _life(place, disk, rng)
-    finally:
-        subprocess.run(["umount", "-l", disk], check=False)
 
 
 def _life(place: Path, disk: Path, rng: random.Random) -> Iterator[str]:
@@ -133,9 +121,9 @@ def _pass(live: Run, disk: Path, rng: random.Random) -> Iterator[str]:
     if kind == "screen closed" and rng.random() < 0.8:
         kind = "pause"
     if kind == "full disk":
-        _fill(disk)
+        fill(disk)
         time.sleep(rng.uniform(0.1, 0.8))
-        (disk / "filling").unlink(missing_ok=True)
+        free(disk)
     elif kind == "screen closed":
         process.stdout.close()
     else:

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +23,7 @@ from eval.recording.lerobot import LeRobotFiles
 from eval.recording.record import Prepared, _record
 from rearrange.errors import UserError
 from tests.eval.recording.fake import FPS, SPACE, recorded
+from tests.small_disk import fill, free
 
 FEATURES = features_of(type(SPACE)({key: SPACE[key] for key in ("joint", "depth")}), ("left", "right"))
 PLAIN = {"episodes": 40, "successes_only": True, "agent": "fake", "format": "lerobot", "workers": 1, "max_gb": 1.0}
@@ -150,24 +150,6 @@ def test_a_folder_that_is_taken_away_is_told_and_is_not_begun_anew(at, what, tmp
         assert run(tmp_path / "moved") == 0 and there(tmp_path / "moved") == 40
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 1 MB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", place], capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
-def fill(disk: Path, leave: int) -> None:
-    (disk / "filling").unlink(missing_ok=True)
-    about = os.statvfs(disk)
-    (disk / "filling").write_bytes(b"0" * max(0, about.f_bavail * about.f_frsize - leave))
-
-
 @pytest.mark.parametrize("at, leave, format_", [(0, 0, "lerobot"), (20, 4096, "lerobot"), (20, 0, "minari"), (39, 0, "lerobot"),
                                                 *((17, leave, "lerobot") for leave in range(8192, 100_000, 16_384)), (17, 40_000, "minari")])
 def test_on_a_disk_that_is_full_as_many_episodes_are_told_as_are_there(at, leave, format_, small_disk, capsys):
@@ -175,7 +157,7 @@ def test_on_a_disk_that_is_full_as_many_episodes_are_told_as_are_there(at, leave
     status = run(path, format_, lambda attempt: attempt == at and fill(small_disk, leave))
     kept, complaints = told(capsys.readouterr())
     assert kept == there(path, format_) and complaints == status
-    (small_disk / "filling").unlink()
+    free(small_disk)
     assert run(path, format_) == 0 and there(path, format_) == 40
 
 

@@ -14,7 +14,8 @@ pytest.importorskip("pyarrow")
 
 from eval.recording.folder import STATE, read_state, starts  # noqa: E402
 from rearrange.errors import UserError  # noqa: E402
-from tests.eval.recording.test_full_disk import Disk, fill, small_disk  # noqa: E402, F401
+from tests.eval.recording.test_full_disk import Disk  # noqa: E402
+from tests.small_disk import fill, free  # noqa: E402
 
 WORDS = "skill=pick", "agent=teleop", "image_size=0", "skill.max_steps=3", "successes_only=false"
 
@@ -46,7 +47,7 @@ def kept(path: Path) -> list[int]:
     return found
 
 
-def test_an_episode_that_a_full_disk_refuses_is_written_once_there_is_room(view, small_disk, capsys):  # noqa: F811
+def test_an_episode_that_a_full_disk_refuses_is_written_once_there_is_room(view, small_disk, capsys):
     viewer = view(*WORDS, f"out={small_disk}")
     path = small_disk / "pick"
     assert drive(viewer).startswith("kept: 1 episodes") and kept(path) == [0]
@@ -57,17 +58,17 @@ def test_an_episode_that_a_full_disk_refuses_is_written_once_there_is_room(view,
             path
         ) == [0]
         assert capsys.readouterr().err == f"rearrange view: {said}\n", "one clear sentence"
-    (small_disk / "filling").unlink()
+    free(small_disk)
     assert drive(viewer).startswith("kept: 4 episodes") and kept(path) == [0, 1, 2, 3]
     fill(small_disk, 0)
     drive(viewer)
-    (small_disk / "filling").unlink()
+    free(small_disk)
     capsys.readouterr()
     viewer.close()
     assert capsys.readouterr().out.startswith("kept: 5 episodes") and kept(path) == [0, 1, 2, 3, 4]
 
 
-def test_what_no_room_was_made_for_is_told_to_be_lost(view, small_disk, capsys):  # noqa: F811
+def test_what_no_room_was_made_for_is_told_to_be_lost(view, small_disk, capsys):
     viewer = view(*WORDS, f"out={small_disk}")
     assert drive(viewer).startswith("kept: 1 episodes")
     fill(small_disk, 0)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
 import logging
 import resource
 import shutil
 import socket
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.small_disk import fill, free, mount, unmount
 from trainer.film import Film
 from trainer.logs.logger import MetricsLogger, read_jsonl
 from trainer.logs.metric_files import Csv, JsonLines
@@ -109,37 +108,28 @@ class Limit:
 class FullDisk:
     """A file system of 1 MB, which something else fills."""
 
-    options = "size=1m"
-
     def __init__(self, folder):
         self.folder = folder
-        mounted = self._mount(self.options)
-        if mounted.returncode:
-            pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
-
-    def _mount(self, options):
-        return subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", self.folder], capture_output=True, text=True)
+        mount(folder, "size=1m")
 
     def begin(self):
-        with contextlib.suppress(OSError), open(self.folder / "filling", "wb", buffering=0) as file:
-            while file.write(bytes(1 << 12)):
-                pass
+        fill(self.folder)
 
     def end(self):
-        (self.folder / "filling").unlink(missing_ok=True)
+        free(self.folder)
 
     def close(self):
-        subprocess.run(["umount", "-l", self.folder], check=True)
+        unmount(self.folder)
 
 
 class ReadOnly(FullDisk):
     """A file system that is mounted again, without writing, as the kernel does after an error of the device."""
 
     def begin(self):
-        assert not self._mount("remount,ro,size=1m").returncode
+        mount(self.folder, "remount,ro,size=1m")
 
     def end(self):
-        assert not self._mount("remount,rw,size=1m").returncode
+        mount(self.folder, "remount,rw,size=1m")
 
 
 @pytest.fixture(params=[Limit, FullDisk, ReadOnly])
