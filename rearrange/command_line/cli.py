@@ -65,9 +65,11 @@ def main(argv: list[str] | None = None) -> int:
         try:
             status = _status(words)
             sys.stdout.flush()
-            if status == 2 and argv is None:
+            if argv is None:
                 sys.stderr.flush()
-                os._exit(status)  # nothing has begun: no thread, handler or library that is loaded may hold up the end
+                if status == 2:
+                    os._exit(status)  # nothing has begun: no thread, handler or library that is loaded may hold up the end
+                starting.end_as(status)
             return status
         except screen.Lost as error:
             if error.errno in (errno.EPIPE, errno.EIO):  # `rearrange train --help | head`; a closed terminal

@@ -57,6 +57,14 @@ def listen(name: str, words: Sequence[str]) -> None:
         signal.signal(signum, end)
 
 
+def end_as(status: int) -> None:
+    """From here on a signal ends this process at once, with the status that it has anyway: its work is done, and what Python does at its
+    end would show an interrupt as a traceback."""
+    if threading.current_thread() is threading.main_thread():
+        for signum in signals.heard():
+            signal.signal(signum, lambda *_: os._exit(status))
+
+
 def want_requeue(wanted: bool) -> None:
     """Whether the command that starts asks for `requeue=true`."""
     global requeue

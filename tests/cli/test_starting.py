@@ -84,3 +84,13 @@ def test_an_interrupt_within_executed_text_keeps_the_exit_status(place):
     (place / "mine.py").write_text(f"exec({text!r})\n")
     code, _, err, asked = run(place, "nothing", "SIGUSR1", "train", *TINY, "name=a", "requeue=true", "policy=mine:Network")
     assert (code, asked) == (75, "requeue 42") and "Traceback" not in err
+
+
+@pytest.mark.parametrize("signal", ["SIGTERM", "SIGINT", "SIGUSR1"])
+def test_a_signal_while_python_ends_changes_nothing(place, signal):
+    """The command is done and has its status; an interrupt would be a traceback of whatever ends just then."""
+    code = (f"import atexit, os, signal, sys, threading\n"
+            f"atexit.register(lambda: (os.kill(os.getpid(), signal.{signal}), threading.Event().wait()))\n"
+            f"from rearrange.command_line.cli import main\nsys.exit(main())\n")
+    code, out, err, asked = run(place, "nothing", signal, "list", program=("-P", "-c", code))
+    assert (code, err, asked) == (0, "", "") and out

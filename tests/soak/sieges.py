@@ -17,6 +17,7 @@ import logging
 import multiprocessing
 import random
 import shutil
+import signal
 import tempfile
 import time
 import traceback
@@ -30,6 +31,8 @@ SILENT_S = 180.0  # without a fault a siege counts as hanging
 
 def run(name: str, place: Path, seed: int, seconds: float, news: Any) -> None:
     """One siege in its own process; sends (siege, kind of fault, what broke a law or "") for each fault."""
+    for signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # which `nohup` and shells ignore in the background, and their children, too
+        signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
     logging.getLogger("websockets").setLevel(logging.CRITICAL)  # of clients and servers that do harm, not of ours
     rng, ends = random.Random(f"{seed} {name}"), time.monotonic() + seconds
     besiege = importlib.import_module(f"tests.soak.{name}").besiege
