@@ -32,7 +32,7 @@ from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
 from rearrange.actions import ACTION_SIZES, action_slices
 from rearrange.apartments.episodes import Episode
-from rearrange.env import _NEXT, asked_episode, success_info
+from rearrange.env import NEXT_EPISODE, asked_episode, success_info
 from rearrange.episode_making.scenario_episodes import scenario_episode
 from rearrange.episode_making.scene_check import check_episode, random_start
 from rearrange.errors import UserError
@@ -87,14 +87,13 @@ class ScenarioEnv(HomeEnv):
         super().reset(seed=seed)
         asked = asked_episode(options)
         generated = not isinstance(asked, Episode) and self.scene.episodes is None
-        for again in range(_DRAWN if generated else 1):
+        for again in range(_DRAWN):
             self._begin(self._episode(asked, again))
-            if not self.begins_solved:
+            if not (generated and self.begins_solved):
                 break
         else:
-            if generated:
-                raise UserError(f"the goal of scenario {self.config.name} holds where its episodes begin, in {_DRAWN} of {_DRAWN} that were "
-                                f"drawn: there is nothing to do; change its goal in {self.config.problem}, or what its episodes are like.")
+            raise UserError(f"the goal of scenario {self.config.name} holds at the start of all {_DRAWN} episodes that were drawn, so that "
+                            f"there is nothing to do: change the goal in {self.config.problem}, or what its episodes are like.")
         self._begin_scene(instructions(self.sim, self.symbols, self._goal), seed, fixed=asked is not None and seed is None)
         return self.observe(), self.scene.told() | {"episode_id": self.episode.id, "scene": self.episode.scene}
 
@@ -135,7 +134,7 @@ class ScenarioEnv(HomeEnv):
                 self.sim.reset(episode)
                 episode = replace(episode, robot_start=random_start(self.sim, episode, rng))
             return episode
-        index = int(self.np_random.integers(2**31)) if asked is None else int(asked) + again * _NEXT
+        index = int(self.np_random.integers(2**31)) if asked is None else int(asked) + again * NEXT_EPISODE
         return scenario_episode(self.config.scenario, self.home.split, index, self.home.num_layouts)
 
     # ------------------------------------------------------------------ step

@@ -36,7 +36,7 @@ __all__ = ["ACTION_SIZES", "ENV_FAILURES", "FAR_M", "OBSERVATIONS", "HomeSetting
 
 ENV_FAILURES = ("time_limit", "unstable")  # ends of an episode beside the skill's own; both truncate
 _MAX_SKIPPED = 50  # episodes tried at one reset
-_NEXT = 1_000_000_000_039  # from the number of a skipped episode to that of the one in its place, which nobody else asks for
+NEXT_EPISODE = 1_000_000_000_039  # from the number of a skipped episode to that of its substitute, which nobody else asks for
 _MAX_SETTLE_M = 0.03  # an episode whose objects move farther while they come to rest is skipped
 
 
@@ -97,15 +97,15 @@ class RearrangeEnv(HomeEnv):
         return self._observe(), self.scene.told() | info
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
-        """Load the asked or a random episode, or others where the robot finds no place, or of generated ones where its task is done already;
-        return how many were skipped.
+        """Load the asked or a random episode; return how many were skipped. Skipped are episodes in which the robot finds no place, and
+        generated ones whose task is done already.
         """
         reason = "its objects do not rest where it puts them"
         listed = asked is not None or self._episodes_share >= 1.0 or self.np_random.random() < self._episodes_share
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
         generated = not isinstance(asked, Episode) and (self.scene.episodes is None or not listed)
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
-            step = _NEXT if generated else 1
+            step = NEXT_EPISODE if generated else 1
             self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped * step, listed)
             layout = self.sim.layout_of(self.episode)
             check_joints(layout, self.episode)
