@@ -75,7 +75,7 @@ def test_a_scenario_of_a_file_whose_goal_holds_is_counted_apart(tmp_path, capsys
 def test_a_scenario_whose_goal_holds_wherever_it_begins_is_one_sentence(tmp_path):
     (tmp_path / "shut.pddl").write_text("(define (problem p) (:domain home) (:objects $objects) (:init $init) (:goal (closed fridge)))")
     config = make_scenario({"name": "mine", "problem": "shut.pddl", "max_steps": 5, **ONE_OBJECT}, "mine.yaml", tmp_path)
-    with pytest.raises(UserError, match="the goal of scenario mine holds where its episodes begin, in 20 of 20"):
+    with pytest.raises(UserError, match="the goal of scenario mine holds at the start of all 20 episodes"):
         ScenarioEnv(config, HomeSettings("val", depth_size=0, num_layouts=2)).reset(options={"episode": 0})
 
 

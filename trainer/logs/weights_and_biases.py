@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# What curves are drawn over. W&B's own step only ever grows: of a run that goes on from its last checkpoint, the rows until where it was
-# before would get other steps (offline), or none (online).
+from trainer.logs.printable import first_line
+
+# The axis of all curves. W&B's own step can only grow: when a run goes on from its last checkpoint, W&B would give the rows that are
+# written a second time other steps (offline), or none (online).
 STEP = "step"
 HEAD, BLOCK, CHUNK = b":W&B\xe1\xbe\x00", 1 << 15, 7  # of W&B's files; bytes of a block, and before each chunk
 FULL, BEGUN, LAST = 1, (2, 3), 4  # kinds of chunks
@@ -51,7 +53,7 @@ class WeightsAndBiases:
         except Exception as error:
             if mode == "offline":
                 raise
-            _log.warning("Weights & Biases cannot be reached (%s); logging offline.", str(error).splitlines()[0])
+            _log.warning("Weights & Biases cannot be reached (%s); logging offline.", first_line(error))
             mode = "offline"
             self._run = wandb.init(mode=mode, **common)
         self._offline = mode == "offline"

@@ -25,6 +25,7 @@ from typing import Any
 import torch.distributed as dist
 
 from trainer.errors import RankError
+from trainer.logs.printable import first_line
 from trainer.ranks.launch import RankInfo
 
 PORTS = range(20000, 32768)  # below those that systems give to connections
@@ -64,8 +65,8 @@ def shared_store(here: RankInfo, timeout_s: float) -> Iterator[Any]:
             port = _asked(here, job, timeout_s)
             yield dist.PrefixStore(part, dist.TCPStore(here.address, port, None, False, timeout, wait_for_workers=False))
     except dist.DistError as error:
-        why = str(error).splitlines()[0].rstrip(".")
-        raise RankError(f"rank {here.rank} does not reach the store at {here.address}, port {here.port}: {why}.", False) from error
+        raise RankError(f"rank {here.rank} does not reach the store at {here.address}, port {here.port}: {first_line(error)}.",
+                        False) from error
 
 
 @contextmanager
