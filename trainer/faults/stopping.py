@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -38,15 +39,21 @@ def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
         yield stop
         return
     previous: dict[signal.Signals, Any] = {}
-    timer = threading.Timer(within_s, late)
-    timer.daemon = True
+    asked: queue.SimpleQueue[None] = queue.SimpleQueue()  # a handler may put something there, but start no thread: the next one may interrupt it
+    over = threading.Event()
+
+    def limit() -> None:
+        asked.get()
+        if not over.wait(within_s):
+            late()
 
     def request(signum: int, frame: Any) -> None:
         stop.ask(signal_name(signum))
-        timer.start()
+        asked.put(None)
         for s, handler in previous.items():
             signal.signal(s, signal.default_int_handler if s == signal.SIGINT else handler)
 
+    threading.Thread(target=limit, name="limit of a stop", daemon=True).start()
     for s in heard():
         previous[s] = signal.signal(s, request)
     try:
@@ -56,6 +63,7 @@ def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
         came.clear()  # it is not lost
         raise
     finally:
-        timer.cancel()
+        over.set()
+        asked.put(None)
         for s, handler in previous.items():
             signal.signal(s, handler)

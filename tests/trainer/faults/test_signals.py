@@ -4,12 +4,14 @@ import ctypes
 import importlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 
 import pytest
 
 from trainer.faults import signals
+from trainer.faults.stopping import stop_on_signal
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -64,3 +66,20 @@ def test_signals_that_somebody_else_has_taken_are_left_to_him():
         assert signal.SIGALRM in signals.heard()
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_two_signals_close_together_are_a_stop_and_nothing_else():
+    """The second one may come within the handler of the first. It is the same request, or stops at once."""
+    handled = {signum: signal.signal(signum, signals.interrupt) for signum in (signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        for _ in range(50):
+            try:
+                with stop_on_signal(lambda: None, 60.0) as stop:
+                    subprocess.run(["sh", "-c", f"kill -TERM {os.getpid()}; kill -USR1 {os.getpid()}"], check=True)
+                assert stop.asked in ("SIGTERM", "SIGUSR1")
+            except KeyboardInterrupt as at_once:
+                assert signals.name_of(at_once) in ("SIGTERM", "SIGUSR1")
+    finally:
+        for signum, handler in handled.items():
+            signal.signal(signum, handler)
+        signals.came.clear()
