@@ -15,12 +15,14 @@ from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
 from tests.trainer.toys import Pointer
-from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, evaluation, load_checkpoint, train
+from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, train
 from trainer.checkpoint import best, list_checkpoints, newest, write
 from trainer.checkpoints.best import Evaluations
 from trainer.errors import WorkerError
-from trainer.evaluation import evaluate, measure
+from trainer.evaluation import measure
 from trainer.film import MOST_FRAMES, Film
+from trainer.workers import evaluation_process
+from trainer.workers.evaluation_process import evaluate
 
 
 class Told(Pointer):
@@ -137,10 +139,10 @@ class Endless(Pointer):
 
 
 def test_an_episode_without_an_end_is_a_sentence_not_a_wait(monkeypatch):
-    monkeypatch.setattr(evaluation, "MOST_STEPS", 50)
+    monkeypatch.setattr(evaluation_process, "MOST_STEPS", 50)
     player = SimpleNamespace(reset=lambda: None, act=lambda _: np.zeros(2, np.float32))
     with pytest.raises(RuntimeError, match="has not ended after 50 steps: give .* with a time limit"):
-        evaluation.evaluate(player, Endless(), 1, seed=0)
+        evaluation_process.evaluate(player, Endless(), 1, seed=0)
 
 
 def several():
