@@ -9,15 +9,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rearrange.errors import UserError
-from rearrange.geometry import quat_matrix
-from rearrange.scene_files.reading import MOST_NUMBER, flag, need_json, numbers, shown
+from rearrange.scene_files.reading import need_json, shown
+from rearrange.scene_files.scene_entries import (
+    AS_FILE,
+    as_shown,
+    check_entry,
+    factor,
+    frame_of,
+    motion_of,
+    origin_of,
+    scaled,
+    square,
+    unused_of,
+)
 from rearrange.scene_files.templates import (
     ARTICULATED,
     OBJECTS,
@@ -38,13 +49,6 @@ _ENDINGS = {STAGES: (".stage_config.json", ".glb"), OBJECTS: (".object_config.js
             ARTICULATED: (".ao_config.json", ".urdf"), _SCENES: (SCENE_FILE,)}
 _SINGULAR = {STAGES: "stage", OBJECTS: "object", ARTICULATED: "articulated object", _SCENES: "scene"}
 _IN_SCENE = {"stage_instance", "object_instances", "articulated_object_instances", "translation_origin", "user_defined"}
-_IN_ENTRY = {"template_name", "translation", "rotation", "uniform_scale", "user_defined", "mass_scale", "apply_scale_to_mass",
-             "motion_type",
-             "translation_origin"}  # of an entry of a scene; those that say nothing of what stands still, as a mass, among them
-_USED = {STAGES: _IN_ENTRY | {"non_uniform_scale", "is_instance_visible"},
-         OBJECTS: _IN_ENTRY | {"non_uniform_scale", "is_instance_visible"},
-         ARTICULATED: _IN_ENTRY | {"auto_clamp_joint_limits"}}
-_OF_ENTRY = {STAGES: "stages in scenes", OBJECTS: "objects in scenes", ARTICULATED: "articulated objects in scenes"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,23 +118,23 @@ class DataSet:
     @property
     def scenes(self) -> list[str]:
         """Names of all scenes, in order."""
-        return sorted({place.name for place, _ in self._files["scene_instances"]})
+        return sorted({place.name for place, _ in self._files[_SCENES]})
 
     def read(self, name: str) -> tuple[Scene, list[str]]:
         """What of a scene can be used, and a sentence for each file of it that is missing or cannot be."""
-        path = self._called("scene_instances", name)
+        path = self._called(_SCENES, name)
         if path is None:
             raise UserError(f"dataset={self.path} has no scene {name!r}; it has {', '.join(self.scenes[:5])}"
                             f"{', ...' if len(self.scenes) > 5 else ''}.")
         content = need_json(path)
         default, problems, notes, made = self._defaults[_SCENES], list[str](), set(self._unused), dict[Path, Any]()
         notes.update(unused_keys(content, _IN_SCENE, "scenes"))
-        origin = _origin(path, merged(default, content))
+        origin = origin_of(path, merged(default, content))
 
         def read(kind: str, entry: Any) -> Any:
             """The template that an entry names, each read once; None where it or the entry cannot be used."""
             try:
-                _check_instance(path, entry, kind)
+                check_entry(path, entry, kind)
                 file = self._file(kind, entry["template_name"], name)
                 if file not in made:
                     made[file] = read_articulated(file, self._defaults[kind]) if kind == ARTICULATED else \
@@ -139,30 +143,30 @@ class DataSet:
                 if str(error) not in problems:
                     problems.append(str(error))
                 return None
-            notes.update(unused_keys(entry, _USED[kind], _OF_ENTRY[kind]), _unused_values(entry, kind))
+            notes.update(unused_of(entry, kind))
             notes.update(made[file][-1] if kind == ARTICULATED else made[file].unused)
             return made[file]
 
         objects, articulated, seen = [], [], Counter[str]()
         for entry in [*_entries(path, default, "object_instances"), *_entries(path, content, "object_instances")]:
             if (template := read(OBJECTS, entry)) is not None:
-                moves = str(entry.get("motion_type", "DYNAMIC")).upper() == "DYNAMIC"
-                center = template.center if (_origin(path, entry) or origin) != _AS_FILE else None
-                objects.append(Placed(_as_shown(template, entry), _frame(entry, center) @ _scaled(entry), moves))
+                center = template.center if (origin_of(path, entry) or origin) != AS_FILE else None
+                objects.append(Placed(as_shown(template, entry), frame_of(entry, center) @ scaled(entry),
+                                      motion_of(entry) == "DYNAMIC"))
         for entry in [*_entries(path, default, "articulated_object_instances"),
                       *_entries(path, content, "articulated_object_instances")]:
             if (found := read(ARTICULATED, entry)) is not None:
                 urdf, receptacles, scale, mass_scale, _ = found
                 handle = f"{urdf.path.stem}_:{seen[urdf.path.stem]:04d}"
                 seen[urdf.path.stem] += 1
-                scale *= float(_one(entry, "uniform_scale"))
-                mass_scale *= float(_one(entry, "mass_scale")) * (scale if entry.get("apply_scale_to_mass", True) else 1.0)
-                articulated.append(PlacedArticulated(handle, urdf, receptacles, _frame(entry), scale, mass_scale))
+                scale *= float(factor(entry, "uniform_scale"))
+                mass_scale *= float(factor(entry, "mass_scale")) * (1.0 if entry.get("apply_scale_to_mass") is False else scale)
+                articulated.append(PlacedArticulated(handle, urdf, receptacles, frame_of(entry), scale, mass_scale))
         stage = merged(default, content).get("stage_instance")
         bare = not isinstance(stage, dict) or stage.get("template_name") in (None, "", "NONE")
         template = None if bare else read(STAGES, stage)
         placed = None if template is None else \
-            Placed(_as_shown(template, stage), _frame(stage) @ _scaled(stage) @ _square(template.turn))
+            Placed(as_shown(template, stage), frame_of(stage) @ scaled(stage) @ square(template.turn))
         return Scene(name, placed, tuple(objects), tuple(articulated), frozenset(notes)), problems
 
     def figures(self, name: str) -> tuple[Figures | None, list[str]]:
@@ -179,7 +183,7 @@ class DataSet:
 
     def object_file(self, name: str) -> Path | None:
         """The configuration, or the mesh, of an object of this very name; None when the data set has none."""
-        return self._called("objects", name)
+        return self._called(OBJECTS, name)
 
     def _called(self, kind: str, name: str) -> Path | None:
         """The file of this very name; None when there is none."""
@@ -250,87 +254,6 @@ def _default_attributes(path: Path, config: dict, kind: str) -> dict:
     if default is not None and not isinstance(default, dict):
         raise UserError(f"dataset={path}: default_attributes of {kind} should be an object, not {shown(default)}.")
     return default or {}
-
-
-def _check_instance(path: Path, entry: Any, kind: str) -> None:
-    """Raises UserError unless an entry of a scene has a template, stands somewhere, and has scales that leave something of it."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("template_name"), str):
-        raise UserError(f"{path}: an entry has no template_name.")
-    try:
-        for key, count in (("translation", 3), ("rotation", 4), ("non_uniform_scale", 3), ("uniform_scale", 1), ("mass_scale", 1)):
-            values = numbers(path, entry, key, count)
-            if values is not None and not (values.any() if key == "rotation" else key == "translation" or values.all()):
-                raise UserError(f"{path}: {key} should not be {shown(entry[key])}.")
-        if kind == ARTICULATED and min(_one(entry, "uniform_scale"), _one(entry, "mass_scale")) <= 0.0:
-            raise UserError(f"{path}: uniform_scale and mass_scale should be above 0.")
-        for key in ("is_instance_visible", "apply_scale_to_mass"):
-            flag(path, entry, key, True)
-        _origin(path, entry)
-        if np.abs(_scaled(entry)).max() > MOST_NUMBER:
-            raise UserError(f"{path}: uniform_scale and non_uniform_scale should together be at most {MOST_NUMBER:g}.")
-    except UserError as error:
-        raise UserError(f"{str(error).removesuffix('.')}, at {shown(entry['template_name'])}.") from None
-
-
-def _unused_values(entry: dict, kind: str) -> Iterator[str]:
-    """What an entry of a scene asks for under a key that is used, with a value that is not."""
-    if kind == ARTICULATED and str(entry.get("motion_type", "DYNAMIC")).upper() == "STATIC":
-        yield "motion_type STATIC of articulated objects in scenes (their joints move)"
-
-
-_BY_MASS, _AS_FILE = "com", "asset_local"
-
-
-def _origin(path: Path, given: dict) -> str:
-    """By what an entry, or all of a scene, is placed; "" where it is not said.
-
-    Without any word it is the centre of mass: SceneInstanceAttributesManager reads a missing origin as unknown, and only
-    "asset_local" has PhysicsManager::addObjectAndSaveAttributes correct for the centre. Articulated objects are placed by
-    their roots in either case.
-    """
-    value = given.get("translation_origin")
-    word = value.lower() if isinstance(value, str) else value
-    if word in (None, "", "unknown"):
-        return ""
-    if word not in (_BY_MASS, _AS_FILE):
-        raise UserError(f"{path}: translation_origin should be COM or asset_local, not {shown(value)}.")
-    return word
-
-
-def _one(entry: dict, key: str) -> float:
-    """A factor of an entry, 1 where none is given."""
-    return 1.0 if entry.get(key) is None else entry[key]
-
-
-def _as_shown(template: Template, entry: dict) -> Template:
-    """The template, whose triangles only collide where the scene says that the entry is not visible."""
-    if entry.get("is_instance_visible", True) is not False:
-        return template
-    return replace(template, seen=tuple(replace(piece, visible=False) for piece in template.seen))
-
-
-def _frame(entry: dict, center: np.ndarray | None = None) -> np.ndarray:
-    """(4, 4) of an entry of a scene, without its scale. center: of an object that is placed by it, in the template's frame."""
-    frame = np.eye(4)
-    quat = np.array(entry.get("rotation") or (1.0, 0.0, 0.0, 0.0), float)
-    frame[:3, :3] = quat_matrix(quat / np.linalg.norm(quat))
-    frame[:3, 3] = entry.get("translation") or (0.0, 0.0, 0.0)
-    if center is not None:
-        frame[:3, 3] -= frame[:3, :3] @ (_scaled(entry)[:3, :3] @ center)
-    return frame
-
-
-def _scaled(entry: dict) -> np.ndarray:
-    """(4, 4) of the scale of an entry."""
-    along = np.array(entry.get("non_uniform_scale") or (1.0, 1.0, 1.0), float)
-    return _square(np.diag(float(_one(entry, "uniform_scale")) * along))
-
-
-def _square(turn: np.ndarray) -> np.ndarray:
-    """(4, 4) of a turn or a scale (3, 3)."""
-    frame = np.eye(4)
-    frame[:3, :3] = turn
-    return frame
 
 
 def read_object(path: Path, dataset: Path | None = None) -> Template:
