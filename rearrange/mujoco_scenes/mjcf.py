@@ -22,16 +22,15 @@ from rearrange.external_scenes.receptacles import found_receptacle
 from rearrange.habitat_axes import to_z_up
 from rearrange.mujoco_scenes.mjcf_compile import compiled
 from rearrange.mujoco_scenes.mjcf_limits import followings, unused_of
-from rearrange.mujoco_scenes.mjcf_shapes import check_kind, color_of, rgba_of, seen_of, solid_of, texture_rgb
+from rearrange.mujoco_scenes.mjcf_shapes import check_kind, color_of, seen_of, solid_of, texture_rgb, visible
 from rearrange.mujoco_scenes.pieces import STILL, Part, Pieces, check_size
 from rearrange.pictures.meshes import Mesh
 from rearrange.scene_files.data_set import Figures
 from rearrange.scene_files.reading import scene_bytes
-from rearrange.scene_files.urdf import HINGE, SLIDE
+from rearrange.scene_files.urdf_elements import HINGE, SLIDE
 
 ENDING = ".xml"
 _RECEPTACLE, _HANDLE, _FLOOR = "receptacle_", "handle_", "floor"  # in names
-_SEEN_GROUPS = 3  # geoms of the first so many are seen, as in MuJoCo's viewer
 _FREE = (mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_BALL)
 _KINDS = {mujoco.mjtJoint.mjJNT_HINGE: HINGE, mujoco.mjtJoint.mjJNT_SLIDE: SLIDE}
 _WORLD = 0
@@ -122,21 +121,23 @@ class _Reader:
             if body in free or parents[body] in self._left_out:
                 self._left_out.add(body)
         self._movers = list(self._find_movers())
+        self._visible, self._collides = visible(self.model), (self.model.geom_contype | self.model.geom_conaffinity) != 0
+        self._has_shapes_for_the_eye = set(self.model.geom_bodyid[self._visible & ~self._collides].tolist()) - {_WORLD}
         own = {mover.body: number for number, mover in enumerate(self._movers)}
         self._part_of = [STILL]  # of each body the number of the part that it belongs to, or STILL
         for body in range(1, self.model.nbody):
             self._part_of.append(own.get(body, self._part_of[parents[body]]))
 
     def pieces(self) -> Pieces:
-        found = Pieces()
+        found, floors = Pieces(), []
         for mover in self._movers:
             found.parts.append(self._part(mover))
         self._link_followers(found)
         for geom in range(self.model.ngeom):
             if int(self.model.geom_bodyid[geom]) not in self._left_out:
-                self._add_geom(found, geom)
-        for handle in {part.handle for part in found.parts}:
-            found.roots[handle] = self._root(handle)
+                self._add_geom(found, geom, floors)
+        found.floor = np.concatenate([found.floor, *floors])
+        self._add_roots(found)
         for site in range(self.model.nsite):
             name = self.model.site(site).name
             if int(self.model.site_bodyid[site]) in self._left_out:
@@ -218,25 +219,32 @@ class _Reader:
         axis = found.parts[number].frame[:3, :3] @ found.parts[number].axis
         return float(axis @ self._data.xaxis[self._movers[number].joint]) > 0.0
 
-    def _root(self, handle: str) -> np.ndarray:
-        """(4, 4): axes of the body, in the middle of what stands still of it."""
-        body = next(body for body in range(1, self.model.nbody) if self._name(body) == handle)
-        frame = _frame(self._data.xpos[body], self._data.xmat[body])
-        of_geom = [int(of) for of in self.model.geom_bodyid]
-        still = [self._solid(geom) for geom, of in enumerate(of_geom)
-                 if of not in self._left_out and body in self._above(of) and self._part_of[of] == STILL]
-        corners = [solid.corners() for solid in still if solid is not None]
-        if corners:
-            points = np.concatenate(corners)
-            frame[:2, 3] = (points.min(axis=0) + points.max(axis=0))[:2] / 2
-        return frame
+    def _add_roots(self, found: Pieces) -> None:
+        """(4, 4) of each handle: axes of its body, in the middle of what stands still of it."""
+        model = self.model
+        named = {self._name(body): body for body in range(model.nbody - 1, _WORLD, -1)}
+        handles = {named[part.handle]: part.handle for part in found.parts}
+        inside, spans = [False] * model.nbody, [np.array(((math.inf,) * 3, (-math.inf,) * 3)) for _ in range(model.nbody)]
+        for body in range(1, model.nbody):  # a parent comes before its children
+            inside[body] = self._part_of[body] == STILL and (body in handles or inside[int(model.body_parentid[body])])
+        for geom, body in enumerate(model.geom_bodyid.tolist()):
+            if inside[body] and body not in self._left_out and (solid := self._solid(geom)) is not None:
+                _widen(spans[body], solid.corners())
+        for body in range(model.nbody - 1, _WORLD, -1):
+            if inside[body]:
+                _widen(spans[int(model.body_parentid[body])], spans[body])
+        for body, handle in handles.items():
+            frame = found.roots[handle] = _frame(self._data.xpos[body], self._data.xmat[body])
+            if np.isfinite(spans[body]).all():
+                frame[:2, 3] = spans[body].mean(axis=0)[:2]
 
     # ------------------------------------------------------------------ geoms
 
     def _solid(self, geom: int):
         return solid_of(self.model, geom, _frame(self._data.geom_xpos[geom], self._data.geom_xmat[geom]), str(self._file))
 
-    def _add_geom(self, found: Pieces, geom: int) -> None:
+    def _add_geom(self, found: Pieces, geom: int, floors: list[np.ndarray]) -> None:
+        """Put a geom where it belongs, and the level triangles of a floor to `floors`."""
         model, body = self.model, int(self.model.geom_bodyid[geom])
         number = self._part_of[body]
         frame = _frame(self._data.geom_xpos[geom], self._data.geom_xmat[geom])
@@ -256,26 +264,15 @@ class _Reader:
             if is_floor:
                 corners = placed[triangles]
                 normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-                found.floor = np.concatenate([found.floor, corners[normals[:, 2] > 0.9 * np.linalg.norm(normals, axis=1)]])
-        if self._collides(geom) and (solid := self._solid(geom)) is not None:
+                floors.append(corners[normals[:, 2] > 0.9 * np.linalg.norm(normals, axis=1)])
+        if self._collides[geom] and (solid := self._solid(geom)) is not None:
             solids = found.parts[number].solids if number != STILL else found.walls if is_floor else found.solids
             solids.append(solid.moved(to_part))
 
-    def _collides(self, geom: int) -> bool:
-        return bool(self.model.geom_contype[geom] or self.model.geom_conaffinity[geom])
-
-    def _is_visible(self, geom: int) -> bool:
-        """As in MuJoCo's viewer."""
-        return bool(rgba_of(self.model, geom)[3] > 0.0 and self.model.geom_group[geom] < _SEEN_GROUPS)
-
     def _is_seen(self, geom: int) -> bool:
         """What is visible; of a body that has shapes for the eye alone, those."""
-        body = int(self.model.geom_bodyid[geom])
-        if not self._is_visible(geom) or body == _WORLD or not self._collides(geom):
-            return self._is_visible(geom)
-        first = int(self.model.body_geomadr[body])
-        return not any(self._is_visible(other) and not self._collides(other)
-                       for other in range(first, first + int(self.model.body_geomnum[body])))
+        for_the_eye = int(self.model.geom_bodyid[geom]) in self._has_shapes_for_the_eye
+        return bool(self._visible[geom] and not (for_the_eye and self._collides[geom]))
 
     # ------------------------------------------------------------------ sites
 
@@ -297,6 +294,11 @@ class _Reader:
             self._fail(f"site {_HANDLE}{joint} should be in the body that joint {joint!r} moves, {found.parts[number].link!r}")
         local = np.linalg.inv(found.parts[number].frame) @ (*self._data.site_xpos[site], 1.0)
         return Marker(f"{_HANDLE}{joint}", found.parts[number].handle, found.parts[number].link, to_z_up(*local[:3].tolist()))
+
+
+def _widen(span: np.ndarray, points: np.ndarray) -> None:
+    """Make room in a span, (2, 3), least and greatest corner, for points (n, 3)."""
+    span[0], span[1] = np.minimum(span[0], points.min(axis=0)), np.maximum(span[1], points.max(axis=0))
 
 
 def _frame(position: np.ndarray, turn: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from rearrange.mujoco_scenes.walls import flat_pieces
 from rearrange.pictures.meshes import Mesh
 from rearrange.scene_files.data_set import Placed, PlacedArticulated, Scene
 from rearrange.scene_files.glb import Piece, read_glb
-from rearrange.scene_files.urdf import FIXED, SLIDE, Joint, Link, Shape
+from rearrange.scene_files.urdf_elements import FIXED, SLIDE, Joint, Link, Shape
 
 STAGE = 0  # the owner of what belongs to the stage
 STILL = -1  # the number of what does not move

@@ -39,7 +39,8 @@ from rearrange.scene_files.templates import (
     read_template,
     unused_keys,
 )
-from rearrange.scene_files.urdf import HINGE, SLIDE, Urdf
+from rearrange.scene_files.urdf import Urdf
+from rearrange.scene_files.urdf_elements import HINGE, SLIDE
 
 ENDING = ".scene_dataset_config.json"
 SCENE_FILE = ".scene_instance.json"

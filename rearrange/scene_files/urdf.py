@@ -5,72 +5,21 @@
 
 from __future__ import annotations
 
-import math
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-
-from rearrange.errors import UserError
-from rearrange.scene_files.reading import MOST_NUMBER, shown
+from rearrange.scene_files.urdf_elements import FIXED, Document, Joint, Link
 from rearrange.scene_files.whole import need_urdf
 
-FIXED, SLIDE, HINGE = "fixed", "slide", "hinge"
-_KINDS = {"fixed": FIXED, "prismatic": SLIDE, "revolute": HINGE, "continuous": HINGE}
 _READ = {  # element -> its attributes
     "robot": ("name", "version"), "link": ("name",), "joint": ("name", "type"), "inertial": (), "mass": ("value",),
     "origin": ("xyz", "rpy"), "visual": ("name",), "collision": ("name",), "geometry": (), "box": ("size",), "cylinder": ("radius", "length"),
     "capsule": ("radius", "length"), "sphere": ("radius",), "mesh": ("filename", "scale"), "material": ("name",), "color": ("rgba",),
     "parent": ("link",), "child": ("link",), "axis": ("xyz",), "limit": ("lower", "upper"), "dynamics": ("damping", "friction"),
     "mimic": ("joint", "multiplier", "offset")}
-_PACKAGE = "package://"
-_SIZES = {"box": ("size",), "cylinder": ("radius", "length"), "capsule": ("radius", "length"), "sphere": ("radius",)}
-
-
-@dataclass(frozen=True, eq=False)
-class Shape:
-    """kind: box (sides), cylinder or capsule along z (radius, length), sphere (radius), or mesh (scale along its axes) from a file.
-    frame: (4, 4) in its link. rgba: of its material; None where it has none, and of what has a file, which has colours of its own.
-    """
-
-    kind: str
-    frame: np.ndarray
-    size: tuple[float, ...]
-    file: Path | None = None
-    rgba: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Link:
-    """mass_kg is 0 where none is given. inertial: (4, 4) of its centre of mass in the link."""
-
-    name: str
-    mass_kg: float
-    inertial: np.ndarray
-    visuals: tuple[Shape, ...]
-    collisions: tuple[Shape, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Joint:
-    """kind: FIXED, SLIDE or HINGE. frame: (4, 4) of the child's link in the parent's, at 0. axis: unit, in the child's link. range:
-    m or rad; without limits minus to plus infinity. damping: N s/m or N m s/rad; friction: N or N m. mimic: the joint that it follows,
-    and m or rad of it for each m or rad of that.
-    """
-
-    name: str
-    kind: str
-    parent: str
-    child: str
-    frame: np.ndarray
-    axis: np.ndarray
-    range: tuple[float, float]
-    damping: float
-    friction: float
-    mimic: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,20 +46,21 @@ def tree_order(root: str, joints: Iterable[tuple[str, str, str]]) -> list[str]:
     for parent, joint, child in joints:
         below.setdefault(parent, []).append((joint, child))
 
-    def walk(name: str) -> list[str]:
-        return [name, *(link for _, child in sorted(below.get(name, ())) for link in walk(child))]
-
-    return walk(root)
+    order, left = [], [root]
+    while left:
+        order.append(left.pop())
+        left += [child for _, child in sorted(below.get(order[-1], ()), reverse=True)]
+    return order
 
 
 @lru_cache(maxsize=128)
 def read_urdf(path: Path) -> Urdf:
     """Raises UserError, naming the file and the reason, if it is not one tree of links and joints whose meshes are all there."""
     robot = need_urdf(path)
-    document = _Document(path, robot)
+    document = Document(path, robot)
     links = {link.name: link for link in map(document.link, robot.findall("link"))}
     joints = [document.joint(element, links) for element in robot.findall("joint")]
-    document.check_mimics(joints)
+    _check_mimics(document, joints)
     above: dict[str, Joint] = {}
     for joint in joints:
         if joint.child in above:
@@ -121,14 +71,34 @@ def read_urdf(path: Path) -> Urdf:
         document.fail(f"its joints form a circle through link {joints[0].child!r}")
     if len(roots) > 1:
         document.fail(f"links {roots[0]!r} and {roots[1]!r} both hang on no joint; it should be one tree")
-    ordered, reached = [], {roots[0]}
-    while left := [joint for joint in joints if joint.parent in reached and joint.child not in reached]:
-        ordered += left
-        reached.update(joint.child for joint in left)
+    below: dict[str, list[int]] = {}
+    for number, joint in enumerate(joints):
+        below.setdefault(joint.parent, []).append(number)
+    ordered, reached, level = [], {roots[0]}, below.get(roots[0], [])
+    while level:
+        ordered += [joints[number] for number in level]
+        children = [joints[number].child for number in level]
+        reached.update(children)
+        level = sorted(number for child in children for number in below.get(child, ()))
     missing = [name for name in links if name not in reached]
     if missing:
         document.fail(f"its joints form a circle through link {missing[0]!r}")
     return Urdf(path, roots[0], links, tuple(ordered), _unused(robot))
+
+
+def _check_mimics(document: Document, joints: list[Joint]) -> None:
+    """Refuse a joint that follows one that there is not, or that does not move, or itself in the end."""
+    followed = {joint.name: joint.mimic[0] for joint in joints if joint.mimic is not None}
+    moving = {joint.name for joint in joints if joint.kind != FIXED}
+    for name, other in followed.items():
+        if name not in moving or other not in moving:
+            document.fail(f"joint {name!r} mimics {other!r}, but {other if name in moving else name!r} is no joint that moves")
+        seen = {name}
+        while other in followed and other not in seen:
+            seen.add(other)
+            other = followed[other]
+        if other in seen:
+            document.fail(f"joint {name!r} mimics itself through {followed[name]!r}")
 
 
 def _unused(robot: ElementTree.Element) -> tuple[str, ...]:
@@ -145,136 +115,3 @@ def _unused(robot: ElementTree.Element) -> tuple[str, ...]:
             elif isinstance(child.tag, str):  # no comment
                 found.add(f"<{child.tag}>")
     return tuple(sorted(found))
-
-
-class _Document:
-    """Reads elements of one file."""
-
-    def __init__(self, path: Path, robot: ElementTree.Element) -> None:
-        self._path = path
-        for tag in ("link", "joint", "material"):
-            names = [element.get("name", "") for element in robot.findall(tag)]
-            if not all(names):
-                self.fail(f"a {tag} has no name")
-            if twice := sorted({name for name in names if names.count(name) > 1}):
-                self.fail(f"it has two {tag}s of the name {twice[0]!r}")
-        self._materials = {element.get("name"): self._color(element) for element in robot.findall("material")}
-
-    def fail(self, why: str) -> None:
-        raise UserError(f"{self._path} cannot be used: {why}.")
-
-    def link(self, element: ElementTree.Element) -> Link:
-        name, inertial = element.get("name", ""), element.find("inertial")
-        mass = inertial.find("mass") if inertial is not None else None
-        return Link(
-            name, 0.0 if mass is None else self._numbers(mass, "value", 1, f"the mass of link {name!r}", 0.0)[0],
-            np.eye(4) if inertial is None else self._frame(inertial, name),
-            tuple(self._shapes(element.findall("visual"), name)), tuple(self._shapes(element.findall("collision"), name)))
-
-    def _shapes(self, elements: list[ElementTree.Element], link: str) -> Iterator[Shape]:
-        for element in elements:
-            geometry, material = element.find("geometry"), element.find("material")
-            rgba = None if material is None else self._color(material) or self._materials.get(material.get("name"))
-            for shape in () if geometry is None else geometry:
-                frame, what = self._frame(element, link), f"a {shape.tag} of link {link!r}"
-                if shape.tag == "mesh":
-                    scale = self._numbers(shape, "scale", 3, what) if shape.get("scale") else [1.0, 1.0, 1.0]
-                    yield Shape("mesh", frame, tuple(scale), self._mesh_file(shape.get("filename", "")))
-                elif shape.tag in _SIZES:
-                    size = [value for key in _SIZES[shape.tag]
-                            for value in self._numbers(shape, key, 3 if shape.tag == "box" else 1, what, 0.0)]
-                    yield Shape(shape.tag, frame, tuple(size), rgba=rgba)
-                else:
-                    self.fail(f"link {link!r} has the shape {shape.tag!r}; there are {', '.join(_SIZES)} and mesh")
-
-    def _mesh_file(self, name: str) -> Path:
-        """package://NAME/... lies in a folder NAME: beside the document, one that the document is in, or beside one of those."""
-        if not name.startswith(_PACKAGE):
-            return self._path.parent / name.removeprefix("file://")
-        package, _, rest = name.removeprefix(_PACKAGE).partition("/")
-        folders = self._path.absolute().parents
-        places = [folders[0] / package / rest,
-                  *((folder if folder.name == package else folder / package) / rest for folder in folders)]
-        return next((place for place in places if place.exists()), places[0])
-
-    def _color(self, material: ElementTree.Element) -> tuple[float, ...] | None:
-        color = material.find("color")
-        return None if color is None else tuple(self._numbers(color, "rgba", 4, f"material {material.get('name')!r}"))
-
-    def check_mimics(self, joints: list[Joint]) -> None:
-        """Refuse a joint that follows one that there is not, or that does not move, or itself in the end."""
-        followed = {joint.name: joint.mimic[0] for joint in joints if joint.mimic is not None}
-        moving = {joint.name for joint in joints if joint.kind != FIXED}
-        for name, other in followed.items():
-            if name not in moving or other not in moving:
-                self.fail(f"joint {name!r} mimics {other!r}, but {other if name in moving else name!r} is no joint that moves")
-            seen = {name}
-            while other in followed and other not in seen:
-                seen.add(other)
-                other = followed[other]
-            if other in seen:
-                self.fail(f"joint {name!r} mimics itself through {followed[name]!r}")
-
-    def _mimic(self, element: ElementTree.Element) -> tuple[str, float] | None:
-        mimic, what = element.find("mimic"), f"the <mimic> of joint {element.get('name', '')!r}"
-        if mimic is None:
-            return None
-        times, offset = (self._numbers(mimic, key, 1, what)[0] if mimic.get(key) else default
-                         for key, default in (("multiplier", 1.0), ("offset", 0.0)))
-        if offset:
-            self.fail(f"{what} has the offset {offset:g}; only 0 can be used: put it into the <origin> and <limit> of the joint")
-        return mimic.get("joint", ""), times
-
-    def joint(self, element: ElementTree.Element, links: dict[str, Link]) -> Joint:
-        name, kind = element.get("name", ""), element.get("type", "")
-        if kind not in _KINDS:
-            self.fail(f"joint {name!r} has the type {kind!r}; there are {', '.join(_KINDS)}")
-        ends = []
-        for end in ("parent", "child"):
-            found = element.find(end)
-            ends.append("" if found is None else found.get("link", ""))
-            if ends[-1] not in links:
-                self.fail(f"joint {name!r} has the {end} {ends[-1]!r}, which is no link")
-        what = f"joint {name!r}"
-        axis, limit, dynamics = element.find("axis"), element.find("limit"), element.find("dynamics")
-        along = np.array([1.0, 0.0, 0.0] if axis is None else self._numbers(axis, "xyz", 3, what))
-        if _KINDS[kind] != FIXED and np.linalg.norm(along) < 1e-6:
-            self.fail(f"joint {name!r} has an axis without length")
-        bounds = (-math.inf, math.inf)
-        if limit is not None and kind != "continuous":
-            bounds = tuple(self._numbers(limit, key, 1, what, -math.inf, math.inf)[0] if limit.get(key) else 0.0
-                           for key in ("lower", "upper"))
-        if bounds[0] > bounds[1]:
-            self.fail(f"joint {name!r} moves from {bounds[0]:g} to {bounds[1]:g}, which is less")
-        damping, friction = ((self._numbers(dynamics, key, 1, what, 0.0)[0] if dynamics is not None and dynamics.get(key) else 0.0)
-                             for key in ("damping", "friction"))
-        return Joint(name, _KINDS[kind], ends[0], ends[1], self._frame(element, name), along / max(np.linalg.norm(along), 1e-9),
-                     bounds, damping, friction, self._mimic(element))
-
-    def _frame(self, element: ElementTree.Element, of: str) -> np.ndarray:
-        """(4, 4) of its <origin>."""
-        frame, origin = np.eye(4), element.find("origin")
-        if origin is None:
-            return frame
-        what = f"the origin of {of!r}"
-        if origin.get("xyz"):
-            frame[:3, 3] = self._numbers(origin, "xyz", 3, what)
-        if origin.get("rpy"):
-            (a, b, c), (sa, sb, sc) = (map(f, self._numbers(origin, "rpy", 3, what)) for f in (math.cos, math.sin))
-            frame[:3, :3] = (np.array([(c, -sc, 0.0), (sc, c, 0.0), (0.0, 0.0, 1.0)])
-                             @ np.array([(b, 0.0, sb), (0.0, 1.0, 0.0), (-sb, 0.0, b)])
-                             @ np.array([(1.0, 0.0, 0.0), (0.0, a, -sa), (0.0, sa, a)]))
-        return frame
-
-    def _numbers(self, element: ElementTree.Element, key: str, count: int, what: str, least: float = -MOST_NUMBER,
-                 most: float = MOST_NUMBER) -> list[float]:
-        words = element.get(key, "").replace(",", " ").split()
-        try:
-            values = [float(word) for word in words]
-        except ValueError:
-            values = []
-        if len(values) != count or not all(math.isfinite(value) and least <= value <= most for value in values):
-            bounds = f"from {least:g} to {most:g}" if math.isfinite(most) else "of any size"
-            self.fail(f"{what} has {key}={shown(element.get(key))}, which should be {count} finite number"
-                      f"{'s' if count > 1 else ''} {bounds}")
-        return values

@@ -18,7 +18,8 @@ from rearrange.mujoco_scenes.choice import generated_episode, refused
 from rearrange.mujoco_scenes.scene import load_scene
 from rearrange.scene_files.data_set import DataSet
 from rearrange.scene_files.glb import read_glb
-from rearrange.scene_files.urdf import HINGE, SLIDE, read_urdf, tree_order
+from rearrange.scene_files.urdf import read_urdf, tree_order
+from rearrange.scene_files.urdf_elements import HINGE, SLIDE
 from tests.rearrange.scene_data import CONFIG, COUNTER, box, make_data_set, make_furnished_room, write_glb
 
 
@@ -68,6 +69,13 @@ def test_links_are_numbered_depth_first_by_the_names_of_their_joints():
     """As Habitat does, and so do HAB's episodes."""
     joints = [("root", "fix", "body"), ("body", "b", "door"), ("body", "a", "drawer"), ("door", "z", "bin"), ("drawer", "y", "box")]
     assert tree_order("root", joints) == ["root", "body", "drawer", "box", "door", "bin"]
+
+
+def test_a_chain_of_thousands_of_links_is_read(tmp_path):
+    links = "".join(f"<link name='l{i}'/>" for i in range(3001))
+    joints = "".join(f"<joint name='j{i}' type='fixed'><parent link='l{i}'/><child link='l{i + 1}'/></joint>" for i in range(3000))
+    (tmp_path / "chain.urdf").write_text(f"<robot name='chain'>{links}{joints}</robot>")
+    assert read_urdf(tmp_path / "chain.urdf").numbers()["l3000"] == 2999
 
 
 def test_a_urdf_is_what_it_says(whole):

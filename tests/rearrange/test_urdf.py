@@ -15,7 +15,8 @@ from rearrange.mujoco_scenes.choice import refused
 from rearrange.mujoco_scenes.pieces import Pieces, collect
 from rearrange.mujoco_scenes.scene import data_set, load_scene, pieces_of
 from rearrange.scene_files.data_set import PlacedArticulated, Scene
-from rearrange.scene_files.urdf import FIXED, SLIDE, Urdf, read_urdf
+from rearrange.scene_files.urdf import Urdf, read_urdf
+from rearrange.scene_files.urdf_elements import FIXED, SLIDE
 from tests.rearrange.scene_data import make_furnished_room
 from tests.rearrange.test_mujoco_scenes import in_room
 
