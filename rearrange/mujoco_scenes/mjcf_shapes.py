@@ -18,6 +18,7 @@ _GEOM = mujoco.mjtGeom
 _KINDS = {_GEOM.mjGEOM_BOX: ("box", 3), _GEOM.mjGEOM_CYLINDER: ("cylinder", 2), _GEOM.mjGEOM_CAPSULE: ("capsule", 2),
           _GEOM.mjGEOM_SPHERE: ("sphere", 1)}
 _DEFAULT_RGBA = np.array((0.5, 0.5, 0.5, 1.0), np.float32)  # of a geom
+_SEEN_GROUPS = 3  # geoms of the first so many are seen, as in MuJoCo's viewer
 _COLOR_ROLES = (int(mujoco.mjtTextureRole.mjTEXROLE_RGB), int(mujoco.mjtTextureRole.mjTEXROLE_RGBA))
 _BOX = np.array([(0, 1, 3), (0, 3, 2), (4, 7, 5), (4, 6, 7), (0, 5, 1), (0, 4, 5), (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7),
                  (1, 7, 3)])
@@ -55,6 +56,12 @@ def rgba_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
     """
     own, material = model.geom_rgba[geom], int(model.geom_matid[geom])
     return own if material < 0 or not np.array_equal(own, _DEFAULT_RGBA) else model.mat_rgba[material]
+
+
+def visible(model: mujoco.MjModel) -> np.ndarray:
+    """(geoms,) whether each is seen, as in MuJoCo's viewer."""
+    opaque = [rgba_of(model, geom)[3] > 0.0 for geom in range(model.ngeom)]
+    return np.array(opaque, bool) & (model.geom_group < _SEEN_GROUPS)
 
 
 def texture_rgb(model: mujoco.MjModel) -> np.ndarray:
