@@ -98,6 +98,11 @@ def is_swept(command: str, word: str) -> bool:
     return front.parse(command, word).is_sweep_override()
 
 
+def fixed(command: str, words: list[str]) -> list[str]:
+    """The words that name one value each, the same in all jobs."""
+    return [word for word in words if not is_swept(command, word)]
+
+
 def last_of_each(words: list[str]) -> list[str]:
     """Of words with the same key the last one, which counts."""
     return list({word.partition("=")[0].lstrip("+"): word for word in words}.values())

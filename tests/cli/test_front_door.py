@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rearrange import __version__
-from rearrange.command_line import sweep
+from rearrange.command_line import sweep_jobs
 from rearrange.command_line.cli import COMMANDS
 from rearrange.composition.compose import compose
 
@@ -298,7 +298,7 @@ def test_paths_and_names_may_hold_any_character(front_door, work, tmp_path, monk
     assert work.calls[0][1].checkpoint == "my run (2)/seed=0's/a.pt"
     front_door(["eval", "skill=pick", "checkpoint=~/a.pt", "name=second"])
     assert work.calls[1][1].checkpoint == os.path.expanduser("~/a.pt")
-    jobs = sweep.plan("eval", ["skill=pick", "checkpoint='a,b c.pt',a.pt"])
+    jobs = sweep_jobs.plan("eval", ["skill=pick", "checkpoint='a,b c.pt',a.pt"])
     assert [front_door(list(job.words))[0] for job in jobs] == [0, 0] and work.calls[2][1].checkpoint == "a,b c.pt"
 
 

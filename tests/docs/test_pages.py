@@ -19,7 +19,7 @@ def test_every_command_is_understood(line, capsys):
     """Composed by the real front door, which refuses unknown commands, choices, keys and values."""
     words = shlex.split(line)[1:]
     if "-m" in words:  # each job of a sweep
-        from rearrange.command_line import launcher_words, sweep
+        from rearrange.command_line import launcher_words, sweep_jobs
         from rearrange.composition.compose import compose
         from rearrange.composition.swept import Sweeper, expand
         from rearrange.launchers import launching
@@ -32,7 +32,7 @@ def test_every_command_is_understood(line, capsys):
             pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
             launching.check(hydras)
         if "hydra/sweeper=optuna" in hydras:
-            sweep.check_ends(command, overrides, Sweeper("optuna"))
+            sweep_jobs.check_ends(command, overrides, Sweeper("optuna"))
             return
         jobs = expand(command, overrides)
         assert len(jobs) > 1
