@@ -9,9 +9,9 @@ import numpy as np
 
 from rearrange.errors import UserError
 from rearrange.mujoco_scenes.solids import Solid, hull
+from rearrange.scene_files.surfaces import BOX, BOX_TRIANGLES, SIDES, turned
 
 _SAMPLE = 1 << 16  # pixels of a texture
-_ROUND = 16  # sides of what is round
 _INFINITE_M = 20.0  # half a side of a plane that has none
 _THICK_M = 0.01  # half, of a plane that stands upright
 _GEOM = mujoco.mjtGeom
@@ -20,8 +20,6 @@ _KINDS = {_GEOM.mjGEOM_BOX: ("box", 3), _GEOM.mjGEOM_CYLINDER: ("cylinder", 2), 
 _DEFAULT_RGBA = np.array((0.5, 0.5, 0.5, 1.0), np.float32)  # of a geom
 _SEEN_GROUPS = 3  # geoms of the first so many are seen, as in MuJoCo's viewer
 _COLOR_ROLES = (int(mujoco.mjtTextureRole.mjTEXROLE_RGB), int(mujoco.mjtTextureRole.mjTEXROLE_RGBA))
-_BOX = np.array([(0, 1, 3), (0, 3, 2), (4, 7, 5), (4, 6, 7), (0, 5, 1), (0, 4, 5), (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7),
-                 (1, 7, 3)])
 
 
 def solid_of(model: mujoco.MjModel, geom: int, frame: np.ndarray, file: str) -> Solid | None:
@@ -100,19 +98,19 @@ def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
 def surface(kind: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same of a shape by its `mjtGeom` and MuJoCo's sizes of it."""
     if kind == _GEOM.mjGEOM_BOX:
-        return np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]) * size, _BOX
-    arc = [(math.cos(a), math.sin(a)) for a in np.linspace(-math.pi / 2, math.pi / 2, _ROUND // 2 + 1)]
+        return BOX * size, BOX_TRIANGLES
+    arc = [(math.cos(a), math.sin(a)) for a in np.linspace(-math.pi / 2, math.pi / 2, SIDES // 2 + 1)]
     if kind == _GEOM.mjGEOM_SPHERE:
-        return _turned([(size[0] * r, size[0] * z) for r, z in arc])
+        return turned([(size[0] * r, size[0] * z) for r, z in arc])
     if kind == _GEOM.mjGEOM_ELLIPSOID:
-        vertices, triangles = _turned(arc)
+        vertices, triangles = turned(arc)
         return vertices * size, triangles
     if kind == _GEOM.mjGEOM_CAPSULE:
         half = len(arc) // 2 + 1
-        return _turned([(size[0] * r, size[0] * z - size[1]) for r, z in arc[:half]]
+        return turned([(size[0] * r, size[0] * z - size[1]) for r, z in arc[:half]]
                        + [(size[0] * r, size[0] * z + size[1]) for r, z in arc[half - 1:]])
     if kind == _GEOM.mjGEOM_CYLINDER:
-        return _turned([(0.0, -size[1]), (size[0], -size[1]), (size[0], size[1]), (0.0, size[1])])
+        return turned([(0.0, -size[1]), (size[0], -size[1]), (size[0], size[1]), (0.0, size[1])])
     raise ValueError(f"no surface of {_type_name(kind)}")
 
 
@@ -120,18 +118,6 @@ def _plane_half(size: np.ndarray) -> tuple[float, float]:
     """Half sides of a plane."""
     x, y = (float(value) if value > 0.0 else _INFINITE_M for value in size[:2])
     return x, y
-
-
-def _turned(outline: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
-    """The surface that an outline (radius, z), from below upwards, makes about z."""
-    turns = np.linspace(0.0, 2 * math.pi, _ROUND, endpoint=False)
-    vertices = np.array([(r * math.cos(a), r * math.sin(a), z) for r, z in outline for a in turns])
-    triangles = []
-    for row in range(len(outline) - 1):
-        for k in range(_ROUND):
-            a, b = row * _ROUND + k, row * _ROUND + (k + 1) % _ROUND
-            triangles += [(a, b, b + _ROUND), (a, b + _ROUND, a + _ROUND)]
-    return vertices, np.array(triangles)
 
 
 def _type_name(kind: int) -> str:
