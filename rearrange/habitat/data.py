@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rearrange.errors import UserError
-from rearrange.scene_files.whole import need_json
+from rearrange.scene_files.reading import need_json
 
 if TYPE_CHECKING:
     from rearrange.apartments.episodes import Episode

@@ -18,7 +18,8 @@ from rearrange.habitat.open_simulators import kept
 from rearrange.habitat.quiet import one_line, quiet_loading
 from rearrange.habitat_axes import Point, to_y_up, to_z_up
 from rearrange.nvidia import has_nvidia_device
-from rearrange.scene_files.whole import need_json, scene_name
+from rearrange.scene_files.reading import need_json
+from rearrange.scene_files.whole import scene_name
 
 DATA_SET, INSTANCE = ".scene_dataset_config.json", ".scene_instance.json"
 _SAME_M = 0.01  # a navigation mesh for a radius or a height that differs by less is used as it is

@@ -22,7 +22,8 @@ from rearrange.habitat.scene_cameras import SceneCameras
 from rearrange.habitat.temporary_folder import own_folder
 from rearrange.mujoco_sim.compiled_home import scene_layout
 from rearrange.mujoco_sim.home import TIMESTEP_S
-from rearrange.scene_files.whole import files_called, need_json, need_template, need_urdf, templates_of
+from rearrange.scene_files.reading import need_json
+from rearrange.scene_files.whole import files_called, need_template, need_urdf, templates_of
 
 SUBSTEPS = 4  # of physics in 1/30 s
 SCENE_FILE = ".scene_instance.json"

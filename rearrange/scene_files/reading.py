@@ -18,7 +18,7 @@ from rearrange.files import parse_json, read_bytes
 MOST_BYTES = 1 << 28  # of one file
 MOST_NUMBER = 1e6  # in metres and everything else: no home is larger
 MOST_NAME = 1000  # characters of the path of a file
-_AGAIN = "export or download the data set again"
+AGAIN = "export or download the data set again"
 
 
 def scene_bytes(path: Path, what: str = "the file") -> bytes:
@@ -27,7 +27,7 @@ def scene_bytes(path: Path, what: str = "the file") -> bytes:
         return read_bytes(path, MOST_BYTES)
     except (OSError, ValueError) as error:  # ValueError: of a name with a null character
         why = (getattr(error, "strerror", None) or str(error)).removesuffix(".")
-        raise UserError(f"{what} {path} cannot be read ({why}): {_AGAIN}.") from None
+        raise UserError(f"{what} {path} cannot be read ({why}): {AGAIN}.") from None
 
 
 def need_json(path: Path, what: str = "the data set's file") -> dict:
@@ -36,11 +36,11 @@ def need_json(path: Path, what: str = "the data set's file") -> dict:
     try:
         content = parse_json(raw.removeprefix(codecs.BOM_UTF8).decode().encode())
     except UnicodeDecodeError as error:
-        raise UserError(f"{what} {path} is no text in UTF-8 (byte {error.start}): {_AGAIN}.") from None
+        raise UserError(f"{what} {path} is no text in UTF-8 (byte {error.start}): {AGAIN}.") from None
     except ValueError as error:
-        raise UserError(f"{what} {path} is damaged, it should be JSON ({error}): {_AGAIN}.") from None
+        raise UserError(f"{what} {path} is damaged, it should be JSON ({error}): {AGAIN}.") from None
     if not isinstance(content, dict):
-        raise UserError(f"{what} {path} should hold a JSON object, not {type(content).__name__}: {_AGAIN}.")
+        raise UserError(f"{what} {path} should hold a JSON object, not {type(content).__name__}: {AGAIN}.")
     return content
 
 

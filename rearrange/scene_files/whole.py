@@ -12,13 +12,10 @@ from pathlib import Path
 
 from rearrange.errors import UserError
 from rearrange.files import open_regular
-from rearrange.scene_files.reading import MOST_BYTES as MOST_BYTES
-from rearrange.scene_files.reading import need_json as need_json
-from rearrange.scene_files.reading import scene_bytes
+from rearrange.scene_files.reading import AGAIN, need_json, scene_bytes
 
 _ASSETS = ("render_asset", "collision_asset")  # of a stage's or an object's configuration
 _PLACEHOLDER = "%%"  # Habitat puts the configuration's own name there
-_AGAIN = "export or download the data set again"
 
 
 def need_mesh(path: Path, of: Path) -> None:
@@ -29,9 +26,9 @@ def need_mesh(path: Path, of: Path) -> None:
         size = path.stat().st_size
     except (OSError, ValueError) as error:  # ValueError: of a name with a null character
         why = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}, which {of} names, cannot be read ({why}): {_AGAIN}.") from None
+        raise UserError(f"{path}, which {of} names, cannot be read ({why}): {AGAIN}.") from None
     if path.suffix.lower() == ".glb" and (len(head) < 12 or head[:4] != b"glTF" or struct.unpack("<I", head[8:])[0] > size):
-        raise UserError(f"{path}, which {of} names, is a damaged GLB file ({size} bytes are there): {_AGAIN}.")
+        raise UserError(f"{path}, which {of} names, is a damaged GLB file ({size} bytes are there): {AGAIN}.")
 
 
 def need_urdf(path: Path, what: str = "the data set's URDF") -> ElementTree.Element:

@@ -20,7 +20,8 @@ from rearrange.habitat import installed as need
 from rearrange.habitat.data import HabitatData, scenes_of
 from rearrange.habitat.homes import Homes
 from rearrange.habitat.temporary_folder import own_folder
-from rearrange.scene_files.whole import files_called, need_json, need_template, need_urdf, templates_of
+from rearrange.scene_files.reading import need_json
+from rearrange.scene_files.whole import files_called, need_template, need_urdf, templates_of
 from rearrange.simulator import SimulatorConfig
 from rearrange.simulators import make_simulator
 
