@@ -14,6 +14,7 @@ import numpy as np
 
 from rearrange.errors import UserError
 from rearrange.files import parse_json, read_bytes
+from trainer.logs.printable import printable
 
 MOST_BYTES = 1 << 28  # of one file
 MOST_NUMBER = 1e6  # in metres and everything else: no home is larger
@@ -78,11 +79,10 @@ def flag(path: Path, content: dict, key: str, default: bool) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: its first 60 characters, on one line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    """A value as a message shows it: printable, on one line, at most 60 characters."""
+    return printable(repr(value), 60)
 
 
 def word(value: Any) -> str:
-    """The name of something in a file as a message shows it: its first 60 characters, those that cannot be printed as ?."""
-    return "".join(char if char.isprintable() else "?" for char in str(value)[:60])
+    """The name of something in a file as a message shows it, as `shown` without quotes."""
+    return printable(value, 60)
