@@ -87,10 +87,10 @@ def test_success_of_the_policies_is_the_same_in_the_readme_the_list_the_cards_an
     shown = {}
     for row in table("../README.md", "skill"):
         name = re.search(r"skills/(\w+)\.md", row["skill"])[1]
-        hab, more = "HAB's pose" if name == "navigate" else "HAB's start", row["more places"]
+        hab, more = "HAB's pose" if name == "navigate" else "HAB's start", row["second protocol"]
         for split, word in (("val", "validation"), ("test", "test")):
             shown[name, hab, split] = row[f"HAB's start: {word}"].partition(" %")[0]
-            shown |= {(name, more, split): row[f"there: {word}"].partition(" %")[0]} if more else {}
+            shown |= {(name, more, split): row[f"its {word}"].partition(" %")[0]} if more else {}
     assert shown == cards
 
 
