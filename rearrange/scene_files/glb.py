@@ -69,6 +69,8 @@ def _small_image(raw: bytes) -> np.ndarray | None:
 
     try:
         image = Image.open(io.BytesIO(raw))
+        if image.mode.startswith("I"):  # grey in 16 bits, which Pillow's conversion cuts off at 255
+            image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
         image.draft("RGB", (_IMAGE_PX, _IMAGE_PX))
         return np.array(image.resize((_IMAGE_PX, _IMAGE_PX)).convert("RGB"))
     except (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error, Image.DecompressionBombError):

@@ -43,8 +43,24 @@ def check_extensions(content: dict, notes: set[str]) -> None:
     for name in content.get("extensionsRequired", ()):
         if name not in _READ and not str(name).startswith(_OF_LOOKS):
             raise Damaged(f"it needs {word(name)}, which is not read; save it without compression and extensions")
-    notes.update(f"{word(name)} of meshes" for name in (*content.get("extensionsUsed", ()),
-                                                                       *content.get("extensionsRequired", ())) if name not in _READ)
+    listed = {str(name) for key in ("extensionsUsed", "extensionsRequired") for name in content.get(key, ())}
+    notes.update(f"{word(name)} of meshes" for name in listed | _extensions_in(content) if name not in _READ)
+    if content.get("animations"):
+        notes.add("animations of meshes")
+
+
+def _extensions_in(content: dict) -> set[str]:
+    """Names of the extensions that a file has, whether it lists them or not."""
+    found, todo = set[str](), [content]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            if isinstance(extensions := value.get("extensions"), dict):
+                found.update(extensions)
+            todo += [inner for key, inner in value.items() if key != "extras" and isinstance(inner, dict | list)]
+        else:
+            todo += [inner for inner in value if isinstance(inner, dict | list)]
+    return found
 
 
 class Looks:

@@ -260,6 +260,19 @@ def test_webp_images_and_glossy_materials_are_read(tmp_path):
     assert textured(tmp_path / "glossy.glb", (.75, .75), glossy) == [255, 255, 0]
 
 
+def test_grey_of_sixteen_bits_is_as_bright_as_that_of_eight(tmp_path):
+    found = []
+    for kind, times in (("u1", 1), ("<u2", 257)):
+        file = io.BytesIO()
+        Image.fromarray(np.full((16, 16), 155 * times, kind)).save(file, "PNG")
+        gltf = Gltf()
+        gltf.box()
+        _image(file.getvalue())(gltf)
+        path = gltf.save(tmp_path / f"{kind[-2:]}.glb")
+        found.append(np.round(255 * read_glb(path, path)[0].rgb[0]).tolist())
+    assert found == [[155, 155, 155]] * 2
+
+
 def test_colours_of_corners_multiply_the_material(tmp_path):
     for kind, whole in (("u1", 255), ("<u2", 65535), ("<f4", 1.0)):
         gltf = Gltf()
@@ -317,6 +330,11 @@ def _image(raw):
 SAID = {
     "points": (_points, "points and lines"), "glass": (_used("KHR_materials_transmission"), "KHR_materials_transmission"),
     "basis": (_used("KHR_texture_basisu"), "KHR_texture_basisu"), "unknown": (_used("VENDOR_wobble"), "VENDOR_wobble"),
+    "glass that is not listed": (lambda gltf: gltf.content.update(materials=[{"extensions": {"KHR_materials_transmission": {}}}]),
+                                 "KHR_materials_transmission"),
+    "a node's extension that is not listed": (lambda gltf: gltf.content.update(nodes=[{"mesh": 0, "extensions": {"VENDOR_lod": {}}}]),
+                                              "VENDOR_lod"),
+    "an animation": (lambda gltf: gltf.content.update(animations=[{"channels": [], "samplers": []}]), "animations"),
     "a skin": (_skin, "skins of meshes"), "a blend of shapes": (_weights, "morph targets"),
     "a cut image": (_image(b"\x89PNG\r\n\x1a\n\0\0"), "no whole PNG"),
     "an image of another form": (_image(b"\xabKTX 20\xbb"), "no whole PNG, JPEG or WebP"),
