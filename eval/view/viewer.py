@@ -14,6 +14,7 @@ import numpy as np
 
 from eval.remote.settings import RemoteError
 from eval.view import choices, demonstrations
+from eval.view.cameras import Cameras
 from eval.view.guard import Guard
 from eval.view.home_in_scene import HomeInScene, light
 from eval.view.page import Page
@@ -23,7 +24,7 @@ from rearrange.errors import UserError
 from rearrange.mapping.floor_map import FloorMap
 from rearrange.pictures.looks import PLAIN
 from rearrange.pictures.overlay import depth_picture, floor_picture
-from rearrange.pictures.picture import SUN_DIRECTION, follow_camera
+from rearrange.pictures.picture import SUN_DIRECTION
 from rearrange.settings.composed import Settings
 from rearrange.simulator import STEP_S
 from trainer.logs.printable import first_line, printable
@@ -35,8 +36,6 @@ IDLE_S = 0.02
 END_S = 2.0  # the end of an episode can be read for so long
 SIGHT_PIXELS, SHOWN_PIXELS = 128, 208  # taken, and of what is shown
 HAND_SCALE_M = 0.22  # of the arrows that pull the hand
-LOOK_FROM_M = (-2.0, 1.9, 3.6)  # where an orbiting camera begins, from the robot, whose x axis is ahead
-LOOK_AT_M = 0.7  # height
 LONG_WORDS = 80  # characters of a task that is no heading any more
 
 
@@ -93,7 +92,7 @@ class Viewer:
         light(server.scene, SUN_DIRECTION)
         self._due = self._ended_at = 0.0
         self._shown_at: dict[str, float] = {}
-        self._views: dict[int, Any] = {}  # of browsers whose camera follows
+        self._cameras = Cameras(server, self._page.cameras)
         self._add_hand()
         self._page.on_floor_click("drive_to")
         self._page.record.value = config.out is not None
@@ -208,7 +207,7 @@ class Viewer:
         self._map = FloorMap(session.sim.base_pose)
         self._page.episode.value = session.number
         self._page.drive.visible = self._hand.visible = session.driver is not None
-        self._look_again()
+        self._cameras.begin(session.sim)
         self._show(everything=True)
 
     def _choose(self, task: str, agent: str, seed: int) -> None:
@@ -330,38 +329,7 @@ class Viewer:
             self._home.show(sim.twin, session.marks())
             if session.driver and not (self._pulled or session.driver.is_busy):
                 self._hand.position = np.array(sim.ee_position)
-        clients = self._server.get_clients()
-        self._views = {number: view for number, view in self._views.items() if number in clients}
-        for number, client in clients.items():
-            self._move_camera(client, self._page.cameras.get(number, "orbit"))
-
-    def _move_camera(self, client: Any, how: str) -> None:
-        sim = self.session.sim
-        if how == "orbit":
-            self._views.pop(client.client_id, None)
-            return
-        if how == "follow":
-            view = self._views[client.client_id] = follow_camera(sim.base_pose, self._views.get(client.client_id))
-            eye, target = view
-        else:
-            _, _, ahead, eye = sim.twin.camera_pose("head", PLAIN)
-            target = eye + ahead
-        with client.atomic():
-            client.camera.position, client.camera.look_at = eye, target
-
-    def _look_again(self) -> None:
-        """Orbiting cameras turn to where the robot stands now; so does that of a page which is opened later."""
-        sim = self.session.sim
-        at = np.array([*sim.base_pose[:2], LOOK_AT_M])
-        ahead, left, up = LOOK_FROM_M
-        eye = np.array([*sim.from_base((ahead, left, 0.0))[:2], up])
-        self._server.initial_camera.position, self._server.initial_camera.look_at = eye, at
-        self._views.clear()
-        for number, client in self._server.get_clients().items():
-            if self._page.cameras.get(number) == "orbit":
-                offset = client.camera.position - client.camera.look_at
-                with client.atomic():
-                    client.camera.position, client.camera.look_at = at + offset, at
+        self._cameras.move(sim)
 
     def _show_text(self) -> None:
         session, page = self.session, self._page
