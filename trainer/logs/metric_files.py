@@ -16,6 +16,7 @@ import struct
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from trainer.checkpoints.files import parse_json, read_bytes
 
@@ -58,22 +59,25 @@ class Appended:
 
 
 class JsonLines:
-    """One JSON object per line: {"step": ..., metric: value, ...}; a value that is not finite is null."""
+    """One JSON object per line: {"step": ..., metric: value, ...}; a value that is not finite is null. A run that goes on, resume_step,
+    keeps the rows until there; those that a kill has left in metrics.csv alone are among them."""
 
     def __init__(self, path: Path, resume_step: int | None = None) -> None:
         self.file = Appended(path)
         _drop_torn_line(path)
-        if resume_step is not None and path.exists():
-            rows = [row for row in read_jsonl(path) if row["step"] <= resume_step]
-            _replace(path, "".join(json.dumps(row) + "\n" for row in rows))
+        if resume_step is not None:
+            rows = [_finite(int(row["step"]), _numbers(row)) for row in _read_csv(path.with_suffix(".csv"))[0]]
+            rows = _until(resume_step, rows, read_jsonl(path) if path.exists() else [])
+            if rows or path.exists():
+                _replace(path, "".join(json.dumps(row) + "\n" for row in rows))
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        row = {"step": step, **{key: value if math.isfinite(value) else None for key, value in metrics.items()}}
-        self.file.append(f"{json.dumps(row)}\n".encode())
+        self.file.append(f"{json.dumps(_finite(step, metrics))}\n".encode())
 
 
 class Csv:
-    """A table with the column `step` first. A new metric adds a column: the file is rewritten with the new header."""
+    """A table with the column `step` first. A new metric adds a column: the file is rewritten with the new header. resume_step: as of
+    `JsonLines`, with the rows that metrics.jsonl has alone."""
 
     def __init__(self, path: Path, resume_step: int | None = None) -> None:
         self.file = Appended(path)
@@ -82,10 +86,12 @@ class Csv:
         if path.exists():
             rows = self._read()
             if resume_step is not None:
-                self._rewrite([row for row in rows if int(row["step"]) <= resume_step], self.columns)
+                beside = read_jsonl(path.with_suffix(".jsonl")) if path.with_suffix(".jsonl").exists() else []
+                rows = _until(resume_step, [_texts(row) for row in beside], rows)
+                self._rewrite(rows, list(dict.fromkeys([*self.columns, *(key for row in rows for key in row)])))
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
-        row = {"step": str(step), **{key: repr(value) for key, value in metrics.items()}}
+        row = _texts({"step": step, **metrics})
         new, empty = [key for key in row if key not in self.columns], not self.file.size()
         if new or empty:
             self._rewrite([*([] if empty else self._read()), row], [*self.columns, *(key for key in new if key not in self.columns)])
@@ -94,9 +100,7 @@ class Csv:
 
     def _read(self) -> list[dict[str, str]]:
         """The rows of the file; sets the columns."""
-        reader = csv.DictReader(io.StringIO(read_bytes(self.file.path, MOST_BYTES).decode("utf-8"), newline=""))
-        rows = [row for row in reader if (row["step"] or "").isdecimal()]
-        self.columns = list(reader.fieldnames or [])
+        rows, self.columns = _read_csv(self.file.path)
         return rows
 
     def _rewrite(self, rows: list[dict[str, str]], columns: list[str]) -> None:
@@ -155,6 +159,39 @@ def read_jsonl(path: str | Path) -> list[dict[str, float]]:
         if isinstance(row, dict) and isinstance(row.get("step"), int):
             rows.append(row)
     return rows
+
+
+def _read_csv(path: Path) -> tuple[list[dict[str, str]], list[str]]:
+    """The rows and the columns of a metrics.csv; none where there is no file."""
+    if not path.exists():
+        return [], []
+    reader = csv.DictReader(io.StringIO(read_bytes(path, MOST_BYTES).decode("utf-8"), newline=""))
+    return [row for row in reader if (row["step"] or "").isdecimal()], list(reader.fieldnames or [])
+
+
+def _finite(step: int, metrics: Mapping[str, float]) -> dict[str, Any]:
+    """A row of metrics.jsonl."""
+    return {"step": step, **{key: value if math.isfinite(value) else None for key, value in metrics.items()}}
+
+
+def _numbers(row: Mapping[str, str]) -> dict[str, float]:
+    """The metrics of a row of metrics.csv that are numbers; somebody may have written into it."""
+    found = {}
+    for key, text in row.items():
+        with contextlib.suppress(TypeError, ValueError):
+            found[key] = float(text)
+    return {key: value for key, value in found.items() if key not in ("step", None)}
+
+
+def _texts(row: Mapping[str, Any]) -> dict[str, str]:
+    """A row of metrics.csv; null is nan."""
+    return {key: "nan" if value is None else repr(value) for key, value in row.items()}
+
+
+def _until(step: int, *sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of several sources until a step, in order; of two of one step that of the last source."""
+    found = {int(row["step"]): row for rows in sources for row in rows if int(row["step"]) <= step}
+    return [found[each] for each in sorted(found)]
 
 
 def _record(event: bytes) -> bytes:

@@ -250,6 +250,24 @@ def test_wandb_offline_opens_no_connection(tmp_path, monkeypatch, caplog):
     assert (tmp_path / "wandb_id.txt").read_text() == first
 
 
+def test_a_row_that_a_kill_left_in_one_of_two_files_is_in_both_when_the_run_goes_on(tmp_path):
+    with MetricsLogger(tmp_path) as logger:
+        for step in range(1, 5):
+            logger.log(step, {"a": step / 3, **({"bad": float("inf")} if step == 4 else {})})
+    for name, gone in (("metrics.csv", 4), ("metrics.jsonl", 2)):
+        lines = (tmp_path / name).read_text().splitlines(keepends=True)
+        (tmp_path / name).write_text("".join(line for line in lines if not line.startswith((f"{gone},", f'{{"step": {gone},'))))
+    with open(tmp_path / "metrics.csv", "a") as file:
+        file.write("9,x,y,z\n")
+    with MetricsLogger(tmp_path, resume_step=4) as logger:
+        logger.log(5, {"a": 5.0})
+    rows = read_jsonl(tmp_path / "metrics.jsonl")
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5] and [row["a"] for row in rows] == [1 / 3, 2 / 3, 1.0, 4 / 3, 5.0]
+    assert rows[3]["bad"] is None
+    assert [(line["step"], line["a"], line["bad"]) for line in table(tmp_path / "metrics.csv")] == [
+        ("1", repr(1 / 3), ""), ("2", repr(2 / 3), ""), ("3", "1.0", ""), ("4", repr(4 / 3), "nan"), ("5", "5.0", "")]
+
+
 def test_all_parts_of_a_run_are_named_for_upload_and_are_whole(tmp_path, caplog):
     """A part that a kill has cut off in the middle of a record; one that holds nothing; one that is uploaded already."""
     wandb = pytest.importorskip("wandb")
