@@ -24,6 +24,7 @@ from rearrange.mujoco_scenes.mjcf_compile import compiled
 from rearrange.mujoco_scenes.mjcf_limits import followings
 from rearrange.mujoco_scenes.mjcf_shapes import check_kind, color_of, seen_of, solid_of, texture_rgb, visible
 from rearrange.mujoco_scenes.pieces import STILL, Part, Pieces
+from rearrange.mujoco_scenes.reach import limit_leaders
 from rearrange.pictures.meshes import Mesh
 from rearrange.scene_files.urdf_elements import HINGE, SLIDE
 
@@ -67,6 +68,7 @@ class Reader:
         for mover in self._movers:
             found.parts.append(self._part(mover))
         self._link_followers(found)
+        limit_leaders(found.parts)
         for geom in range(self.model.ngeom):
             if int(self.model.geom_bodyid[geom]) not in self._left_out:
                 self._add_geom(found, geom, floors)

@@ -28,6 +28,7 @@ _KINDS = {"box": mujoco.mjtGeom.mjGEOM_BOX, "cylinder": mujoco.mjtGeom.mjGEOM_CY
           "sphere": mujoco.mjtGeom.mjGEOM_SPHERE}
 # At least as much as in our homes, so that what is left open stays open; HAB drives its joints with weak motors to that end.
 _LEAST_DAMPING, _LEAST_FRICTION, _ARMATURE = {"slide": 6.0, "hinge": 2.0}, {"slide": 2.0, "hinge": 0.6}, 0.2
+_STUCK = 1e-6  # m or rad, of a joint that cannot move: MuJoCo has no range of nothing
 
 
 def part_names(pieces: Pieces, named: Mapping[str, tuple[str, str]]) -> list[str]:
@@ -106,9 +107,9 @@ def _shifted(solid: Solid, shift: np.ndarray) -> Solid:
 def _add_joint(body: mujoco.MjsBody, name: str, part: Part) -> None:
     """The joint, and mass as if the link were a box of even weight."""
     kind = mujoco.mjtJoint.mjJNT_SLIDE if part.kind == "slide" else mujoco.mjtJoint.mjJNT_HINGE
-    limited = bool(np.isfinite(part.range).all())
+    limited, (low, high) = bool(np.isfinite(part.range).all()), part.range
     body.add_joint(
-        name=name, type=kind, axis=part.axis, limited=limited, range=part.range if limited else (0.0, 0.0),
+        name=name, type=kind, axis=part.axis, limited=limited, range=(low, max(high, low + _STUCK)) if limited else (0.0, 0.0),
         damping=np.full(3, max(part.damping, _LEAST_DAMPING[part.kind])), frictionloss=max(part.friction, _LEAST_FRICTION[part.kind]),
         armature=_ARMATURE)
     points = np.concatenate([solid.corners() for solid in part.solids] or [np.zeros((1, 3))])

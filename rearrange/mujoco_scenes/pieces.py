@@ -20,6 +20,7 @@ from rearrange.external_scenes.receptacles import PREFIX, FoundReceptacle, found
 from rearrange.geometry import quat_matrix
 from rearrange.habitat_axes import AXES
 from rearrange.mujoco_scenes.mjcf_shapes import surface
+from rearrange.mujoco_scenes.reach import limit_leaders
 from rearrange.mujoco_scenes.solids import Solid, hull
 from rearrange.mujoco_scenes.walls import flat_pieces
 from rearrange.pictures.meshes import Mesh
@@ -113,6 +114,7 @@ def collect(scene: Scene) -> Pieces:
     for number, body in enumerate(scene.articulated, 1 + len(scene.objects)):
         _add_articulated(found, body, number)
         found.owners[number] = plain_name(body.handle)
+    limit_leaders(found.parts)
     found.receptacles.sort(key=lambda receptacle: (receptacle.name, receptacle.handle or ""))
     check_size(found, scene.name, "give its stage, or its largest object, a coarser collision_asset")
     return found

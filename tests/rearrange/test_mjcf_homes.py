@@ -279,6 +279,21 @@ def _command_line(pid: str) -> bytes:
         return b""
 
 
+def test_a_home_of_thousands_of_geoms_and_hundreds_of_drawers_is_read(tmp_path):
+    """Each geom is looked at once, not once for each other geom of its body or each piece of furniture."""
+    drawers = "".join(f'<body name="drawer_{k}" pos="{k} 0 0"><joint type="slide" range="0 .5"/><geom size=".1"/></body>' for k in range(200))
+    geoms = '<geom type="box" size=".1 .1 .1" pos="0 0 1"/>' * 6000
+    (tmp_path / "home.xml").write_text(f'<mujoco><worldbody><body name="shelves">{geoms}<body name="chest">{drawers}</body></body></worldbody></mujoco>')
+    process = subprocess.Popen([sys.executable, "-c", "import sys; from pathlib import Path; from rearrange.mujoco_scenes.mjcf import MjcfHomes;"
+                                "print(MjcfHomes(Path(sys.argv[1])).figures('home'))", str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        until(lambda: process.poll() is not None, "the figures of the home")
+        assert "slides=200" in process.stdout.read()
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_door_without_a_receptacle_behind_it_is_no_fridge(tmp_path):
     file = changed(tmp_path, ("fridge_a", "closet"))
     assert set(refused(load_scene(file, "kitchen").home)) == {"open_fridge", "close_fridge"}
@@ -317,6 +332,15 @@ def test_joints_that_equality_ties_follow_each_other_as_in_the_file(tmp_path):
     mjcf_compile.compiled.cache_clear()
     with pytest.raises(UserError, match="follows itself"):
         MjcfHomes(tmp_path).pieces("chest")
+
+
+def test_an_opening_ends_where_what_follows_it_by_a_polynomial_does(tmp_path):
+    """lower = 0.7 x + 0.2 x^2 of the opening x of upper, at most 0.2 m; lid = 3 y + 5 y^3 of it."""
+    (tmp_path / "chest.xml").write_text(FOLLOWERS.replace('range="-0.4 0"', 'range="-0.2 0"'))
+    mjcf_compile.compiled.cache_clear()
+    upper, lower, lid = MjcfHomes(tmp_path).pieces("chest").parts
+    assert upper.range == pytest.approx((0.0, (math.sqrt(0.49 + 4 * 0.2 * 0.2) - 0.7) / 0.4), abs=1e-3)
+    assert lower.range == pytest.approx((0.0, 0.2)) and lid.range[1] > 0.8
 
 
 def test_check_says_what_of_a_file_is_not_used(homes, tmp_path, capsys):

@@ -195,6 +195,27 @@ def test_a_joint_that_mimics_another_follows_it_and_is_no_drawer_of_its_own(tmp_
     assert sim.data.joint("part_1").qpos[0] == 0.2
 
 
+@pytest.mark.parametrize("multiplier, upper, scale, reach_m", [
+    ("0.5", "0.5", 1.0, None), ("1", "0.2", 1.0, 0.2), ("1", "0.2", 1.4, 0.28), ("-1", "0.5", 1.0, 0.0), ("0.1", "0.045", 1.0, 0.45),
+    ("0.7", "0.35", 2.0, None)])
+def test_a_drawer_opens_no_farther_than_what_follows_it(tmp_path, multiplier, upper, scale, reach_m):
+    follower = TWO_DRAWERS.replace('multiplier="0.5"', f'multiplier="{multiplier}"').replace('upper="0.5"', f'upper="{upper}"')
+    room = with_cupboard(tmp_path, "</robot>", follower, scale)
+    drawer = next(part for part in pieces_of(room, "furnished").parts if part.follows is None)
+    assert drawer.range == pytest.approx((0.0, 0.5 * scale if reach_m is None else reach_m))
+    said = refused(load_scene(room, "furnished").home).get("open_cabinet")
+    assert (said is not None) == (reach_m is not None and reach_m < 0.45)
+    assert reach_m is None or said is None or reach_m == 0.0 or f"opens {reach_m} m, below the 0.45 m" in said
+
+
+def test_the_last_of_a_chain_of_followers_limits_the_first(tmp_path):
+    """Named before the one that it follows: 0.5 m of the first is 0.25 m of the second and 0.5 m of the third."""
+    third = TWO_DRAWERS.removesuffix("</robot>").replace("drawer2", "drawer3").replace('"second"', '"third"')
+    third = third.replace('joint="slide" multiplier="0.5"', 'joint="second" multiplier="2"').replace('upper="0.5"', 'upper="0.3"')
+    parts = {part.link: part for part in pieces_of(with_cupboard(tmp_path, "</robot>", third + TWO_DRAWERS), "furnished").parts}
+    assert [parts[f"drawer{number}"].range[1] for number in (1, 2, 3)] == pytest.approx([0.3, 0.15, 0.3])
+
+
 @pytest.mark.parametrize("scale", [0.5, 3.0])
 def test_a_hinge_that_mimics_a_slide_turns_as_far_at_every_scale(tmp_path, scale):
     text = drawn_document(1).replace('joint="j2"', 'joint="j1"')  # j1 slides, j6 turns
