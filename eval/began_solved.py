@@ -1,4 +1,4 @@
-"""Episodes that begin solved: success held before the agent did anything. They are counted apart, and figures are those of the others."""
+"""Episodes that begin solved: success held before the agent did anything. They are counted apart from all figures."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def lines(of: Mapping[str, Any]) -> list[str]:
         return []
     spl = f" and SPL {of['began_solved_spl']:.3f}" if "began_solved_spl" in of else ""
     rest = f"all figures are those of the other {others}" if others else "there are no others, and so no figures"
-    return [f"{count} of {count + others} episodes began solved and are counted apart, with success {of['began_solved_success']:.1%}{spl}: "
-            f"{rest}"]
+    return [f"{count} of {count + others} episodes began solved and are counted apart, with success "
+            f"{of['began_solved_success']:.1%}{spl}: {rest}"]

@@ -6,7 +6,7 @@ from rearrange.command_line.cli import main
 
 if __name__ == "__main__":
     status = main()
-    # Where a KeyboardInterrupt has left text that was executed, such as a dataclass that was just made, `python -m` ends as if nobody
-    # had caught it, whatever the status is (CPython 3.11 to 3.13). Text that is executed to its end is the remedy.
+    # CPython 3.11 to 3.13: once a KeyboardInterrupt has passed through an exec(), as dataclasses use it, `python -m` ends by SIGINT
+    # whatever the status is, also where the exception was caught. An exec() that ends well makes it forget that.
     exec("")
     sys.exit(status)

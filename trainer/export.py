@@ -76,9 +76,10 @@ class Step(nn.Module):
 
 
 def export(policy: Any, file: str | os.PathLike, format: str = "onnx", batch: int = 1) -> Path:
-    """Write `policy`, as `load_policy` gives it; the file is complete or as it was before. Raises OSError where it cannot be written, ValueError
-    if a network cannot be written in this format, ImportError without the package onnx."""
-    path, content, step = Path(file), io.BytesIO(), Step(copy.deepcopy(policy.eval())).requires_grad_(False)  # else what the file gives would ask for gradients
+    """Write `policy`, as `load_policy` gives it; the file is complete or as it was before. Raises OSError where it cannot be
+    written, ValueError if a network cannot be written in this format, ImportError without the package onnx."""
+    path, content = Path(file), io.BytesIO()
+    step = Step(copy.deepcopy(policy.eval())).requires_grad_(False)  # else outputs of the exported program would ask for gradients
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")

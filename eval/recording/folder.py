@@ -246,11 +246,11 @@ def read_state(path: Path) -> dict[str, Any]:
         state = read_json(path / STATE, MOST_STATE)
         if not isinstance(state, dict) or not {"command", "about", "files", "frames", "tasks", "attempts"} <= set(state):
             raise ValueError("it lacks some of what a recording has")
-        if not all(type(state[key]) is int and state[key] >= 0 for key in ("files", "frames")) or not (
-                isinstance(state["command"], dict) and isinstance(state["about"], dict) and isinstance(state.get("sha256", {}), dict)) or not (
-                isinstance(state["tasks"], list) and all(isinstance(task, str) for task in state["tasks"])) or not (
-                isinstance(state["attempts"], list) and all(map(_is_attempt, state["attempts"]))):
-            raise ValueError("what it says of the recording is not of the kind that it should be")
+        kinds = {"command": dict, "about": dict, "sha256": dict, "tasks": list, "attempts": list, "files": int, "frames": int}
+        wrong = [key for key, kind in kinds.items() if key in state and type(state[key]) is not kind]
+        if wrong or min(state["files"], state["frames"]) < 0 or not (
+                all(isinstance(task, str) for task in state["tasks"]) and all(map(_is_attempt, state["attempts"]))):
+            raise ValueError(f"what it says of {wrong[0] if wrong else 'the recording'} is not of the kind that it should be")
         return state
     except FileNotFoundError:
         raise UserError(f"{path} is no recording of rearrange: it has no {STATE}.") from None

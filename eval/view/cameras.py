@@ -15,14 +15,14 @@ LOOK_AT_M = 0.7  # height
 
 
 class Cameras:
-    """The cameras of all browsers. server: viser's. ways: number of a browser -> "orbit", "follow" or "robot's eye", kept by the page."""
+    """The cameras of all browsers. server: viser's. ways: number of a browser -> "orbit", "follow" or "robot's eye"."""
 
     def __init__(self, server: Any, ways: Mapping[int, str]) -> None:
         self._server, self._ways = server, ways
         self._views: dict[int, Any] = {}  # of browsers whose camera follows
 
     def begin(self, sim: Any) -> None:
-        """Turn orbiting cameras to where the robot stands now; the camera of a page that is opened later begins there, too."""
+        """Turn orbiting cameras to where the robot stands now; so is the camera of a page that is opened later."""
         at = np.array([*sim.base_pose[:2], LOOK_AT_M])
         ahead, left, up = LOOK_FROM_M
         eye = np.array([*sim.from_base((ahead, left, 0.0))[:2], up])

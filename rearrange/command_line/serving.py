@@ -39,8 +39,8 @@ def run(plain: dict[str, Any]) -> None:
     seen, actions = space_from_plain(content["observation_space"]), space_from_plain(content["action_space"])
     spaces = seen.spaces if isinstance(seen, gymnasium.spaces.Dict) else {"obs": seen}
     try:
-        server = make_server(lambda: PolicyAgent(content, 1, plain["deterministic"], plain["network"], actions), {name: spaces[name] for name in shapes},
-                             about, plain["host"], plain["port"])
+        server = make_server(lambda: PolicyAgent(content, 1, plain["deterministic"], plain["network"], actions),
+                             {name: spaces[name] for name in shapes}, about, plain["host"], plain["port"])
     except OSError as error:
         raise UserError(f"host={plain['host']} port={plain['port']} cannot be listened at: {error.strerror}.") from error
     for line in table([choice]):

@@ -33,8 +33,8 @@ class Stopped(Exception):
 
 
 def run(command: str, words: list[str]) -> int:
-    """Run all jobs. Gives 0 if each one is finished, the status of a job that was stopped, or else 1. Every job is checked before the
-    first starts; where a sweeper chooses, the values that it may choose are."""
+    """Run all jobs. Gives 0 if each one is finished, the status of a job that was stopped, or else 1. Every job is checked
+    before the first starts; where a sweeper chooses, the values that it may choose are."""
     words, hydras, objective, sweeper, settings = _read(command, words)
     jobs, swept = [], []
     if sweeper.is_basic:
@@ -92,8 +92,8 @@ def shown(command: str, words: list[str]) -> list[tuple[str, front.Settings]]:
 
 
 def _ask(config: DictConfig, between: Between, sweeper: sweeps.Sweeper, asked: list[str]) -> bool:
-    """Let Hydra's sweeper ask for its jobs; whether it broke off. Of combinations of values it gets the numbers, since values may
-    be any text."""
+    """Let Hydra's sweeper ask for its jobs. Gives whether it broke off. The basic sweeper gets the numbers of the jobs, since
+    their values may be any text."""
     made = sweepers.make(config, between)
     try:
         if sweeper.is_basic:
@@ -115,8 +115,8 @@ def _ask(config: DictConfig, between: Between, sweeper: sweeps.Sweeper, asked: l
 
 
 class Between(Launcher):
-    """Stands between a sweeper and the launcher: makes a job of each combination that the sweeper asks for, checks it, leaves out
-    finished ones, and tells the sweeper their figures. A job that is asked for twice runs once."""
+    """Stands between a sweeper and the launcher: makes a job of each combination that the sweeper asks for, checks it, leaves
+    out finished ones, and tells the sweeper their figures. A job that is asked for twice runs once."""
 
     def __init__(self, launched: launchers.Launching, command: str, fixed: list[str], jobs: list[Job], objective: str | None):
         self.launched, self.command, self.fixed, self.jobs, self.objective = launched, command, fixed, jobs, objective

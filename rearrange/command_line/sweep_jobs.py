@@ -28,7 +28,7 @@ class Job(launchers.Job):
 
     swept: dict[str, str]
     done: bool  # finished before, with the same settings
-    refused: str = ""  # why it was not begun: what a sweeper asked for may be wrong in a way that no check before has found
+    refused: str = ""  # why it was not begun: not every mistake is found before a sweeper asks
 
 
 class Taken(UserError):
@@ -53,7 +53,7 @@ def two_jobs(path: Path) -> UserError:
 
 
 def check_ends(command: str, words: list[str], sweeper: sweeps.Sweeper) -> list[sweeps.Swept]:
-    """What a sweeper may choose, checked: of each key every value, or those that stand for all, beside those of the others."""
+    """The keys that a sweeper chooses values for, once their values, or some that stand for all of them, are checked."""
     fixed = sweeps.fixed(command, words)
     swept = [sweeps.read(command, word, sweeper) for word in words if word not in fixed]
     if not swept:
@@ -133,7 +133,8 @@ def figure(job: Job, objective: str | None) -> float | None:
 
 def best_of(jobs: Sequence[Job], objective: str | None, minimise: bool) -> str | None:
     """The best finished job, in a line."""
-    made = [(value, job) for job in jobs if (value := figure(job, objective)) is not None and read_status(job.path)["status"] == "finished"]
+    made = [(value, job) for job in jobs
+            if (value := figure(job, objective)) is not None and read_status(job.path)["status"] == "finished"]
     if not made:
         return f"{objective}: no job has it" if objective else None
     value, job = (min if minimise else max)(made, key=lambda pair: pair[0])

@@ -1,4 +1,4 @@
-"""Entries of a scene's file, as {"template_name": "chair", "translation": [1, 0, 2]}: whether they can be used, and where they stand."""
+"""Entries of a scene's file, as {"template_name": "chair", "translation": [1, 0, 2]}: are they usable, and where they stand."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rearrange.scene_files.reading import MOST_NUMBER, flag, numbers, shown
 from rearrange.scene_files.templates import ARTICULATED, OBJECTS, STAGES, Template, unused_keys
 
 AS_FILE, _BY_MASS = "asset_local", "com"  # values of translation_origin
-_USED_OF_ALL = {"template_name", "translation", "rotation", "uniform_scale", "user_defined", "mass_scale", "apply_scale_to_mass",
-                "motion_type", "translation_origin"}  # keys; the mass of a thing that stands still changes nothing and is no omission
+_USED_OF_ALL = {"template_name", "translation", "rotation", "uniform_scale", "user_defined", "mass_scale",
+                "apply_scale_to_mass", "motion_type", "translation_origin"}  # the mass of what stands still changes nothing
 _USED = {STAGES: _USED_OF_ALL | {"non_uniform_scale", "is_instance_visible"},
          OBJECTS: _USED_OF_ALL | {"non_uniform_scale", "is_instance_visible"},
          ARTICULATED: _USED_OF_ALL | {"auto_clamp_joint_limits"}}
@@ -24,11 +24,12 @@ _NAMES = {STAGES: "stages in scenes", OBJECTS: "objects in scenes", ARTICULATED:
 
 
 def check_entry(path: Path, entry: Any, kind: str) -> None:
-    """Raises UserError unless an entry of a scene has a template, stands somewhere, and has scales that leave something of it."""
+    """Raises UserError unless an entry of a scene has a template, a valid place, and scales that leave something of it."""
     if not isinstance(entry, dict) or not isinstance(entry.get("template_name"), str):
         raise UserError(f"{path}: an entry has no template_name.")
     try:
-        for key, count in (("translation", 3), ("rotation", 4), ("non_uniform_scale", 3), ("uniform_scale", 1), ("mass_scale", 1)):
+        for key, count in (("translation", 3), ("rotation", 4), ("non_uniform_scale", 3), ("uniform_scale", 1),
+                           ("mass_scale", 1)):
             values = numbers(path, entry, key, count)
             if values is not None and not (values.any() if key == "rotation" else key == "translation" or values.all()):
                 raise UserError(f"{path}: {key} should not be {shown(entry[key])}.")
@@ -58,9 +59,9 @@ def motion_of(entry: dict) -> str:
 def origin_of(path: Path, given: dict) -> str:
     """Which point stands at the `translation` of an entry, or of all entries of a scene; "" where it is not said.
 
-    Where neither says it, it is the centre of mass: SceneInstanceAttributesManager reads a missing origin as unknown, and only
-    "asset_local" has PhysicsManager::addObjectAndSaveAttributes correct for the centre. Articulated objects are placed by
-    their roots in either case.
+    Where neither says it, it is the centre of mass: SceneInstanceAttributesManager reads a missing origin as unknown, and
+    only for "asset_local" does PhysicsManager::addObjectAndSaveAttributes correct for the centre. Articulated objects are
+    placed by their roots in either case.
     """
     value = given.get("translation_origin")
     word = value.lower() if isinstance(value, str) else value
@@ -84,7 +85,9 @@ def as_shown(template: Template, entry: dict) -> Template:
 
 
 def frame_of(entry: dict, center: np.ndarray | None = None) -> np.ndarray:
-    """(4, 4) of an entry of a scene, without its scale. center: of an object that is placed by it, in the template's frame."""
+    """(4, 4) of an entry of a scene, without its scale. center: the point of an object, in the template's frame, that stands at
+    its `translation`; None: the template's origin.
+    """
     frame = np.eye(4)
     quat = np.array(entry.get("rotation") or (1.0, 0.0, 0.0, 0.0), float)
     frame[:3, :3] = quat_matrix(quat / np.linalg.norm(quat))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 SIDES = 16  # of what is round
-BOX = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])  # corners, with half sides of 1
+BOX = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])  # corners; half sides of 1
 BOX_TRIANGLES = np.array([(0, 1, 3), (0, 3, 2), (4, 7, 5), (4, 6, 7), (0, 5, 1), (0, 4, 5), (2, 3, 7), (2, 7, 6),
                           (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)])
 

@@ -1,4 +1,4 @@
-"""URDF documents: links with their shapes, and the joints between them. Frames and lengths are the document's own, not scaled.
+"""URDF documents: whether links and joints are one tree, in which order they are, and what of a document is not used.
 
 `_READ` lists every element and attribute that is used; a document says of all others that it has them (`Urdf.unused`).
 """
@@ -16,15 +16,15 @@ from rearrange.scene_files.whole import need_urdf
 
 _READ = {  # element -> its attributes
     "robot": ("name", "version"), "link": ("name",), "joint": ("name", "type"), "inertial": (), "mass": ("value",),
-    "origin": ("xyz", "rpy"), "visual": ("name",), "collision": ("name",), "geometry": (), "box": ("size",), "cylinder": ("radius", "length"),
-    "capsule": ("radius", "length"), "sphere": ("radius",), "mesh": ("filename", "scale"), "material": ("name",), "color": ("rgba",),
-    "parent": ("link",), "child": ("link",), "axis": ("xyz",), "limit": ("lower", "upper"), "dynamics": ("damping", "friction"),
-    "mimic": ("joint", "multiplier", "offset")}
+    "origin": ("xyz", "rpy"), "visual": ("name",), "collision": ("name",), "geometry": (), "box": ("size",),
+    "cylinder": ("radius", "length"), "capsule": ("radius", "length"), "sphere": ("radius",), "mesh": ("filename", "scale"),
+    "material": ("name",), "color": ("rgba",), "parent": ("link",), "child": ("link",), "axis": ("xyz",),
+    "limit": ("lower", "upper"), "dynamics": ("damping", "friction"), "mimic": ("joint", "multiplier", "offset")}
 
 
 @dataclass(frozen=True, eq=False)
 class Urdf:
-    """joints: each after that of its parent's link. unused: elements and attributes that the document has, and nobody here reads."""
+    """joints: each after the joint of its parent's link. unused: elements and attributes of the document that nobody here reads."""
 
     path: Path
     root: str
@@ -39,8 +39,8 @@ class Urdf:
 
 
 def tree_order(root: str, joints: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Names of links in Habitat's order: the root, whose number is -1, then 0, 1, 2 ... Habitat walks the tree depth first, from each
-    link to its children in the order of their joints' names. joints: (name of the link above, of the joint, of the link below).
+    """Names of links in Habitat's order: the root, whose number is -1, then 0, 1, 2 ... Habitat walks the tree depth first, from
+    each link to its children in the order of their joints' names. joints: names (link above, joint, link below).
     """
     below: dict[str, list[tuple[str, str]]] = {}
     for parent, joint, child in joints:
@@ -55,7 +55,7 @@ def tree_order(root: str, joints: Iterable[tuple[str, str, str]]) -> list[str]:
 
 @lru_cache(maxsize=128)
 def read_urdf(path: Path) -> Urdf:
-    """Raises UserError, naming the file and the reason, if it is not one tree of links and joints whose meshes are all there."""
+    """Raises UserError, naming the file and the reason, unless it is one tree of links and joints with all meshes there."""
     robot = need_urdf(path)
     document = Document(path, robot)
     links = {link.name: link for link in map(document.link, robot.findall("link"))}

@@ -1,4 +1,4 @@
-"""Links, shapes and joints of a URDF document, each read from its XML element. Frames and lengths are the document's, not scaled."""
+"""Links, shapes and joints of a URDF document, each read from its XML element. Frames and lengths are not scaled."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _SIZES = {"box": ("size",), "cylinder": ("radius", "length"), "capsule": ("radiu
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """kind: box (sides), cylinder or capsule along z (radius, length), sphere (radius), or mesh (scale along its axes) from a file.
-    frame: (4, 4) in its link. rgba: of its material; None where it has none, and of what has a file, which has colours of its own.
+    """kind, with what `size` is: box (sides), cylinder or capsule along z (radius, length), sphere (radius), or mesh (scale along
+    its axes) from a file. frame: (4, 4) in its link. rgba: of its material; None where it has none, and of a mesh, which has
+    colours of its own.
     """
 
     kind: str
@@ -46,9 +47,9 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """kind: FIXED, SLIDE or HINGE. frame: (4, 4) of the child's link in the parent's, at 0. axis: unit, in the child's link. range:
-    m or rad; without limits minus to plus infinity. damping: N s/m or N m s/rad; friction: N or N m. mimic: name of the joint that it
-    follows, and how many m or rad it moves for each m or rad of that joint.
+    """kind: FIXED, SLIDE or HINGE. frame: (4, 4) of the child's link in the parent's, at 0. axis: unit, in the child's link.
+    range: m or rad; without limits minus to plus infinity. damping: N s/m or N m s/rad; friction: N or N m. mimic: name of the
+    joint that it follows, and how many m or rad it moves for each m or rad of that joint.
     """
 
     name: str

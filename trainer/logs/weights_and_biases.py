@@ -15,8 +15,8 @@ from typing import Any
 
 from trainer.logs.printable import first_line
 
-# The axis of all curves. W&B's own step can only grow: when a run goes on from its last checkpoint, W&B would give the rows that are
-# written a second time other steps (offline), or none (online).
+# The axis of all curves. W&B's own step can only grow: when a run goes on from its last checkpoint, W&B would give the rows
+# that are written a second time other steps (offline), or leave them out (online).
 STEP = "step"
 HEAD, BLOCK, CHUNK = b":W&B\xe1\xbe\x00", 1 << 15, 7  # of W&B's files; bytes of a block, and before each chunk
 FULL, BEGUN, LAST = 1, (2, 3), 4  # kinds of chunks
@@ -84,10 +84,11 @@ def _parts(run_dir: Path) -> list[Path]:
 
 
 def _cut_to_whole_records(file: Path) -> None:
-    """Remove what a kill has left of a record at the end of a file in W&B's format, behind which `wandb sync` (0.31) uploads none of the
-    parts that follow, and the same part once more whenever it is repeated.
+    """Remove the half record that a kill has left at the end of a file in W&B's format. Behind one, `wandb sync` (0.31) uploads
+    none of the parts that follow, and uploads the same part again whenever it is repeated.
 
-    Behind its head, the file is a log of LevelDB: blocks of 32 KiB, chunks in them with a checksum (4 bytes), a length (2) and a kind (1).
+    Behind its head, the file is a log of LevelDB: blocks of 32 KiB with chunks, each with a checksum (4 bytes), a length (2)
+    and a kind (1).
     """
     content = file.read_bytes()
     at = whole = len(HEAD)

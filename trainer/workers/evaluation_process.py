@@ -1,4 +1,4 @@
-"""The process of evaluations (trainer/evaluation.py): makes one environment, and plays episodes in it with each policy that it is sent."""
+"""The process of evaluations (trainer/evaluation.py): it makes an environment, and plays in it each policy that it is sent."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ GIVE = "give train(eval_env=) a function that makes one single environment of th
 
 def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None = None,
              does: Callable[[str], None] = lambda what: None) -> dict[str, float]:
-    """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and what `info["metrics"]` of their ends says, of the
-    episodes that say it as a finite number. film: gets the first one. does: is told what is begun. RuntimeError for an episode that
-    does not end, and for a reward that is not finite."""
+    """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and the figures in `info["metrics"]` of their ends,
+    each over the episodes that give it as a finite number. film: gets the first episode. does: is called with what begins, as
+    "a step". RuntimeError for an episode that does not end, and for a reward that is not finite."""
     told: list[dict[str, float]] = []
     for number in range(episodes):
         does("a reset")
@@ -51,7 +51,8 @@ def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None 
         film = None
         told.append({"return": total, "length": float(length)} | episode_figures(info))
     known = [{k: v for k, v in each.items() if math.isfinite(v)} for each in told]
-    return {key: float(np.mean([each[key] for each in known if key in each])) for key in sorted({k for each in known for k in each})}
+    keys = sorted({key for each in known for key in each})
+    return {key: float(np.mean([each[key] for each in known if key in each])) for key in keys}
 
 
 def _taken(film: Film, env: Any) -> Film | None:
@@ -88,7 +89,8 @@ def main() -> None:
             content = torch.load(io.BytesIO(_next(channel)), weights_only=True)
             began = time.perf_counter()
             film = Film() if films and getattr(env, "render_mode", None) == "rgb_array" else None
-            reached = evaluate(Player.of(load_policy(content, make_policy), env, seed=seed), env, episodes, seed, film, _Told(channel))
+            player = Player.of(load_policy(content, make_policy), env, seed=seed)
+            reached = evaluate(player, env, episodes, seed, film, _Told(channel))
             reached["seconds"] = time.perf_counter() - began
             channel.send(MESSAGE, pickle.dumps(("reached", reached, film and film.gif())))
     except Closed:
