@@ -39,13 +39,23 @@ def read_json(path: str | os.PathLike, most: int = MOST_JSON) -> Any:
 
 
 def parse_json(text: bytes) -> Any:
-    """The values of a JSON text. Raises ValueError if it is none, nests too deep, or holds more than `MOST_VALUES`."""
+    """The values of a JSON text. Raises ValueError if it is none, nests too deep, holds more than `MOST_VALUES`, or names a key of
+    an object twice: some readers take the first value, others the last one.
+    """
     if sum(map(text.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise ValueError(f"it holds more than {MOST_VALUES:,} values")
     try:
-        return json.loads(text, parse_int=_whole_number)
+        return json.loads(text, parse_int=_whole_number, object_pairs_hook=_object)
     except RecursionError:
         raise ValueError("its values are nested too deep") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"an object names {next(key for key in keys if keys.count(key) > 1)[:60]!r} twice")
+    return made
 
 
 def _whole_number(digits: str) -> int | float:

@@ -80,7 +80,7 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         content = parse_json(unzipped(read_bytes(path, MOST_BYTES), MOST_BYTES, path))
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        why = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""
+        why = f" ({getattr(error, 'strerror', None) or error})"
         raise UserError(f"{path} is not an episode file of Habitat: expected JSON, or JSON compressed by gzip{why}.") from None
     if not isinstance(content, dict) or not isinstance(content.get("episodes"), list):
         raise UserError(f'{path} is not an episode file of Habitat: expected an object with a list under "episodes".')

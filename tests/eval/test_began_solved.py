@@ -10,7 +10,7 @@ import pytest
 
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import make_scenario
-from rearrange.apartments.episodes import Handoff, repeated_ids, write_episodes
+from rearrange.apartments.episodes import Handoff, read_episodes, repeated_ids, write_episodes
 from rearrange.command_line.cli import main
 from rearrange.episode_making.generator import generate_episode
 from rearrange.episode_making.scenario_episodes import Scenario, scenario_episode
@@ -122,3 +122,11 @@ def test_ids_that_repeat_are_told_by_an_evaluation_and_their_rows_stay_apart(tmp
     _, rows = evaluated(tmp_path, "skill=pick", "agent=zero", f"sim.episodes={tmp_path / 'two.json'}", "skill.max_steps=2", "workers=1")
     assert "two.json: 1 of 2 episodes has an id that stands before" in capsys.readouterr().out
     assert [row["index"] for row in rows] == ["0", "1"] and len({row["episode_id"] for row in rows}) == 1
+
+
+def test_a_key_that_stands_twice_in_an_episode_file_is_refused(tmp_path):
+    write_episodes(tmp_path / "one.json", [generate_episode("pick", "val", 3, 4)])
+    text = (tmp_path / "one.json").read_text()
+    (tmp_path / "one.json").write_text(text.replace('"targets":', '"targets": {}, "targets":', 1))
+    with pytest.raises(UserError, match="an object names 'targets' twice"):
+        read_episodes(tmp_path / "one.json")

@@ -394,6 +394,22 @@ def test_a_file_of_a_scene_that_is_no_regular_file_is_a_sentence(folder, capsys)
         assert str(scene) in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name, old, new, key", [
+    ("configs/objects/table.object_config.json", '"join_collision_meshes"',
+     '"scale": [2, 2, 2], "scale": [3, 3, 3], "join_collision_meshes"', "scale"),
+    ("configs/scenes/flat.scene_instance.json", '"template_name": "rug"', 
+     '"template_name": "rug", "template_name": "table"', "template_name"),
+    (CONFIG, '"objects": {', '"objects": {}, "objects": {', "objects")])
+def test_a_key_that_stands_twice_is_refused(folder, name, old, new, key):
+    """Habitat-Sim takes the first value of the two, other readers the last."""
+    path = folder / name
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(UserError, match=f"{path.name}.*an object names '{key}' twice"):
+        found, problems = DataSet(folder / CONFIG).read("flat")
+        raise UserError(problems[0])
+
+
 def test_a_data_set_whose_defaults_are_no_object_is_a_sentence(folder):
     with pytest.raises(UserError, match="default_attributes of objects"):
         placed(folder, CUBE, [1])
