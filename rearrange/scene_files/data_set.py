@@ -49,6 +49,7 @@ _SCENES = "scene_instances"
 _ENDINGS = {STAGES: (".stage_config.json", ".glb"), OBJECTS: (".object_config.json", ".glb"),
             ARTICULATED: (".ao_config.json", ".urdf"), _SCENES: (SCENE_FILE,)}
 _SINGULAR = {STAGES: "stage", OBJECTS: "object", ARTICULATED: "articulated object", _SCENES: "scene"}
+_NAMED_BY_SCENES = {"light_setups", "navmesh_instances", "semantic_scene_descriptor_instances", "user_defined"}  # not by all
 _IN_SCENE = {"stage_instance", "object_instances", "articulated_object_instances", "translation_origin", "user_defined"}
 
 
@@ -112,8 +113,10 @@ class DataSet:
                             "writes one, or a folder of MuJoCo XML files.")
         config = need_json(self.path, "dataset:")
         self._defaults = {kind: _default_attributes(self.path, config, kind) for kind in _ENDINGS}
-        self._unused = {f"configs of {kind}" for kind in _ENDINGS
-                        if isinstance(config.get(kind), dict) and config[kind].get("configs")}
+        sections = {kind: config[kind] for kind in _ENDINGS if isinstance(config.get(kind), dict)}
+        self._unused = {*unused_keys(config, {*_ENDINGS, *_NAMED_BY_SCENES}, "the data set"),
+                        *(note for kind, section in sections.items()
+                          for note in unused_keys(section, {"paths", "default_attributes"}, kind))}
         self._files = {kind: list(self._listed(config, kind, endings))[::-1] for kind, endings in _ENDINGS.items()}
 
     @property
@@ -129,7 +132,7 @@ class DataSet:
                             f"{', ...' if len(self.scenes) > 5 else ''}.")
         content = need_json(path)
         default, problems, notes, made = self._defaults[_SCENES], list[str](), set(self._unused), dict[Path, Any]()
-        notes.update(unused_keys(content, _IN_SCENE, "scenes"))
+        notes.update(unused_keys(merged(default, content), _IN_SCENE, "scenes"))
         origin = origin_of(path, merged(default, content))
 
         def read(kind: str, entry: Any) -> Any:

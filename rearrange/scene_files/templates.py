@@ -6,7 +6,7 @@ lists what is used of each configuration; `unused` tells of everything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from rearrange.scene_files.urdf import Urdf, read_urdf
 
 STAGES, OBJECTS, ARTICULATED = "stages", "objects", "articulated_objects"
 RECEPTACLE = "receptacle_"  # begins the keys of receptacles in `user_defined`
+BOX = f"{RECEPTACLE}aabb_"  # of those that are used
 _TAG = "%%CONFIG_NAME_AS_ASSET_FILENAME%%"  # stands in defaults for the name of a configuration
 _MESH = (".glb", ".gltf", ".obj", ".stl", ".ply", ".dae")  # endings; other assets are Habitat's own shapes
 _ASSETS = {"render_asset", "collision_asset", "render_asset_type", "collision_asset_type", "user_defined"}
@@ -98,6 +99,7 @@ def read_template(path: Path, kind: str, default: dict | None = None) -> Templat
     seen, solid, is_primitive = seen or solid, () if is_boxed else solid, _is_primitive(content.get("collision_asset"))
     joined, collides = flag(path, content, "join_collision_meshes", False), flag(path, content, "is_collidable", True)
     receptacles, mass = _receptacles(path, content), numbers(path, content, "mass", 1)
+    notes.update(_unused_receptacles(receptacles, kind))
     made = Template(name, path, seen, solid, receptacles, is_boxed, joined, collides, is_primitive, unused=frozenset(notes),
                     mass_kg=None if mass is None or mass[0] <= 0.0 else float(mass[0]))
     return replace(made, turn=turn) if kind == STAGES else _in_own_frame(made, content, turn)
@@ -144,7 +146,9 @@ def read_articulated(path: Path, default: dict | None = None) -> tuple[Urdf, dic
     scales = [1.0 if value is None else float(value[0]) for value in given]
     if min(scales) <= 0.0:
         raise UserError(f"{config}: uniform_scale and mass_scale should be above 0, not {scales[0]:g} and {scales[1]:g}.")
-    return robot, _receptacles(config, content), *scales, frozenset(notes)
+    receptacles = _receptacles(config, content)
+    notes.update(_unused_receptacles(receptacles, ARTICULATED, robot.links))
+    return robot, receptacles, *scales, frozenset(notes)
 
 
 def unused_keys(content: dict, used: set[str], of: str) -> Iterator[str]:
@@ -244,3 +248,16 @@ def _receptacles(path: Path, content: dict) -> dict[str, dict]:
         if not isinstance(value.get("parent_link", ""), str):
             raise UserError(f"{path}: parent_link of {shown(key)} should be the name of a link, not {shown(value['parent_link'])}.")
     return found
+
+
+def _unused_receptacles(declared: dict[str, dict], kind: str, links: Container[str] = ()) -> Iterator[str]:
+    """Which of the declared receptacles are not used, and which turns of them."""
+    for key, values in declared.items():
+        if not key.startswith(BOX):
+            yield f"receptacles of {_KINDS[kind]} that are no boxes ({BOX}...)"
+        elif values.get("position") is None or values.get("scale") is None:
+            yield f"receptacles of {_KINDS[kind]} without position or scale"
+        elif kind == ARTICULATED and values.get("parent_link") not in links:
+            yield f"receptacles of {_KINDS[kind]} whose parent_link is no link"
+        elif kind != STAGES and values.get("rotation") is not None:
+            yield f"rotation of receptacles of {_KINDS[kind]}"

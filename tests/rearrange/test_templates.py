@@ -346,6 +346,36 @@ def test_configurations_inside_a_data_sets_file_are_said(folder):
     assert "configs of objects" in DataSet(folder / CONFIG).unused("flat")
 
 
+def test_sections_and_keys_of_a_data_set_that_nobody_reads_are_said(folder):
+    content, before = json.loads((folder / CONFIG).read_text()), set(DataSet(folder / CONFIG).unused("flat"))
+    content["objects"]["path"], content["object"], content["light_setups"] = ["more"], {"paths": {}}, {"paths": {}}
+    content["scene_instances"]["default_attributes"] = {"default_lighting": "bright"}
+    write(folder / CONFIG, content)
+    assert set(DataSet(folder / CONFIG).unused("flat")) - before == {
+        "path of objects", "object of the data set", "default_lighting of scenes"}
+
+
+@pytest.mark.parametrize("file, key, values, said", [
+    ("objects/table.object_config", "receptacle_mesh_top", {"mesh_filepath": "top.glb"}, "of objects that are no boxes (receptacle_aabb_...)"),
+    ("objects/table.object_config", "receptacle_aabb_low", {"position": [0, 0, 0]}, "of objects without position or scale"),
+    ("stages/room.stage_config", "receptacle_aabb_sill", {"scale": [1, 1, 1]}, "of stages without position or scale"),
+    ("stages/room.stage_config", "receptacle_aabb_sill",
+     {"position": [0, 0, 0], "scale": [1, 1, 1], "rotation": [1, 0, 0, 0]}, None),
+    ("objects/table.object_config", "receptacle_aabb_low",
+     {"position": [0, 0, 0], "scale": [1, 1, 1], "rotation": [0, 1, 0, 0]}, "rotation of receptacles of objects"),
+    ("counter", "receptacle_aabb_in", {"position": [0, 0, 0], "scale": [1, 1, 1]}, "whose parent_link is no link"),
+    ("counter", "receptacle_aabb_in", {"position": [0, 0, 0], "scale": [1, 1, 1], "parent_link": "drawer9"}, "whose parent_link is no link"),
+    ("counter", "receptacle_aabb_in", {"position": [0, 0, 0], "scale": [1, 1, 1], "parent_link": "drawer1"}, None)])
+def test_receptacles_that_are_not_used_are_said(folder, file, key, values, said):
+    path = folder / ("urdf/counter/counter.ao_config.json" if file == "counter" else f"configs/{file}.json")
+    content = json.loads(path.read_text())
+    write(path, content | {"user_defined": {}})
+    before = set(DataSet(folder / CONFIG).unused("flat"))
+    write(path, content | {"user_defined": {key: values}})
+    found = set(DataSet(folder / CONFIG).unused("flat")) - before
+    assert not found if said is None else len(found) == 1 and said in found.pop()
+
+
 # ---------------------------------------------------------------------- bad ones
 
 

@@ -53,7 +53,8 @@ def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
         for s, handler in previous.items():
             signal.signal(s, signal.default_int_handler if s == signal.SIGINT else handler)
 
-    threading.Thread(target=limit, name="limit of a stop", daemon=True).start()
+    watch = threading.Thread(target=limit, name="limit of a stop", daemon=True)
+    watch.start()
     for s in heard():
         previous[s] = signal.signal(s, request)
     try:
@@ -67,3 +68,4 @@ def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
         asked.put(None)
         for s, handler in previous.items():
             signal.signal(s, handler)
+        watch.join()  # a run leaves no thread behind

@@ -83,3 +83,11 @@ def test_two_signals_close_together_are_a_stop_and_nothing_else():
         for signum, handler in handled.items():
             signal.signal(signum, handler)
         signals.came.clear()
+
+
+def test_a_run_leaves_no_thread_behind():
+    before = threading.active_count()
+    for _ in range(500):
+        with stop_on_signal(lambda: None, 60.0):
+            pass
+        assert threading.active_count() == before
