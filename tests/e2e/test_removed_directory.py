@@ -41,8 +41,9 @@ WAYS = {
 SILENT = ("all metrics",)  # nothing that a run goes on with
 
 
-@pytest.mark.parametrize("moment", ["at once", "later"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way, moment", [
+    pytest.param(way, moment, marks=() if (number + (moment == "later")) % 2 else pytest.mark.slow)  # each in one of both moments
+    for number, way in enumerate(WAYS) for moment in ("at once", "later")])
 def test_a_training_says_so_and_is_continued(way, moment, tmp_path):
     """Stopped in the moment after, or once it has logged again."""
     run = tmp_path / RUN

@@ -61,8 +61,9 @@ def run(folder: Path, *of_env, steps: int = 512, **settings):
     return result, len(list(folder.glob("try_*")))
 
 
-@pytest.mark.parametrize("fault, place", [("hangs", "init"), ("hangs", "reset"), ("hangs", "step"), ("SIGKILL", "init"), ("SIGKILL", "step"),
-                                          ("SIGSTOP", "reset"), ("exits", "reset")])
+@pytest.mark.parametrize("fault, place", [("hangs", "step"), ("SIGKILL", "init"), ("SIGSTOP", "reset"), ("exits", "reset"),
+                                          *(pytest.param(*pair, marks=pytest.mark.slow)
+                                            for pair in (("hangs", "init"), ("hangs", "reset"), ("SIGKILL", "step")))])
 def test_a_run_whose_evaluations_never_work_ends_and_says_so(fault, place, tmp_path, caplog, monkeypatch):
     if place == "init":
         monkeypatch.setattr(evaluation, "START_TIMEOUT_S", 20.0)  # timed: instead of five minutes
@@ -78,7 +79,9 @@ def test_a_run_whose_evaluations_never_work_ends_and_says_so(fault, place, tmp_p
     Held().none_more(before)
 
 
-@pytest.mark.parametrize("fault, place", [("SIGKILL", "init"), ("SIGKILL", "step"), ("SIGSTOP", "init"), ("SIGSTOP", "step"), ("exits", "reset")])
+@pytest.mark.parametrize("fault, place", [("SIGKILL", "init"), ("SIGSTOP", "step"), ("exits", "reset"),
+                                          *(pytest.param(*pair, marks=pytest.mark.slow)
+                                            for pair in (("SIGKILL", "step"), ("SIGSTOP", "init")))])
 def test_a_process_that_dies_once_is_started_again_and_stop_at_keeps_acting(fault, place, tmp_path, caplog, monkeypatch):
     if fault == "SIGSTOP":
         monkeypatch.setattr(evaluation, "START_TIMEOUT_S", 20.0)  # timed: instead of five minutes

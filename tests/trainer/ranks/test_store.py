@@ -95,7 +95,8 @@ def test_something_else_at_the_port_is_no_rank(impatient, answer):
                 pass
 
 
-def test_where_the_first_ports_are_taken_ranks_meet_at_the_next():
+def test_where_the_first_ports_are_taken_ranks_meet_at_the_next(monkeypatch):
+    monkeypatch.setattr(store, "ANSWER_S", 1.0)  # timed: who holds these ports never answers
     job = "SLURM's job 12 step 0"
     first, second, *_ = store.ports_of(here(0, 0, job))
     with socket.create_server(("", first)), socket.create_server(("", second)):
