@@ -25,7 +25,7 @@ import yaml
 from PIL import Image
 
 from eval.video import DEPTH_SIZE, MARGIN, PANEL_WIDTH, TITLE_SIZE, default_speed
-from rearrange.pictures.overlay import draw_text
+from rearrange.home.pictures.overlay import draw_text
 
 MOMENTS = (0.0, 0.6, 1.0)  # of the episode, in a still picture
 WIDTH_PX, GAP_PX = 380, 6

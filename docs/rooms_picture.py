@@ -8,7 +8,8 @@ from __future__ import annotations
 from tests.rooms import HOME, rooms
 
 WIDTH, ROW, GAP = 900, 26, 4
-COLOURS = {"trainer": "#cfe3f5", "rearrange": "#d9efd3", "skills": "#fbe6c2", "planner": "#f3d3dc", "eval": "#e3d8f0"}
+COLOURS = {"trainer": "#cfe3f5", "rearrange": "#d9efd3", "skills": "#fbe6c2", "planner": "#f3d3dc", "eval": "#e3d8f0",
+           "benchmarks": "#e6e6e6"}
 
 
 def picture() -> str:

@@ -10,7 +10,7 @@ from PIL import Image
 
 from planner.environment import make_env as make_scenario
 from rearrange import navigation
-from rearrange.pictures.overlay import depth_picture, draw_text
+from rearrange.home.pictures.overlay import depth_picture, draw_text
 from skills import make_env
 
 FILE = Path(__file__).resolve().parent / "images" / "seeing.png"

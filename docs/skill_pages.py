@@ -29,11 +29,11 @@ sys.path[:0] = [str(HOME), str(HOME / "docs")]
 from picture import strip  # noqa: E402
 
 from eval.video import compose  # noqa: E402
-from rearrange.composition import options  # noqa: E402
-from rearrange.env import ENV_FAILURES  # noqa: E402
-from rearrange.observations import OBSERVATIONS  # noqa: E402
-from rearrange.robot.fetch import ARM_DELTA_RAD  # noqa: E402
-from rearrange.settings.rules import Key, shown  # noqa: E402
+from rearrange.command_line.composition import options  # noqa: E402
+from rearrange.env.skill_env import ENV_FAILURES  # noqa: E402
+from rearrange.home.robot.fetch import ARM_DELTA_RAD  # noqa: E402
+from rearrange.home.settings.setting_fields import Key, shown  # noqa: E402
+from rearrange.home.simulation.observations import OBSERVATIONS  # noqa: E402
 from skills import SKILLS, make_env, pretrained, skill_class  # noqa: E402
 from skills.experts import EXPERTS  # noqa: E402
 
@@ -85,7 +85,7 @@ def policy_section(card: dict[str, Any]) -> list[str]:
               ", ".join(f"{100 * share:.1f} % {kind.replace('_', ' ')}" for kind, share in row["failures"].items()))
              for row in card["evaluations"]]
     if missing := [key for key in ("plans", "limits") if not card.get(key)]:
-        raise SystemExit(f"the card of {card['skill']} has no {missing[0]}: see eval/publish.py.")
+        raise SystemExit(f"the card of {card['skill']} has no {missing[0]}: see benchmarks/publish_policy.py.")
     measured = {(row["scenario"], row["split"], row["protocol"]): row for row in card["plans"]}
     protocols = [name for name in ("honest", "oracle", "paper") if any(row["protocol"] == name for row in card["plans"])]
     plans = [(scenario.replace("_", " ").capitalize(), SPLITS[split],

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from eval.own_agents import OwnAgent
-from eval.own_networks import of_checkpoint
-from eval.remote.settings import Remote
-from rearrange.settings.environment import NAVIGATION_AGENTS
+from rearrange.home.settings.environment import NAVIGATION_AGENTS
+from rearrange.home.settings.own_networks import of_checkpoint
+from rearrange.home.settings.remote import Remote
 from trainer.spaces import as_action, choices
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from rearrange.env import RearrangeEnv
+    from rearrange.env.skill_env import RearrangeEnv
 
 Observation = Mapping[str, np.ndarray]
 
@@ -133,7 +133,7 @@ class NavigationAgent(_Forgetful):
     """A scripted agent of navigation tasks, one for each slot."""
 
     def __init__(self, name: str, envs: Sequence[Any]):
-        from rearrange.navigation.scripted import SCRIPTED
+        from rearrange.navigation.scripted_agents import SCRIPTED
 
         self._agents = [SCRIPTED[name](env) for env in envs]
 

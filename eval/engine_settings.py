@@ -7,8 +7,8 @@ import math
 import warnings
 from typing import Any
 
-from eval.tasks import Task
-from rearrange.errors import UserError
+from eval.task_from_settings import Task
+from rearrange.home.errors import UserError
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 
 NOT_THE_NETWORKS = {"image_size", "network"}  # of the group policy: the environment's camera, and the name of a network of one's own

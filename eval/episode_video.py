@@ -10,7 +10,7 @@ import numpy as np
 from eval.video import FPS, HAND_SIZE, SCENE_SIZE, VideoError, VideoWriter, compose, in_words, known_floor, pace
 
 if TYPE_CHECKING:
-    from rearrange.env import RearrangeEnv
+    from rearrange.env.skill_env import RearrangeEnv
 
 
 class EpisodeRecorder:

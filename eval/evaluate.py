@@ -20,10 +20,10 @@ from eval.intervals import wilson
 from eval.path_figures import path_figures
 from eval.processes import share_out
 from eval.protocol import protocol
-from eval.remote.settings import Remote
-from eval.tasks import group_of, json_safe
-from rearrange.errors import CannotStart
-from rearrange.runs.run_directory import write_whole
+from eval.task_from_settings import group_of, json_safe
+from rearrange.command_line.runs.run_directory import write_whole
+from rearrange.home.errors import CannotStart
+from rearrange.home.settings.remote import Remote
 
 if TYPE_CHECKING:
     from eval.episode_video import EpisodeRecorder
@@ -124,7 +124,7 @@ def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
     """Some episodes, SLOTS at a time, in this process, as they end. A slot whose episode is over takes the next one."""
     import torch
 
-    from eval.tasks import make_env
+    from eval.task_from_settings import make_env
     from trainer.checkpoint import load_checkpoint
 
     torch.set_num_threads(1)

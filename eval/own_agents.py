@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.own_networks import imported, told
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
+from rearrange.home.settings.own_networks import imported, told
 
 if TYPE_CHECKING:
     import gymnasium

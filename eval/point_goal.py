@@ -25,25 +25,25 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
-from eval.own_networks import of_checkpoint
 from eval.trained_policy import training_of
 from planner.spa.controllers import AWAY_M, Memory, NavigateSPA
-from rearrange.apartments.segmentation import OBJECT, ROBOT
-from rearrange.errors import UserError
+from rearrange.home.apartments.segmentation import OBJECT, ROBOT
+from rearrange.home.errors import UserError
+from rearrange.home.pictures.looks import Looks
+from rearrange.home.robot.cameras import FOV_DEG, RANGE_M, mounting
+from rearrange.home.settings.own_networks import of_checkpoint
 from rearrange.navigation import CONFIGS
 from rearrange.navigation.agent import action_space, limited
-from rearrange.navigation.carried_out import CarriedOut, Held
-from rearrange.navigation.gps import EGOMOTION_SPACE, egomotion
+from rearrange.navigation.fetch_commands import CarriedOut, Held
+from rearrange.navigation.gps_compass import EGOMOTION_SPACE, egomotion
 from rearrange.navigation.pointnav import GOAL_SPACE, polar_goal
 from rearrange.navigation.settings import PointNavConfig
-from rearrange.pictures.looks import Looks
-from rearrange.robot.cameras import FOV_DEG, RANGE_M, mounting
 from trainer.checkpoint import load_policy
 from trainer.player import Player
 
 if TYPE_CHECKING:
-    from rearrange.geometry import PlanePose
-    from rearrange.simulator import Simulator
+    from rearrange.home.geometry import PlanePose
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.skill import Skill
 
 JUDGED = {"any_start": True, "to_handle": True, "stop_within_m": 2.0}

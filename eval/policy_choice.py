@@ -1,7 +1,7 @@
 """Which trained policy runs a skill or a scenario, why, how good it was measured to be, and which of one's own are passed over.
 
     pretrained   the policy that comes with the package
-    newest       that of the newest finished training run (rearrange/runs/finished_runs.py); the package's where there is none
+    newest       that of the newest finished training run (rearrange/command_line/runs/finished_runs.py); the package's where there is none
     a path       a checkpoint file, or the newest of a run's directory
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rearrange.errors import UserError
-from rearrange.runs.finished_runs import measured, newest_finished, success
-from rearrange.runs.text_table import columns
-from rearrange.settings.environment import NAVIGATION
+from rearrange.command_line.runs.finished_runs import measured, newest_finished, success
+from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import NAVIGATION
+from rearrange.home.text_table import columns
 from skills import SKILLS, pretrained
 
 WORDS = ("pretrained", "newest")

@@ -7,9 +7,9 @@ from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import Any
 
-from eval.tasks import group_of, json_safe
+from eval.task_from_settings import group_of, json_safe
+from rearrange.home.settings.environment import NAVIGATION, HomeSettings
 from rearrange.navigation import settings as navigation
-from rearrange.settings.environment import NAVIGATION, HomeSettings
 from skills import OF_TRAINING, config_class
 
 HAB_START = "HAB's start"

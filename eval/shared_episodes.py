@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from eval.processes import share_out
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from trainer.ranks.launch import this_rank
 
 INTERRUPT_AFTER_S = 0.2  # once a task is known to have died

@@ -9,7 +9,7 @@ from eval.evaluate import missing
 from eval.path_figures import path_lines
 
 if TYPE_CHECKING:
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.runs.run_directory import Run
 
 
 def table_lines(figures: dict[str, Any]) -> list[str]:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval.own_networks import of_checkpoint
-from rearrange.errors import UserError
-from rearrange.settings import presets
-from rearrange.settings.environment import NAVIGATION, RANDOM
+from rearrange.home.errors import UserError
+from rearrange.home.settings import presets
+from rearrange.home.settings.environment import NAVIGATION, RANDOM
+from rearrange.home.settings.own_networks import of_checkpoint
 
 __all__ = ["load_pretrained"]
 
@@ -39,8 +39,8 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
     made = meta.get("gymnasium")
     if made is None or any(group in meta for group in ("skill", "nav", "scenario")):
         return meta
-    from rearrange.home_scene import HomeSettings
-    from rearrange.registration import environment_id
+    from rearrange.env.home_env import HomeSettings
+    from rearrange.env.registration import environment_id
     from skills import SKILLS
 
     for what, names in (("skill", SKILLS), ("nav", NAVIGATION), ("scenario", presets.names("hab"))):
@@ -68,7 +68,7 @@ def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[in
     `actions`, or has these `choices` of each part of a discrete one. `network`: the word of its network, where the user typed
     it."""
     from trainer.checkpoint import CheckpointError, load_policy
-    from trainer.checkpoints.fit import misfit
+    from trainer.checkpoints.compatibility import misfit
 
     try:
         policy = load_policy(content, of_checkpoint(content, network))
@@ -90,8 +90,8 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
     """
     import gymnasium
 
-    from eval.tasks import trained_settings
-    from rearrange.registration import environment_id, register_envs
+    from eval.task_from_settings import trained_settings
+    from rearrange.env.registration import environment_id, register_envs
     from skills import SKILLS, pretrained
     from trainer.checkpoint import CheckpointError, best, load_checkpoint
     from trainer.player import Player

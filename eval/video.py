@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rearrange.pictures.overlay import depth_picture, draw_text, floor_picture, text_width
+from rearrange.home.mapping.floor_map import SHOWN_CELL_M
+from rearrange.home.pictures.overlay import depth_picture, draw_text, floor_picture, text_width
 from trainer.faults.signals import signal_name
 
 if TYPE_CHECKING:
-    from rearrange.home_scene import HomeScene
+    from rearrange.env.home_env import HomeScene
     from skills.skill import Skill
 
 SCENE_SIZE = (960, 720)  # width and height of the scene in a video, which is 1280 x 720 with the panel beside it
@@ -90,7 +91,7 @@ def compose(
     if floor is not None:
         top = third_person.shape[0] - MARGIN - MAP_SIZE
         frame[top - 2 : top + MAP_SIZE + 2, MARGIN - 2 : MARGIN + MAP_SIZE + 2] = PANEL_RGB
-        frame[top : top + MAP_SIZE, MARGIN : MARGIN + MAP_SIZE] = floor_picture(floor[0], MAP_SIZE, floor[1])
+        frame[top : top + MAP_SIZE, MARGIN : MARGIN + MAP_SIZE] = floor_picture(floor[0], SHOWN_CELL_M, MAP_SIZE, floor[1])
     if hand is not None:
         _inset(frame, hand, third_person.shape[1])
     left, y = third_person.shape[1] + MARGIN, MARGIN - 4

@@ -17,10 +17,10 @@ import numpy as np
 
 from planner.predicates import Symbols, in_
 from planner.rules import Rules, Step
-from rearrange.apartments.containers import inside, inside_at
-from rearrange.apartments.episodes import NoStartPose
-from rearrange.episode_making.scene_check import receptacle_under
-from rearrange.simulator import Simulator
+from rearrange.home.apartments.containers import inside, inside_at
+from rearrange.home.apartments.episodes import NoStartPose
+from rearrange.home.episodes.scene_check import receptacle_under
+from rearrange.home.simulation.simulator_interface import Simulator
 from skills.arguments import SkillArguments
 from skills.navigate import Navigate
 from skills.skill import can_start

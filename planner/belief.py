@@ -17,13 +17,13 @@ import numpy as np
 
 from planner.detector import Sighting, fit_opening, looks_through, opening_at, sight
 from planner.spa.senses import Senses
-from rearrange.apartments.containers import inside_at
-from rearrange.simulator import FIRST_JOINT, STEP_S
+from rearrange.home.apartments.containers import inside_at
+from rearrange.home.simulation.simulator_interface import FIRST_JOINT, STEP_S
 
 if TYPE_CHECKING:
-    from rearrange.apartments.episodes import Episode
-    from rearrange.apartments.layouts import Layout
-    from rearrange.simulator import Simulator
+    from rearrange.home.apartments.episodes import Episode
+    from rearrange.home.apartments.layouts import Layout
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 LOOK_EVERY = 5  # steps
 IMAGE_SIZE = 128  # pixels of the detector's image

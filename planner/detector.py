@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.apartments.objects import OBJECTS
-from rearrange.compiled import njit
-from rearrange.geometry import to_frame
-from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
-from rearrange.robot.head_camera import camera_axes, camera_points, to_world
+from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.geometry import to_frame
+from rearrange.home.numba_cache import njit
+from rearrange.home.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
+from rearrange.home.robot.head_camera import camera_axes, camera_points, to_world
 
 if TYPE_CHECKING:
-    from rearrange.apartments.parts import Body
-    from rearrange.geometry import PlanePose
+    from rearrange.home.apartments.parts import Body
+    from rearrange.home.geometry import PlanePose
 
 _GRID = 61  # openings that are tried
 _MOST_POINTS = 80  # of a drawer or door

@@ -8,7 +8,7 @@ from typing import Any
 from planner.scenario_env import ScenarioEnv
 from planner.scenario_settings import REWARD_SCALES, WholeTaskSettings
 from planner.scenarios import load_scenario
-from rearrange.settings.environment import HomeSettings, checked_settings
+from rearrange.home.settings.environment import HomeSettings, checked_settings
 from skills.settings import merge_scales
 
 __all__ = ["make_env"]

@@ -23,12 +23,12 @@ from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed
 from planner.scenario import Plan, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.search import Outcome
-from rearrange.actions import action_slices
-from rearrange.apartments.episodes import Episode, Handoff
-from rearrange.errors import UserError
-from rearrange.observations import OF_MAP, Observation, shown, takes_images, wording
-from rearrange.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
-from rearrange.simulator import STEP_S
+from rearrange.home.action_layout import action_slices
+from rearrange.home.apartments.episodes import Episode, Handoff
+from rearrange.home.errors import UserError
+from rearrange.home.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
+from rearrange.home.simulation.observations import OF_MAP, Observation, shown, takes_images, wording
+from rearrange.home.simulation.simulator_interface import STEP_S
 from skills.experts.motion import servo
 from skills.skill import distance_to_rest
 
@@ -93,7 +93,7 @@ class Executor:
 
     skills: the skills that the plan may use, each with the configuration that it was trained with. experts: name of a
     skill -> class of the scripted expert that runs it instead of a policy. depth_sizes: pixels of the image that each
-    policy sees. seen: what each sees beside the observations of its skill (`rearrange.settings.environment.SEEN`), and the pixels of
+    policy sees. seen: what each sees beside the observations of its skill (`rearrange.home.settings.environment.SEEN`), and the pixels of
     these images.
     """
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from planner.pddl import Atom
 from planner.predicates import Symbols
-from skills.marks import away_from, onto, place_name, spoken_name, spoken_place
+from skills.picture_marks import away_from, onto, place_name, spoken_name, spoken_place
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 _MOVES = ("move the {thing} {off} {onto}", "take the {thing} {off} and put it {on}", "bring the {thing} {off} {onto}")
 

@@ -14,7 +14,7 @@ from planner.scenario_env import ScenarioEnv
 
 if TYPE_CHECKING:
     from planner.rules import Step
-    from rearrange.apartments.episodes import Episode
+    from rearrange.home.apartments.episodes import Episode
 
 NAME = "monolithic"
 

@@ -20,8 +20,8 @@ from pddlpy.pddlLexer import pddlLexer
 from pddlpy.pddlParser import pddlParser
 
 from planner.pddl_check import Checker, Declared
-from rearrange.errors import UserError
-from rearrange.files import read_text as read_text_file
+from rearrange.home.errors import UserError
+from rearrange.home.files import read_text as read_text_file
 
 Atom = tuple[str, ...]  # predicate and its arguments
 DOMAIN_FILE = Path(__file__).with_name("domain.pddl")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 _TOKEN = re.compile(r";[^\n]*|[()]|[^\s();]+|\n")
 _NO_STRIPS = ("or", "not", "imply", "forall", "exists", "when", "=")

@@ -13,8 +13,8 @@ from typing import Protocol
 
 from planner.pddl import Atom
 from planner.rules import AT_M
-from rearrange.apartments.containers import Openings, inside
-from rearrange.apartments.episodes import Episode, Pose
+from rearrange.home.apartments.containers import Openings, inside
+from rearrange.home.apartments.episodes import Episode, Pose
 
 ROBOT_AT_M = 2.0  # between the base and a thing, along the floor
 OPENED = {"cabinet": 0.35, "fridge": 1.07}  # farther than this (m, rad)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from rearrange.geometry import PlanePose, wrap_angle
+from rearrange.home.geometry import PlanePose, wrap_angle
 
 
 class Progress:

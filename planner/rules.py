@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from rearrange.errors import UserError
-from rearrange.settings.rules import block, check, setting
+from rearrange.home.errors import UserError
+from rearrange.home.settings.setting_fields import block, check, setting
 from skills import SKILLS
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
 from planner.predicates import PREDICATES, Symbols, World, holds
 from planner.rules import AT_M
 from planner.search import Outcome, Result, search
-from rearrange.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
-from rearrange.errors import UserError
+from rearrange.home.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
+from rearrange.home.errors import UserError
 
 if TYPE_CHECKING:
-    from rearrange.apartments.episodes import Episode
-    from rearrange.apartments.layouts import Layout
+    from rearrange.home.apartments.episodes import Episode
+    from rearrange.home.apartments.layouts import Layout
 
 PROBLEMS = Path(__file__).with_name("problems")
 _PLACEHOLDERS = ("objects", "init", "at_goals")

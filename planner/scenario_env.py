@@ -2,7 +2,7 @@
 seconds.
 
 The plan executor (`planner.execute`) runs skills in it, and one policy for the whole task can be trained in it. Time
-and the lag of the image are as in `rearrange.home_scene`.
+and the lag of the image are as in `rearrange.env.home_env`.
 
 Observation: see `OBSERVATION_KEYS`; `all_obj_start` and `all_obj_goal` are the coordinates of every object to be moved,
 in the end-effector frame, one after another. Action: arm joint deltas, grip, base, stop (11). Reward: HAB's for
@@ -30,15 +30,15 @@ from planner.scenario import goal_of
 from planner.scenario_settings import REWARD_SCALES
 from planner.scenarios import ScenarioConfig
 from planner.stages import latch, stage_names, stages_now
-from rearrange.actions import ACTION_SIZES, action_slices
-from rearrange.apartments.episodes import Episode
-from rearrange.env import NEXT_EPISODE, asked_episode, success_info
-from rearrange.episode_making.scenario_episodes import scenario_episode
-from rearrange.episode_making.scene_check import check_episode, random_start
-from rearrange.errors import UserError
-from rearrange.home_scene import HomeEnv, HomeSettings
-from rearrange.observations import FAR_M, OBSERVATIONS, Observation, seen_space, space_of, vector, within
-from rearrange.simulators import draws_in_scenes
+from rearrange.env.home_env import HomeEnv, HomeSettings
+from rearrange.env.make_simulator import draws_in_scenes
+from rearrange.env.scenario_episodes import scenario_episode
+from rearrange.env.skill_env import NEXT_EPISODE, asked_episode, success_info
+from rearrange.home.action_layout import ACTION_SIZES, action_slices
+from rearrange.home.apartments.episodes import Episode
+from rearrange.home.episodes.scene_check import check_episode, random_start
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.observations import FAR_M, OBSERVATIONS, Observation, seen_space, space_of, vector, within
 
 __all__ = ["OBSERVATION_KEYS", "ScenarioEnv"]
 

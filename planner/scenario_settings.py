@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 
-from rearrange.settings.rules import block, setting
+from rearrange.home.settings.setting_fields import block, setting
 from skills.settings import initial_mean, initial_std
 
 

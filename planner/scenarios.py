@@ -9,12 +9,12 @@ from typing import Any
 
 from planner.scenario import problem_file
 from planner.scenario_settings import ScenarioSettings
-from rearrange.episode_making.scenario_episodes import Scenario
-from rearrange.errors import UserError
-from rearrange.runs.names import checked_name
-from rearrange.settings import presets
-from rearrange.settings.rules import NotAllowed, keys_of
-from rearrange.settings.yaml_files import plain_yaml
+from rearrange.command_line.runs.names import checked_name
+from rearrange.env.scenario_episodes import Scenario
+from rearrange.home.errors import UserError
+from rearrange.home.settings import presets
+from rearrange.home.settings.setting_fields import NotAllowed, keys_of
+from rearrange.home.settings.yaml_files import plain_yaml
 
 __all__ = ["ScenarioConfig", "load_scenario", "make_scenario", "scenarios"]
 

@@ -14,16 +14,18 @@ from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rearrange.home import old_names
+
 if TYPE_CHECKING:
     from eval.trained_policy import load_pretrained
-    from rearrange.env import RearrangeEnv
-    from rearrange.errors import UserError
+    from rearrange.env.skill_env import RearrangeEnv
+    from rearrange.home.errors import UserError
     from skills import make_env
 
 __version__ = "0.1.0"
 __all__ = ["RearrangeEnv", "UserError", "load_pretrained", "make_env"]
 
-_HOME = {"RearrangeEnv": "rearrange.env", "UserError": "rearrange.errors", "load_pretrained": "eval.trained_policy",
+_HOME = {"RearrangeEnv": "rearrange.env.skill_env", "UserError": "rearrange.home.errors", "load_pretrained": "eval.trained_policy",
          "make_env": "skills"}  # loaded on first use
 
 
@@ -41,7 +43,6 @@ def _is_command_line() -> bool:
     return any(word == "-m" and run.partition(".")[0] == "rearrange" for word, run in pairwise(sys.orig_argv))
 
 
+old_names.install()
 if not _is_command_line():
-    from rearrange.registration import register_envs
-
-    register_envs()
+    import_module("rearrange.env.registration").register_envs()

@@ -9,11 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rearrange.errors import UserError
-from rearrange.settings import environment
+from rearrange.home.errors import UserError
+from rearrange.home.settings import environment
 
 if TYPE_CHECKING:
-    from rearrange.env import RearrangeEnv
+    from rearrange.env.skill_env import RearrangeEnv
     from skills.settings import SkillConfig
     from skills.skill import Skill
 
@@ -58,11 +58,11 @@ def title(name: str) -> str:
 
 
 def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
-    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or of `rearrange.env.HomeSettings`,
+    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or of `rearrange.env.skill_env.HomeSettings`,
     `episodes_share` (of RearrangeEnv), and `expert_action`: observations also say what an expert would do, an action and the weight
     of this advice. They may be what they may be on the command line: UserError else.
     """
-    from rearrange.env import RearrangeEnv  # imports the simulator
+    from rearrange.env.skill_env import RearrangeEnv  # imports the simulator
 
     settings = checked_settings(skill, settings)
     of_home = [field.name for field in dataclasses.fields(environment.HomeSettings)]

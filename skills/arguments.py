@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rearrange.apartments.episodes import Episode, Pose
-    from rearrange.simulator import Point, Simulator
+    from rearrange.home.apartments.episodes import Episode, Pose
+    from rearrange.home.simulation.simulator_interface import Point, Simulator
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rearrange.errors import NoStartPose, UserError
-from rearrange.plane import from_frame
-from rearrange.settings.rules import block, setting
+from rearrange.home.errors import NoStartPose, UserError
+from rearrange.home.plane import from_frame
+from rearrange.home.settings.setting_fields import block, setting
 from skills.arguments import SkillArguments
-from skills.marks import handle_ball, held_name, rest_ball
+from skills.picture_marks import handle_ball, held_name, rest_ball
 from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_mean, initial_std, observation_keys
 from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stands_free
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rearrange.apartments.containers import Openings
-    from rearrange.apartments.episodes import Episode
-    from rearrange.plane import PlanePose
-    from rearrange.simulator import Simulator
+    from rearrange.home.apartments.containers import Openings
+    from rearrange.home.apartments.episodes import Episode
+    from rearrange.home.plane import PlanePose
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.skill import Mark
 
 

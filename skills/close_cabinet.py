@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rearrange.settings.rules import like
+from rearrange.home.settings.setting_fields import like
 from skills.articulated import Articulated, ArticulatedConfig, scales
 from skills.settings import action_parts
 

@@ -26,27 +26,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rearrange.errors import NoStartPose
-from rearrange.plane import wrap_angle
-from rearrange.robot.fetch import ROBOT_RADIUS_M
-from rearrange.settings.rules import block, setting
+from rearrange.home.errors import NoStartPose
+from rearrange.home.plane import wrap_angle
+from rearrange.home.robot.fetch import ROBOT_RADIUS_M
+from rearrange.home.settings.setting_fields import block, setting
 from skills.arguments import SkillArguments, about_object
 from skills.articulated import start_before, starts_around_handle
 from skills.close_cabinet import CloseCabinetConfig
 from skills.close_fridge import CloseFridgeConfig
-from skills.marks import goal_ball, held_name, object_box, object_ghost, place_name, spoken_name
 from skills.open_cabinet import OpenCabinetConfig
 from skills.open_fridge import OpenFridgeConfig
+from skills.picture_marks import goal_ball, held_name, object_box, object_ghost, place_name, spoken_name
 from skills.settings import SkillConfig, action_parts, initial_mean, initial_std, observation_keys
 from skills.skill import Skill, contact_terms, draw_target, receptacle_of, stands_free, start_near, starts_around
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rearrange.apartments.episodes import Episode
-    from rearrange.apartments.parts import Receptacle
-    from rearrange.plane import PlanePose
-    from rearrange.simulator import Simulator
+    from rearrange.home.apartments.episodes import Episode
+    from rearrange.home.apartments.parts import Receptacle
+    from rearrange.home.plane import PlanePose
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.skill import Mark
 
 _ARTICULATED = {"open_cabinet": OpenCabinetConfig(), "close_cabinet": CloseCabinetConfig(),
@@ -168,7 +168,7 @@ class Navigate(Skill):
 
     def drive_to(self, sim: Simulator, pose: PlanePose, others: Sequence[PlanePose] = ()) -> None:
         """Make a pose the goal, and others as good as it. Raises NoStartPose when nobody can drive to the pose."""
-        from rearrange.apartments.floor_grid import floor_grid  # brings numba, and `--help` reads the settings above
+        from rearrange.home.apartments.floor_grid import floor_grid  # brings numba, and `--help` reads the settings above
 
         self.goal_pose = pose
         grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
@@ -189,7 +189,7 @@ class Navigate(Skill):
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
-        from rearrange.apartments.floor_grid import CELL_M
+        from rearrange.home.apartments.floor_grid import CELL_M
 
         points = self.grid.points_m
         farthest = math.inf if self.config.max_path_m is None else self.config.max_path_m

@@ -19,17 +19,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rearrange.settings.rules import block, setting
+from rearrange.home.settings.setting_fields import block, setting
 from skills.arguments import SkillArguments, about_object
-from skills.marks import away_from, held_name, object_box, place_name, rest_ball, spoken_name
+from skills.picture_marks import away_from, held_name, object_box, place_name, rest_ball, spoken_name
 from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_std, observation_keys
 from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, receptacle_of, start_near
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rearrange.apartments.episodes import Episode
-    from rearrange.simulator import Simulator
+    from rearrange.home.apartments.episodes import Episode
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.skill import Mark
 
 

@@ -20,18 +20,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rearrange.settings.rules import block, like, setting
+from rearrange.home.settings.setting_fields import block, like, setting
 from skills.arguments import SkillArguments, about_object
-from skills.marks import held_name, object_box, object_ghost, place_name, rest_ball, spoken_name
 from skills.pick import PickConfig
+from skills.picture_marks import held_name, object_box, object_ghost, place_name, rest_ball, spoken_name
 from skills.settings import SkillConfig, initial_mean, observation_keys
 from skills.skill import Skill, contact_terms, distance_to_rest, draw_target, receptacle_of, start_near
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rearrange.apartments.episodes import Episode
-    from rearrange.simulator import Simulator
+    from rearrange.home.apartments.episodes import Episode
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.skill import Mark
 
 
@@ -172,7 +172,7 @@ class Place(Skill):
 
     def _tilt_rad(self, sim: Simulator) -> float:
         """Between the upward axis of the object and that at its goal."""
-        from rearrange.geometry import quat_inverse, quat_multiply  # numpy, without which the settings above are read
+        from rearrange.home.geometry import quat_inverse, quat_multiply  # numpy, without which the settings above are read
 
         _, x, y, _ = quat_multiply(sim.object_pose(self.arguments.target)[3:], quat_inverse(self.arguments.goal[3:]))
         return math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))

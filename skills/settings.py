@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rearrange.actions import ACTION_SIZES
-from rearrange.errors import UserError
-from rearrange.settings.rules import block, check, setting
+from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.errors import UserError
+from rearrange.home.settings.setting_fields import block, check, setting
 
 _PARTS = {"arm": "arm joints", "grip": "suction", "base": "driving", "stop": "stop"}
 
@@ -40,7 +40,7 @@ def action_parts(*parts: str, text: str = "what the policy commands") -> Any:
 
 
 def observation_keys(*keys: str) -> Any:
-    """What the policy sees: names of `rearrange.observations.OBSERVATIONS`."""
+    """What the policy sees: names of `rearrange.home.simulation.observations.OBSERVATIONS`."""
     return setting(keys, "for the policy")
 
 

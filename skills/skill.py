@@ -12,18 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rearrange.errors import NoStartPose, UserError
-from rearrange.robot.fetch import ARM_START_RAD, REST_POSITION_M
+from rearrange.home.errors import NoStartPose, UserError
+from rearrange.home.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from skills.arguments import SkillArguments, about_object
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rearrange.apartments.episodes import Episode
-    from rearrange.apartments.parts import Receptacle
-    from rearrange.pictures.picture import Ghost, Sphere, WireBox
-    from rearrange.plane import PlanePose
-    from rearrange.simulator import Simulator
+    from rearrange.home.apartments.episodes import Episode
+    from rearrange.home.apartments.parts import Receptacle
+    from rearrange.home.pictures.picture import Ghost, Sphere, WireBox
+    from rearrange.home.plane import PlanePose
+    from rearrange.home.simulation.simulator_interface import Simulator
 
     Mark = WireBox | Sphere | Ghost
 
@@ -43,7 +43,7 @@ class Skill(ABC):
     """
 
     name: ClassVar[str]
-    episode_kind: ClassVar[str]  # kind of generated episodes (`rearrange.episode_making.generator`)
+    episode_kind: ClassVar[str]  # kind of generated episodes (`rearrange.home.episodes.generator`)
     failures: ClassVar[tuple[str, ...]]  # every reason that `failure` can give
 
     config: Any  # frozen dataclass with at least the four fields below
@@ -176,7 +176,7 @@ class Skill(ABC):
         return [float(name == self.next_skill) for name in NEXT_SKILLS]
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        """What is marked in a spectator's picture; the policy does not see it. See `skills.marks`."""
+        """What is marked in a spectator's picture; the policy does not see it. See `skills.picture_marks`."""
         return []
 
     def status_lines(self, sim: Simulator) -> list[str]:

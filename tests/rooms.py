@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[1]
-PACKAGES = ("rearrange", "skills", "planner", "trainer", "eval")
+PACKAGES = ("rearrange", "skills", "planner", "trainer", "eval", "benchmarks")
 FILES = sorted(str(path.relative_to(HOME)) for package in PACKAGES for path in (HOME / package).rglob("*.py"))
 MODULES = {file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file for file in FILES}
 

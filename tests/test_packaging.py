@@ -161,7 +161,7 @@ def test_the_wheel_works_from_another_directory(wheel, tmp_path):
 def test_the_wheel_tells_gymnasium_where_the_environments_are(wheel):
     with zipfile.ZipFile(wheel) as archive:
         words = {name.rpartition("/")[2]: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
-    assert "[gymnasium.envs]\n__root__ = rearrange.registration:register_envs" in words["entry_points.txt"]
+    assert "[gymnasium.envs]\n__root__ = rearrange.env.registration:register_envs" in words["entry_points.txt"]
     assert "Classifier: Typing :: Typed" in words["METADATA"] and "# rearrange" in words["METADATA"]
 
 

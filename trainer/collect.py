@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from trainer.errors import Cancelled, WorkerError
-from trainer.faults.finite import check_acts
+from trainer.faults.nan_checks import check_acts
 from trainer.nets.graphs import RecordedActs
 from trainer.networks import PolicyNetwork
 from trainer.policy import ACTION_MASK, Act

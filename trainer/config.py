@@ -193,7 +193,7 @@ class TrainConfig:
 
     def check(self) -> None:
         """Raise ValueError with one sentence for the first setting that cannot work: its place here (`collect.num_envs`), value and
-        rule. The command line says it with its own keys (rearrange/settings/engine_words.py)."""
+        rule. The command line says it with its own keys (rearrange/home/settings/engine_messages.py)."""
         c, p = self.collect, self.ppo
         parts: dict[str, Any] = {"": self, "policy.": self.policy, "ppo.": p, "collect.": c}
         for prefix, part in parts.items():

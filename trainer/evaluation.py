@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from trainer.checkpoints.fit import misfit
+from trainer.checkpoints.compatibility import misfit
 from trainer.errors import WorkerError
 from trainer.workers.channel import MESSAGE, Channel, Closed, Full
 from trainer.workers.evaluation_process import GIVE

@@ -13,13 +13,13 @@ import torch
 from gymnasium import spaces
 
 from trainer import checkpoint, ppo
-from trainer.checkpoints.fit import other_unit
-from trainer.checkpoints.plain import plain, plain_rng, rng_from_plain
+from trainer.checkpoints.compatibility import other_unit
+from trainer.checkpoints.to_plain import plain, plain_rng, rng_from_plain
 from trainer.checkpoints.transfer import take_over
 from trainer.cloning import update as cloning
 from trainer.collect import CollectStats
 from trainer.config import TrainConfig
-from trainer.faults.finite import check_finite
+from trainer.faults.nan_checks import check_finite
 from trainer.networks import MakePolicy, make, refuse_another
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
 from trainer.ranks.launch import RankInfo

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer import callbacks as moments
+from trainer.assemble_run import Run, prepare
 from trainer.cloning.demonstrations import Demonstrations
 from trainer.config import TrainConfig
 from trainer.faults.endings import orderly_end
@@ -16,7 +17,6 @@ from trainer.networks import MakePolicy
 from trainer.policy import Policy
 from trainer.ranks.ranks import join
 from trainer.ranks.report import RankReport
-from trainer.run import Run, prepare
 
 __all__ = ["TrainResult", "train"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
-from trainer.checkpoints.fit import misfit
+from trainer.checkpoints.compatibility import misfit
 from trainer.networks import MakePolicy
 from trainer.policy import Policy, observation_shapes
 from trainer.spaces import action_numbers, as_action, choices, flat_space, flattener, units

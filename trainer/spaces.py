@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 
 from trainer.nets.images import image_layout, to_unit
-from trainer.workers.exact import NotOfItsSpace, cast, changed
+from trainer.workers.dtype_checks import NotOfItsSpace, cast, changed
 
 __all__ = ["as_action", "badly_explored", "choices", "flat_space", "flattener", "layout", "space_from_plain", "space_to_plain", "stored_as",
            "units", "whole"]

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.bench import habitat
 from eval.bench.navigation_habitat import bench_both
+from eval.bench.navigation_habitat import check as check_habitat
 from rearrange import navigation
-from rearrange.errors import UserError
-from rearrange.navigation.scripted import oracle_actions
-from rearrange.settings.environment import check_depth_size
+from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import check_depth_size
+from rearrange.navigation.scripted_agents import oracle_actions
 
 if TYPE_CHECKING:
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.runs.run_directory import Run
 
 NUM_HOMES, EPISODES = 16, 200  # more episodes than distance fields are kept, so that each is computed
 MOST_STEPS = 150  # of an episode
@@ -32,7 +32,7 @@ def check(settings: dict[str, Any]) -> None:
     """Refuses an image that the camera does not take, and a Habitat that is not there."""
     check_depth_size(settings["depth_size"])
     if settings["sim"]["name"] == "habitat":
-        habitat.check(settings)
+        check_habitat(settings)
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:

@@ -15,11 +15,24 @@ import numpy as np
 
 from rearrange import navigation
 from rearrange.habitat.installed import device, need_habitat
-from rearrange.habitat_axes import to_y_up, to_z_up
-from rearrange.navigation.scripted import oracle_actions
-from rearrange.nvidia import has_nvidia_device
+from rearrange.home.axis_conventions import to_y_up, to_z_up
+from rearrange.home.errors import UserError
+from rearrange.home.nvidia import has_nvidia_device
+from rearrange.home.scene_files.scene_data import SceneData
+from rearrange.home.settings.environment import check_depth_size
+from rearrange.navigation.scripted_agents import oracle_actions
 
 ACTIONS = (None, "move_forward", "turn_left", "turn_right")  # by our numbers; stop ends an episode
+
+
+def check(settings: dict[str, Any]) -> None:
+    """Refuses, before anything is run, what cannot be compared."""
+    sim = settings["sim"]
+    check_depth_size(settings.get("depth_size", 0))
+    if sim["name"] != "habitat":
+        raise UserError(f"{settings['what']} compares both simulators: write sim=habitat sim.scene_dataset=...")
+    need_habitat()
+    SceneData(sim["scene_dataset"], sim["robot"], sim["gpu_device"]).check()
 
 
 def bench_both(dataset: str, gpu_device: int | None, depth_size: int, seconds: float, seed: int) -> dict[str, float]:

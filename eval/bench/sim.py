@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rearrange.episode_making.generator import MAX_OBJECTS
-from rearrange.errors import UserError
-from rearrange.settings.environment import check_depth_size
+from rearrange.home.episodes.generator import MAX_OBJECTS
+from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import check_depth_size
 from skills import make_env
 
 if TYPE_CHECKING:
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.runs.run_directory import Run
 
 NOISE_MEMORY = 0.93  # of the action noise per step
 NOISE_STD = 0.5
@@ -37,7 +37,7 @@ def check(settings: dict[str, Any]) -> None:
     """Refuses another simulator, and an image that the camera does not take."""
     check_depth_size(settings["depth_size"])
     if settings["sim"]["name"] != "mujoco":
-        raise UserError(f"bench sim measures the embedded simulator; for both write rearrange bench habitat "
+        raise UserError(f"bench sim measures the embedded simulator; for both write python -m benchmarks.habitat "
                         f"sim={settings['sim']['name']} sim.scene_dataset=...")
 
 

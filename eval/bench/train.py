@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.bench.processor_time import spent_s
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 if TYPE_CHECKING:
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.runs.run_directory import Run
 
 HERE = Path(__file__).resolve().parents[2]
 LOOK_EVERY_S = 0.02  # for a new row of metrics

@@ -85,8 +85,8 @@ def split(words: list[str]) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     from eval.engine_settings import engine_config, per_action
-    from eval.tasks import skill_task
-    from rearrange.composition.compose import compose
+    from eval.task_from_settings import skill_task
+    from rearrange.command_line.composition.parse_overrides import compose
     from trainer import collect, learner, train
 
     plain = OmegaConf.to_container(compose("train", words).config, resolve=True)

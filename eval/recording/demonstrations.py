@@ -28,7 +28,7 @@ from eval.recording.folder import STATE as STATE_FILE
 from eval.recording.folder import check_sums, read_state, starts
 from eval.recording.formats import files_of
 from eval.trained_policy import WHERE
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from trainer.cloning.demonstrations import Demonstration
 from trainer.logs.printable import first_line, printable
 from trainer.policy import EXPERT_ACTION

@@ -18,8 +18,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rearrange.actions import ACTION_NAMES
-from rearrange.errors import UserError
+from rearrange.home.action_layout import ACTION_NAMES
+from rearrange.home.errors import UserError
 
 DEPTH_STEPS = 1 << 16
 """A recorded depth is a multiple of 1 / DEPTH_STEPS; it is off by half of that at most."""

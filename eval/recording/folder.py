@@ -23,8 +23,8 @@ from typing import Any, Protocol
 
 from eval.recording.tape import Recorded
 from rearrange import __version__
-from rearrange.errors import UserError
-from rearrange.files import open_regular, parse_json, read_bytes, read_json, unzipped
+from rearrange.home.errors import UserError
+from rearrange.home.files import open_regular, parse_json, read_bytes, read_json, unzipped
 from trainer.checkpoints import owner
 from trainer.logs.printable import first_line, printable
 from trainer.workers.worker import signals_held

@@ -6,8 +6,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from rearrange.composition.options import RECORD_FORMATS
-from rearrange.errors import UserError
+from rearrange.command_line.composition.options import RECORD_FORMATS
+from rearrange.home.errors import UserError
 from trainer.logs.printable import printable
 
 

@@ -24,8 +24,8 @@ from eval.recording.folder import read_starts, starts_file
 from eval.recording.statistics import of_rows, together
 from eval.recording.tape import Recorded
 from eval.recording.video import pixels_of, read_mp4, write_mp4
-from rearrange.errors import UserError
-from rearrange.files import open_regular, read_json
+from rearrange.home.errors import UserError
+from rearrange.home.files import open_regular, read_json
 from trainer.logs.printable import first_line, printable
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ import numpy as np
 from eval.recording.features import ACTION, STATE, Feature, features_of, numbers_of
 from eval.recording.folder import read_starts, starts_file
 from eval.recording.tape import Recorded
-from rearrange.errors import UserError
-from rearrange.files import open_regular, read_json
+from rearrange.home.errors import UserError
+from rearrange.home.files import open_regular, read_json
 from trainer.logs.printable import first_line
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from eval.recording.formats import files_of
 from eval.recording.scenario_episodes import ScenarioJob, record_scenario
 from eval.recording.skill_episodes import STEPS_PER_S, SkillJob, features_of_skill, frames_per_s, record_skill
 from eval.recording.tape import Recorded
-from rearrange.errors import UserError
-from rearrange.settings.composed import Settings
+from rearrange.home.errors import UserError
+from rearrange.home.settings.composed_config import Settings
 from trainer.logs.printable import printable
 
 FREE = ("out", "episodes", "max_gb", "workers", "replay", "output")  # may differ when a recording goes on

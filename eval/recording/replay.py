@@ -16,7 +16,7 @@ from eval.recording.folder import STATE as STATE_FILE
 from eval.recording.folder import read_starts, read_state, starts, starts_file
 from eval.recording.formats import files_of
 from eval.recording.tape import episode_from
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ def environment(about: Mapping[str, Any]) -> gymnasium.Env:
     if not isinstance(about.get("env"), dict) or not isinstance(about.get("skill", about.get("scenario")), str):
         raise UserError(f"{STATE_FILE} is damaged: it does not say what environment was recorded.")
     if "skill" in about:
-        from eval.tasks import make_env
+        from eval.task_from_settings import make_env
 
         return make_env(about["skill"], **about["env"])
     from planner.scenario_env import ScenarioEnv
     from planner.scenarios import make_scenario
-    from rearrange.home_scene import HomeSettings
+    from rearrange.env.home_env import HomeSettings
 
     return ScenarioEnv(make_scenario(about["scenario"], "hab"), HomeSettings(depth_size=0, **{**about["env"], "observations": None}))
 

@@ -15,15 +15,15 @@ from eval.recording.tape import Recorded, Tape, plain
 from eval.scenario.evaluate import SLOTS, Job, Slot, finished, make_executor
 from planner.rules import kept_grip
 from planner.scenario_env import ScenarioEnv
-from rearrange.home_scene import HomeSettings
-from rearrange.observations import Observation, seen_space
-from rearrange.settings.environment import SEEN
+from rearrange.env.home_env import HomeSettings
+from rearrange.home.settings.environment import SEEN
+from rearrange.home.simulation.observations import Observation, seen_space
 
 
 @dataclass(frozen=True)
 class ScenarioJob:
     """What is recorded. image_size: pixels of the depth image in it; 0 = none. seen, camera_size: other images, some of
-    `rearrange.settings.environment.SEEN`, and their pixels. raw: images stay arrays."""
+    `rearrange.home.settings.environment.SEEN`, and their pixels. raw: images stay arrays."""
 
     eval: Job
     image_size: int

@@ -13,7 +13,7 @@ from eval.agents import make_agent
 from eval.evaluate import SEED_STRIDE, kept_environments
 from eval.recording.features import Feature, features_of, names_of_action
 from eval.recording.tape import Recorded, Tape, plain
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 STEPS_PER_S = 30
 NOT_STARTED = "not started"
@@ -35,7 +35,7 @@ class SkillJob:
 
     def make(self) -> gymnasium.Env:
         """One environment."""
-        from eval.tasks import make_env
+        from eval.task_from_settings import make_env
 
         return make_env(self.skill, **self.env)
 
@@ -55,7 +55,7 @@ def task_in_words(env: gymnasium.Env, info: dict[str, Any]) -> str:
     said = info.get("instruction")
     if said:
         return str(said)
-    from skills.marks import spoken_name
+    from skills.picture_marks import spoken_name
 
     things = [f"the {spoken_name(env.sim, index)}" for index in env.episode.targets]
     several = ", ".join(things[:-1]) + " and " + things[-1] if len(things) > 1 else "".join(things)
@@ -71,7 +71,7 @@ def record_skill(job: SkillJob, attempts: Sequence[int]) -> Iterator[Recorded]:
     """These attempts, in this process, as they end. A slot whose episode is over takes the next one."""
     import torch
 
-    from eval.tasks import make_env
+    from eval.task_from_settings import make_env
     from trainer.checkpoint import load_checkpoint
 
     torch.set_num_threads(1)

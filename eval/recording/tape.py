@@ -12,7 +12,7 @@ import numpy as np
 from eval.recording.features import ACTION, STATE, Feature, as_image_file, state_of
 from eval.recording.statistics import Pixels, Stats
 from eval.recording.video import Stream
-from rearrange.apartments.episodes import Episode, Handoff, Marker
+from rearrange.home.apartments.episodes import Episode, Handoff, Marker
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rearrange.files import open_regular
+from rearrange.home.files import open_regular
 from trainer.logs.printable import printable
 
 QUALITY = 18  # x264's crf: differences can hardly be seen

@@ -23,8 +23,8 @@ import numpy as np
 from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
-from eval.remote.settings import Remote, RemoteError
 from eval.remote.wire import MOST_BYTES, BadMessage, pack, unpack
+from rearrange.home.settings.remote import Remote, RemoteError
 from trainer.logs.printable import last_line, printable
 
 MOST_ACTIONS = 1000  # of a chunk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from eval.remote.settings import Remote, RemoteError, RemoteSettings
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
+from rearrange.home.settings.remote import Remote, RemoteError, RemoteSettings
 
 
 def require_packages() -> None:

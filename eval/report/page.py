@@ -23,8 +23,8 @@ from eval.report.paper_section import caveats, paper
 from eval.report.run_names import labels
 from eval.report.runs import Evaluation, Found, Training, newest, read_all, read_some
 from eval.report.whole_tasks import whole_tasks
-from rearrange.errors import UserError
-from rearrange.files import may_be_written, open_regular
+from rearrange.home.errors import UserError
+from rearrange.home.files import may_be_written, open_regular
 
 MARK = '<meta name="generator" content="rearrange report">'  # of a report; other files are not overwritten
 POLICY = (

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from eval.protocol import protocol
-from rearrange.errors import UserError
-from rearrange.files import read_json, read_text
-from rearrange.runs.run_directory import read_status
-from rearrange.settings.yaml_files import check_yaml
+from rearrange.command_line.runs.run_directory import read_status
+from rearrange.home.errors import UserError
+from rearrange.home.files import read_json, read_text
+from rearrange.home.settings.yaml_files import check_yaml
 
 MOST_TABLE = 1 << 26  # bytes of episodes.csv or metrics.csv: some 300,000 episodes
 MOST_TEXT = 1 << 24  # of the other files of a run

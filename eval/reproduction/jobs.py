@@ -15,14 +15,14 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from eval.scenario.skill_sources import AGENTS
-from rearrange.composition import compose as front
-from rearrange.composition import options
-from rearrange.composition.run_plan import changes
-from rearrange.errors import UserError
-from rearrange.files import read_json
-from rearrange.launchers import launching
-from rearrange.runs.names import checked_name
-from rearrange.runs.run_directory import folder_of, read_status, refuse_if_held, runs, saved_config
+from rearrange.command_line.composition import options
+from rearrange.command_line.composition import parse_overrides as front
+from rearrange.command_line.composition.plan_run import changes
+from rearrange.command_line.runs import launching
+from rearrange.command_line.runs.names import checked_name
+from rearrange.command_line.runs.run_directory import folder_of, read_status, refuse_if_held, runs, saved_config
+from rearrange.home.errors import UserError
+from rearrange.home.files import read_json
 from skills import pretrained
 
 TRAINED = ("tp_srl", "tp_srl_nonav")  # agents whose skills are trained policies

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from eval.reproduction.jobs import Job, make_job
-from eval.tasks import group_of, json_safe
-from rearrange.composition.options import ReproduceOptions
-from rearrange.errors import UserError
-from rearrange.files import read_json
-from rearrange.runs.names import checked_name
-from rearrange.runs.run_directory import read_status
+from eval.task_from_settings import group_of, json_safe
+from rearrange.command_line.composition.options import ReproduceOptions
+from rearrange.command_line.runs.names import checked_name
+from rearrange.command_line.runs.run_directory import read_status
+from rearrange.home.errors import UserError
+from rearrange.home.files import read_json
 from skills import pretrained, recipes
 
 SPLITS = ("val", "test")
@@ -88,7 +88,7 @@ def table(made: tuple[Job, ...], plain: dict[str, Any]) -> str:
         rule = now["protocol"]
         there = [row for row in card if row["split"] == split and not row["deterministic"] and row["protocol"] == rule]
         rows.append(f"| {task} | {split} | {rule} | {_figures(now)} | {now['episodes']} | {_figures(there[0]) if there else 'not measured'} "
-                    f"| `python -m eval.publish {job.needs[0]}` |")
+                    f"| `python -m benchmarks.publish_policy {job.needs[0]}` |")
     return "\n".join(rows)
 
 

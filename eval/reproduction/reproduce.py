@@ -15,8 +15,8 @@ from typing import Any
 from eval.reproduction import policies
 from eval.reproduction import result as reproduce_result
 from eval.reproduction.jobs import Job, Policy, make_plan
-from rearrange.launchers.launching import Launching, check, launching
-from rearrange.runs.text_table import columns
+from rearrange.command_line.runs.launching import Launching, check, launching
+from rearrange.home.text_table import columns
 from trainer.faults import signals
 
 

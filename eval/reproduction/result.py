@@ -11,8 +11,8 @@ from eval.report import whole_tasks
 from eval.report.paper import DIFFERENCES, IN_WORDS, PUBLISHED, Beside, beside
 from eval.report.sections import number
 from eval.reproduction.jobs import PAPER, Plan, Policy
-from rearrange.files import read_json
-from rearrange.runs.run_directory import read_status, saved_config
+from rearrange.command_line.runs.run_directory import read_status, saved_config
+from rearrange.home.files import read_json
 from skills import pretrained
 
 VIDEO_MB = 100.0

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from eval import policy_choice
 from eval.evaluate import SEED_STRIDE, cut_short, headline
-from eval.remote.settings import RemoteSettings
 from eval.scenario import evaluate as hab
 from eval.scenario import figures as hab_figures
 from eval.scenario import substitution, subtasks, video
 from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
 from eval.shared_episodes import refuse_together
-from eval.tasks import load_listed, sim_settings
+from eval.task_from_settings import load_listed, sim_settings
 from eval.video import default_speed
 from planner import monolithic as whole_task
 from planner.rules import Rules, steps_of
 from planner.scenario import observe, plan, require_solved
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import ScenarioConfig, make_scenario
-from rearrange.apartments.episodes import Episode, read_episodes, repeated_ids, write_episodes
-from rearrange.errors import UserError
-from rearrange.home_scene import HomeSettings
+from rearrange.env.home_env import HomeSettings
+from rearrange.home.apartments.episodes import Episode, read_episodes, repeated_ids, write_episodes
+from rearrange.home.errors import UserError
+from rearrange.home.settings.remote import RemoteSettings
 
 if TYPE_CHECKING:
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.runs.run_directory import Run
 
 VIDEOS = 3  # first success, first failure, longest
 

@@ -26,10 +26,10 @@ from planner.scenario_env import ScenarioEnv
 from planner.scenarios import ScenarioConfig
 from planner.spa.controllers import controllers
 from planner.stages import stage_names
-from rearrange.home_scene import HomeSettings
+from rearrange.env.home_env import HomeSettings
 
 if TYPE_CHECKING:
-    from rearrange.apartments.episodes import Episode
+    from rearrange.home.apartments.episodes import Episode
 
 SLOTS = 4  # environments per process, stepped together; fixed, because a batch of another size may round differently
 CHUNK = 8  # episodes handed to a process at a time

@@ -21,13 +21,13 @@ from eval.intervals import wilson
 from eval.scenario.evaluate import EpisodeResult, Job, StepResult
 from planner.scenario import PROBLEMS
 from planner.scenarios import load_scenario, scenarios
-from rearrange.runs.run_directory import write_whole
-from rearrange.settings.environment import HomeSettings
-from rearrange.simulator import STEP_S
+from rearrange.command_line.runs.run_directory import write_whole
+from rearrange.home.settings.environment import HomeSettings
+from rearrange.home.simulation.simulator_interface import STEP_S
 from skills import SKILLS
 
 if TYPE_CHECKING:
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.runs.run_directory import Run
 
 _SAME_TASK = ("split", "depth_size", "render_mode", "gpu_device", "observations", "camera_size")  # settings that leave it as it is
 DISTANCES_M = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, math.inf)  # limits of the rows of `by_distance`

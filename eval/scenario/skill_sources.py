@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from eval.own_agents import OwnAgent
 from eval.policy_choice import ASKED, WORDS, Choice, choose
 from eval.remote.connecting import remote_at
-from eval.remote.settings import Remote, RemoteSettings
-from eval.tasks import trained_settings
+from eval.task_from_settings import trained_settings
 from eval.trained_policy import check_fit, of_what, training_of
 from planner.spa.controllers import CONTROLLERS
-from rearrange.errors import UserError
-from rearrange.settings.environment import SEEN
-from rearrange.settings.rules import TEXTS
+from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import SEEN
+from rearrange.home.settings.remote import Remote, RemoteSettings
+from rearrange.home.settings.setting_fields import TEXTS
 from skills import SKILLS, config_class, make_skill
 from skills.experts import expert_class
 
@@ -43,7 +43,7 @@ class Source:
     config: dict[str, Any] = field(default_factory=dict)  # fields of the skill's config, as it was trained
     shared: dict[str, Any] = field(default_factory=dict)  # those of SHARED that it was trained with
     network: str | None = None  # of the checkpoint, where the user typed it
-    seen: tuple[str, ...] = ()  # beside the observations of the skill, see rearrange.settings.environment.SEEN
+    seen: tuple[str, ...] = ()  # beside the observations of the skill, see rearrange.home.settings.environment.SEEN
     camera_size: int = 128  # of those images
     remote: Remote | None = None  # of kind remote
     word: str | None = None  # of kind own: package.module:Name
@@ -58,8 +58,8 @@ class Source:
         import gymnasium
         import numpy as np
 
-        from rearrange.actions import ACTION_SIZES
-        from rearrange.observations import seen_space, space_of
+        from rearrange.home.action_layout import ACTION_SIZES
+        from rearrange.home.simulation.observations import seen_space, space_of
 
         made = self.make(skill)
         width = sum(ACTION_SIZES[part] for part in made.action_parts)
@@ -136,7 +136,7 @@ def _seen(env: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shapes(seen: Sequence[str], camera_size: int) -> dict[str, tuple[int, ...]]:
-    from rearrange.observations import seen_space
+    from rearrange.home.simulation.observations import seen_space
 
     return {name: space.shape for name, space in seen_space([name for name in seen if name != "instruction"], camera_size).items()}
 
@@ -154,8 +154,8 @@ def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _read(choice: Choice, network: str | None) -> Source:
     """What a checkpoint says about how it was trained; refused if it is not one of this skill."""
-    from rearrange.actions import ACTION_SIZES
-    from rearrange.observations import OBSERVATIONS, shown
+    from rearrange.home.action_layout import ACTION_SIZES
+    from rearrange.home.simulation.observations import OBSERVATIONS, shown
 
     skill, path = choice.what, choice.checkpoint
     content, meta = _loaded(choice, f"skills.{skill}")
@@ -183,7 +183,7 @@ def point_goal(choice: Choice, key: str, network: str | None) -> Source:
     """A policy of PointNav as Navigate, which is judged as the policy of Navigate that comes with the package."""
     from eval.point_goal import JUDGED, pointnav_config
     from rearrange.navigation.agent import action_space
-    from rearrange.navigation.gps import EGOMOTION_SPACE
+    from rearrange.navigation.gps_compass import EGOMOTION_SPACE
     from rearrange.navigation.pointnav import GOAL_SPACE
     from trainer.spaces import action_numbers, choices
 
@@ -202,7 +202,7 @@ def shared_settings(found: Mapping[str, Source], typed: Mapping[str, Any]) -> di
 
     Policies that were trained with different ones are refused, since one robot has one base.
     """
-    from rearrange.home_scene import HomeSettings
+    from rearrange.env.home_env import HomeSettings
 
     defaults = {name: getattr(HomeSettings, name) for name in SHARED}
     settings = {}

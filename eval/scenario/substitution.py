@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from eval.scenario import evaluate as hab
 from eval.scenario import figures as hab_figures
 from eval.scenario.skill_sources import Source
-from rearrange.runs.run_directory import write_whole
-from rearrange.runs.text_table import columns
+from rearrange.command_line.runs.run_directory import write_whole
+from rearrange.home.text_table import columns
 
 if TYPE_CHECKING:
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.runs.run_directory import Run
 
 EXPERT = Source("expert")
 FILE = "substitution.json"

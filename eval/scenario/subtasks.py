@@ -16,13 +16,13 @@ from eval import evaluate as alone
 from eval.intervals import wilson
 from eval.scenario import evaluate as hab
 from eval.scenario.substitution import EXPERT
-from rearrange.apartments.episodes import Episode, write_episodes
-from rearrange.errors import CannotStart
-from rearrange.runs.run_directory import write_whole
-from rearrange.runs.text_table import columns
+from rearrange.command_line.runs.run_directory import write_whole
+from rearrange.home.apartments.episodes import Episode, write_episodes
+from rearrange.home.errors import CannotStart
+from rearrange.home.text_table import columns
 
 if TYPE_CHECKING:
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.runs.run_directory import Run
 
 FILE = "subtasks.json"
 

@@ -11,13 +11,13 @@ import numpy as np
 from eval.processes import share_out
 from eval.scenario.evaluate import EpisodeResult, Job, run_one
 from eval.video import HAND_SIZE, SCENE_SIZE, VideoWriter, compose, in_words, known_floor, pace
-from rearrange.simulator import STEP_S
-from skills.marks import goal_ball, handle_ball, object_box, object_ghost, spoken_name
+from rearrange.home.simulation.simulator_interface import STEP_S
+from skills.picture_marks import goal_ball, handle_ball, object_box, object_ghost, spoken_name
 
 if TYPE_CHECKING:
     from planner.execute import Executor
     from planner.rules import Step
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 PLAN_LINES = 4  # of the plan, around the current step
 DEPTH_SIZE = 128  # of the picture for people, where the skill sees none

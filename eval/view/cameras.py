@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.pictures.looks import PLAIN
-from rearrange.pictures.picture import follow_camera
+from rearrange.home.pictures.looks import PLAIN
+from rearrange.home.pictures.picture import follow_camera
 
 LOOK_FROM_M = (-2.0, 1.9, 3.6)  # where an orbiting camera begins, from the robot, whose x axis is ahead
 LOOK_AT_M = 0.7  # height

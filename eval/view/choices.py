@@ -17,11 +17,11 @@ from eval.view.driver import Driver
 from eval.view.own_code import LOAD_S, Apart
 from eval.view.sessions import DrivenScenario, PlanSession, Session, SkillSession
 from planner.monolithic import NAME as WHOLE_TASK
-from rearrange.composition import options
-from rearrange.composition.compose import compose, require
-from rearrange.errors import UserError
-from rearrange.runs.run_directory import has_checkpoints, runs
-from rearrange.settings.composed import Settings
+from rearrange.command_line.composition import options
+from rearrange.command_line.composition.parse_overrides import compose, require
+from rearrange.command_line.runs.run_directory import has_checkpoints, runs
+from rearrange.home.errors import UserError
+from rearrange.home.settings.composed_config import Settings
 from skills import SKILLS, experts
 from trainer import checkpoint
 

@@ -12,8 +12,8 @@ from eval.recording.folder import STATE, Folder, Full, read_state, refuse_anothe
 from eval.recording.formats import files_of
 from eval.recording.record import Prepared, spoken_size
 from eval.recording.tape import Recorded
-from rearrange.errors import UserError
-from rearrange.runs.run_directory import check_writable
+from rearrange.command_line.runs.run_directory import check_writable
+from rearrange.home.errors import UserError
 
 FORMAT = "lerobot"
 OF_THE_DATA = ("skill", "hab", "sim", "split", "image_size")  # settings that episodes of one data set share

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rearrange.actions import ACTION_SIZES
-from rearrange.simulator import Simulator
+from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.simulation.simulator_interface import Simulator
 from skills.experts.motion import START_RAD, arm_model, at_pose, drive, follow, ik
 
 HOLD_STEPS = 8  # of the simulator, for which one press of a key or button holds

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from websockets.http11 import Request
 
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from trainer.logs.printable import printable
 
 MOST_CONNECTIONS = 64  # at once

@@ -15,11 +15,11 @@ import numpy as np
 import trimesh
 import viser
 
-from rearrange.apartments.segmentation import BUILDING, numbers_of
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.mujoco_sim.views import CEILING_GROUP
-from rearrange.pictures.meshes import MeshTable
-from rearrange.pictures.picture import Ghost, Sphere, WireBox
+from rearrange.home.apartments.segmentation import BUILDING, numbers_of
+from rearrange.home.pictures.meshes import MeshTable
+from rearrange.home.pictures.picture import Ghost, Sphere, WireBox
+from rearrange.home.simulation.mujoco.cameras import CEILING_GROUP
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 LOW_WALL_M, LOW_FURNITURE_M = 0.9, 1.3  # what is left of them where they are cut down, so that one can look into the rooms from above
 FIXED_GROUPS = (0, 1)  # of geoms: the building, furniture, and its drawers and doors

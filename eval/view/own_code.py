@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from trainer.logs.printable import first_line
 
 LOAD_S, ANSWER_S = 120.0, 10.0  # for which loading, and any other call, is waited for

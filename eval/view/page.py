@@ -13,7 +13,7 @@ import viser
 from viser import uplot
 
 from eval.view.driver import FACINGS, HAND_STEP_M
-from rearrange.composition.options import MANY, ViewOptions
+from rearrange.command_line.composition.options import MANY, ViewOptions
 
 BACKGROUND_RGB = (38, 42, 50)
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 100.0)

@@ -23,7 +23,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 from websockets.http11 import Request, Response
 
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 AT_ONCE, MORE_EVERY_S = 20, 1.0  # sentences about what browsers do wrong: so many at once, then one in so many seconds
 MOST_RECEIVED = 1 << 20  # bytes of a message; a connection that sends more is closed

@@ -23,9 +23,9 @@ from eval.scenario.video import marks, phase, short
 from eval.view.driver import Driver
 from eval.view.own_code import OwnAgentApart
 from planner.scenario_env import ScenarioEnv
-from rearrange.errors import UserError
-from rearrange.home_scene import HomeScene, HomeSettings
-from rearrange.simulator import STEP_S, Simulator
+from rearrange.env.home_env import HomeScene, HomeSettings
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.skill import Skill
 
 MOST_SKIPPED = 50  # episodes in which the robot finds no place, one after another

@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from eval.remote.settings import RemoteError
 from eval.view import choices, demonstrations
 from eval.view.cameras import Cameras
 from eval.view.guard import Guard
 from eval.view.home_in_scene import HomeInScene, light
 from eval.view.page import Page
 from eval.view.server import address, make_server, spoken, stop
-from rearrange.composition.options import MANY
-from rearrange.errors import UserError
-from rearrange.mapping.floor_map import FloorMap
-from rearrange.pictures.looks import PLAIN
-from rearrange.pictures.overlay import depth_picture, floor_picture
-from rearrange.pictures.picture import SUN_DIRECTION
-from rearrange.settings.composed import Settings
-from rearrange.simulator import STEP_S
+from rearrange.command_line.composition.options import MANY
+from rearrange.home.errors import UserError
+from rearrange.home.mapping.floor_map import SHOWN_CELL_M, FloorMap
+from rearrange.home.pictures.looks import PLAIN
+from rearrange.home.pictures.overlay import depth_picture, floor_picture
+from rearrange.home.pictures.picture import SUN_DIRECTION
+from rearrange.home.settings.composed_config import Settings
+from rearrange.home.settings.remote import RemoteError
+from rearrange.home.simulation.simulator_interface import STEP_S
 from trainer.logs.printable import first_line, printable
 
 MISTAKES = UserError, RemoteError
@@ -369,7 +369,7 @@ class Viewer:
             self._page.colour.image = sim.photograph("head", SHOWN_PIXELS, ("rgb",), PLAIN)["rgb"]
         known = session.scene.floor_map
         picture = self._map.around(sim.base_pose, self._target())
-        self._page.map.image = floor_picture(picture, SHOWN_PIXELS, known.latest_route if known else None)
+        self._page.map.image = floor_picture(picture, SHOWN_CELL_M, SHOWN_PIXELS, known.latest_route if known else None)
 
     def _target(self) -> tuple[float, float]:
         """What the skill is about, on the floor (world, m); without one the robot itself."""

@@ -16,7 +16,7 @@ import numpy as np
 from planner.spa.aims import front_aim, surface_aim, upright_aim
 from planner.spa.senses import Senses
 from planner.spa.voxel_map import CloudClearance, Map
-from rearrange.geometry import wrap_angle
+from rearrange.home.geometry import wrap_angle
 from skills.experts.action import assemble
 from skills.experts.motion import CUP, Tool, at_pose, drive, servo
 from skills.experts.reach_plan import Aim, plan_reach
@@ -24,8 +24,8 @@ from skills.experts.trajectory import Follower
 from skills.experts.withdraw import plan_exit
 
 if TYPE_CHECKING:
-    from rearrange.apartments.floor_grid import DistanceField
-    from rearrange.simulator import Simulator
+    from rearrange.home.apartments.floor_grid import DistanceField
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.experts.motion import Pose2
     from skills.skill import Skill
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.compiled import njit
-from rearrange.geometry import quat_matrix
-from rearrange.robot.head_camera import camera_points, to_world
+from rearrange.home.geometry import quat_matrix
+from rearrange.home.numba_cache import njit
+from rearrange.home.robot.head_camera import camera_points, to_world
 from skills.experts.motion import Pose2, arm_model
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 SIZE, FAR_M = 96, 10.0  # pixels and range of the depth image
 _OWN_M, _LOAD_M = 0.05, 0.22  # around the robot's arm, and around the hand while it holds something: not an obstacle

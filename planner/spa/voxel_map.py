@@ -11,10 +11,10 @@ import math
 import numpy as np
 
 from planner.spa.senses import Senses, arm_spheres, gap_m
-from rearrange.apartments.floor_grid import CELL_M, DistanceField, FloorGrid
-from rearrange.compiled import njit
-from rearrange.robot.fetch import BASE_RADIUS_M, HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
-from rearrange.robot.head_camera import camera_axes
+from rearrange.home.apartments.floor_grid import CELL_M, DistanceField, FloorGrid
+from rearrange.home.numba_cache import njit
+from rearrange.home.robot.fetch import BASE_RADIUS_M, HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
+from rearrange.home.robot.head_camera import camera_axes
 from skills.experts.motion import Pose2
 
 HALF_M, HEIGHT_M = 16.0, 1.4  # of the map around where the robot began

@@ -14,13 +14,13 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from rearrange.command_line import launcher_words
-from rearrange.composition import compose as front
-from rearrange.composition import options
-from rearrange.errors import UserError
-from rearrange.launchers.launching import Job, launching
-from rearrange.runs.names import checked_name
-from rearrange.runs.run_directory import Run, folder_of
-from rearrange.runs.text_table import columns
+from rearrange.command_line.composition import options
+from rearrange.command_line.composition import parse_overrides as front
+from rearrange.command_line.runs.launching import Job, launching
+from rearrange.command_line.runs.names import checked_name
+from rearrange.command_line.runs.run_directory import Run, folder_of
+from rearrange.home.errors import UserError
+from rearrange.home.text_table import columns
 from trainer.faults import signals
 
 

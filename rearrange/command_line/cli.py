@@ -19,11 +19,12 @@ import threading
 import time
 import traceback
 
-from rearrange import __version__, own_packages
+from rearrange import __version__
 from rearrange.command_line import launcher_words
-from rearrange.composition.words import BARE_WORDS, COMMANDS, FLAGS, RUNLESS
-from rearrange.errors import UserError
-from rearrange.runs.lifeline import follow_parent
+from rearrange.command_line.composition.command_names import BARE_WORDS, COMMANDS, FLAGS, RUNLESS
+from rearrange.command_line.runs.exit_with_parent import follow_parent
+from rearrange.home import own_packages
+from rearrange.home.errors import UserError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MOST_SAID = 4000  # characters of a mistake: what is wrong in a file may be of any length
@@ -55,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
         follow_parent()
         return _status(words)  # which says so
     if argv is None:  # a process of its own
-        from rearrange.runs import starting
+        from rearrange.command_line.runs import starting
 
         starting.listen(_name(words), words)
     follow_parent()
@@ -211,7 +212,7 @@ def _command(command: str, words: list[str]) -> int:
         _end_like_ctrl_c()
         return sweep.run(command, typed)
 
-    from rearrange.composition import compose as front
+    from rearrange.command_line.composition import parse_overrides as front
 
     if "--multirun" in flags:
         from rearrange.command_line import sweep
@@ -252,9 +253,9 @@ def _command(command: str, words: list[str]) -> int:
 
 def _work(command: str, overrides: list[str], settings) -> int:
     """Train, evaluate or measure in a run directory."""
-    from rearrange.composition import restart, run_plan
-    from rearrange.composition.compose import require
-    from rearrange.runs import requeue, starting
+    from rearrange.command_line.composition import auto_resume, plan_run
+    from rearrange.command_line.composition.parse_overrides import require
+    from rearrange.command_line.runs import requeue, starting
     from trainer.faults import signals
     from trainer.logs import screen
 
@@ -262,12 +263,12 @@ def _work(command: str, overrides: list[str], settings) -> int:
     if settings.config.get("requeue"):
         requeue.check()
     if command == "train":
-        run = restart.plan_training(overrides, settings, first=_speaks())
+        run = auto_resume.plan_training(overrides, settings, first=_speaks())
         if run is None:  # finished
             return 0
     else:
         require(settings)
-        run = run_plan.plan(settings) if _speaks() else run_plan.silent(settings)
+        run = plan_run.plan(settings) if _speaks() else plan_run.silent(settings)
     settings = run.settings
     starting.want_requeue(bool(settings.config.get("requeue")))  # which may stand in the run that goes on
     screen.is_expendable(run.log)

@@ -15,18 +15,27 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval import own_networks
 from eval.engine_settings import check_device, engine_config, per_action
 from eval.own_agents import OwnAgent
 from eval.point_goal import JUDGED
 from eval.remote.connecting import remote_at
-from eval.remote.settings import RemoteError, RemoteSettings
-from eval.tasks import Task, group_of, held_out, load_listed, navigation_task, skill_task, trained_settings, training_task
-from rearrange.errors import UserError
-from rearrange.files import may_be_written
-from rearrange.registration import register_envs
-from rearrange.settings.engine_words import in_keys
-from rearrange.settings.environment import NAVIGATION_AGENTS
+from eval.task_from_settings import (
+    Task,
+    group_of,
+    held_out,
+    load_listed,
+    navigation_task,
+    skill_task,
+    trained_settings,
+    training_task,
+)
+from rearrange.env.registration import register_envs
+from rearrange.home.errors import UserError
+from rearrange.home.files import may_be_written
+from rearrange.home.settings import own_networks
+from rearrange.home.settings.engine_messages import in_keys
+from rearrange.home.settings.environment import NAVIGATION_AGENTS
+from rearrange.home.settings.remote import RemoteError, RemoteSettings
 from trainer.config import OF_THE_WEIGHTS
 from trainer.faults import signals
 
@@ -37,8 +46,8 @@ if TYPE_CHECKING:
     from eval.policy_choice import Choice
     from eval.recording.demonstrations import Recording
     from eval.recording.record import Prepared
-    from rearrange.runs.run_directory import Run
-    from rearrange.settings.composed import Settings
+    from rearrange.command_line.runs.run_directory import Run
+    from rearrange.home.settings.composed_config import Settings
     from trainer.config import TrainConfig
     from trainer.loop import TrainResult
 
@@ -277,7 +286,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     from eval.policy_choice import table
     from eval.summary_table import print_table
     from eval.video import default_speed
-    from rearrange.apartments.episodes import repeated_ids
+    from rearrange.home.apartments.episodes import repeated_ids
 
     plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
     if plain["agent"] == "pretrained":
@@ -299,7 +308,7 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if ":" in plain["agent"]:
         OwnAgent(plain["agent"], "agent", 1, probe.observation_space, probe.action_space)  # which says what is wrong with it
     if plain["agent"] in NAVIGATION_AGENTS:
-        from rearrange.navigation.scripted import SCRIPTED
+        from rearrange.navigation.scripted_agents import SCRIPTED
 
         SCRIPTED[plain["agent"]](probe)  # which says what it cannot do
     run.create()
@@ -406,8 +415,10 @@ def bench(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange bench <what>`: measurements on this machine."""
     from importlib import import_module
 
+    from rearrange.command_line.composition.bench_settings import MODULES
+
     plain = OmegaConf.to_container(config, resolve=True)
-    module = import_module(f"eval.bench.{plain['what']}")
+    module = import_module(MODULES[plain["what"]])
     if hasattr(module, "check"):
         module.check(plain)
     run.create()
@@ -435,7 +446,7 @@ def reproduce(config: DictConfig, hydras: list[str]) -> int:
 
 def export(config: DictConfig) -> None:
     """`rearrange export`."""
-    from eval.own_networks import of_checkpoint
+    from rearrange.home.settings.own_networks import of_checkpoint
     from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
     from trainer.export import FORMATS
     from trainer.export import export as write
@@ -469,17 +480,17 @@ def scenes(config: DictConfig) -> None:
             return Progress(count, "reading scenes", unit="scenes", out=sys.stderr)
 
         if config.action == "view" and config.dataset is not None:
-            from rearrange.mujoco_scenes.view import view
+            from rearrange.home.simulation.scenes.contact_sheet import view
 
             return view(config.dataset, config.scenes, config.out, progress_of)
         if config.dataset is not None and config.dataset.endswith(".json.gz"):
             from rearrange.navigation.habitat_episodes import show as show_episodes
 
             return show_episodes(config.action, config.dataset)
-        from rearrange.episode_making.generator import KINDS
-        from rearrange.mujoco_scenes.choice import refused
-        from rearrange.mujoco_scenes.scene import data_set, load_scene
-        from rearrange.scene_files.show import show
+        from rearrange.home.episodes.generator import KINDS
+        from rearrange.home.scene_files.list_and_check import show
+        from rearrange.home.simulation.scenes.scene import data_set, load_scene
+        from rearrange.home.simulation.scenes.scene_selection import refused
 
         return show(config.action, config.dataset, data_set, tuple(KINDS),
                     lambda path, name: refused(load_scene.__wrapped__(path, name).home), progress_of)  # not kept: each is looked at once

@@ -12,8 +12,8 @@ import os
 import sys
 from pathlib import Path
 
-from rearrange.composition.words import COMMANDS, FLAGS
-from rearrange.errors import UserError
+from rearrange.command_line.composition.command_names import COMMANDS, FLAGS
+from rearrange.home.errors import UserError
 
 SHELLS = {
     "bash": ("~/.bashrc", 'complete -o nospace -C "rearrange --complete bash" rearrange'),
@@ -85,7 +85,7 @@ def candidates(typed: list[str]) -> list[str]:
 
 def _settings(command: str, words: list[str]):
     """The configuration that the words before give, or the default one if they do not make sense yet."""
-    from rearrange.composition.compose import compose
+    from rearrange.command_line.composition.parse_overrides import compose
 
     sensible = [word for word in words if "=" in word and not word.startswith("-") and "," not in word]
     try:
@@ -96,8 +96,8 @@ def _settings(command: str, words: list[str]):
 
 def _names(command: str, settings, typed: str, first: bool) -> list[str]:
     """Flags, groups, and keys up to their next dot."""
-    from rearrange.composition import options
-    from rearrange.settings.composed import leaves
+    from rearrange.command_line.composition import options
+    from rearrange.home.settings.composed_config import leaves
 
     if typed.startswith("-"):
         return [flag for flag in FLAGS if flag.startswith(typed)]
@@ -117,7 +117,7 @@ def _names(command: str, settings, typed: str, first: bool) -> list[str]:
 
 def _values(command: str, settings, name: str, typed: str) -> list[str]:
     """Choices of a group, words of a rule, or paths."""
-    from rearrange.composition import options
+    from rearrange.command_line.composition import options
 
     if name in options.groups(command):
         every = (command, name) in (("train", "skill"), ("eval", "skill"), ("eval", "hab"))

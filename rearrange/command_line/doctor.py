@@ -15,11 +15,11 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from rearrange import own_packages
 from rearrange.command_line import requirements
 from rearrange.command_line.requirements import Requirement
-from rearrange.errors import UserError
-from rearrange.settings.rules import keys_of, setting
+from rearrange.home import own_packages
+from rearrange.home.errors import UserError
+from rearrange.home.settings.setting_fields import keys_of, setting
 
 PYTHON = ">=3.11"
 PROBE_S = 120.0  # a first import on a cold disk takes its time
@@ -42,7 +42,7 @@ _PROBES = {
     "habitat": "import habitat; import habitat.tasks.rearrange; print(habitat.__version__)",
     "ffmpeg": "import imageio_ffmpeg as f; print(f.get_ffmpeg_version())",
     "cuda": "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else torch.version.cuda)",
-    "compiled": "from rearrange.compiled import kept_in; print(kept_in() or '')",
+    "compiled": "from rearrange.home.numba_cache import kept_in; print(kept_in() or '')",
     "egl": """
 import ctypes
 egl = ctypes.CDLL("libEGL.so.1")

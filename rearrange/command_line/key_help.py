@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import textwrap
 
-from rearrange.composition import options
-from rearrange.composition.compose import REQUIRED
-from rearrange.composition.words import RUNLESS
-from rearrange.settings.composed import Settings, leaves
-from rearrange.settings.rules import shown
+from rearrange.command_line.composition import bench_settings as bench
+from rearrange.command_line.composition import options
+from rearrange.command_line.composition.command_names import RUNLESS
+from rearrange.command_line.composition.parse_overrides import REQUIRED
+from rearrange.home.settings.composed_config import Settings, leaves
+from rearrange.home.settings.setting_fields import shown
 
 EXAMPLES = {
     "train": (
@@ -67,7 +68,10 @@ def help_text(settings: Settings, summary: str) -> str:
     width = min(shutil.get_terminal_size((120, 24)).columns, 140)
     command, chosen = settings.command, settings.choices
     words = {"bench": "<what> ", "report": "[directory ...] ", "scenes": "export | list | check | view "}.get(command, "")
-    lines = [f"usage: rearrange {command} {words}[key=value ...]", "", summary[0].upper() + summary[1:] + ".", ""]
+    program = f"rearrange {command} {words}"
+    if not (module := bench.MODULES.get(chosen.get("bench"), "eval.bench")).startswith("eval.bench"):
+        program = f"python -m {module} "
+    lines = [f"usage: {program}[key=value ...]", "", summary[0].upper() + summary[1:] + ".", ""]
     lines += [f"  {example}" for example in EXAMPLES[command]] + [""]
     lines += [
         "options:",
@@ -107,7 +111,7 @@ def _key_lines(settings: Settings, width: int) -> list[str]:
         example = options.choices(missing)[0]
         word = example if settings.command == "bench" else f"{missing}={example}"
         lines += ["", f"'rearrange {settings.command} {word} --help' shows the settings of {word} too."]
-    notes = [note for group, choice in settings.choices.items() for note in options.NOTES.get((group, choice), ())]
+    notes = bench.NOTES.get(settings.choices.get("bench"), ())
     return lines + (["", "figures:"] + [f"  {note}" for note in notes] if notes else [])
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rearrange.composition.words import RUNLESS
-from rearrange.errors import UserError
+from rearrange.command_line.composition.command_names import RUNLESS
+from rearrange.home.errors import UserError
 
 OBJECTIVE = "objective"
 HELP = """

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from rearrange.composition import options
-from rearrange.registration import environment_id
-from rearrange.runs.finished_runs import why_not
-from rearrange.runs.run_directory import read_status, runs
-from rearrange.runs.text_table import columns
+from rearrange.command_line.composition import options
+from rearrange.command_line.runs.finished_runs import why_not
+from rearrange.command_line.runs.run_directory import read_status, runs
+from rearrange.env.registration import environment_id
+from rearrange.home.text_table import columns
 from skills import pretrained
 
 # Name -> module that must be there, and how to get it.

@@ -11,7 +11,7 @@ from eval.agents import PolicyAgent
 from eval.policy_choice import choose, table
 from eval.remote.connecting import require_packages
 from eval.trained_policy import of_what, training_of
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 
 def run(plain: dict[str, Any]) -> None:

@@ -18,13 +18,13 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
 from rearrange.command_line import launcher_words, sweepers
+from rearrange.command_line.composition import options
+from rearrange.command_line.composition import parse_overrides as front
+from rearrange.command_line.composition import swept as sweeps
+from rearrange.command_line.runs import launching as launchers
+from rearrange.command_line.runs.names import checked_name
 from rearrange.command_line.sweep_jobs import Job, Taken, best_of, check_ends, figure, job_of, plan, table, two_jobs
-from rearrange.composition import compose as front
-from rearrange.composition import options
-from rearrange.composition import swept as sweeps
-from rearrange.errors import UserError
-from rearrange.launchers import launching as launchers
-from rearrange.runs.names import checked_name
+from rearrange.home.errors import UserError
 from trainer.faults import signals
 
 

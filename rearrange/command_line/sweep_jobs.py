@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rearrange.composition import compose as front
-from rearrange.composition import swept as sweeps
-from rearrange.composition.restart import AUTO, resume_as
-from rearrange.composition.run_plan import changes
-from rearrange.errors import UserError
-from rearrange.launchers import launching as launchers
-from rearrange.runs.names import checked_name
-from rearrange.runs.run_directory import folder_of, has_checkpoints, read_status, refuse_if_held
-from rearrange.runs.text_table import columns
+from rearrange.command_line.composition import parse_overrides as front
+from rearrange.command_line.composition import swept as sweeps
+from rearrange.command_line.composition.auto_resume import AUTO, resume_as
+from rearrange.command_line.composition.plan_run import changes
+from rearrange.command_line.runs import launching as launchers
+from rearrange.command_line.runs.names import checked_name
+from rearrange.command_line.runs.run_directory import folder_of, has_checkpoints, read_status, refuse_if_held
+from rearrange.home.errors import UserError
+from rearrange.home.text_table import columns
 from trainer.faults import signals
 
 _SHOWN = ("step", "episodes", "success", "return", "mean_steps")  # of a run's results, in the table

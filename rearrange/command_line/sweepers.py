@@ -17,10 +17,10 @@ from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from rearrange.composition.swept import Sweeper, Swept
-from rearrange.errors import UserError
-from rearrange.launchers import launching
-from rearrange.launchers.hydra_settings import composed
+from rearrange.command_line.composition.swept import Sweeper, Swept
+from rearrange.command_line.runs import launching
+from rearrange.command_line.runs.hydra_settings import composed
+from rearrange.home.errors import UserError
 
 PARAMS = "hydra.sweeper.params"
 COUNTS = ("n_trials", "n_jobs", "max_batch_size")

@@ -2,3 +2,22 @@
 
 docs/habitat.md says what is needed and how to get it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rearrange.habitat.habitat_simulator import HabitatSimulator
+    from rearrange.home.scene_files.scene_data import SceneData
+    from rearrange.home.simulation.simulator_interface import SimulatorConfig
+
+
+def make_simulator(config: SimulatorConfig, data: SceneData) -> HabitatSimulator:
+    """What `sim=habitat` means. UserError where Habitat-Sim is not installed or does not load."""
+    from rearrange.habitat.habitat_simulator import HabitatSimulator
+    from rearrange.habitat.installed import need_habitat
+    from rearrange.home.nvidia import has_nvidia_device
+
+    need_habitat()
+    return HabitatSimulator(config, data, has_nvidia_device())

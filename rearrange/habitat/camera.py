@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.compiled import float32, njit
 from rearrange.habitat.frames import camera_in_base
-from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.home.numba_cache import float32, njit
+from rearrange.home.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 
 FAR_M = 10.0  # range of the depth camera
 _SMALLEST = 8  # pixels of the camera that is always there: with none, Habitat makes no renderer

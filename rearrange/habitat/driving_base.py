@@ -10,7 +10,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 BASE_JOINTS = (("base_x", "prismatic", "1 0 0"), ("base_y", "prismatic", "0 0 -1"), ("base_yaw", "continuous", "0 1 0"))
 """Name, kind and axis (y up) of the joints: our x, our y, and a left turn."""

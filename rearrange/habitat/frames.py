@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.habitat_axes import Point, to_y_up, to_z_up
+from rearrange.home.axis_conventions import Point, to_y_up, to_z_up
 
 
 def numbers(vector: Any) -> tuple[float, float, float]:

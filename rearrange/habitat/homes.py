@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rearrange.apartments.episodes import Episode
-from rearrange.errors import UserError
-from rearrange.external_scenes.layout import SceneHome
 from rearrange.habitat.export.home_files import scene_name
-from rearrange.mujoco_scenes.scene import load_scene, name_of
-from rearrange.mujoco_sim.compiled_home import CompiledHome, load_home
-from rearrange.mujoco_sim.simulator import slots_for
+from rearrange.home.apartments.episodes import Episode
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.mujoco.compiled_home import CompiledHome, load_home
+from rearrange.home.simulation.mujoco.simulator import slots_for
+from rearrange.home.simulation.scenes.scene import load_scene, name_of
+from rearrange.home.simulation.scenes.scene_layout import SceneHome
 
 _FILE = ".scene_instance.json"
 

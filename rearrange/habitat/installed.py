@@ -6,7 +6,7 @@ import importlib.util
 import os
 from types import ModuleType
 
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 MISSING = ("sim=habitat needs habitat-sim with Bullet, which is not installed here: see docs/habitat.md, or leave sim=habitat "
            "out to use the embedded simulator.")

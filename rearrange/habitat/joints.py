@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rearrange.apartments.containers import kind_of
-from rearrange.mujoco_sim.home import TIMESTEP_S
+from rearrange.home.apartments.containers import kind_of
+from rearrange.home.simulation.mujoco.build_model import TIMESTEP_S
 
 DAMPING = {"drawer": 6.0, "fridge": 2.0}
-"""N s/m and N m s/rad, as `rearrange.mujoco_sim.home` has them."""
+"""N s/m and N m s/rad, as `rearrange.home.simulation.mujoco.build_model` has them."""
 _SAME = 0.05  # share by which a motor's strength may be off
 
 

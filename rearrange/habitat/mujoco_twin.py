@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import mujoco
 
-from rearrange.apartments.episodes import Episode, Pose
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.robot.fetch import TORSO_JOINT_NAME
-from rearrange.simulator import Point
+from rearrange.home.apartments.episodes import Episode, Pose
+from rearrange.home.robot.fetch import TORSO_JOINT_NAME
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+from rearrange.home.simulation.simulator_interface import Point
 
 if TYPE_CHECKING:
-    from rearrange.habitat.simulator import HabitatSimulator
+    from rearrange.habitat.habitat_simulator import HabitatSimulator
 
 
 class Twin:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.errors import UserError
 from rearrange.habitat.contacts import RobotParts
 from rearrange.habitat.driving_base import BASE_JOINTS, SHIFT
 from rearrange.habitat.frames import rotation_of_link
-from rearrange.mujoco_sim.home import TIMESTEP_S
-from rearrange.robot import fetch
+from rearrange.home.errors import UserError
+from rearrange.home.robot import fetch
+from rearrange.home.simulation.mujoco.build_model import TIMESTEP_S
 
 # habitat-lab's FetchSuctionRobot.
 ARM_LINKS = tuple(range(15, 22))

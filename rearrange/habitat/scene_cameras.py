@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.apartments import segmentation
-from rearrange.external_scenes.joints import plain_name
 from rearrange.habitat.camera import FAR_M, matrix4
 from rearrange.habitat.driving_base import SHIFT
 from rearrange.habitat.robot import ARM_LINKS, HEAD_LINKS, TORSO_LINK
-from rearrange.habitat_axes import to_y_up
-from rearrange.robot.cameras import FOV_DEG
+from rearrange.home.apartments import segmentation
+from rearrange.home.axis_conventions import to_y_up
+from rearrange.home.robot.cameras import FOV_DEG
+from rearrange.home.simulation.scenes.drawers_and_doors import plain_name
 
 # Image -> Habitat's type of sensor, Magnum's format of pixels, and the array that they are read into.
 _KINDS = {"depth": ("DEPTH", "R32F", np.float32, ()), "rgb": ("COLOR", "RGBA8_UNORM", np.uint8, (4,)),
@@ -41,7 +41,7 @@ class SceneCameras:
         return camera
 
     def photograph(self, simulator: Any, pose: np.ndarray, kinds: Iterable[str], size: int) -> dict[str, np.ndarray]:
-        """Images of `rearrange.pictures.photograph`. pose (4, 3): right, down, forward and place in Habitat's world, z up."""
+        """Images of `rearrange.home.pictures.photograph`. pose (4, 3): right, down, forward and place in Habitat's world, z up."""
         node = simulator.get_agent(0).scene_node
         node.transformation = matrix4(camera_transform(pose))
         return {kind: _as_ours(kind, self._draw(simulator, node, kind, size)) for kind in kinds}
@@ -82,7 +82,7 @@ def _as_ours(kind: str, image: np.ndarray) -> np.ndarray:
 
 def number_things(objects: Sequence[Any], robot: Any, furniture: Sequence[Any], bodies: dict[str, Any],
                   links: dict[str, tuple[Any, int]]) -> dict[int, str]:
-    """Give what is in a scene the numbers of `rearrange.apartments.segmentation`, and return furniture's names by number.
+    """Give what is in a scene the numbers of `rearrange.home.apartments.segmentation`, and return furniture's names by number.
 
     objects: of the episode. furniture: rigid objects of the scene, bodies: articulated ones by handle. links: joint -> articulated object and link.
     """

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import NAVIGATION, SEEING, HomeSettings, suggestion
+from rearrange.home.settings.setting_fields import Rule, checked, keys_of
 from rearrange.navigation.settings import CONFIGS, NavigationConfig
-from rearrange.settings.environment import NAVIGATION, SEEING, HomeSettings, suggestion
-from rearrange.settings.rules import Rule, checked, keys_of
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
@@ -70,5 +71,5 @@ def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:
     scales = {**config.reward_scales, **settings.get("reward_scales", {})}
     kind = NavigationEnv
     if home.sim == "habitat":
-        from rearrange.navigation.in_habitat import InHabitat as kind
+        kind = import_module("rearrange.habitat.navigation").InHabitat  # which is made of this package
     return kind(task, dataclasses.replace(config, reward_scales=scales), home, advised)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
-from rearrange.geometry import PlanePose, wrap_angle
+from rearrange.home.geometry import PlanePose, wrap_angle
 from rearrange.navigation.settings import NavigationConfig
 
 if TYPE_CHECKING:

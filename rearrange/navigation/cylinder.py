@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rearrange.apartments.floor_grid import CELL_M
+from rearrange.home.apartments.floor_grid import CELL_M
 from rearrange.navigation.agent import STILL, NavAgent, moved
-from rearrange.navigation.motion import drive, motion_noise
+from rearrange.navigation.cylinder_motion import drive, motion_noise
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv

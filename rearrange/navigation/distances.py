@@ -1,6 +1,6 @@
 """How far it is to drive: geodesic distances over the floor grid, quickly, since every episode has another goal.
 
-The same distances as `rearrange.apartments.floor_grid` (16 neighbours, no corner is cut), without a heap: every step is at least
+The same distances as `rearrange.home.apartments.floor_grid` (16 neighbours, no corner is cut), without a heap: every step is at least
 one cell long, so cells whose distance lies in the same interval of one cell cannot improve each other, and are taken in any order
 (Dial, "Algorithm 360", CACM 1969). The steps that each cell has are found once per home.
 """
@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M
-from rearrange.compiled import njit
+from rearrange.home.apartments.floor_grid import CELL_M
+from rearrange.home.numba_cache import njit
 
 STEP_I = np.array([1, -1, 0, 0, 1, 1, -1, -1, 2, 2, -2, -2, 1, 1, -1, -1])
 STEP_J = np.array([0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 2, -2, 2, -2])

@@ -15,30 +15,30 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
-from rearrange.apartments.segmentation import names_of
-from rearrange.errors import NoGoal, UserError
-from rearrange.geometry import PlanePose
-from rearrange.mapping.visual_odometry import VisualOdometry
+from rearrange.home.apartments.segmentation import names_of
+from rearrange.home.errors import NoGoal, UserError
+from rearrange.home.geometry import PlanePose
+from rearrange.home.mapping.visual_odometry import VisualOdometry
+from rearrange.home.pictures.depth_noise import noisy_depth, punch_holes
+from rearrange.home.pictures.looks import PLAIN, LookRngs, draw_looks, linear_colors
+from rearrange.home.pictures.photograph import photograph
+from rearrange.home.robot.cameras import in_world
+from rearrange.home.settings.environment import SEEN, SPLITS, HomeSettings
+from rearrange.home.simulation.observations import CAMERA_OF, seen_space, wording
 from rearrange.navigation.agent import RIGHT, NavAgent
 from rearrange.navigation.cylinder import Cylinder
+from rearrange.navigation.cylinder_motion import usual_motion
 from rearrange.navigation.episodes import NavEpisode
 from rearrange.navigation.explore import Explore
 from rearrange.navigation.flee import Flee
 from rearrange.navigation.goals import GoalTask
-from rearrange.navigation.gps import EGOMOTION_SPACE, egomotion
+from rearrange.navigation.gps_compass import EGOMOTION_SPACE, egomotion
+from rearrange.navigation.home_cache import Home, load_home
 from rearrange.navigation.homes import home_name
-from rearrange.navigation.homes_in_use import Home, load_home
-from rearrange.navigation.motion import usual_motion
 from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig
 from rearrange.navigation.shapes import look, look_at_meshes, look_for
-from rearrange.observations import CAMERA_OF, seen_space, wording
-from rearrange.pictures.depth_noise import noisy_depth, punch_holes
-from rearrange.pictures.looks import PLAIN, LookRngs, draw_looks, linear_colors
-from rearrange.pictures.photograph import photograph
-from rearrange.robot.cameras import in_world
-from rearrange.settings.environment import SEEN, SPLITS, HomeSettings
 
 if TYPE_CHECKING:
     from rearrange.navigation.habitat_episodes import HabitatEpisode
@@ -137,7 +137,7 @@ class NavigationEnv(gymnasium.Env):
 
     def check_scenes(self) -> None:
         """Find the scenes of the data set, or the episodes in them. UserError for what is not told of its things."""
-        from rearrange.mujoco_scenes.choice import scenes_of
+        from rearrange.home.simulation.scenes.scene_selection import scenes_of
         from rearrange.navigation.scene_homes import point_episodes
 
         if self.name == "objectnav":
@@ -234,8 +234,8 @@ class NavigationEnv(gymnasium.Env):
 
     def listed_episode(self, number: int) -> tuple[Home, NavEpisode]:
         """An episode of the file, and its home."""
+        from rearrange.home.scene_files.check_complete import scene_name
         from rearrange.navigation.scene_homes import load_scene_home, placed
-        from rearrange.scene_files.whole import scene_name
 
         found = self.listed_episodes[number]
         home = load_scene_home(Path(self.config.scene_dataset), scene_name(found.scene), *self.config.body_m)
@@ -336,7 +336,7 @@ class NavigationEnv(gymnasium.Env):
         return images
 
     def photograph(self, wanted: list[str], size: int) -> Observation:
-        """Images of `rearrange.pictures.photograph` by the camera."""
+        """Images of `rearrange.home.pictures.photograph` by the camera."""
         (x, y, yaw), s, config = self.pose, self.home.shapes, self.config
         level = np.array([(0.0, -1.0, 0.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (config.camera_ahead_m, 0.0, config.camera_height_m)])
         c, sin = math.cos(yaw), math.sin(yaw)
@@ -354,7 +354,7 @@ class NavigationEnv(gymnasium.Env):
         """The home from above with what was driven, the shortest way and the goal, (512, 512, 3) uint8."""
         if self.render_mode is None or self.episode is None:
             return None
-        from rearrange.navigation.from_above import picture
+        from rearrange.navigation.top_down_view import picture
 
         return picture(self)
 

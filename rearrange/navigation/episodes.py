@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M
-from rearrange.navigation.homes_in_use import Home, field_to
+from rearrange.home.apartments.floor_grid import CELL_M
+from rearrange.navigation.home_cache import Home, field_to
 
 SHORTEST_M, LONGEST_M = 1.0, 30.0
 STRAIGHT = 1.1

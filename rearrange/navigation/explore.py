@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M
+from rearrange.home.apartments.floor_grid import CELL_M
 from rearrange.navigation.episodes import NavEpisode, any_start
-from rearrange.navigation.gps import SPACE, gps_compass
-from rearrange.navigation.homes_in_use import Home
+from rearrange.navigation.gps_compass import SPACE, gps_compass
+from rearrange.navigation.home_cache import Home
 from rearrange.navigation.settings import ExploreConfig
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rearrange.apartments.episodes import Episode
-from rearrange.geometry import wrap_angle
-from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.home.apartments.episodes import Episode
+from rearrange.home.geometry import wrap_angle
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+from rearrange.home.simulation.simulator_interface import STEP_S
 from rearrange.navigation.agent import NavAgent, limited
-from rearrange.navigation.carried_out import CarriedOut, Held
+from rearrange.navigation.fetch_commands import CarriedOut, Held
 from rearrange.navigation.homes import WALL_M
 from rearrange.navigation.settings import NavigationConfig
-from rearrange.simulator import STEP_S
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv

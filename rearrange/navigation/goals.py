@@ -9,7 +9,7 @@ import numpy as np
 
 from rearrange.navigation.agent import FORWARD, LEFT, RIGHT, STOP
 from rearrange.navigation.distances import path_length
-from rearrange.navigation.homes_in_use import Field
+from rearrange.navigation.home_cache import Field
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv

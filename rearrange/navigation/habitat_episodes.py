@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.apartments.episodes import MOST_BYTES, repeated_ids
-from rearrange.errors import UserError
-from rearrange.files import parse_json, read_bytes, unzipped
-from rearrange.habitat_axes import Point, to_z_up
+from rearrange.home.apartments.episodes import MOST_BYTES, repeated_ids
+from rearrange.home.axis_conventions import Point, to_z_up
+from rearrange.home.errors import UserError
+from rearrange.home.files import parse_json, read_bytes, unzipped
 
 _MOST_M = 1e6  # of a number; a greater one, or none, is not meant
 _AT_M = 1e-6  # from a goal; who is nearer is there

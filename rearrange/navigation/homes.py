@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M, blocked_cells, label
-from rearrange.apartments.floor_plan import DOORWAY_CLEAR_M, WALL_HALF_M
-from rearrange.apartments.layouts import SPLIT_FAMILIES, Layout, make_layout
-from rearrange.apartments.parts import Body, Furniture, Part
+from rearrange.home.apartments.floor_grid import CELL_M, blocked_cells, label
+from rearrange.home.apartments.floor_plan import DOORWAY_CLEAR_M, WALL_HALF_M
+from rearrange.home.apartments.layouts import SPLIT_FAMILIES, Layout, make_layout
+from rearrange.home.apartments.parts import Body, Furniture, Part
 from rearrange.navigation.distances import opened
 
 WALL_M = 2 * WALL_HALF_M

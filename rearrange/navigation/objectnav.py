@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import gymnasium
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M
-from rearrange.apartments.parts import Furniture
-from rearrange.compiled import njit
-from rearrange.errors import NoGoal
+from rearrange.home.apartments.floor_grid import CELL_M
+from rearrange.home.apartments.parts import Furniture
+from rearrange.home.errors import NoGoal
+from rearrange.home.numba_cache import njit
+from rearrange.home.pictures.raster_kernels import F
 from rearrange.navigation.episodes import LONGEST_M, SHORTEST_M, NavEpisode
 from rearrange.navigation.goals import GoalTask
-from rearrange.navigation.gps import SPACE, gps_compass
-from rearrange.navigation.homes_in_use import Field, Home
+from rearrange.navigation.gps_compass import SPACE, gps_compass
+from rearrange.navigation.home_cache import Field, Home
 from rearrange.navigation.settings import CATEGORIES, ObjectNavConfig
 from rearrange.navigation.shapes import look_for
-from rearrange.pictures.raster_kernels import F
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import gymnasium
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M
-from rearrange.geometry import PlanePose, wrap_angle
+from rearrange.home.apartments.floor_grid import CELL_M
+from rearrange.home.geometry import PlanePose, wrap_angle
 from rearrange.navigation.episodes import NavEpisode, point_episode
 from rearrange.navigation.goals import GoalTask
-from rearrange.navigation.homes_in_use import Field, Home, field_to
+from rearrange.navigation.home_cache import Field, Home, field_to
 from rearrange.navigation.settings import PointNavConfig
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from rearrange.errors import UserError
-from rearrange.mujoco_scenes.floor import blocked_cells, floor_of
-from rearrange.mujoco_scenes.pieces import STILL
-from rearrange.mujoco_scenes.scene import KEPT_SCENES, data_set, name_of, pieces_of
+from rearrange.home.errors import UserError
+from rearrange.home.pictures.meshes import mesh_table
+from rearrange.home.scene_files.check_complete import scene_name
+from rearrange.home.simulation.scenes.floor import blocked_cells, floor_of
+from rearrange.home.simulation.scenes.scene import KEPT_SCENES, data_set, name_of, pieces_of
+from rearrange.home.simulation.scenes.scene_parts import STILL
 from rearrange.navigation.distances import ways
 from rearrange.navigation.episodes import SHORTEST_M, NavEpisode
 from rearrange.navigation.habitat_episodes import HabitatEpisode, read_habitat_episodes
+from rearrange.navigation.home_cache import Field, Home
 from rearrange.navigation.homes import Building, whole_floor
-from rearrange.navigation.homes_in_use import Field, Home
 from rearrange.navigation.shapes import NO_SHAPES, Meshes
-from rearrange.pictures.meshes import mesh_table
-from rearrange.scene_files.whole import scene_name
 
 BESIDE_M, LEVEL_M = 0.3, 0.5  # so far from our floor a place of Habitat's may be: its mesh is not our cells, its floor not level
 

@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rearrange.errors import UserError
-from rearrange.robot.fetch import HEAD_CAMERA_POSITION_M
-from rearrange.settings.rules import block, like, setting
+from rearrange.home.errors import UserError
+from rearrange.home.robot.fetch import HEAD_CAMERA_POSITION_M
+from rearrange.home.settings.setting_fields import block, like, setting
 
 SIZES = ("small", "large", "mixed")
 ODOMETRY = ("perfect", "commands", "visual", "start")

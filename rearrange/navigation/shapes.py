@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rearrange.apartments import segmentation
-from rearrange.apartments.floor_plan import WALL_HEIGHT_M
-from rearrange.apartments.parts import Part
-from rearrange.compiled import njit
+from rearrange.home.apartments import segmentation
+from rearrange.home.apartments.floor_plan import WALL_HEIGHT_M
+from rearrange.home.apartments.parts import Part
+from rearrange.home.numba_cache import njit
+from rearrange.home.pictures.meshes import MeshTable, draw_meshes
+from rearrange.home.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, FACES, PLANE, draw_depth, draw_depth_and_codes
 from rearrange.navigation.homes import NOTHING, Building
-from rearrange.pictures.meshes import MeshTable, draw_meshes
-from rearrange.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, FACES, PLANE, draw_depth, draw_depth_and_codes
 
 KINDS = {"box": BOX, "cylinder": CYLINDER, "capsule": CAPSULE}
 ENDLESS_M = 1e3
@@ -21,7 +21,7 @@ ENDLESS_M = 1e3
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """Arguments of `rearrange.pictures.raster.draw`, and of each shape its piece of furniture (-1: none), its colour and what it is."""
+    """Arguments of `rearrange.home.pictures.raster.draw`, and of each shape its piece of furniture (-1: none), its colour and what it is."""
 
     shapes: np.ndarray  # (n, 2) int32
     halves: np.ndarray  # (n, 4) float32
@@ -29,7 +29,7 @@ class Shapes:
     rotations: np.ndarray  # (n, 9) float64
     piece: np.ndarray  # (n,) int32
     rgb: np.ndarray  # (n, 3) float32
-    things: np.ndarray  # (n,) uint16, numbers of `rearrange.apartments.segmentation`
+    things: np.ndarray  # (n,) uint16, numbers of `rearrange.home.apartments.segmentation`
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ the simulator's state that it never writes back.
 
 from __future__ import annotations
 
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from skills.experts.door import CloseDoorExpert
 from skills.experts.handle import CloseDrawerExpert, OpenExpert
 from skills.experts.navigate import NavigateExpert

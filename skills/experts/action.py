@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rearrange.actions import ACTION_SIZES
+from rearrange.home.action_layout import ACTION_SIZES
 
 if TYPE_CHECKING:
     from skills.skill import Skill

@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable
 
-from rearrange.geometry import wrap_angle
+from rearrange.home.geometry import wrap_angle
 from skills.experts.motion import Pose2
 
 _STEP_M, _TURN_RAD = 0.12, math.radians(20)

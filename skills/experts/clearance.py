@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from rearrange.compiled import boolean, float64, int8, int32, int64, njit
-from rearrange.mujoco_sim.contacts import BASE, NO_OWNER, SCENE
-from rearrange.mujoco_sim.home import FLOOR_TYPE
+from rearrange.home.numba_cache import boolean, float64, int8, int32, int64, njit
+from rearrange.home.simulation.mujoco.build_model import FLOOR_TYPE
+from rearrange.home.simulation.mujoco.contacts import BASE, NO_OWNER, SCENE
 
 if TYPE_CHECKING:
-    from rearrange.mujoco_sim.compiled_home import CompiledHome
-    from rearrange.mujoco_sim.simulator import MujocoSimulator
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
+    from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 MARGIN_M = 0.03  # distances are known up to this one
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.geometry import rotate, wrap_angle
-from rearrange.simulator import STEP_S
+from rearrange.home.geometry import rotate, wrap_angle
+from rearrange.home.simulation.simulator_interface import STEP_S
 from skills.experts.action import assemble
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
@@ -18,7 +18,7 @@ from skills.experts.reach_plan import rest_posture
 from skills.experts.trajectory import Follower, Motion
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.articulated import Articulated
 
 _POLE_M = (0.6, 0.0, 1.0)  # where the hand can be while it pushes, base frame

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.apartments.kitchen import HANDLE_STANDOFF_M
-from rearrange.geometry import wrap_angle
-from rearrange.simulator import STEP_S
+from rearrange.home.apartments.kitchen import HANDLE_STANDOFF_M
+from rearrange.home.geometry import wrap_angle
+from rearrange.home.simulation.simulator_interface import STEP_S
 from skills.experts.action import assemble
 from skills.experts.clearance import Clearance
 from skills.experts.motion import START_RAD, Pose2, arm_steps, follow, ik, servo
 from skills.experts.reach_plan import rest_posture
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.articulated import Articulated
 
 _BEFORE_M = 0.07  # from the handle, where the hand gets ready

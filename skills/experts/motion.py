@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from rearrange.compiled import float64, njit
-from rearrange.geometry import wrap_angle
-from rearrange.robot import fetch
-from rearrange.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
-from rearrange.simulator import STEP_S
+from rearrange.home.geometry import wrap_angle
+from rearrange.home.numba_cache import float64, njit
+from rearrange.home.robot import fetch
+from rearrange.home.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
+from rearrange.home.simulation.simulator_interface import STEP_S
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 Pose2 = tuple[float, float, float]  # x, y (m), yaw (rad), world
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M
-from rearrange.geometry import wrap_angle
+from rearrange.home.apartments.floor_grid import CELL_M
+from rearrange.home.geometry import wrap_angle
 from skills.experts.action import assemble
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
@@ -17,8 +17,8 @@ from skills.experts.motion import Pose2, at_pose, drive
 from skills.experts.trajectory import Follower, along
 
 if TYPE_CHECKING:
-    from rearrange.apartments.floor_grid import DistanceField
-    from rearrange.simulator import Simulator
+    from rearrange.home.apartments.floor_grid import DistanceField
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.skill import Skill
 
 _END_M = 0.3

@@ -16,7 +16,7 @@ from skills.experts.pick_or_place import ReachingExpert
 from skills.experts.reach_plan import NARROW, Aim, Reach, Target, plan_reach
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 
 class PickExpert(ReachingExpert):

@@ -17,7 +17,7 @@ from skills.experts.trajectory import Follower
 from skills.experts.withdraw import plan_exit
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.skill import Skill
 
 _PLANS, _NO_END = 8, 10_000  # after so many plans that failed it waits for the end

@@ -15,7 +15,7 @@ from skills.experts.pick_or_place import ReachingExpert
 from skills.experts.reach_plan import NARROW, Aim, Reach, Target, plan_reach
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
 # Per radian, as a leaning object may fall over: where all that counts is that it lies near its goal in time, and in a plan.

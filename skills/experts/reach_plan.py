@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.geometry import wrap_angle
-from rearrange.mujoco_sim.contacts import NO_OWNER
-from rearrange.robot.fetch import REST_POSITION_M
+from rearrange.home.geometry import wrap_angle
+from rearrange.home.robot.fetch import REST_POSITION_M
+from rearrange.home.simulation.mujoco.contacts import NO_OWNER
 from skills.experts.base_search import search
 from skills.experts.clearance import MARGIN_M, Clearance
 from skills.experts.motion import CUP, START_RAD, Pose2, Tool, arm_model, arm_steps, drive_steps, ik, ik_turning
 from skills.experts.trajectory import Motion, along, move, variants
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from rearrange.apartments.floor_grid import CELL_M, DistanceField, distance_field
-from rearrange.compiled import njit
-from rearrange.geometry import PlanePose
-from rearrange.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
+from rearrange.home.apartments.floor_grid import CELL_M, DistanceField, distance_field
+from rearrange.home.geometry import PlanePose
+from rearrange.home.numba_cache import njit
+from rearrange.home.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
 
 _SIGHT_M = 10.0  # the range of the depth camera
 _FELT_M = 0.4  # what is so near to the middle of the base counts as known

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.apartments.floor_grid import blocked_cells
-from rearrange.geometry import wrap_angle
-from rearrange.simulator import STEP_S
+from rearrange.home.apartments.floor_grid import blocked_cells
+from rearrange.home.geometry import wrap_angle
+from rearrange.home.simulation.simulator_interface import STEP_S
 from skills.experts.action import assemble
 from skills.experts.seen_floor import SeenFloor
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
     from skills.navigate import Navigate
 
 _END_M, _END_RAD = 0.27, 0.27  # from a goal pose, where it turns on the spot and stops: what counts, less a little

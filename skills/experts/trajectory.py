@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.geometry import wrap_angle
-from rearrange.simulator import STEP_S
+from rearrange.home.geometry import wrap_angle
+from rearrange.home.simulation.simulator_interface import STEP_S
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator, SimulatorConfig
+    from rearrange.home.simulation.simulator_interface import Simulator, SimulatorConfig
     from skills.experts.motion import Pose2
 
 _CRUISE = 0.9  # of the fastest: the rest is for corrections

@@ -16,7 +16,7 @@ from skills.experts.reach_plan import back_from, rest_posture, spread
 from skills.experts.trajectory import ARM_LAG, Motion, move, variants
 
 if TYPE_CHECKING:
-    from rearrange.simulator import Simulator
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 
 @dataclass(frozen=True)

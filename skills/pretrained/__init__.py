@@ -1,7 +1,7 @@
 """Trained policies that come with the package: `<task>.pt` in half precision, and `<task>.yaml`, which says what it is; a task is
 a skill or a navigation task.
 
-They are written by `python -m eval.publish`.
+They are written by `python -m benchmarks.publish_policy`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def names() -> list[str]:
 
 def path(task: str) -> Path:
     """The policy's file. Raises UserError where there is none."""
-    from rearrange.errors import UserError
-    from rearrange.settings.environment import NAVIGATION
+    from rearrange.home.errors import UserError
+    from rearrange.home.settings.environment import NAVIGATION
 
     if task not in names():
         known, group = ", ".join(names()) or "none", "nav" if task in NAVIGATION else "skill"
@@ -31,7 +31,7 @@ def path(task: str) -> Path:
 
 def card(task: str) -> dict[str, Any]:
     """What is known about the policy: command, commit, steps, success in homes it has never seen, by itself and of whole tasks; limits."""
-    from rearrange.settings.yaml_files import plain_yaml
+    from rearrange.home.settings.yaml_files import plain_yaml
 
     return plain_yaml(path(task).with_suffix(".yaml"))
 

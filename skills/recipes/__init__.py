@@ -30,14 +30,14 @@ def names() -> list[str]:
 
 def lessons(task: str) -> list[Lesson]:
     """The lessons of a task's recipe, in order."""
-    from rearrange.settings.yaml_files import plain_yaml
+    from rearrange.home.settings.yaml_files import plain_yaml
 
     return [Lesson(tuple(lesson["words"].split()), lesson.get("plans", {}), lesson.get("tries")) for lesson in plain_yaml(FOLDER / f"{task}.yaml")["lessons"]]
 
 
 def recipe_of(words: list[str]) -> str | None:
     """The task whose last lesson was typed so, with other settings or without; None for a training of one's own."""
-    from rearrange.settings.environment import NAVIGATION
+    from rearrange.home.settings.environment import NAVIGATION
 
     typed = set(words)
     return next((task for task in names() if f"{'nav' if task in NAVIGATION else 'skill'}={task}" in typed

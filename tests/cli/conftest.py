@@ -9,7 +9,7 @@ import pytest
 
 from rearrange import command_line
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 
 class FakeWork:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import skills
-from rearrange.composition import compose as settings
-from rearrange.composition import options
-from rearrange.errors import UserError
-from rearrange.settings import presets
-from rearrange.settings.composed import leaves
-from rearrange.settings.learning import HomeCollect, HomePolicy, HomePPO
-from rearrange.settings.rules import NotAllowed, Rule, block, check, keys_of, setting
+from rearrange.command_line.composition import options
+from rearrange.command_line.composition import parse_overrides as settings
+from rearrange.home.errors import UserError
+from rearrange.home.settings import presets
+from rearrange.home.settings.composed_config import leaves
+from rearrange.home.settings.home_training_defaults import HomeCollect, HomePolicy, HomePPO
+from rearrange.home.settings.setting_fields import NotAllowed, Rule, block, check, keys_of, setting
 
 GROUPED = [(command, group, choice) for command in options.COMMANDS for group, choice in options.every_choice(command)]
 
@@ -68,7 +68,7 @@ def test_homes_have_the_settings_that_were_measured_there():
 
 @pytest.mark.parametrize("name", skills.SKILLS)
 def test_the_settings_of_a_skill_are_its_config(name):
-    from rearrange.actions import ACTION_SIZES
+    from rearrange.home.action_layout import ACTION_SIZES
 
     skill, config = settings.compose("train", [f"skill={name}"]).config.skill, skills.config_class(name)()
     assert set(skill) == {"name", *(field.name for field in dataclasses.fields(config))}
@@ -77,7 +77,7 @@ def test_the_settings_of_a_skill_are_its_config(name):
 
 
 def test_settings_are_read_without_what_is_slow():
-    code = ("import sys, rearrange.composition.options as o; [o.keys(*c) for n in o.COMMANDS for c in o.every_choice(n)]; "
+    code = ("import sys, rearrange.command_line.composition.options as o; [o.keys(*c) for n in o.COMMANDS for c in o.every_choice(n)]; "
             "print([m for m in ('torch', 'numpy', 'numba', 'mujoco', 'gymnasium', 'hydra', 'omegaconf') if m in sys.modules])")
     done = subprocess.run([sys.executable, "-P", "-c", f"import sys; sys.argv = ['rearrange']; {code}"], capture_output=True, text=True,
                           cwd=Path(__file__).parents[2])
@@ -87,7 +87,7 @@ def test_settings_are_read_without_what_is_slow():
 SKILL = '''"""Wave: lift the hand."""
 from collections.abc import Mapping
 from dataclasses import dataclass
-from rearrange.settings.rules import block, setting
+from rearrange.home.settings.setting_fields import block, setting
 from skills.settings import SkillConfig, action_parts, observation_keys
 from skills.skill import Skill
 

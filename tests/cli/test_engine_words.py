@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from rearrange.composition.compose import compose
-from rearrange.settings.engine_words import in_keys
+from rearrange.command_line.composition.parse_overrides import compose
+from rearrange.home.settings.engine_messages import in_keys
 from trainer import CollectConfig, PPOConfig, TrainConfig
 
 

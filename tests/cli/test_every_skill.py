@@ -7,9 +7,9 @@ import json
 import pytest
 
 from rearrange.command_line import all_skills as every_skill
-from rearrange.composition import options
-from rearrange.errors import UserError
-from rearrange.launchers import job
+from rearrange.command_line.composition import options
+from rearrange.command_line.runs import job
+from rearrange.home.errors import UserError
 
 FIGURES = {"success": 0.5, "success_interval_95": [0.1, 0.9], "episodes": 2, "mean_steps": 81.5, "failures": {"time_limit": 0.5}}
 
@@ -18,8 +18,8 @@ def worker(code_of: dict[str, int], seen: list[list[str]]):
     """Stands in for a process: writes what an evaluation leaves, and ends with the given status."""
 
     def launch(words: list[str]) -> int:
-        from rearrange.composition.compose import compose
-        from rearrange.runs.run_directory import folder_of
+        from rearrange.command_line.composition.parse_overrides import compose
+        from rearrange.command_line.runs.run_directory import folder_of
 
         seen.append(words)
         config = compose(words[0], words[1:]).config

@@ -17,7 +17,7 @@ import pytest
 from rearrange import __version__
 from rearrange.command_line import sweep_jobs
 from rearrange.command_line.cli import COMMANDS
-from rearrange.composition.compose import compose
+from rearrange.command_line.composition.parse_overrides import compose
 
 HOME = Path(__file__).resolve().parents[2]
 HEAVY = ("torch", "mujoco", "numba", "gymnasium", "wandb", "numpy")

@@ -6,10 +6,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from eval import own_networks
 from eval.own_agents import OwnAgent
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
+from rearrange.home.settings import own_networks
 from tests.e2e.front_door import TINY
 from trainer import PolicyConfig
 from trainer.networks import make
@@ -101,7 +101,7 @@ def test_two_packages_that_call_different_networks_alike_are_named(packages, cap
 
 
 def test_a_name_of_ours_stays_ours(packages):
-    from rearrange.composition.compose import compose
+    from rearrange.command_line.composition.parse_overrides import compose
 
     packages("others", "light = nets_of_others:exits\nblind = nets_of_others:exits")
     assert compose("train", ["skill=pick", "policy=blind"]).config.policy.get("network") is None

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rearrange import own_packages
 from rearrange.command_line import doctor
+from rearrange.home import own_packages
 from tests.e2e.front_door import HOME, environment
 
 START = {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rearrange.composition import restart
-from rearrange.runs.run_directory import read_status
+from rearrange.command_line.composition import auto_resume
+from rearrange.command_line.runs.run_directory import read_status
 from tests.e2e.front_door import somebody_works_in
 
 PICK = Path("outputs/train/pick")
@@ -86,7 +86,7 @@ def test_who_wants_a_new_run_gets_none_of_the_old(front_door, work, monkeypatch)
 def test_a_first_start_is_none_again(front_door, monkeypatch):
     for count in ("0", "", "many"):
         monkeypatch.setenv("SLURM_RESTART_COUNT", count)
-        assert not restart.restarted()
+        assert not auto_resume.restarted()
 
 
 @pytest.mark.parametrize("environment, name, resume", [
@@ -98,15 +98,15 @@ def test_a_first_start_is_none_again(front_door, monkeypatch):
     ({"TORCHELASTIC_MAX_RESTARTS": "3", "GROUP_WORLD_SIZE": "1", "TORCHELASTIC_RESTART_COUNT": "1"}, None, "auto"),
 ])
 def test_when_auto_is_the_default(environment, name, resume):
-    assert restart.resume_as(["skill=pick"], False, name, environment) == resume
-    assert restart.resume_as(["skill=pick", "resume=false"], False, name, environment) is False
+    assert auto_resume.resume_as(["skill=pick"], False, name, environment) == resume
+    assert auto_resume.resume_as(["skill=pick", "resume=false"], False, name, environment) is False
 
 
 def test_a_restart_waits_for_its_forerunner_and_then_says_whose_the_run_is(front_door, work, again, monkeypatch):
     work.behave = stop
     front_door(LINE)
     with somebody_works_in(PICK / "a") as process:
-        monkeypatch.setattr(restart, "LOCK_WAIT_S", 0.5)
+        monkeypatch.setattr(auto_resume, "LOCK_WAIT_S", 0.5)
         status, out, err = front_door(again)
     assert status == 2 and len(work.calls) == 1
     assert f"is in use by process {process} on " in out and "waiting for its end" in out
@@ -125,7 +125,7 @@ def test_a_restart_goes_on_as_soon_as_its_forerunner_has_ended(front_door, work,
         if len(naps) == 3:
             forerunner.__exit__(None, None, None)
 
-    monkeypatch.setattr(restart.time, "sleep", nap)
+    monkeypatch.setattr(auto_resume.time, "sleep", nap)
     assert front_door(again)[0] == 130 and work.calls[-1][2].resumed and len(naps) >= 3
 
 

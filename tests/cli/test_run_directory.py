@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from rearrange.runs import run_directory
+from rearrange.command_line.runs import run_directory
 from tests.e2e.front_door import somebody_works_in
 
 PICK = Path("outputs/train/pick")
@@ -99,7 +99,7 @@ def test_a_changed_setting_needs_force(front_door, work):
 
 
 def test_settings_of_a_run_outlive_changed_defaults(front_door, work, monkeypatch):
-    from rearrange.composition import options
+    from rearrange.command_line.composition import options
 
     work.behave = stop
     monkeypatch.setattr(options, "has_nvidia_device", lambda: False)

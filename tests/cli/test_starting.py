@@ -53,7 +53,7 @@ def run(place: Path, at: str, signal: str, *words: str, program: tuple[str, ...]
 
 
 @pytest.mark.parametrize("at, signal, status", [
-    ("trainer.logs.screen", "SIGUSR1", 75), ("omegaconf", "SIGUSR2", 75), ("rearrange.composition.restart", "SIGXCPU", 75),
+    ("trainer.logs.screen", "SIGUSR1", 75), ("omegaconf", "SIGUSR2", 75), ("rearrange.command_line.composition.auto_resume", "SIGXCPU", 75),
     ("torch", "SIGUSR1", 75), ("mujoco", "SIGUSR1", 75), ("trainer.loop", "SIGUSR1", 75), ("trainer.workers.worker", "SIGUSR1", 75),
     ("omegaconf", "SIGTERM", 130), ("torch", "SIGINT", 130), ("torch", "SIGHUP", 130), ("torch", "SIGQUIT", 130),
     ("trainer.loop", "SIGTERM", 130)])
@@ -74,7 +74,7 @@ def test_who_does_not_want_a_requeue_gets_none(place):
 
 
 def test_a_sweep_ends_as_its_job_does_even_when_that_has_no_handlers_yet(place):
-    code, out, err, _ = run(place, "child:rearrange.errors", "SIGUSR1", "train", "-m", *TINY, "seed=0,1", "name=two", "steps=64")
+    code, out, err, _ = run(place, "child:rearrange.home.errors", "SIGUSR1", "train", "-m", *TINY, "seed=0,1", "name=two", "steps=64")
     assert code == 75 and "Traceback" not in err and "stopped" in out, (out, err)
 
 

@@ -14,8 +14,8 @@ import yaml
 from omegaconf import OmegaConf
 
 from rearrange.command_line.cli import main
-from rearrange.composition.swept import Sweeper, expand, read
-from rearrange.launchers import job
+from rearrange.command_line.composition.swept import Sweeper, expand, read
+from rearrange.command_line.runs import job
 from tests.cli import sweepers_for_tests
 
 HOME = Path(__file__).resolve().parents[2]
@@ -379,7 +379,7 @@ def test_a_job_is_a_process_of_its_own(tmp_path):
     trap.mkdir()
     (trap / "__init__.py").write_text("raise SystemExit('imported from the working directory')")
     call = "launch_process(['train', 'skill=pick', 'name=../x'])"
-    code = f"import sys; from rearrange.runs.processes import launch_process; sys.exit({call})"
+    code = f"import sys; from rearrange.command_line.runs.processes import launch_process; sys.exit({call})"
     environment = {**os.environ, "PYTHONPATH": str(HOME)}
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment
@@ -408,14 +408,14 @@ def test_skill_all_shows_its_settings_as_any_other_training(front_door):
 
 PARENT = """
 import subprocess, sys
-from rearrange.runs import processes
+from rearrange.command_line.runs import processes
 real = subprocess.Popen
 processes.subprocess.Popen = lambda command, **how: real([sys.executable, "-c", sys.argv[1]], **how)
 sys.exit(processes.launch_process([]))
 """
 CHILD = """
 import os, signal, sys, time
-from rearrange.runs.lifeline import follow_parent
+from rearrange.command_line.runs.exit_with_parent import follow_parent
 def end(signum, _):
     print(signal.Signals(signum).name, flush=True)
     came.append(signum)

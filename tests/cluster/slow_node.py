@@ -3,7 +3,7 @@
     python -m tests.cluster.slow_node [all | slow | asleep] [repeats]
 
 Two nodes of a SLURM on this machine, one rank on each, gloo between them; environments that sleep. Measured beside the model of
-`rearrange bench scaling`.
+`python -m benchmarks.scaling`.
 """
 
 # all timed: a measurement of a node that is slowed on purpose, started by hand
@@ -21,17 +21,17 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.bench import scaling
-from eval.bench.collection_model import RULES, Workload, variable
-from eval.bench.step_trace import ROW
-from eval.bench.synthetic_env import PRESETS
+from benchmarks import scaling
+from benchmarks.collection_model import RULES, Workload, variable
+from benchmarks.step_trace import ROW
+from benchmarks.synthetic_env import PRESETS
 from tests.cluster.slurm import Slurm
 
 COST = PRESETS["none"]  # 20 ms a step, on all alike
 SETTINGS = {"time_scale": 1.0, "measured_envs": 4, "measured_steps": 16, "learn_s": 0.5, "updates": 6}
 SLOWER, SLEEP_S = 30.0, 20.0
 RANK = ("export RANK=$SLURM_PROCID WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + SLURM_JOB_ID)); "
-        "exec python -P -m eval.bench.engine_job {file}")
+        "exec python -P -m benchmarks.engine_job {file}")
 
 
 def srun(slurm: Slurm, folder: Path, rule: str, sleeps: bool = False, **more: object) -> float:
@@ -69,7 +69,7 @@ def _is_on_second(pid: int) -> bool:
 
 
 def modelled(rule: str, slower: float, learn_s: float, latency_s: float) -> float:
-    """Steps/s in the model of `rearrange bench scaling`."""
+    """Steps/s in the model of `python -m benchmarks.scaling`."""
     work = Workload(COST, 2, SETTINGS["measured_envs"], SETTINGS["measured_steps"], learn_s, latency_s)
     times = work.step_times(0, 12)
     times[1] += (slower - 1) * (times[1] - latency_s)

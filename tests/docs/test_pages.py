@@ -20,9 +20,9 @@ def test_every_command_is_understood(line, capsys):
     words = shlex.split(line)[1:]
     if "-m" in words:  # each job of a sweep
         from rearrange.command_line import launcher_words, sweep_jobs
-        from rearrange.composition.compose import compose
-        from rearrange.composition.swept import Sweeper, expand
-        from rearrange.launchers import launching
+        from rearrange.command_line.composition.parse_overrides import compose
+        from rearrange.command_line.composition.swept import Sweeper, expand
+        from rearrange.command_line.runs import launching
 
         words.remove("-m")
         overrides, hydras = launcher_words.split(words[1:])

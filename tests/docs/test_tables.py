@@ -10,14 +10,14 @@ from tests.docs.markdown import table
 
 
 def test_home_families():
-    from rearrange.apartments.layouts import SPLIT_FAMILIES
+    from rearrange.home.apartments.layouts import SPLIT_FAMILIES
 
     rows = [(int(row["family"].split()[0]), row["split"]) for row in table("home.md", "family")]
     assert rows == [(family, split) for split, families in SPLIT_FAMILIES.items() for family in families]
 
 
 def test_home_objects():
-    from rearrange.apartments.objects import OBJECTS
+    from rearrange.home.apartments.objects import OBJECTS
 
     rows = {row["object"]: row for row in table("home.md", "object")}
     assert list(rows) == list(OBJECTS)
@@ -28,11 +28,11 @@ def test_home_objects():
 
 
 def test_home_receptacle_kinds_are_all_there():
-    from rearrange.apartments.layouts import make_layout
+    from rearrange.home.apartments.layouts import make_layout
     from tests.docs.markdown import HOME
 
     text = (HOME / "docs/home.md").read_text(encoding="utf-8")
-    listed = set(re.search(r"`rearrange.apartments.parts.Receptacle`\): ([^.]+)\.", text)[1].replace("\n", " ").split(", "))
+    listed = set(re.search(r"`rearrange.home.apartments.parts.Receptacle`\): ([^.]+)\.", text)[1].replace("\n", " ").split(", "))
     assert listed == {r.kind for index in range(6) for r in make_layout("train", index).receptacles}
 
 
@@ -47,7 +47,7 @@ def test_evaluation_fields():
 
 
 def test_command_line_presets_exist():
-    from rearrange.composition import options
+    from rearrange.command_line.composition import options
 
     named = [row["preset"].strip("`").split("=") for row in table("command_line.md", "preset")]
     for group, choice in named:
@@ -57,8 +57,8 @@ def test_command_line_presets_exist():
 
 
 def test_gymnasium_ids():
-    from rearrange.composition import options
-    from rearrange.registration import environment_id
+    from rearrange.command_line.composition import options
+    from rearrange.env.registration import environment_id
 
     named = [id for row in table("gymnasium.md", "id") for id in re.findall(r"`(.+?)`", row["id"])]
     assert sorted(named) == sorted(environment_id(name) for group in ("skill", "hab") for name in options.choices(group))
@@ -98,7 +98,7 @@ def test_protocols_of_the_page_are_those_of_the_code():
     from omegaconf import OmegaConf
 
     from eval.protocol import protocol
-    from rearrange.composition.compose import compose
+    from rearrange.command_line.composition.parse_overrides import compose
 
     words = {"any start": ["pick", "place"], "HAB's pose": ["navigate"], "any place": ["navigate"]}
     for row in table("evaluation.md", "called"):

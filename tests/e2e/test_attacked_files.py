@@ -25,7 +25,7 @@ def place(trained, tmp_path_factory) -> Path:
     """A folder of such files."""
     import torch
 
-    from rearrange.apartments import episodes
+    from rearrange.home.apartments import episodes
 
     folder = tmp_path_factory.mktemp("attacked")
     for name in ("pipe.json", "pipe.yaml", "pipe.pt", "pipe.html"):

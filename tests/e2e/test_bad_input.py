@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from rearrange.apartments.episodes import write_episodes
-from rearrange.episode_making.generator import generate_episode
+from rearrange.home.apartments.episodes import write_episodes
+from rearrange.home.episodes.generator import generate_episode
 from tests.e2e.front_door import listing, rearrange
 
 

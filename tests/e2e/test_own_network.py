@@ -8,9 +8,9 @@ import pytest
 
 from rearrange import load_pretrained
 from rearrange.command_line.cli import main
-from rearrange.composition.compose import compose
-from rearrange.errors import UserError
-from rearrange.settings.composed import leaves
+from rearrange.command_line.composition.parse_overrides import compose
+from rearrange.home.errors import UserError
+from rearrange.home.settings.composed_config import leaves
 from tests.e2e.front_door import TINY, rearrange, succeed
 from trainer import load_checkpoint
 

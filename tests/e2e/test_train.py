@@ -117,7 +117,7 @@ def test_a_run_begins_with_the_policy_of_another(trained):
 
 def test_its_network_is_that_of_the_other(tmp_path):
     """Also where a later version's would be another; and where the run is resumed by the same words, or by its name."""
-    from rearrange.runs.run_directory import saved_config
+    from rearrange.command_line.runs.run_directory import saved_config
     from trainer.checkpoint import load_checkpoint
 
     other = ("policy.hidden_size=24", "policy.normalize_observations=false", "policy.normalize_returns=false", "policy.separate_value=false")

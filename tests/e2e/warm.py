@@ -22,8 +22,8 @@ import traceback
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
-PRELOADED = ("torch", "torch.distributed", "torch._dynamo", "gymnasium", "hydra", "rearrange.composition.compose",
-             "rearrange.command_line.commands", "rearrange.simulators", "rearrange.mujoco_sim.simulator", "rearrange.env", "skills", "planner.execute", "eval.evaluate",
+PRELOADED = ("torch", "torch.distributed", "torch._dynamo", "gymnasium", "hydra", "rearrange.command_line.composition.parse_overrides",
+             "rearrange.command_line.commands", "rearrange.env.make_simulator", "rearrange.home.simulation.mujoco.simulator", "rearrange.env.skill_env", "skills", "planner.execute", "eval.evaluate",
              "eval.scenario.command", "trainer.loop", "trainer.policy", "trainer.checkpoint")
 _server: tuple[subprocess.Popen, socket.socket] | None = None
 

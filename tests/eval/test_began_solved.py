@@ -10,12 +10,12 @@ import pytest
 
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import make_scenario
-from rearrange.apartments.episodes import Handoff, read_episodes, repeated_ids, write_episodes
 from rearrange.command_line.cli import main
-from rearrange.episode_making.generator import generate_episode
-from rearrange.episode_making.scenario_episodes import Scenario, scenario_episode
-from rearrange.errors import UserError
-from rearrange.home_scene import HomeSettings
+from rearrange.env.home_env import HomeSettings
+from rearrange.env.scenario_episodes import Scenario, scenario_episode
+from rearrange.home.apartments.episodes import Handoff, read_episodes, repeated_ids, write_episodes
+from rearrange.home.episodes.generator import generate_episode
+from rearrange.home.errors import UserError
 from skills import make_env
 from tests.planner.puppet import AWAY_RAD, REST_RAD
 

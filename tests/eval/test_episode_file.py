@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from rearrange.apartments.episodes import Handoff, write_episodes
 from rearrange.command_line.cli import main
-from rearrange.episode_making.generator import generate_episode
+from rearrange.home.apartments.episodes import Handoff, write_episodes
+from rearrange.home.episodes.generator import generate_episode
 
 
 def test_an_episode_of_a_file_that_cannot_be_started_is_left_out_and_none_counts_twice(tmp_path, monkeypatch, capsys):

@@ -16,8 +16,8 @@ from websockets.sync.server import serve
 
 from eval.remote.agent import RemoteAgent, connect_to
 from eval.remote.server import make_server
-from eval.remote.settings import Remote, RemoteError, RemoteSettings
 from eval.remote.wire import MOST_VALUES, BadMessage, pack, unpack
+from rearrange.home.settings.remote import Remote, RemoteError, RemoteSettings
 from tests.eval.test_remote import AGENTS, QUICK, SEEN, agent, answering, connections_end_with_the_test, running  # noqa: F401
 from trainer.logs.printable import MOST
 

@@ -8,10 +8,10 @@ import pytest
 from eval.point_goal import NavigatePointNav, Pilot, level_depth, pointnav_config
 from eval.scenario.skill_sources import sources
 from planner.spa.controllers import Memory
-from rearrange.errors import UserError
-from rearrange.geometry import wrap_angle
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import wrap_angle
+from rearrange.home.robot.cameras import RANGE_M
 from rearrange.navigation import CONFIGS
-from rearrange.robot.cameras import RANGE_M
 from skills import make_env
 from tests.eval.scenario.hab_checkpoints import untrained
 from trainer.checkpoint import load_checkpoint

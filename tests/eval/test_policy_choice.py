@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eval.policy_choice import choose, table
-from rearrange.errors import UserError
-from rearrange.runs.finished_runs import newest_finished, success
+from rearrange.command_line.runs.finished_runs import newest_finished, success
+from rearrange.home.errors import UserError
 from skills import pretrained
 from trainer.checkpoints.owner import hold
 

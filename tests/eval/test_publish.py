@@ -10,9 +10,9 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from eval.publish import main, publish_evaluation, publish_policy, usual_settings
-from rearrange.errors import UserError
-from rearrange.settings.environment import NAVIGATION
+from benchmarks.publish_policy import main, publish_evaluation, publish_policy, usual_settings
+from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import NAVIGATION
 from skills import SKILLS, pretrained
 from trainer.checkpoint import load_checkpoint, load_policy, policy_content, save
 from trainer.config import PolicyConfig
@@ -192,8 +192,8 @@ def test_an_evaluation_of_a_changed_task_leaves_the_card_as_it_is(words, said, t
 def test_figures_of_a_scenario_say_what_was_changed(words, changed, tmp_path):
     from eval.scenario.command import make_job
     from eval.scenario.figures import changed as changed_in
-    from rearrange.composition import compose as settings
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.composition import parse_overrides as settings
+    from rearrange.command_line.runs.run_directory import Run
 
     composed = settings.compose("eval", ["hab=tidy_house", "skills=pretrained", f"output={tmp_path}", "episodes=1", *words])
     assert changed_in(make_job(OmegaConf.to_container(composed.config), Run(tmp_path / "x", composed))) == changed

@@ -19,10 +19,10 @@ from eval.agents import PolicyAgent
 from eval.own_agents import OwnAgent
 from eval.remote.agent import RemoteAgent
 from eval.remote.server import make_server
-from eval.remote.settings import Remote, RemoteError, RemoteSettings
 from eval.remote.wire import BadMessage, pack, unpack
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
+from rearrange.home.settings.remote import Remote, RemoteError, RemoteSettings
 from skills import make_env, pretrained
 from tests.docs.markdown import HOME, blocks
 from tests.waiting import until

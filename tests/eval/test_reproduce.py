@@ -13,10 +13,10 @@ import pytest
 from eval.report.paper import STATED, WHOLE, beside
 from eval.reproduction import policies, reproduce
 from rearrange.command_line.cli import main
-from rearrange.composition import compose as front
-from rearrange.errors import UserError
-from rearrange.launchers import job
-from rearrange.runs.run_directory import Run, folder_of
+from rearrange.command_line.composition import parse_overrides as front
+from rearrange.command_line.runs import job
+from rearrange.command_line.runs.run_directory import Run, folder_of
+from rearrange.home.errors import UserError
 from skills import pretrained, recipes
 from tests.e2e.front_door import finish, rearrange, somebody_works_in, start, steps_logged, wait_until
 
@@ -273,7 +273,7 @@ def test_a_policy_is_trained_anew_and_set_beside_that_of_the_package(tmp_path, m
     text = (tmp_path / "reproduce/recipe/policies.md").read_text()
     row = next(line for line in text.splitlines() if "| close_fridge | test |" in line)
     there = next(row for row in pretrained.card("close_fridge")["evaluations"] if (row["split"], row["protocol"]) == ("test", "wide start"))
-    assert f"| 50.0% (10.0% .. 90.0%) | 2 | {there['success']:.1%}" in row and "python -m eval.publish" in row
+    assert f"| 50.0% (10.0% .. 90.0%) | 2 | {there['success']:.1%}" in row and "python -m benchmarks.publish_policy" in row
     assert text in capsys.readouterr().out
     assert main(words) == 0 and "0 trainings to do, 0 evaluations to do, 5 finished before" in capsys.readouterr().out
     for wrong, said in ((["policies=[chess]"], "there is no recipe for 'chess'"), (["policies=[]"], "leaves nothing to do"),

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from eval.remote.settings import Remote, RemoteSettings
 from eval.remote.wire import pack, unpack
 from eval.scenario.evaluate import SLOTS, Job, make_agents, make_executor, step_all
 from eval.scenario.evaluate import Slot as PlanSlot
 from eval.scenario.skill_sources import Source, sources
-from eval.tasks import Task, held_out
+from eval.task_from_settings import Task, held_out
 from eval.trained_policy import load_pretrained, settings_of
 from planner.rules import Rules
 from planner.scenarios import load_scenario
 from rearrange.command_line.cli import main
+from rearrange.home.settings.remote import Remote, RemoteSettings
 from skills import make_env
 from tests.eval.scenario.hab_checkpoints import untrained
 from tests.eval.test_remote import agent, answering

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from eval.processes import ProcessDied, share_out
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from tests.e2e.front_door import HOME, session_members
 
 

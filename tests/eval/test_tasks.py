@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from omegaconf import OmegaConf
 
-from eval.tasks import held_out, training_task
-from rearrange.composition.compose import compose
+from eval.task_from_settings import held_out, training_task
+from rearrange.command_line.composition.parse_overrides import compose
 
 
 @pytest.mark.parametrize("split", ["val", "unseen"])

@@ -23,8 +23,8 @@ from eval.video import (
     pace,
     wrap,
 )
-from rearrange.pictures.overlay import text_width
-from rearrange.runs.run_directory import write_whole
+from rearrange.command_line.runs.run_directory import write_whole
+from rearrange.home.pictures.overlay import text_width
 from skills import SKILLS, make_env
 
 

@@ -14,16 +14,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from rearrange.apartments.episodes import Episode
-from rearrange.errors import UserError
+from rearrange.env.make_simulator import make_simulator
 from rearrange.habitat import installed as need
-from rearrange.habitat.data import HabitatData, scenes_of
 from rearrange.habitat.homes import Homes
 from rearrange.habitat.temporary_folder import own_folder
-from rearrange.scene_files.reading import need_json
-from rearrange.scene_files.whole import files_called, need_template, need_urdf, templates_of
-from rearrange.simulator import SimulatorConfig
-from rearrange.simulators import make_simulator
+from rearrange.home.apartments.episodes import Episode
+from rearrange.home.errors import UserError
+from rearrange.home.scene_files.check_complete import files_called, need_template, need_urdf, templates_of
+from rearrange.home.scene_files.reading import need_json
+from rearrange.home.scene_files.scene_data import SceneData, scenes_of
+from rearrange.home.simulation.simulator_interface import SimulatorConfig
 
 URDF = '<robot name="r"><link name="a"><visual><geometry><mesh filename="a.glb"/></geometry></visual></link></robot>'
 
@@ -38,7 +38,7 @@ def test_a_damaged_json_file_is_named(tmp_path, content):
     path = tmp_path / "x.scene_dataset_config.json"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(UserError, match="x.scene_dataset_config.json"):
-        HabitatData(str(path)).check()
+        SceneData(str(path)).check()
     with pytest.raises(UserError, match="cannot be read"):
         need_json(tmp_path / "absent.json")
 
@@ -142,7 +142,7 @@ def copy(homes: Path, tmp_path) -> Path:
 
 
 def simulator(folder: Path, **data):
-    return make_simulator("habitat", SimulatorConfig(), HabitatData(str(folder / "rearrange.scene_dataset_config.json"), **data))
+    return make_simulator("habitat", SimulatorConfig(), SceneData(str(folder / "rearrange.scene_dataset_config.json"), **data))
 
 
 DAMAGE = {

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
-from rearrange.habitat_axes import to_y_up
+from rearrange.home.axis_conventions import to_y_up
+from rearrange.home.errors import UserError
 from rearrange.navigation import make_env
-from rearrange.navigation.scripted import SCRIPTED, oracle_actions
+from rearrange.navigation.scripted_agents import SCRIPTED, oracle_actions
 
 pytestmark = pytest.mark.habitat
 HOME = "data/homes/scenes/val_0000.scene_instance.json"

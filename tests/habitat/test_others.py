@@ -13,15 +13,15 @@ import pytest
 
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from rearrange.apartments.episodes import read_episodes
-from rearrange.apartments.floor_grid import floor_grid
-from rearrange.apartments.segmentation import OBJECT, ROBOT
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
-from rearrange.home_scene import HomeSettings
-from rearrange.mujoco_sim.compiled_home import scene_layout
-from rearrange.mujoco_sim.home import handle_part
-from rearrange.pictures.looks import PLAIN
+from rearrange.env.home_env import HomeSettings
+from rearrange.home.apartments.episodes import read_episodes
+from rearrange.home.apartments.floor_grid import floor_grid
+from rearrange.home.apartments.kept_layouts import scene_layout
+from rearrange.home.apartments.segmentation import OBJECT, ROBOT
+from rearrange.home.errors import UserError
+from rearrange.home.pictures.looks import PLAIN
+from rearrange.home.simulation.mujoco.build_model import handle_part
 from skills import make_env
 from tests.habitat.others import as_of_others
 
@@ -88,7 +88,7 @@ def test_drawers_and_doors_move_as_ours(found):
 
 
 def test_what_is_in_a_drawer_is_found_there_however_far_it_is_open(found):
-    from rearrange.apartments.containers import inside_at
+    from rearrange.home.apartments.containers import inside_at
 
     env, _ = found
     layout = env.sim.home.layout

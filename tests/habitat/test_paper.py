@@ -10,7 +10,7 @@ import pytest
 from planner.scenario import plan
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from rearrange.home_scene import HomeSettings
+from rearrange.env.home_env import HomeSettings
 from skills import SKILLS, make_env
 from tests.habitat.conftest import HOMES
 

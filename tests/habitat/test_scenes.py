@@ -9,18 +9,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rearrange.apartments.episodes import Episode
-from rearrange.errors import UserError
-from rearrange.habitat.data import HabitatData, is_exported
+from rearrange.env.make_simulator import draws_in_scenes, scene_data
 from rearrange.habitat.homes import Homes
 from rearrange.habitat.mujoco_twin import Twin
-from rearrange.habitat.world import World
-from rearrange.mujoco_scenes.pieces import THIN_M
-from rearrange.mujoco_scenes.simulator import SceneSimulator
-from rearrange.robot.fetch import TORSO_START_M
-from rearrange.settings.environment import HomeSettings
-from rearrange.simulator import SimulatorConfig
-from rearrange.simulators import draws_in_scenes, scene_data
+from rearrange.habitat.sim_instance import World
+from rearrange.home.apartments.episodes import Episode
+from rearrange.home.errors import UserError
+from rearrange.home.robot.fetch import TORSO_START_M
+from rearrange.home.scene_files.scene_data import SceneData, is_exported
+from rearrange.home.settings.environment import HomeSettings
+from rearrange.home.simulation.scenes.scene_parts import THIN_M
+from rearrange.home.simulation.scenes.scene_simulator import SceneSimulator
+from rearrange.home.simulation.simulator_interface import SimulatorConfig
 from tests.rearrange.scene_data import make_furnished_room
 
 
@@ -109,10 +109,10 @@ def test_the_twin_of_an_external_scene_shows_what_is_there(room):
 def test_episodes_are_drawn_in_external_scenes_and_in_homes_that_were_exported(room):
     settings = HomeSettings("val", scene_dataset=str(room), sim="habitat")
     assert draws_in_scenes(settings) and scene_data(settings, None).scenes == ()
-    assert HabitatData(str(room)).robot_file() is None  # then it is ours
+    assert SceneData(str(room)).robot_file() is None  # then it is ours
     (room.parent / "export.json").write_text("{}")
     assert is_exported(room) and not draws_in_scenes(settings)
     assert list(scene_data(settings, None).scenes)[:2] == ["val/0", "val/1"]
     with pytest.raises(UserError, match="fetch.urdf"):
-        HabitatData(str(room)).robot_file()
+        SceneData(str(room)).robot_file()
     assert draws_in_scenes(HomeSettings("val", scene_dataset=str(room))) and not draws_in_scenes(HomeSettings("val"))

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.episode_making.generator import generate_episode
-from rearrange.pictures.looks import PLAIN
-from rearrange.robot.fetch import ARM_START_RAD
+from rearrange.home.episodes.generator import generate_episode
+from rearrange.home.pictures.looks import PLAIN
+from rearrange.home.robot.fetch import ARM_START_RAD
 from skills import SKILLS, make_env
 from tests.habitat.conftest import HOMES
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rearrange.habitat.mujoco_twin import Twin
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.robot.fetch import TORSO_JOINT_NAME
+from rearrange.home.robot.fetch import TORSO_JOINT_NAME
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from skills import make_env
 
 

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
+from rearrange.env.make_simulator import make_simulator
 from rearrange.habitat import installed as need
-from rearrange.habitat import quiet
+from rearrange.habitat import silence_log
 from rearrange.habitat.contacts import RobotParts, collides, forces, within_angle
-from rearrange.habitat.data import HabitatData
 from rearrange.habitat.driving_base import BASE_JOINTS, with_driving_base
 from rearrange.habitat.frames import base_matrix, camera_in_base, rotation_of_link, turn_of_object
-from rearrange.habitat.quiet import quiet_loading
-from rearrange.habitat_axes import AXES, to_y_up
-from rearrange.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
-from rearrange.simulator import SimulatorConfig
-from rearrange.simulators import make_simulator
+from rearrange.habitat.silence_log import quiet_loading
+from rearrange.home.axis_conventions import AXES, to_y_up
+from rearrange.home.errors import UserError
+from rearrange.home.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.home.scene_files.scene_data import SceneData
+from rearrange.home.simulation.simulator_interface import SimulatorConfig
 
 ROBOT, CUP, BASE_LINK, ARM_LINK = 7, 26, 2, 20
 STAGE, APPLE, BOWL = 0, 30, 31
@@ -113,7 +113,7 @@ def test_the_robot_is_put_on_two_slides_and_a_turn(tmp_path):
 def test_without_habitat_there_is_one_sentence(monkeypatch):
     monkeypatch.setattr(need, "is_installed", lambda: False)
     with pytest.raises(UserError, match="not installed here: see docs/habitat.md"):
-        make_simulator("habitat", SimulatorConfig(), HabitatData("x.scene_dataset_config.json"))
+        make_simulator("habitat", SimulatorConfig(), SceneData("x.scene_dataset_config.json"))
     with pytest.raises(UserError, match="mujoco, habitat"):
         make_simulator("bullet", SimulatorConfig())
 
@@ -131,7 +131,7 @@ def test_every_command_says_so_and_ends_with_status_2(command, monkeypatch, caps
                                              (__file__, "should end in")])
 def test_a_data_set_that_is_not_there_is_named(given, said):
     with pytest.raises(UserError, match=said):
-        HabitatData(given).check()
+        SceneData(given).check()
 
 
 def test_the_device_is_what_there_is():
@@ -146,12 +146,12 @@ def test_habitats_lines_about_a_data_sets_files_are_left_out_unless_something_is
             if fails:
                 raise RuntimeError
 
-    monkeypatch.setattr(quiet, "ASKED", False)
+    monkeypatch.setattr(silence_log, "ASKED", False)
     load(False)
     assert capfd.readouterr().err == "[05:42]:[Error]:[Scene] a stage is broken\n"
     with pytest.raises(RuntimeError):
         load(True)
     assert "validateMap" in capfd.readouterr().err
-    monkeypatch.setattr(quiet, "ASKED", True)
+    monkeypatch.setattr(silence_log, "ASKED", True)
     load(False)
     assert "validateMap" in capfd.readouterr().err

@@ -10,14 +10,14 @@ from gymnasium.utils.env_checker import check_env
 
 import rearrange  # noqa: F401 registers the ids
 from eval.point_goal import level_depth
-from rearrange.apartments.floor_grid import CELL_M, blocked_cells
-from rearrange.errors import UserError
-from rearrange.geometry import wrap_angle
+from rearrange.home.apartments.floor_grid import CELL_M, blocked_cells
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import wrap_angle
+from rearrange.home.simulation.simulator_interface import STEP_S
 from rearrange.navigation import make_env
 from rearrange.navigation.agent import moved
-from rearrange.navigation.homes_in_use import field_to
-from rearrange.navigation.scripted import SCRIPTED
-from rearrange.simulator import STEP_S
+from rearrange.navigation.home_cache import field_to
+from rearrange.navigation.scripted_agents import SCRIPTED
 
 HOMES = {"split": "val", "num_homes": 3, "agent": "fetch"}
 AHEAD, STOP = np.array([1.0, 0.0], np.float32), np.array([0.05, -0.05], np.float32)

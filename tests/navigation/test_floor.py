@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.apartments.floor_grid import CELL_M, distance_field, interpolate
-from rearrange.apartments.layouts import make_layout
-from rearrange.mujoco_sim.home import compile_home
+from rearrange.home.apartments.floor_grid import CELL_M, distance_field, interpolate
+from rearrange.home.apartments.layouts import make_layout
+from rearrange.home.pictures.raster import draw, pixel_slopes, shape_table
+from rearrange.home.simulation.mujoco.build_model import compile_home
+from rearrange.navigation.cylinder_motion import drive
 from rearrange.navigation.distances import MARGIN, distances, opened, path_length, shortest_path, ways
+from rearrange.navigation.home_cache import Field, load_home
 from rearrange.navigation.homes import home_name, make_building
-from rearrange.navigation.homes_in_use import Field, load_home
-from rearrange.navigation.motion import drive
 from rearrange.navigation.shapes import look
-from rearrange.pictures.raster import draw, pixel_slopes, shape_table
 
 AGENT = (0.1, 1.5)
 

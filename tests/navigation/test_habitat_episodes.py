@@ -8,7 +8,7 @@ import math
 import pytest
 
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from rearrange.navigation.habitat_episodes import read_habitat_episodes
 
 HALF = math.sqrt(0.5)

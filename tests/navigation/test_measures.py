@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eval.path_figures import BINS_M, path_figures
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from rearrange.navigation import make_env
 from rearrange.navigation.agent import LEFT, STOP
 from rearrange.navigation.goals import soft_spl, spl

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import rearrange  # noqa: F401 registers the ids
-from rearrange.apartments.floor_grid import CELL_M
-from rearrange.errors import UserError
+from rearrange.env.registration import environment_id
+from rearrange.home.apartments.floor_grid import CELL_M
+from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import NAVIGATION
 from rearrange.navigation import make_env
 from rearrange.navigation.objectnav import footprint_distance, view_points
-from rearrange.navigation.scripted import SCRIPTED
+from rearrange.navigation.scripted_agents import SCRIPTED
 from rearrange.navigation.settings import CATEGORIES
-from rearrange.registration import environment_id
-from rearrange.settings.environment import NAVIGATION
 
 STOP, FORWARD, LEFT = range(3)
 

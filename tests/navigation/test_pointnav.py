@@ -8,12 +8,12 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import rearrange  # noqa: F401 registers the ids
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
+from rearrange.home.pictures.depth_noise import noisy_depth
 from rearrange.navigation import make_env
+from rearrange.navigation.cylinder_motion import motion_noise, usual_motion
 from rearrange.navigation.episodes import LONGEST_M, SHORTEST_M, kept_share
-from rearrange.navigation.motion import motion_noise, usual_motion
-from rearrange.navigation.scripted import SCRIPTED
-from rearrange.pictures.depth_noise import noisy_depth
+from rearrange.navigation.scripted_agents import SCRIPTED
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
-from rearrange.habitat_axes import to_y_up
-from rearrange.mujoco_scenes.floor import floor_of
-from rearrange.mujoco_scenes.scene import pieces_of
+from rearrange.home.axis_conventions import to_y_up
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.scenes.floor import floor_of
+from rearrange.home.simulation.scenes.scene import pieces_of
 from rearrange.navigation import make_env
+from rearrange.navigation.home_cache import load_home
 from rearrange.navigation.homes import WALL_M
-from rearrange.navigation.homes_in_use import load_home
-from rearrange.navigation.scripted import SCRIPTED
+from rearrange.navigation.scripted_agents import SCRIPTED
 
 AGENT = (0.1, 1.5)
 

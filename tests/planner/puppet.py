@@ -9,8 +9,8 @@ import math
 import mujoco
 import numpy as np
 
-from rearrange.actions import ACTION_SIZES
-from rearrange.robot.fetch import ARM_START_RAD, REST_POSITION_M
+from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from skills.experts.motion import ik
 
 REST_RAD = tuple(ik(np.array(REST_POSITION_M), None))  # the hand at rest
@@ -84,7 +84,7 @@ class Puppet:
         by = opening - sim.joint_position(joint)
         if joint.startswith("drawer") and abs(by) > 0.01:
             x, y, yaw = next(body for body in sim.home.layout.bodies if body.name == joint).pose(0.0)
-            from rearrange.apartments.containers import inside
+            from rearrange.home.apartments.containers import inside
 
             for i in range(len(sim.episode.objects)):
                 pose = sim.object_pose(i)

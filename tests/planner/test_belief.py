@@ -13,9 +13,9 @@ from planner.rules import Rules
 from planner.scenario import plan
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from rearrange.apartments.objects import OBJECTS
-from rearrange.home_scene import HomeSettings
-from rearrange.simulator import FIRST_JOINT, NOTHING
+from rearrange.env.home_env import HomeSettings
+from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.simulation.simulator_interface import FIRST_JOINT, NOTHING
 from skills import SKILLS, make_skill
 
 SEEN = Rules(recovery="replan", knowledge="seen", at_m=0.15, max_steps={"navigate": 12, "pick": 3})
@@ -249,8 +249,8 @@ def test_how_fast_a_door_moves_is_worked_out_from_where_it_was_seen(envs):
 
 
 def test_habitat_s_owner_image_which_is_made_of_boxes_agrees_with_the_rasteriser_s(envs):
-    from rearrange.geometry import quat_matrix
-    from rearrange.habitat.pixel_owners import Box, owners_in, part_box
+    from rearrange.habitat.segmentation import Box, owners_in, part_box
+    from rearrange.home.geometry import quat_matrix
 
     for name, episode in (("tidy_house", 1), ("set_table", 2)):
         sim, belief = begin(envs[name], episode)

@@ -5,7 +5,7 @@ import pytest
 from planner.pddl import Operator, ground
 from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, reset_arm_action, skill_of, steps_of
 from planner.search import search
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from skills import SKILLS
 from tests.planner.worlds import PROBLEMS, SOLUTIONS
 

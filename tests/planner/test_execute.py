@@ -15,9 +15,9 @@ from planner.rules import Rules
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
 from planner.stages import stage_names
-from rearrange.errors import UserError
-from rearrange.home_scene import HomeSettings
-from rearrange.robot.fetch import ARM_START_RAD
+from rearrange.env.home_env import HomeSettings
+from rearrange.home.errors import UserError
+from rearrange.home.robot.fetch import ARM_START_RAD
 from skills import SKILLS, make_skill
 from skills.arguments import SkillArguments
 from tests.planner.puppet import Puppet
@@ -594,7 +594,7 @@ def test_the_states_in_which_plans_hand_over_are_kept_and_skills_begin_there(env
 
 
 def test_half_of_the_episodes_can_come_from_a_file(envs, tmp_path):
-    from rearrange.apartments.episodes import write_episodes
+    from rearrange.home.apartments.episodes import write_episodes
     from skills import make_env
 
     run = executor(envs["tidy_house"])

@@ -8,8 +8,8 @@ import pytest
 from planner.execute import Executor
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from rearrange.apartments.episodes import read_episodes, write_episodes
-from rearrange.home_scene import HomeSettings
+from rearrange.env.home_env import HomeSettings
+from rearrange.home.apartments.episodes import read_episodes, write_episodes
 from skills import SKILLS, make_env, make_skill
 from tests.planner.puppet import Puppet
 

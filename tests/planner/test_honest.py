@@ -10,8 +10,8 @@ import pytest
 from planner.arguments import StepArguments
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from rearrange.home_scene import HomeSettings
-from rearrange.observations import OBSERVATIONS
+from rearrange.env.home_env import HomeSettings
+from rearrange.home.simulation.observations import OBSERVATIONS
 from tests.planner.puppet import Puppet
 from tests.planner.test_execute import HONEST, executor
 

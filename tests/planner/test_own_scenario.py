@@ -15,8 +15,8 @@ from planner.execute import Executor, run_episode
 from planner.rules import Rules
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from rearrange.errors import UserError
-from rearrange.home_scene import HomeSettings
+from rearrange.env.home_env import HomeSettings
+from rearrange.home.errors import UserError
 from skills import SKILLS, make_skill
 from tests.planner.puppet import AWAY_RAD, REST_RAD, Puppet
 

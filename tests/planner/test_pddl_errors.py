@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.pddl import DOMAIN_FILE, ground
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 GOOD = """(define (problem p)
   (:domain home)

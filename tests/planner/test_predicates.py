@@ -12,9 +12,9 @@ from planner.predicates import PREDICATES, holds
 from planner.scenario import name_things, observe, plan
 from planner.scenarios import load_scenario
 from planner.search import Outcome
-from rearrange.apartments.containers import inside
-from rearrange.episode_making.scenario_episodes import scenario_episode
-from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.env.scenario_episodes import scenario_episode
+from rearrange.home.apartments.containers import inside
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 OPEN = {"cabinet_0": 0.5, "fridge": 1.5}
 

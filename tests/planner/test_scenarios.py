@@ -12,14 +12,14 @@ from planner.scenario import plan
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario, make_scenario, scenarios
 from planner.search import Outcome
-from rearrange.apartments.containers import inside
-from rearrange.apartments.episodes import NoStartPose, read_episodes, write_episodes
-from rearrange.apartments.floor_grid import floor_grid
-from rearrange.episode_making.scenario_episodes import HAB_OPEN, Scenario, scenario_episode, scenario_episodes
-from rearrange.episode_making.scene_check import MAX_SETTLE_M, check_episode
-from rearrange.errors import UserError
-from rearrange.home_scene import HomeSettings
-from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.env.home_env import HomeSettings
+from rearrange.env.scenario_episodes import HAB_OPEN, Scenario, scenario_episode, scenario_episodes
+from rearrange.home.apartments.containers import inside
+from rearrange.home.apartments.episodes import NoStartPose, read_episodes, write_episodes
+from rearrange.home.apartments.floor_grid import floor_grid
+from rearrange.home.episodes.scene_check import MAX_SETTLE_M, check_episode
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from skills.arguments import about_object
 from skills.navigate import Navigate
 

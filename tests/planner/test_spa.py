@@ -16,10 +16,10 @@ from planner.scenarios import load_scenario
 from planner.spa import controllers as spa
 from planner.spa.senses import SIZE, Senses, arm_spheres
 from planner.spa.voxel_map import CloudClearance, Map
-from rearrange.errors import UserError
-from rearrange.home_scene import HomeSettings
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
+from rearrange.env.home_env import HomeSettings
+from rearrange.home.errors import UserError
+from rearrange.home.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from skills import SKILLS, make_skill
 from skills.arguments import about_object
 from skills.experts.motion import arm_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from rearrange.mujoco_sim.simulator import MujocoSimulator
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 _POINTS = np.linspace(-1.0, 1.0, 9)  # along the axis of each capsule
 

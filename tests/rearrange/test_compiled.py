@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rearrange import compiled
+from rearrange.home import numba_cache
 
 ROOT = Path(__file__).resolve().parents[2]
-ONCE = "import rearrange.robot.motors"
-TWICE = f"import subprocess, sys, rearrange.robot.motors; subprocess.run([sys.executable, '-P', '-c', {ONCE!r}], check=True)"
+ONCE = "import rearrange.home.robot.motors"
+TWICE = f"import subprocess, sys, rearrange.home.robot.motors; subprocess.run([sys.executable, '-P', '-c', {ONCE!r}], check=True)"
 
 
 @pytest.fixture
@@ -63,24 +63,24 @@ def test_a_folder_that_is_asked_for_or_the_users_cache_is_taken_silently(read_on
 
 
 def test_a_temporary_folder_that_others_can_write_is_not_trusted(monkeypatch, tmp_path):
-    monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(numba_cache.tempfile, "tempdir", str(tmp_path))
     planted = tmp_path / f"rearrange-{os.getuid()}"
     planted.mkdir()
     planted.chmod(0o777)
-    taken = compiled._temporary()
+    taken = numba_cache._temporary()
     assert taken is not None and taken != planted and stat.S_IMODE(taken.stat().st_mode) == 0o700
     shutil.rmtree(planted)
     (tmp_path / "elsewhere").mkdir()
     planted.symlink_to(tmp_path / "elsewhere")
-    assert compiled._temporary() not in (None, planted)
+    assert numba_cache._temporary() not in (None, planted)
 
 
 def test_here_it_is_kept_where_it_can_be_written():
-    assert compiled.kept_in() is not None
+    assert numba_cache.kept_in() is not None
 
 
 def test_all_compiled_code_finds_its_place_first():
-    """Nobody imports numba but `rearrange.compiled`, which chooses the folder."""
+    """Nobody imports numba but `rearrange.home.numba_cache`, which chooses the folder."""
     files = [file for name in ("rearrange", "skills", "planner", "trainer", "eval") for file in (ROOT / name).rglob("*.py")]
     importing = [file.name for file in files if "import numba" in (text := file.read_text()) or "from numba" in text]
     assert importing == ["compiled.py"]

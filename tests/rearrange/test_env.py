@@ -9,14 +9,14 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rearrange.apartments.episodes import write_episodes
-from rearrange.env import asked_episode
-from rearrange.episode_making.generator import generate_episode
-from rearrange.errors import UserError
-from rearrange.geometry import from_frame
-from rearrange.mujoco_sim.compiled_home import load_home
-from rearrange.observations import OBSERVATIONS, OF_IMAGES
-from rearrange.robot.fetch import JOINT_NAMES
+from rearrange.env.skill_env import asked_episode
+from rearrange.home.apartments.episodes import write_episodes
+from rearrange.home.episodes.generator import generate_episode
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import from_frame
+from rearrange.home.robot.fetch import JOINT_NAMES
+from rearrange.home.simulation.mujoco.compiled_home import load_home
+from rearrange.home.simulation.observations import OBSERVATIONS, OF_IMAGES
 from skills import make_env
 
 

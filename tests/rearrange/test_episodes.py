@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rearrange.apartments.containers import OPEN_M_OR_RAD
-from rearrange.apartments.episodes import Episode, Marker, read_episodes, write_episodes
-from rearrange.apartments.objects import OBJECTS
-from rearrange.episode_making.generator import MIN_MOVE_M, generate_episode
-from rearrange.errors import UserError
-from rearrange.mujoco_sim.compiled_home import scene_layout
+from rearrange.home.apartments.containers import OPEN_M_OR_RAD
+from rearrange.home.apartments.episodes import Episode, Marker, read_episodes, write_episodes
+from rearrange.home.apartments.kept_layouts import scene_layout
+from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.episodes.generator import MIN_MOVE_M, generate_episode
+from rearrange.home.errors import UserError
 
 
 @pytest.fixture
@@ -158,10 +158,10 @@ def test_unknown_kind_and_negative_index_are_the_users_mistake():
 
 
 def test_what_is_moved_is_where_the_arm_gets_in_time():
-    from rearrange.apartments.objects import OBJECTS
-    from rearrange.episode_making import generator as made
-    from rearrange.geometry import to_frame
-    from rearrange.mujoco_sim.compiled_home import scene_layout
+    from rearrange.home.apartments.kept_layouts import scene_layout
+    from rearrange.home.apartments.objects import OBJECTS
+    from rearrange.home.episodes import generator as made
+    from rearrange.home.geometry import to_frame
 
     for split in ("train", "val", "test"):
         for index in range(150):
@@ -186,7 +186,7 @@ def test_what_is_moved_is_where_the_arm_gets_in_time():
 def test_a_handoff_is_kept_in_the_file_and_damage_to_it_is_told(tmp_path):
     from dataclasses import replace
 
-    from rearrange.apartments.episodes import Handoff
+    from rearrange.home.apartments.episodes import Handoff
 
     episode = generate_episode("pick", "train", 0)
     kept = [replace(episode, robot_start=(1.0, 2.0, 0.5), handoff=Handoff("place", 0, 0)),

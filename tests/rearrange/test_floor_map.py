@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.apartments.floor_grid import HEAD_HEIGHT_M
-from rearrange.mapping.floor_map import FREE, MAP_SIZE, OCCUPIED, SHOWN_CELL_M, UNKNOWN, FloorMap
+from rearrange.home.apartments.floor_grid import HEAD_HEIGHT_M
+from rearrange.home.mapping.floor_map import FREE, MAP_SIZE, OCCUPIED, SHOWN_CELL_M, UNKNOWN, FloorMap
 from skills import make_env
 from skills.navigate import NavigateConfig
 

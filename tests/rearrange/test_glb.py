@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rearrange.errors import UserError
-from rearrange.scene_files.glb import MOST_NODES, MOST_PIECES, glb_notes, read_glb
+from rearrange.home.errors import UserError
+from rearrange.home.scene_files.glb import MOST_NODES, MOST_PIECES, glb_notes, read_glb
 from tests.rearrange.scene_data import box, write_gltf
 
 _NUMPY = {np.dtype(kind): code for kind, code in

@@ -7,13 +7,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.apartments.layouts import make_layout
-from rearrange.apartments.objects import OBJECTS, STANDARD_SET
-from rearrange.errors import UserError
-from rearrange.geometry import from_frame, yaw_quat
-from rearrange.mujoco_sim.compiled_home import load_home
-from rearrange.mujoco_sim.home import ARM, BASE, HEADER, compile_home, home_mjcf
-from rearrange.robot import fetch
+from rearrange.home.apartments.layouts import make_layout
+from rearrange.home.apartments.objects import OBJECTS, STANDARD_SET
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import from_frame, yaw_quat
+from rearrange.home.robot import fetch
+from rearrange.home.simulation.mujoco.build_model import ARM, BASE, HEADER, compile_home, home_mjcf
+from rearrange.home.simulation.mujoco.compiled_home import load_home
 
 SAMPLE = [
     (split, index) for split, count in (("train", 18), ("val", 11), ("test", 11)) for index in range(1000, 1000 + count)

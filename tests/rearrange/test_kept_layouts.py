@@ -2,8 +2,8 @@
 
 import pytest
 
-from rearrange.apartments import kept_layouts
-from rearrange.apartments.layouts import make_layout
+from rearrange.home.apartments import kept_layouts
+from rearrange.home.apartments.layouts import make_layout
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.apartments.floor_grid import floor_grid
-from rearrange.apartments.layouts import SPLIT_FAMILIES, Layout, make_layout
-from rearrange.apartments.parts import Part, box
-from rearrange.errors import UserError
-from rearrange.geometry import (
+from rearrange.home.apartments.floor_grid import floor_grid
+from rearrange.home.apartments.layouts import SPLIT_FAMILIES, Layout, make_layout
+from rearrange.home.apartments.parts import Part, box
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import (
     compose,
     from_frame,
     matrix_quat,
@@ -24,7 +24,7 @@ from rearrange.geometry import (
     wrap_angle,
     yaw_quat,
 )
-from rearrange.robot.fetch import ROBOT_RADIUS_M
+from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 
 KINDS = {"table", "coffee_table", "counter", "sink", "chair", "sofa", "tv_stand", "shelf", "fridge", "drawer"}
 FEW = {"train": 80, "val": 40, "test": 40, "unseen": 40}

@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.pictures.meshes import GROUP_TRIANGLES, Mesh, draw_meshes, mesh_table
-from rearrange.pictures.raster import DepthCamera
-from rearrange.pictures.raster_kernels import FACES
+from rearrange.home.pictures.meshes import GROUP_TRIANGLES, Mesh, draw_meshes, mesh_table
+from rearrange.home.pictures.raster import DepthCamera
+from rearrange.home.pictures.raster_kernels import FACES
 from tests.rearrange.scene_data import box
 from tests.rearrange.test_raster import assert_agrees, cast_rays, numbers
 

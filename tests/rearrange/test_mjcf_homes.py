@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
-from rearrange.mujoco_scenes import mjcf_compile
-from rearrange.mujoco_scenes.choice import refused
-from rearrange.mujoco_scenes.mjcf import MjcfHomes
-from rearrange.mujoco_scenes.mjcf_shapes import seen_of
-from rearrange.mujoco_scenes.scene import data_set, load_scene
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.scenes import mjcf_compile
+from rearrange.home.simulation.scenes.mjcf import MjcfHomes
+from rearrange.home.simulation.scenes.mjcf_shapes import seen_of
+from rearrange.home.simulation.scenes.scene import data_set, load_scene
+from rearrange.home.simulation.scenes.scene_selection import refused
 from skills import make_env
 from tests.rearrange.mjcf_data import KITCHEN, make_homes
 from tests.waiting import until
@@ -284,7 +284,7 @@ def test_a_home_of_thousands_of_geoms_and_hundreds_of_drawers_is_read(tmp_path):
     drawers = "".join(f'<body name="drawer_{k}" pos="{k} 0 0"><joint type="slide" range="0 .5"/><geom size=".1"/></body>' for k in range(200))
     geoms = '<geom type="box" size=".1 .1 .1" pos="0 0 1"/>' * 6000
     (tmp_path / "home.xml").write_text(f'<mujoco><worldbody><body name="shelves">{geoms}<body name="chest">{drawers}</body></body></worldbody></mujoco>')
-    process = subprocess.Popen([sys.executable, "-c", "import sys; from pathlib import Path; from rearrange.mujoco_scenes.mjcf import MjcfHomes;"
+    process = subprocess.Popen([sys.executable, "-c", "import sys; from pathlib import Path; from rearrange.home.simulation.scenes.mjcf import MjcfHomes;"
                                 "print(MjcfHomes(Path(sys.argv[1])).figures('home'))", str(tmp_path)], stdout=subprocess.PIPE, text=True)
     try:
         until(lambda: process.poll() is not None, "the figures of the home")

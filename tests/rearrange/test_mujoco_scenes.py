@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 
 from planner.detector import fit_opening
-from rearrange.apartments.episodes import Episode, read_episodes
-from rearrange.apartments.floor_grid import floor_grid
-from rearrange.apartments.objects import OBJECTS
 from rearrange.command_line.cli import main
-from rearrange.episode_making.generator import UNDER_BOARD_HEIGHT_M, SceneLacks, generate_in_scenes
-from rearrange.errors import UserError
-from rearrange.mujoco_scenes.choice import generated_episode, scenes_of, usable
-from rearrange.mujoco_scenes.simulator import SceneSimulator
-from rearrange.mujoco_scenes.solids import MOST_CORNERS, hull
-from rearrange.mujoco_scenes.walls import flat_pieces
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.pictures.exact_kernels import SKY_RGB
-from rearrange.pictures.looks import PLAIN
-from rearrange.pictures.photograph import IMAGES
-from rearrange.simulator import FIRST_JOINT, SimulatorConfig
+from rearrange.home.apartments.episodes import Episode, read_episodes
+from rearrange.home.apartments.floor_grid import floor_grid
+from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.episodes.generator import UNDER_BOARD_HEIGHT_M, SceneLacks, generate_in_scenes
+from rearrange.home.errors import UserError
+from rearrange.home.pictures.exact_kernels import SKY_RGB
+from rearrange.home.pictures.looks import PLAIN
+from rearrange.home.pictures.photograph import IMAGES
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+from rearrange.home.simulation.scenes.convex_parts import MOST_CORNERS, hull
+from rearrange.home.simulation.scenes.scene_selection import generated_episode, scenes_of, usable
+from rearrange.home.simulation.scenes.scene_simulator import SceneSimulator
+from rearrange.home.simulation.scenes.walls import flat_pieces
+from rearrange.home.simulation.simulator_interface import FIRST_JOINT, SimulatorConfig
 from skills import make_env
 from tests.habitat.others import as_of_others
 from tests.rearrange.scene_data import box, make_data_set, make_furnished_room, make_kitchen, write_glb
@@ -262,7 +262,7 @@ def test_a_folder_of_an_episode_has_meshes_for_our_objects(room):
 
 
 def test_a_fine_mesh_is_drawn_coarser(tmp_path):
-    from rearrange.mujoco_scenes.objects import MOST_TRIANGLES, own_object
+    from rearrange.home.simulation.scenes.objects import MOST_TRIANGLES, own_object
     from tests.rearrange.test_meshes import ball
 
     vertices, triangles = ball(0.05, 60)
@@ -403,7 +403,7 @@ def test_a_missing_part_names_its_file(tmp_path):
 
 
 def test_a_stage_of_too_many_pieces_is_refused(room, monkeypatch, tmp_path):
-    monkeypatch.setattr("rearrange.mujoco_scenes.pieces.MOST_SOLIDS", 10)
+    monkeypatch.setattr("rearrange.home.simulation.scenes.scene_parts.MOST_SOLIDS", 10)
     config = make_furnished_room(tmp_path)
     with pytest.raises(UserError, match="scene furnished has .* pieces that collide, more than 10"):
         SceneSimulator(SimulatorConfig(), config).reset(Episode("made", "small/furnished", (), ()))

@@ -11,9 +11,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.mujoco_sim.compiled_home import load_home
-from rearrange.mujoco_sim.home_copy import HomeCopy
-from rearrange.mujoco_sim.plain import PLAIN
+from rearrange.home.simulation.mujoco.compiled_home import load_home
+from rearrange.home.simulation.mujoco.model_copy import HomeCopy
+from rearrange.home.simulation.mujoco.plain import PLAIN
 from skills import make_env
 
 FIELDS = ("body_contype", "body_conaffinity", "bvh_child", "bvh_nodeid", "bvh_aabb")  # of the model, that a step changes

@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.pictures.overlay import depth_picture, draw_text, text_width
-from rearrange.pictures.picture import SUN_DIRECTION, Ghost, Painter, Sphere, WireBox, camera_axes, follow_camera
+from rearrange.home.pictures.overlay import depth_picture, draw_text, text_width
+from rearrange.home.pictures.picture import SUN_DIRECTION, Ghost, Painter, Sphere, WireBox, camera_axes, follow_camera
 
 FLOOR = '<geom type="plane" size="9 9 .1" rgba=".6 .6 .6 1"/>'
 RED_BALL = '<geom name="ball" type="sphere" size=".3" pos="0 0 .5" rgba="1 0 0 1"/>'
@@ -191,8 +191,8 @@ def test_a_piece_of_furniture_is_cut_as_a_whole():
 
 
 def test_the_robot_is_seen_everywhere_in_a_home():
-    from rearrange.apartments.layouts import make_layout
-    from rearrange.mujoco_sim.home import compile_home
+    from rearrange.home.apartments.layouts import make_layout
+    from rearrange.home.simulation.mujoco.build_model import compile_home
 
     for split in ("train", "val", "test"):
         layout = make_layout(split, 1)

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.pictures.raster import FACES, NO_CODE, DepthCamera, draw, pixel_slopes, shape_table
+from rearrange.home.pictures.raster import FACES, NO_CODE, DepthCamera, draw, pixel_slopes, shape_table
 
 FAR_M = 10.0
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -109,8 +109,8 @@ def test_random_scenes_agree_with_rays(size):
 
 @pytest.mark.parametrize("size", [64, 128])
 def test_homes_agree_with_rays(size):
-    from rearrange.apartments.layouts import make_layout
-    from rearrange.mujoco_sim.home import compile_home
+    from rearrange.home.apartments.layouts import make_layout
+    from rearrange.home.simulation.mujoco.build_model import compile_home
 
     depths, oracles, ids = [], [], []
     for split in ("train", "val", "test"):
@@ -253,7 +253,7 @@ def test_cameras_and_pictures_compile_their_kernels_for_one_set_of_argument_type
     """In a process of its own, so that nothing else compiles; one set: see `raster_kernels.compiled`."""
     code = """
 import mujoco, numpy as np
-from rearrange.pictures import picture, raster, raster_kernels as kernels, shading
+from rearrange.home.pictures import picture, raster, raster_kernels as kernels, shading
 def counts(module, *names):
     return [len(getattr(module, name).signatures) for name in names]
 def shown(model, depth, width, height, place, marks):

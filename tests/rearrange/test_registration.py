@@ -15,10 +15,10 @@ import rearrange
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import scenarios
 from rearrange.command_line.listing import text
-from rearrange.errors import UserError
-from rearrange.observations import _OF, OBSERVATIONS
-from rearrange.registration import environment_id
-from rearrange.settings.environment import NAVIGATION
+from rearrange.env.registration import environment_id
+from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import NAVIGATION
+from rearrange.home.simulation.observations import _OF, OBSERVATIONS
 from skills import SKILLS, make_env, skill_class
 from skills.experts import EXPERTS
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.mapping.route import Route
+from rearrange.home.mapping.route import Route
 from skills import make_env
 from skills.navigate import NavigateConfig
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from rearrange.command_line.cli import main
-from rearrange.episode_making.generator import KINDS
-from rearrange.errors import UserError
-from rearrange.mujoco_scenes.choice import generated_episode, refused
-from rearrange.mujoco_scenes.scene import load_scene
-from rearrange.scene_files.data_set import DataSet
-from rearrange.scene_files.glb import read_glb
-from rearrange.scene_files.urdf import read_urdf, tree_order
-from rearrange.scene_files.urdf_elements import HINGE, SLIDE
+from rearrange.home.episodes.generator import KINDS
+from rearrange.home.errors import UserError
+from rearrange.home.scene_files.data_set import DataSet
+from rearrange.home.scene_files.glb import read_glb
+from rearrange.home.scene_files.urdf import read_urdf, tree_order
+from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
+from rearrange.home.simulation.scenes.scene import load_scene
+from rearrange.home.simulation.scenes.scene_selection import generated_episode, refused
 from tests.rearrange.scene_data import CONFIG, COUNTER, box, make_data_set, make_furnished_room, write_glb
 
 

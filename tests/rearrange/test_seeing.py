@@ -14,20 +14,20 @@ import pytest
 from planner.environment import make_env as make_scenario
 from planner.scenarios import scenarios
 from rearrange import navigation
-from rearrange.apartments import segmentation
-from rearrange.errors import UserError
-from rearrange.external_scenes.joints import plain_name
 from rearrange.habitat.mujoco_twin import Twin
 from rearrange.habitat.scene_cameras import camera_transform, number_things, part_of_link
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.observations import LONGEST_INSTRUCTION
-from rearrange.pictures.depth_noise import punch_holes
-from rearrange.pictures.looks import PLAIN, draw_looks, linear_colors
-from rearrange.pictures.photograph import photograph
-from rearrange.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, PLANE, SPHERE
-from rearrange.robot.cameras import mounting
-from rearrange.settings.environment import NAVIGATION, SEEN
-from rearrange.simulator import FIRST_JOINT, NOTHING
+from rearrange.home.apartments import segmentation
+from rearrange.home.errors import UserError
+from rearrange.home.pictures.depth_noise import punch_holes
+from rearrange.home.pictures.looks import PLAIN, draw_looks, linear_colors
+from rearrange.home.pictures.photograph import photograph
+from rearrange.home.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, PLANE, SPHERE
+from rearrange.home.robot.cameras import mounting
+from rearrange.home.settings.environment import NAVIGATION, SEEN
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+from rearrange.home.simulation.observations import LONGEST_INSTRUCTION
+from rearrange.home.simulation.scenes.drawers_and_doors import plain_name
+from rearrange.home.simulation.simulator_interface import FIRST_JOINT, NOTHING
 from skills import SKILLS, make_env
 from tests.habitat.test_twin import seen_as_habitat
 

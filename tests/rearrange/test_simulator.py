@@ -11,15 +11,15 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.apartments.episodes import Episode
-from rearrange.apartments.objects import OBJECTS
-from rearrange.episode_making.generator import generate_episode
-from rearrange.errors import UserError
-from rearrange.geometry import rotate
-from rearrange.mujoco_sim.compiled_home import load_home
-from rearrange.mujoco_sim.contacts import NO_OWNER
-from rearrange.mujoco_sim.simulator import MujocoSimulator, SimulatorConfig
-from rearrange.robot.fetch import ARM_START_RAD
+from rearrange.home.apartments.episodes import Episode
+from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.episodes.generator import generate_episode
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import rotate
+from rearrange.home.robot.fetch import ARM_START_RAD
+from rearrange.home.simulation.mujoco.compiled_home import load_home
+from rearrange.home.simulation.mujoco.contacts import NO_OWNER
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator, SimulatorConfig
 from skills.skill import start_near
 from tests.rearrange.penetration import arm_axis_depth_m
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from rearrange.habitat.simulator import HabitatSimulator
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.simulator import Home, Simulator
+from rearrange.habitat.habitat_simulator import HabitatSimulator
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+from rearrange.home.simulation.simulator_interface import Home, Simulator
 
 ROOT = Path(__file__).resolve().parents[2]
-ELSEWHERE = ("rearrange/mujoco_sim", "rearrange/habitat", "eval/bench",  # which know what simulator they have
-             "rearrange/pictures")  # where a shadow is one
+ELSEWHERE = ("rearrange/home/simulation/mujoco", "rearrange/habitat", "eval/bench",  # which know what simulator they have
+             "rearrange/home/pictures")  # where a shadow is one
 NAMES = ("sim", "shadow", "_sim")  # of variables and attributes that are a simulator
 
 

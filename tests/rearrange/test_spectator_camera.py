@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.pictures.spectator_camera import FAR_M, NEAR_M, PATIENCE, SIDES_RAD, SpectatorCamera, passes_column
+from rearrange.home.pictures.spectator_camera import FAR_M, NEAR_M, PATIENCE, SIDES_RAD, SpectatorCamera, passes_column
 
 BASE, HAND = (0.0, 0.0, 0.0), (0.7, 0.0, 0.9)
 

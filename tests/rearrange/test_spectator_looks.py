@@ -8,14 +8,14 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.apartments.objects import OBJECTS
-from rearrange.apartments.palettes import PALETTES
-from rearrange.mujoco_sim.compiled_home import load_home
-from rearrange.mujoco_sim.materials import materials_of
-from rearrange.pictures.attached import attach, dressed_fetch
-from rearrange.pictures.picture import Painter
-from rearrange.pictures.textures import FABRIC, LABEL, PLAIN, TILES, WINDOW, WOOD
-from rearrange.robot.fetch_looks import FETCH, INSTEAD_OF, Shape
+from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.apartments.palettes import PALETTES
+from rearrange.home.pictures.picture import Painter
+from rearrange.home.pictures.textures import FABRIC, LABEL, PLAIN, TILES, WINDOW, WOOD
+from rearrange.home.pictures.visual_only_shapes import attach, dressed_fetch
+from rearrange.home.robot.fetch_looks import FETCH, INSTEAD_OF, Shape
+from rearrange.home.simulation.mujoco.compiled_home import load_home
+from rearrange.home.simulation.mujoco.materials import materials_of
 from skills import make_env
 
 EYE_M, TARGET_M = np.array((0.0, -2.0, 0.8)), np.array((0.0, 0.0, 0.5))

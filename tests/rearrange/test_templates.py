@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
-from rearrange.mujoco_scenes.objects import own_object
-from rearrange.mujoco_scenes.pieces import collect
-from rearrange.scene_files.data_set import DataSet, read_object
+from rearrange.home.errors import UserError
+from rearrange.home.scene_files.data_set import DataSet, read_object
+from rearrange.home.simulation.scenes.objects import own_object
+from rearrange.home.simulation.scenes.scene_parts import collect
 from tests.rearrange.scene_data import CONFIG, box, make_data_set, write_box_room, write_glb
 
 CUBE = {"render_asset": "../../objects/cube.glb", "COM": [0, 0, 0]}

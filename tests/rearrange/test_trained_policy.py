@@ -14,7 +14,7 @@ import pytest
 import rearrange
 from eval.trained_policy import settings_of, training_of
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from skills import SKILLS, pretrained
 from trainer import CollectConfig, TrainConfig, load_checkpoint, train
 

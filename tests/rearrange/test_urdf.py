@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
-from rearrange.mujoco_scenes.choice import refused
-from rearrange.mujoco_scenes.pieces import Pieces, collect
-from rearrange.mujoco_scenes.scene import data_set, load_scene, pieces_of
-from rearrange.scene_files.data_set import PlacedArticulated, Scene
-from rearrange.scene_files.urdf import Urdf, read_urdf
-from rearrange.scene_files.urdf_elements import FIXED, SLIDE
+from rearrange.home.errors import UserError
+from rearrange.home.scene_files.data_set import PlacedArticulated, Scene
+from rearrange.home.scene_files.urdf import Urdf, read_urdf
+from rearrange.home.scene_files.urdf_elements import FIXED, SLIDE
+from rearrange.home.simulation.scenes.scene import data_set, load_scene, pieces_of
+from rearrange.home.simulation.scenes.scene_parts import Pieces, collect
+from rearrange.home.simulation.scenes.scene_selection import refused
 from tests.rearrange.scene_data import make_furnished_room
 from tests.rearrange.test_mujoco_scenes import in_room
 

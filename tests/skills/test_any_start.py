@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rearrange.geometry import wrap_angle
+from rearrange.home.geometry import wrap_angle
 from skills import make_env
 
 SEEDS = 12

@@ -8,9 +8,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.errors import UserError
-from rearrange.geometry import to_frame
-from rearrange.robot.fetch import ARM_START_RAD, REST_POSITION_M
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import to_frame
+from rearrange.home.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from skills import config_class, make_env
 from skills.articulated import front_frame
 from skills.experts.motion import ik

@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from rearrange.actions import ACTION_SIZES
-from rearrange.env import ENV_FAILURES
-from rearrange.episode_making.generator import KINDS, generate_episode
-from rearrange.errors import UserError
-from rearrange.observations import OBSERVATIONS
+from rearrange.env.skill_env import ENV_FAILURES
+from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.episodes.generator import KINDS, generate_episode
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.observations import OBSERVATIONS
 from skills import SKILLS, config_class, make_env, skill_class
 from tests.rearrange.penetration import arm_axis_depth_m, robot_depth_m
 

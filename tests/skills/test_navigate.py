@@ -8,9 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rearrange.composition.compose import ADVISED
-from rearrange.errors import UserError
-from rearrange.geometry import from_frame, wrap_angle
+from rearrange.command_line.composition.parse_overrides import ADVISED
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import from_frame, wrap_angle
 from skills import make_env, make_skill
 from skills.articulated import front_frame
 from skills.experts import ADVISERS

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from skills import make_env
 from skills.experts.motion import servo
 from skills.experts.pick import PickExpert

@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.errors import UserError
-from rearrange.geometry import quat_multiply, yaw_quat
-from rearrange.robot.fetch import REST_POSITION_M
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import quat_multiply, yaw_quat
+from rearrange.home.robot.fetch import REST_POSITION_M
 from skills import make_env
 from skills.experts.motion import servo
 from skills.place import PlaceConfig

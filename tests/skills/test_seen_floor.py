@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.apartments.floor_grid import CELL_M, blocked_cells, distance_field
-from rearrange.apartments.parts import box
+from rearrange.home.apartments.floor_grid import CELL_M, blocked_cells, distance_field
+from rearrange.home.apartments.parts import box
 from skills.experts.seen_floor import SeenFloor
 
 GREY = (0.5, 0.5, 0.5)

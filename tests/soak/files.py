@@ -36,7 +36,7 @@ class Kind:
 def command(*words: str) -> None:
     """A command in this process. UserError for what it refuses."""
     from rearrange.command_line.cli import main
-    from rearrange.errors import UserError
+    from rearrange.home.errors import UserError
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -52,10 +52,10 @@ def kinds(place: Path) -> list[Kind]:
     from eval.remote.wire import pack, unpack
     from planner.pddl import DOMAIN_FILE, ground, read_text
     from planner.scenarios import load_scenario
-    from rearrange.apartments.episodes import read_episodes, write_episodes
-    from rearrange.episode_making.generator import generate_episode
-    from rearrange.scene_files.glb import read_glb
-    from rearrange.scene_files.urdf import read_urdf
+    from rearrange.home.apartments.episodes import read_episodes, write_episodes
+    from rearrange.home.episodes.generator import generate_episode
+    from rearrange.home.scene_files.glb import read_glb
+    from rearrange.home.scene_files.urdf import read_urdf
     from skills.pretrained import path as path_of
     from tests.planner.worlds import TIDY_HOUSE
     from tests.rearrange.mjcf_data import make_homes
@@ -117,7 +117,7 @@ def damaged(raw: bytes, rng: random.Random) -> tuple[str, bytes]:
 def refusals() -> tuple[type[Exception], ...]:
     """The errors that are sentences for people."""
     from eval.remote.wire import BadMessage
-    from rearrange.errors import UserError
+    from rearrange.home.errors import UserError
     from trainer.checkpoint import CheckpointError
 
     return UserError, CheckpointError, BadMessage

@@ -80,8 +80,8 @@ def _answer_wrongly(rng: random.Random) -> str:
     from websockets.sync.server import serve
 
     from eval.remote.agent import RemoteAgent
-    from eval.remote.settings import Remote, RemoteError, RemoteSettings
     from eval.remote.wire import pack
+    from rearrange.home.settings.remote import Remote, RemoteError, RemoteSettings
 
     right = pack({"actions": np.full(3, 0.5, np.float32)})
     kind = rng.choice(["closes", "closes often", "noise", "damaged answer", "two answers", "NaN", "text", "wrong length"])

@@ -13,7 +13,7 @@ import torch
 
 from tests.trainer.toys import Pointer
 from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, ppo, train
-from trainer.faults.nonfinite import NonFinite, reproduce
+from trainer.faults.nan_dump import NonFinite, reproduce
 from trainer.policy import EXPERT_ACTION, Policy
 
 GOAL = gym.spaces.Box(-1, 1, (2,), np.float32)

@@ -16,7 +16,7 @@ from tests.trainer.toy_networks import Bent, Straight
 from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.errors import CheckpointError, NonFinite
-from trainer.faults.nonfinite import reproduce
+from trainer.faults.nan_dump import reproduce
 from trainer.nets.encoders import LightEncoder
 from trainer.nets.graphs import RecordedActs
 
@@ -145,7 +145,7 @@ def test_what_is_no_network_is_one_sentence(make_policy, words):
 
 
 def test_the_failure_of_ones_own_network_is_repeated_with_it(tmp_path):
-    with pytest.raises(NonFinite, match=r"trainer.faults.nonfinite.reproduce\('.*rank0.pt', make_policy\) with the make_policy "
+    with pytest.raises(NonFinite, match=r"trainer.faults.nan_dump.reproduce\('.*rank0.pt', make_policy\) with the make_policy "
                                         "tests.trainer.toy_networks.Straight repeats it") as error:
         train(Treacherous, config(10**6), tmp_path, make_policy=Straight, progress=False)
     assert reproduce(tmp_path, Straight) in str(error.value)

@@ -100,7 +100,7 @@ class Faulty(Pointer):
         if self.fault == "raise":
             raise ZeroDivisionError("the drawer fell out")
         if self.fault == "mistake":
-            from rearrange.errors import UserError
+            from rearrange.home.errors import UserError
 
             raise UserError("episode 'x' has no objects.")
         if self.fault == "kill":

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.checkpoints.plain import rng_from_plain
+from trainer.checkpoints.to_plain import rng_from_plain
 from trainer.config import BEFORE_0_2, PolicyConfig, TrainConfig
 from trainer.nets.images import image_layout
 from trainer.sizes import SIZED_ENCODERS, least_weights

@@ -1,6 +1,6 @@
 """Reading files that others may have written: regular files only, and never more than a limit."""
 
-# rearrange/files.py has the same functions: the engine stands alone, and the homes do where a project has a `trainer` of its own.
+# rearrange/home/files.py has the same functions: the engine stands alone, and the homes do where a project has a `trainer` of its own.
 
 from __future__ import annotations
 

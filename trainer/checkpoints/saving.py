@@ -12,7 +12,7 @@ from typing import Any
 from trainer import checkpoint
 from trainer.callbacks import Callbacks
 from trainer.checkpoints import owner
-from trainer.checkpoints.plain import plain_rng
+from trainer.checkpoints.to_plain import plain_rng
 from trainer.config import TrainConfig
 from trainer.experience import Experience
 from trainer.learner import Learner

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from trainer.assemble_run import Run
 from trainer.errors import Cancelled, NonFinite
-from trainer.faults.nonfinite import write_dump
+from trainer.faults.nan_dump import write_dump
 from trainer.networks import name_of
 from trainer.policy import Policy
-from trainer.run import Run
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def _with_dump(error: NonFinite, run: Run) -> NonFinite:
         path = write_dump(run.run_dir, learner, run.rollout, error)
     except (OSError, RuntimeError) as problem:
         return type(error)(f"{error}; a dump of it could not be written ({problem}).")
-    again = f"python -m trainer.faults.nonfinite {path}"
+    again = f"python -m trainer.faults.nan_dump {path}"
     if learner.make_policy is not Policy:
-        again = f"trainer.faults.nonfinite.reproduce({str(path)!r}, make_policy) with the make_policy {name_of(learner.make_policy)}"
+        again = f"trainer.faults.nan_dump.reproduce({str(path)!r}, make_policy) with the make_policy {name_of(learner.make_policy)}"
     return type(error)(f"{error} in update {learner.updates + 1}; {again} repeats it.")

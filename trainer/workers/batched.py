@@ -29,7 +29,7 @@ from trainer.errors import WorkerError
 from trainer.logs.printable import printable
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, flattener, stored_as, whole
-from trainer.workers.exact import LARGEST_WHOLE, NotOfItsSpace, changed, may_change
+from trainer.workers.dtype_checks import LARGEST_WHOLE, NotOfItsSpace, changed, may_change
 from trainer.workers.leaving import Left, in_this_process
 from trainer.workers.worker import LARGEST_REWARD, RESET_GIVES, STEP_GIVES, counted, episode_figures, in_words
 

@@ -35,7 +35,7 @@ import numpy as np
 from trainer.faults.signals import STOPPING, signal_name
 from trainer.logs import screen
 from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
-from trainer.workers.exact import changed, is_flag, may_change
+from trainer.workers.dtype_checks import changed, is_flag, may_change
 
 COLLECT_EVERY = 20_000  # new containers, between two searches for garbage in cycles; Python's own 700 cost 4 % of a worker
 NOTIFY_EVERY_S = 0.002  # steps faster than this are announced together: every message wakes the learner

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from eval.bench.gym import table
 from eval.bench.gym.tasks import TASKS
-from eval.peer_process import run_job
-from rearrange.errors import UserError
+from eval.bench.peer_process import run_job
+from rearrange.home.errors import UserError
 
 if TYPE_CHECKING:
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.runs.run_directory import Run
 
 NEEDS = {"sb3": "stable_baselines3", "cleanrl": "stable_baselines3", "recurrent": "sb3_contrib"}  # trainer -> its package
 

@@ -12,8 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rearrange.episode_making.scenario_episodes import Scenario
-from rearrange.errors import UserError
+from rearrange.env.scenario_episodes import Scenario
 from rearrange.habitat.export.episode_files import episodes_of, kinds, write_habitat_episodes
 from rearrange.habitat.export.fetch_links import NAME, ROOT, fetch_links
 from rearrange.habitat.export.home_files import LIGHTING, HomeFiles, write_home
@@ -21,8 +20,9 @@ from rearrange.habitat.export.json_files import plain, write_json
 from rearrange.habitat.export.meshes import need_trimesh
 from rearrange.habitat.export.object_files import write_objects
 from rearrange.habitat.export.urdf import turned, write_urdf
-from rearrange.mujoco_sim.compiled_home import scene_layout
-from rearrange.mujoco_sim.home import TIMESTEP_S
+from rearrange.home.apartments.kept_layouts import scene_layout
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.mujoco.build_model import TIMESTEP_S
 
 DATA_SET = "rearrange.scene_dataset_config.json"
 PHYSICS = "rearrange.physics_config.json"

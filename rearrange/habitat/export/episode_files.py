@@ -3,7 +3,7 @@
 Habitat knows drawers and doors by the number of their link, and finds handles by markers. The stock tasks of
 habitat-lab use `cab_push_point_5` and `fridge_push_point`: the former is the drawer that the episode is about; every
 joint is also a marker under its own name. The fields that name things otherwise than our homes do are kept in `info` as
-ours, so that `rearrange.apartments.episodes.read_episodes` gives back the very episodes.
+ours, so that `rearrange.home.apartments.episodes.read_episodes` gives back the very episodes.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rearrange.apartments.containers import kind_of
-from rearrange.apartments.episodes import OUR_FIELDS, Episode, episode_to_habitat
-from rearrange.episode_making.generator import KINDS, generate_episode
-from rearrange.episode_making.scenario_episodes import Scenario, scenario_episode
-from rearrange.errors import UserError
+from rearrange.env.scenario_episodes import Scenario, scenario_episode
 from rearrange.habitat.export.home_files import BODIES, HomeFiles
 from rearrange.habitat.export.json_files import plain
-from rearrange.mujoco_sim.compiled_home import scene_layout
-from rearrange.settings import presets
+from rearrange.home.apartments.containers import kind_of
+from rearrange.home.apartments.episodes import OUR_FIELDS, Episode, episode_to_habitat
+from rearrange.home.apartments.kept_layouts import scene_layout
+from rearrange.home.episodes.generator import KINDS, generate_episode
+from rearrange.home.errors import UserError
+from rearrange.home.settings import presets
 
 HANDLE = {kind: f"{body}_:0000" for kind, body in BODIES.items()}
 """Kind of joint -> how Habitat calls the articulated object in a scene."""

@@ -15,8 +15,8 @@ import mujoco
 import numpy as np
 
 from rearrange.habitat.export.links import Joint, Link, link_of
-from rearrange.mujoco_sim.home import ARM, BASE, HEADER
-from rearrange.robot import fetch
+from rearrange.home.robot import fetch
+from rearrange.home.simulation.mujoco.build_model import ARM, BASE, HEADER
 
 NAME = "fetch"
 ROOT = "base_link"

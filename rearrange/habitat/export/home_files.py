@@ -14,17 +14,17 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from rearrange.apartments.containers import kind_of
-from rearrange.apartments.layouts import Layout
-from rearrange.apartments.parts import Receptacle
-from rearrange.geometry import PlanePose, quat_matrix, to_frame, yaw_quat
 from rearrange.habitat.export.json_files import plain, write_json
 from rearrange.habitat.export.links import Link, link_of, shapes_of
 from rearrange.habitat.export.meshes import solid, write_glb
 from rearrange.habitat.export.urdf import FRICTION, turned, write_urdf
-from rearrange.habitat_axes import AXES, Point, to_y_up
-from rearrange.mujoco_sim.home import compile_home, handle_part
-from rearrange.scene_files.urdf import tree_order
+from rearrange.home.apartments.containers import kind_of
+from rearrange.home.apartments.layouts import Layout
+from rearrange.home.apartments.parts import Receptacle
+from rearrange.home.axis_conventions import AXES, Point, to_y_up
+from rearrange.home.geometry import PlanePose, quat_matrix, to_frame, yaw_quat
+from rearrange.home.scene_files.urdf import tree_order
+from rearrange.home.simulation.mujoco.build_model import compile_home, handle_part
 
 MARGIN_M = 0.001  # Habitat's default of 0.04 lets things float four centimetres
 BODIES = {"drawer": "kitchen_counter", "fridge": "fridge"}

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rearrange.errors import UserError
 from rearrange.habitat.export.links import Shape
+from rearrange.home.errors import UserError
 
 SIDES = 64
 FLOOR_DEPTH_M = 0.1  # of the solid floor: a plane has none

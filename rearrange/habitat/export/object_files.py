@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from rearrange.apartments.layouts import Layout
-from rearrange.apartments.objects import OBJECTS, ObjectModel
 from rearrange.habitat.export.home_files import MARGIN_M
 from rearrange.habitat.export.json_files import plain, write_json
 from rearrange.habitat.export.links import link_of
 from rearrange.habitat.export.meshes import write_glb
 from rearrange.habitat.export.urdf import turned
-from rearrange.mujoco_sim.home import compile_home
+from rearrange.home.apartments.layouts import Layout
+from rearrange.home.apartments.objects import OBJECTS, ObjectModel
+from rearrange.home.simulation.mujoco.build_model import compile_home
 
 # Habitat's names of the primitives of size 1 that Bullet makes boxes, cylinders (axis y) and spheres of.
 _PRIMITIVES = {

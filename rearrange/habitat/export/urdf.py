@@ -15,8 +15,8 @@ import numpy as np
 
 from rearrange.habitat.export.links import Joint, Link, Shape
 from rearrange.habitat.export.meshes import write_glb
-from rearrange.habitat_axes import AXES
-from rearrange.mujoco_sim.home import TIMESTEP_S
+from rearrange.home.axis_conventions import AXES
+from rearrange.home.simulation.mujoco.build_model import TIMESTEP_S
 
 # One of Habitat's collision groups: what is "kinematic" meets robots and objects, but neither the building nor other
 # kinematic things. Of ours: drawers and doors do not touch the furniture that they are in, the base not the floor.

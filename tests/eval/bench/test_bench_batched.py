@@ -1,4 +1,4 @@
-"""`rearrange bench batched`: its jobs, its table, what it refuses, and the command itself where EnvPool is installed."""
+"""`python -m benchmarks.batched`: its jobs, its table, what it refuses, and the command itself where EnvPool is installed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from eval.bench import batched
-from eval.bench.batched.clock import Clock
+from benchmarks import batched
+from benchmarks.batched_clock import Clock
 from rearrange.command_line.cli import main
 
 TINY = ["num_envs=4", "rollout_steps=16", "mini_batches=2", "epochs=1", "seconds=0.1", "repeats=1"]

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from eval.bench import engine as bench_engine
-from eval.bench.engine_bounds import at_batch, inference_bound, latency_bound, measure, system_bound, trace_bound
-from eval.bench.engine_table import table
-from eval.bench.step_trace import Trace, cut
+from benchmarks import engine as bench_engine
+from benchmarks.engine_bounds import at_batch, inference_bound, latency_bound, measure, system_bound, trace_bound
+from benchmarks.engine_table import table
+from benchmarks.step_trace import Trace, cut
 from eval.intervals import bootstrap
 from rearrange.command_line.cli import main
 

@@ -10,8 +10,8 @@ import pytest
 from eval.bench import gym
 from eval.bench.gym import table
 from eval.bench.gym.tasks import TASKS, CartPoleSeen, Recall
-from eval.bench_settings import GYM_TASKS
-from rearrange.errors import UserError
+from rearrange.command_line.composition.bench_settings import GYM_TASKS
+from rearrange.home.errors import UserError
 from tests.e2e.front_door import succeed
 
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from eval.bench import modes as bench_modes
-from rearrange.errors import UserError
+from benchmarks import modes as bench_modes
+from rearrange.home.errors import UserError
 
 SETTINGS = {"env": "pendulum", "modes": ["ver", "nover"], "steps": 5000, "seeds": 2, "seed": 0, "policy": "blind", "num_envs": 4}
 

@@ -6,7 +6,7 @@ import pytest
 
 from eval.bench import navigation
 from eval.bench.navigation import bench_navigation, table
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 
 def test_it_measures(monkeypatch):

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from eval.bench.collection_model import (
+from benchmarks.collection_model import (
     LONGEST,
     RULES,
     Workload,
@@ -20,7 +20,7 @@ from eval.bench.collection_model import (
     variable,
     ver_preemption,
 )
-from eval.bench.synthetic_env import PRESETS, StepCost
+from benchmarks.synthetic_env import PRESETS, StepCost
 from rearrange.command_line.cli import main
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from eval.bench.sim import bench_sim, table
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 
 def test_it_measures_and_the_parts_add_up():

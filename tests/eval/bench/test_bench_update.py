@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eval.bench.update import PARTS, bench_update, table
+from benchmarks.update import PARTS, bench_update, table
 from rearrange.command_line.cli import main
 from trainer import ppo
 
@@ -17,7 +17,7 @@ def test_parts_add_up_and_packing_is_small():
     parts = result["parts"]
     assert sum(p["share"] for p in parts.values()) == pytest.approx(1)
     assert all(parts[name]["seconds"] > 0 for name in PARTS)
-    assert parts["packing"]["share"] < 0.1  # `rearrange bench update` measures it; here the machine may be busy
+    assert parts["packing"]["share"] < 0.1  # `python -m benchmarks.update` measures it; here the machine may be busy
     assert result["sequences"] > 32  # longer than one per environment: episodes ended
     assert ppo.find_sequences is original  # the clock is gone
     assert "packing" in "\n".join(table(result))

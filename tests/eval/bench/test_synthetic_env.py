@@ -10,10 +10,10 @@ import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
 
-from eval.bench import pretended_network as device_time
-from eval.bench.collection_model import Workload, fixed_s, no_preemption, synchronous_s, variable
-from eval.bench.step_trace import Traced, cut, has_stepped, read_traces
-from eval.bench.synthetic_env import PRESETS, StepCost, SyntheticEnv
+from benchmarks import pretended_network as device_time
+from benchmarks.collection_model import Workload, fixed_s, no_preemption, synchronous_s, variable
+from benchmarks.step_trace import Traced, cut, has_stepped, read_traces
+from benchmarks.synthetic_env import PRESETS, StepCost, SyntheticEnv
 
 QUICK = StepCost(mean_s=1e-4, sigma_env=0.3, sigma_episode=0.5, sigma_step=0.5, episode_steps=20)
 

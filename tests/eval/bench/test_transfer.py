@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eval.bench import transfer as bench
+from benchmarks import transfer as bench
 from eval.evaluate import EpisodeResult
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 
 
 def results(ends: str) -> list[EpisodeResult]:

@@ -20,8 +20,8 @@ from eval.recording.lerobot import LeRobotFiles
 from eval.recording.minari import MinariFiles
 from eval.recording.tape import Tape
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
-from rearrange.observations import space_of
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.observations import space_of
 from skills.pick import PickConfig
 
 ACTION = (("arm", slice(0, 7)), ("grip", slice(7, 8)), ("base", slice(8, 10)))

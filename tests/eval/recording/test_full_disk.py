@@ -21,7 +21,7 @@ from eval.recording.features import features_of
 from eval.recording.folder import STATE, Folder, read_starts, read_state, starts, starts_file
 from eval.recording.lerobot import LeRobotFiles
 from eval.recording.record import Prepared, _record
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from tests.eval.recording.fake import FPS, SPACE, recorded
 from tests.small_disk import fill, free
 

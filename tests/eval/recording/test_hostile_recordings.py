@@ -20,7 +20,7 @@ from PIL import Image
 from eval.recording.demonstrations import Recording
 from eval.recording.folder import STATE, read_state, sha256_of, starts_file
 from eval.recording.replay import replay
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from tests.eval.recording.test_demonstrations import env, write
 
 DATA, INFO, STARTS = Path("data/chunk-000/file-000.parquet"), Path("meta/info.json"), Path(starts_file(0))

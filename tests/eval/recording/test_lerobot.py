@@ -19,7 +19,7 @@ from eval.recording.folder import Folder
 from eval.recording.lerobot import LeRobotFiles
 from eval.recording.statistics import of_rows, together
 from eval.recording.video import Stream, write_mp4
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from tests.eval.recording.fake import FEATURES, FPS, files, recorded, seen
 
 LENGTHS = {0: 5, 1: 7, 2: 4}

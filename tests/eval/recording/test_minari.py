@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow")
 from eval.recording.folder import Folder
 from eval.recording.lerobot import LeRobotFiles
 from eval.recording.minari import MinariFiles
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from tests.eval.recording.fake import FEATURES, FPS, recorded, seen
 
 LENGTHS = {0: 5, 1: 7, 2: 4}

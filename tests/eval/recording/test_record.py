@@ -15,9 +15,9 @@ from eval.recording.folder import STATE, Folder, size_of, starts
 from eval.recording.lerobot import LeRobotFiles
 from eval.recording.record import Enough, _record
 from eval.recording.tape import episode_from, plain
-from rearrange.apartments.episodes import Episode, Handoff, Marker
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
+from rearrange.home.apartments.episodes import Episode, Handoff, Marker
+from rearrange.home.errors import UserError
 from tests.eval.recording.fake import VECTORS, files, prepared, recorded
 
 PLAIN = {"episodes": 20, "successes_only": True, "agent": "fake", "format": "lerobot", "workers": 1, "max_gb": 1.0}
@@ -177,7 +177,7 @@ def test_a_scenario_replays_by_its_actions_alone(tmp_path):
     assert len(tape.task.split()) > 5 and tape.steps == 150
     assert np.abs(np.diff(tape.columns["action"][:, 8:10], axis=0)).sum() > 0
     from planner.scenario_env import ScenarioEnv
-    from rearrange.home_scene import HomeSettings
+    from rearrange.env.home_env import HomeSettings
 
     plain_env = ScenarioEnv(scenario, HomeSettings("val", 0))
     start = {"episode_index": 0, **json.loads(json.dumps(tape.start))}

@@ -22,7 +22,7 @@ from eval.report.runs import newest, read, read_all
 from eval.report.sections import mean_curve
 from eval.report.svg import Shares, curves, intervals, nice_ticks, short_number, thinned
 from rearrange.command_line.cli import main
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from tests.eval.report.report_directories import add_video, scenario_evaluation, skill_evaluation, training
 
 SHARES = {"tp_srl": [0.9, 0.7, 0.42, 0.32], "tp_srl_nonav": [0.5, 0.2, 0.0, 0.0]}

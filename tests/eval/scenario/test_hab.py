@@ -155,7 +155,7 @@ def test_a_hand_that_never_left_its_start_zone_is_said_so(hold, reason):
 def test_a_video_shows_the_object_its_goal_where_to_drive_the_step_and_why_it_ended(tmp_path, monkeypatch):
     import imageio.v3 as iio
 
-    from rearrange.pictures.picture import Ghost, Sphere, WireBox
+    from rearrange.home.pictures.picture import Ghost, Sphere, WireBox
 
     it = replace(short(episodes=1), video_dir=str(tmp_path), video_speed=2)
     (result,) = hab.evaluate(it, workers=1)
@@ -198,7 +198,7 @@ def test_an_episode_that_goes_another_way_is_not_passed_off_as_the_first(tmp_pat
 def test_the_settings_mirror_the_rules():
     import dataclasses
 
-    from rearrange.composition import compose as settings
+    from rearrange.command_line.composition import parse_overrides as settings
 
     composed = settings.compose("eval", ["hab=tidy_house", "planner=paper"])
     config = composed.config

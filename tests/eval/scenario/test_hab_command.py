@@ -12,11 +12,11 @@ import pytest
 from omegaconf import OmegaConf
 
 from planner.scenarios import load_scenario
-from rearrange.apartments.episodes import read_episodes, write_episodes
 from rearrange.command_line import all_skills as every_skill
 from rearrange.command_line.cli import main
-from rearrange.episode_making.scenario_episodes import scenario_episodes
-from rearrange.launchers import job
+from rearrange.command_line.runs import job
+from rearrange.env.scenario_episodes import scenario_episodes
+from rearrange.home.apartments.episodes import read_episodes, write_episodes
 from tests.e2e.front_door import succeed
 from tests.eval.scenario.hab_checkpoints import untrained
 
@@ -62,8 +62,8 @@ def test_a_fresh_installation_runs_a_plan_with_what_comes_with_it(tmp_path, monk
 ])
 def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
     from eval.scenario.command import make_job
-    from rearrange.composition import compose as settings
-    from rearrange.runs.run_directory import Run
+    from rearrange.command_line.composition import parse_overrides as settings
+    from rearrange.command_line.runs.run_directory import Run
 
     run = tmp_path / "train/pick/new"
     made = untrained(run / "checkpoints", "pick")
@@ -187,7 +187,7 @@ def test_all_scenarios_are_checked_before_the_first(tmp_path, monkeypatch, capsy
 
 
 def test_a_scenario_of_one_s_own(tmp_path, monkeypatch):
-    from rearrange.composition import compose as settings
+    from rearrange.command_line.composition import parse_overrides as settings
     from tests.planner.test_own_scenario import block
 
     folder = tmp_path / "my own scenarios"

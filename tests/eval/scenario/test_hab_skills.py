@@ -12,7 +12,7 @@ import torch
 from eval.agents import PolicyAgent, RandomAgent
 from eval.scenario.evaluate import answers
 from eval.scenario.skill_sources import shared_settings, sources
-from rearrange.errors import UserError
+from rearrange.home.errors import UserError
 from skills import pretrained
 from tests.eval.scenario.hab_checkpoints import untrained
 from trainer.checkpoint import load_checkpoint
@@ -21,7 +21,7 @@ NEEDED = ("navigate", "pick", "place")
 
 
 def request(skill="pick", first=False, seed=0):
-    from rearrange.observations import OBSERVATIONS
+    from rearrange.home.simulation.observations import OBSERVATIONS
     from skills import make_skill
 
     rng = np.random.default_rng(seed)

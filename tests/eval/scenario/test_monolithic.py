@@ -13,7 +13,7 @@ from planner.monolithic import NAME, WholeTask
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
 from rearrange.command_line.cli import main
-from rearrange.home_scene import HomeSettings
+from rearrange.env.home_env import HomeSettings
 from tests.e2e.front_door import status, succeed
 from tests.eval.scenario.hab_checkpoints import untrained
 

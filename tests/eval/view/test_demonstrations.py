@@ -13,7 +13,7 @@ pytest.importorskip("viser", reason="the page needs viser: pip install -e '.[vie
 pytest.importorskip("pyarrow")
 
 from eval.recording.folder import STATE, read_state, starts  # noqa: E402
-from rearrange.errors import UserError  # noqa: E402
+from rearrange.home.errors import UserError  # noqa: E402
 from tests.eval.recording.test_full_disk import Disk  # noqa: E402
 from tests.small_disk import fill, free  # noqa: E402
 

@@ -13,7 +13,7 @@ from websockets.datastructures import Headers  # noqa: E402
 from websockets.exceptions import InvalidStatus  # noqa: E402
 from websockets.http11 import Request  # noqa: E402
 
-from rearrange.errors import UserError  # noqa: E402
+from rearrange.home.errors import UserError  # noqa: E402
 from tests.eval.view.visitor import Visitor  # noqa: E402
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from eval.view.choices import choose
 from rearrange.command_line.commands import _recorded_skill
-from rearrange.composition.compose import compose
+from rearrange.command_line.composition.parse_overrides import compose
 
 
 def made(*words: str) -> tuple[Any, ...]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rearrange.geometry import from_frame
-from rearrange.habitat_axes import AXES, pose_to_matrix, to_y_up
-from rearrange.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.home.axis_conventions import AXES, pose_to_matrix, to_y_up
+from rearrange.home.geometry import from_frame
+from rearrange.home.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
 from tests.rearrange.export.urdf_reader import Urdf, origin
 
 Pose = tuple[float, float, float]

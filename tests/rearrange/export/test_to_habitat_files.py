@@ -12,24 +12,24 @@ import numpy as np
 import pytest
 
 from planner.scenarios import load_scenario
-from rearrange.apartments.episodes import read_episodes
-from rearrange.apartments.objects import OBJECTS
 from rearrange.command_line.cli import main
-from rearrange.episode_making.generator import generate_episode
-from rearrange.episode_making.scenario_episodes import target_label
-from rearrange.errors import UserError
-from rearrange.geometry import from_frame
+from rearrange.env.scenario_episodes import target_label
 from rearrange.habitat.export import data_set as export
 from rearrange.habitat.export.episode_files import HANDLE
 from rearrange.habitat.export.home_files import BODIES, root_pose, scene_name
 from rearrange.habitat.export.links import Shape
 from rearrange.habitat.export.meshes import sides, triangles
-from rearrange.habitat_axes import AXES, pose_to_matrix, to_y_up
-from rearrange.mujoco_sim.compiled_home import scene_layout
-from rearrange.mujoco_sim.home import compile_home
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.pictures.raster import DepthCamera
-from rearrange.robot.fetch import ARM_START_RAD, JOINT_NAMES, TORSO_START_M
+from rearrange.home.apartments.episodes import read_episodes
+from rearrange.home.apartments.kept_layouts import scene_layout
+from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.axis_conventions import AXES, pose_to_matrix, to_y_up
+from rearrange.home.episodes.generator import generate_episode
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import from_frame
+from rearrange.home.pictures.raster import DepthCamera
+from rearrange.home.robot.fetch import ARM_START_RAD, JOINT_NAMES, TORSO_START_M
+from rearrange.home.simulation.mujoco.build_model import compile_home
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from tests.rearrange.export.exported_world import depth, world
 from tests.rearrange.export.urdf_reader import Urdf
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rearrange.apartments.episodes import read_episodes
-from rearrange.episode_making.generator import generate_episode
-from rearrange.geometry import from_frame
 from rearrange.habitat.export.episode_files import HANDLE
-from rearrange.habitat_axes import matrix_to_pose, pose_to_matrix, to_y_up
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.robot.fetch import ARM_START_RAD, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M, JOINT_NAMES, TORSO_START_M
+from rearrange.home.apartments.episodes import read_episodes
+from rearrange.home.axis_conventions import matrix_to_pose, pose_to_matrix, to_y_up
+from rearrange.home.episodes.generator import generate_episode
+from rearrange.home.geometry import from_frame
+from rearrange.home.robot.fetch import ARM_START_RAD, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M, JOINT_NAMES, TORSO_START_M
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 habitat_sim = pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
 pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
@@ -135,7 +135,7 @@ def free_poses(sim, count):
 @pytest.mark.parametrize("kind, index", [(kind, index) for kind in KINDS for index in range(HOMES)])
 def test_both_show_the_same_depth(habitat, kind, index):
     """Within 2 cm on 99 % of the pixels, robot and open drawers and doors in the picture."""
-    from rearrange.pictures.raster import DepthCamera
+    from rearrange.home.pictures.raster import DepthCamera
 
     sim, _ = ours_and_theirs(habitat, kind, index)
     camera, image = DepthCamera(sim.model, SIZE, far_m=FAR_M), np.empty((SIZE, SIZE), np.float32)

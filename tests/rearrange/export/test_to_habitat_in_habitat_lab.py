@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rearrange.geometry import from_frame
-from rearrange.habitat_axes import to_y_up
-from rearrange.mujoco_sim.simulator import MujocoSimulator
-from rearrange.robot.fetch import ARM_START_RAD
+from rearrange.home.axis_conventions import to_y_up
+from rearrange.home.geometry import from_frame
+from rearrange.home.robot.fetch import ARM_START_RAD
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
 pytest.importorskip("habitat", reason="habitat-lab is not installed")

@@ -4,14 +4,14 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.apartments.layouts import make_layout
 from rearrange.habitat.export.fetch_links import EE_OFFSET_M, fetch_links
 from rearrange.habitat.export.home_files import root_pose, write_home
 from rearrange.habitat.export.links import shapes_of
 from rearrange.habitat.export.urdf import roll_pitch_yaw
-from rearrange.habitat_axes import AXES, pose_to_matrix, to_y_up
-from rearrange.mujoco_sim.home import compile_home
-from rearrange.robot import fetch
+from rearrange.home.apartments.layouts import make_layout
+from rearrange.home.axis_conventions import AXES, pose_to_matrix, to_y_up
+from rearrange.home.robot import fetch
+from rearrange.home.simulation.mujoco.build_model import compile_home
 from tests.rearrange.export.urdf_reader import Urdf, origin, turn
 
 pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rearrange.geometry import quat_matrix
-from rearrange.habitat_axes import AXES, matrix_to_pose, pose_to_matrix, to_y_up, to_z_up
+from rearrange.home.axis_conventions import AXES, matrix_to_pose, pose_to_matrix, to_y_up, to_z_up
+from rearrange.home.geometry import quat_matrix
 
 
 def test_up_is_up():

@@ -9,7 +9,7 @@ import torch
 
 from tests.trainer.toys import QUICK, Pointer
 from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, ppo, train
-from trainer.faults.nonfinite import NonFinite, reproduce
+from trainer.faults.nan_dump import NonFinite, reproduce
 
 ROOT = Path(__file__).parents[3]
 SMALL = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, normalize_returns=False),
@@ -28,7 +28,7 @@ class Treacherous(Pointer):
 
 
 def test_a_loss_that_is_not_finite(tmp_path):
-    with pytest.raises(NonFinite, match="update 4; python -m trainer.faults.nonfinite") as error:
+    with pytest.raises(NonFinite, match="update 4; python -m trainer.faults.nan_dump") as error:
         train(Treacherous, TrainConfig(steps=20_000, **SMALL), tmp_path)
     content = load_checkpoint(tmp_path)
     assert content["counters"]["updates"] == 3 and content["step"] == 192
@@ -36,7 +36,7 @@ def test_a_loss_that_is_not_finite(tmp_path):
     dump = torch.load(tmp_path / "diverged_rank0.pt", weights_only=True)
     assert all(torch.equal(dump["policy"][k], v) for k, v in content["policy"].items()), "the state before that update"
     assert reproduce(tmp_path) in str(error.value)
-    out = subprocess.run([sys.executable, "-m", "trainer.faults.nonfinite", str(tmp_path / "diverged_rank0.pt")], cwd=ROOT,
+    out = subprocess.run([sys.executable, "-m", "trainer.faults.nan_dump", str(tmp_path / "diverged_rank0.pt")], cwd=ROOT,
                          capture_output=True, text=True)
     assert out.returncode == 0 and out.stdout.strip() in str(error.value), out.stderr
 

@@ -79,7 +79,7 @@ def test_what_cannot_be_loaded_elsewhere_is_left_out(registry):
 def test_a_script_that_imports_the_engine_alone_trains_a_home(tmp_path):
     """By the entry point of the installed package."""
     group = [entry.value for entry in plugins.metadata.entry_points(group=plugins.GROUP)]
-    if "rearrange.registration:register_envs" not in group:
+    if "rearrange.env.registration:register_envs" not in group:
         pytest.skip("the package is not installed, or was before it had this entry point: pip install -e .")
     code = """
 import gymnasium

@@ -1,0 +1,234 @@
+"""Put a trained policy into the package, where `checkpoint=pretrained` finds it.
+
+    python -m benchmarks.publish_policy outputs/train/pick/long                    weights in half precision, and a card
+    rearrange eval skill=pick checkpoint=pretrained episodes=500      measures what was published
+    python -m benchmarks.publish_policy outputs/eval/pick/latest                   adds those figures to the card
+    python -m benchmarks.publish_policy outputs/eval/tidy_house/latest             adds those of a scenario to the cards of the policies that it ran
+
+Navigation tasks, `nav=`, as skills. A card has a row for each protocol: HAB's start, with its settings typed, and the start that the policy
+was trained with, where that is another. Evaluations with an episode file, other settings of the task or other rules, or of fewer episodes than
+the figure that stands there, are refused. What limits a policy is written into its card by hand (`limits`).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from eval.protocol import hab_settings, protocol
+from eval.task_from_settings import json_safe, navigation_task, skill_task, trained_settings
+from eval.trained_policy import of_what, settings_of, training_of
+from rearrange.home.errors import UserError
+from rearrange.home.files import MOST_JSON, read_json, read_text
+from rearrange.home.settings.environment import NAVIGATION, SPLITS, HomeSettings
+from rearrange.home.settings.setting_fields import keys_of
+from rearrange.home.settings.yaml_files import plain_yaml
+from skills import SKILLS, pretrained, recipes
+from trainer.logs.logger import read_jsonl
+
+MAX_BYTES = 3_000_000
+_KEPT = ("format", "step", "policy", "policy_config", "observation_space", "action_space", "meta")
+_MEASURED = ("split", "episodes", "deterministic", "success", "success_interval_95", "failures", "mean_steps")
+_IN_PLANS = ("scenario", "problem", "protocol", "split", "seed", "episodes", "success", "success_015",
+             "success_015_interval_95")
+_OF_THE_WHOLE = ("evaluations", "plans", "limits")  # of a card, what another policy that begins with this one does not take over
+_GROUPS = {"skill": tuple(SKILLS), "nav": tuple(NAVIGATION)}
+
+
+def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
+    """Write the newest checkpoint of a training run as `<folder>/<task>.pt`, with its card. Returns the file."""
+    import torch
+
+    from trainer.checkpoint import load_checkpoint, load_policy, write_torch_file
+
+    content = load_checkpoint(run)
+    load_policy(content)  # which refuses weights that do not fit the network
+    group, task = _task(content.get("meta", {}))
+    if task is None:
+        raise UserError(f"{run} is a training run of something else than a skill or navigation task: {of_what(content.get('meta', {}))}.")
+    small = {key: content[key] for key in _KEPT} | {"meta": _of_the_policy(content["meta"])}
+    small["policy"] = {k: v.half() if v.dtype == torch.float32 else v for k, v in content["policy"].items()}  # statistics have 64 bits
+    file = folder / f"{task}.pt"
+    card = {group: task, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
+    partial = file.with_suffix(".partial")
+    write_torch_file(partial, small)
+    if partial.stat().st_size > MAX_BYTES:
+        size = partial.stat().st_size
+        partial.unlink()
+        raise UserError(f"the policy of {run} takes {size:,} bytes; a published one takes at most {MAX_BYTES:,}.")
+    partial.replace(file)
+    _write_card(file, card | {"evaluations": []})
+    return file
+
+
+def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> list[Path]:
+    """Add the figures of an evaluation of published policies to their cards. Returns the cards."""
+    figures = read_json(run / "metrics.json")
+    if not isinstance(figures, dict):
+        raise UserError(f"{run / 'metrics.json'} holds no figures of an evaluation.")
+    if figures.get("interrupted"):
+        raise UserError(f"{run} was interrupted: only a whole evaluation is published.")
+    return _publish_scenario(run, figures, folder) if "scenario" in figures else [_publish_task(run, figures, folder)]
+
+
+def _publish_scenario(run: Path, figures: dict[str, Any], folder: Path) -> list[Path]:
+    """The whole task's success, in the card of every policy that took part."""
+    policies = figures.get("skills")
+    if figures.get("agent") != "tp_srl" or not isinstance(policies, dict) or not policies:
+        raise UserError(f"{run} is one of agent={figures.get('agent')}: of scenarios only evaluations of agent=tp_srl are published.")
+    if missing := [key for key in (*_IN_PLANS, "changed", "deterministic") if key not in figures]:
+        raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
+    _, _, typed = figures["protocol"].partition(", ")
+    _refuse_changed(run, [*figures["changed"], *(f"planner.{word}" for word in typed.split(", ") if word),
+                          *(["deterministic=true"] if figures["deterministic"] else [])])
+    for skill, used in policies.items():
+        if not Path(used).is_file() or Path(used).read_bytes() != (folder / f"{skill}.pt").read_bytes():
+            raise UserError(f"{run} did not evaluate the published policy of {skill} but {used}: use skills.{skill}=pretrained.")
+    row = {key: figures[key] for key in _IN_PLANS}
+    same = ("scenario", "problem", "protocol", "split")
+    cards = {folder / f"{skill}.pt": plain_yaml(folder / f"{skill}.yaml") for skill in policies}
+    for card in cards.values():
+        rows = {tuple(old[k] for k in same): old for old in card.get("plans", [])}
+        _refuse_fewer(run, row, rows.get(tuple(row[k] for k in same)))
+        card["plans"] = list((rows | {tuple(row[k] for k in same): row}).values())  # a new figure in the place of the old one
+    return [_write_card(file, card) for file, card in cards.items()]
+
+
+def _publish_task(run: Path, figures: dict[str, Any], folder: Path) -> Path:
+    group, task = _task(figures)
+    if task is None:
+        raise UserError(f"{run / 'metrics.json'} is not that of an evaluation of a skill, navigation task or scenario.")
+    file = folder / f"{task}.pt"
+    if Path(str(figures.get("checkpoint"))).resolve() != file.resolve():
+        raise UserError(f"{run} did not evaluate the published policy {file}: use checkpoint=pretrained.")
+    if missing := [key for key in (*_MEASURED, "env") if key not in figures]:
+        raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
+    usual = usual_settings(file, group, task)
+    changed = [_changed(group, figures["env"], json_safe(usual | of)) for of in ({}, hab_settings(task))]
+    _refuse_changed(run, [] if [] in changed else changed[0])
+    card = plain_yaml(file.with_suffix(".yaml"))
+    row = {"protocol": protocol(task, figures["env"])} | {key: figures[key] for key in _MEASURED} | _path_figures(figures)
+    same = ("protocol", "split", "deterministic")
+    _refuse_fewer(run, row, next((old for old in card["evaluations"] if all(old.get(k) == row[k] for k in same)), None))
+    rows = [old for old in card["evaluations"] if any(old.get(k) != row[k] for k in same)] + [row]
+    card["evaluations"] = sorted(rows, key=lambda each: (not each["protocol"].startswith("HAB"), SPLITS.index(each["split"])))
+    return _write_card(file, card)
+
+
+def usual_settings(file: Path, group: str, task: str) -> dict[str, Any]:
+    """Settings of the environment in which `rearrange eval` evaluates the policy in `file` where none of them is typed."""
+    from rearrange.command_line.composition.parse_overrides import compose
+    from trainer.checkpoint import load_checkpoint
+
+    plain = OmegaConf.to_container(compose("eval", [f"{group}={task}"]).config, resolve=True)
+    env = (navigation_task if group == "nav" else skill_task)(plain, plain["split"], 0).env
+    meta = training_of(load_checkpoint(file))
+    return json_safe(env | settings_of(meta | {"env": trained_settings(file, meta, task)}))
+
+
+def _changed(group: str, env: dict[str, Any], usual: dict[str, Any]) -> list[str]:
+    """Settings of an environment that are not the usual ones, as they are typed: `skill.max_steps=20`."""
+    typed = {"sim": "sim", **{key.name: f"sim.{key.name}" for key in keys_of(HomeSettings) if key.name != "sim"}}
+    return [f"{typed.get(key, f'{group}.{key}')}={env.get(key)}" for key in (*usual, *(env.keys() - usual.keys()))
+            if key not in ("split", "gpu_device") and env.get(key) != usual.get(key)]
+
+
+def _refuse_changed(run: Path, words: list[str]) -> None:
+    if words:
+        raise UserError(f"{run} is an evaluation with {', '.join(words)}, and a card holds those of the task and the rules as they come: "
+                        "leave that out and evaluate again.")
+
+
+def _refuse_fewer(run: Path, row: dict[str, Any], there: dict[str, Any] | None) -> None:
+    if there and row["episodes"] < there["episodes"]:
+        raise UserError(f"{run} has {row['episodes']} episodes, and the figure in whose place it would come {there['episodes']}: evaluate "
+                        f"again with episodes={there['episodes']}.")
+
+
+def _task(of: dict[str, Any]) -> tuple[str, str] | tuple[None, None]:
+    """The group, `skill` or `nav`, and name of what a checkpoint or an evaluation is of; twice None if of neither."""
+    return next(((group, of[group]) for group, names in _GROUPS.items() if of.get(group) in names), (None, None))
+
+
+def _path_figures(figures: dict[str, Any]) -> dict[str, Any]:
+    """SPL of a navigation task that has a goal."""
+    if "spl_interval_95" not in figures:
+        return {}
+    return {"spl": figures["measures"]["spl"], "spl_interval_95": figures["spl_interval_95"]}
+
+
+def _of_the_policy(meta: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says, without the files that were on the machine which trained it."""
+    env = {key: value for key, value in meta["env"].items() if key != "episodes"}
+    return {key: value for key, value in meta.items() if key != "started_from"} | {"env": env}
+
+
+def _started_from(meta: dict[str, Any], file: Path) -> dict[str, Any]:
+    """What the policy began with, where it was another one: what the card of the published one says, or a card of the run."""
+    word = meta.get("started_from")
+    if word is None:
+        return {}
+    if word == "pretrained":
+        card = plain_yaml(file.with_suffix(".yaml"))
+        return {"started_from": {key: card[key] for key in card if key not in (*_GROUPS, *_OF_THE_WHOLE)}}
+    run = Path(word).parent.parent if word.endswith(".pt") else Path(word)  # of a checkpoint, in the folder checkpoints of its run
+    if not (run / "overrides.yaml").exists():
+        return {"started_from": Path(word).name}
+    from trainer.checkpoint import load_checkpoint
+
+    content = load_checkpoint(Path(word))
+    return {"started_from": {**_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}}
+
+
+def _origin(run: Path) -> dict[str, Any]:
+    """Command and code of a training run."""
+    typed = plain_yaml(run / "overrides.yaml")
+    if not isinstance(typed, list) or not all(isinstance(word, str) for word in typed):
+        raise UserError(f"{run / 'overrides.yaml'} holds no list of settings.")
+    shown = [word for word in typed if word.split("=")[0] not in ("name", "output", "resume")]
+    words = [f"{key}={Path(value).name}" if key in ("checkpoint", "demos", "sim.episodes") else f"{key}={value}"
+             for key, _, value in (word.partition("=") for word in shown)]
+    changed = (run / "git.diff").exists() and (run / "git.diff").stat().st_size > 0
+    rows = [row for row in read_jsonl(run / "metrics.jsonl") if isinstance(row.get("wall_s"), (int, float))]
+    recipe = recipes.recipe_of(typed)
+    return {"command": " ".join(["rearrange train", *words]), **({"recipe": recipe} if recipe else {}),
+            "commit": read_text(run / "git.txt", MOST_JSON).partition(" ")[0].strip() + (" with changes" if changed else ""),
+            "training_hours": round(_hours(rows), 2)}
+
+
+def _hours(rows: list[dict[str, Any]]) -> float:
+    """Time that a run took; its clock starts again at 0 when it is resumed."""
+    total, before = 0.0, 0.0
+    for row in rows:
+        total += row["wall_s"] - before if row["wall_s"] >= before else row["wall_s"]
+        before = row["wall_s"]
+    return total / 3600
+
+
+def _write_card(file: Path, card: dict[str, Any]) -> Path:
+    path = file.with_suffix(".yaml")
+    path.write_text(OmegaConf.to_yaml(card), encoding="utf-8")
+    return path
+
+
+def main(words: list[str]) -> int:
+    """`python -m benchmarks.publish_policy DIRECTORY`: of a training run or of an evaluation."""
+    if len(words) != 1 or words[0].startswith("-"):
+        print(__doc__)
+        return 0 if words in (["--help"], ["-h"]) else 2
+    from trainer.checkpoint import CheckpointError
+
+    run = Path(words[0])
+    try:
+        print(*(publish_evaluation(run) if (run / "metrics.json").exists() else [publish_policy(run)]), sep="\n")
+    except (OSError, ValueError, CheckpointError) as error:  # UserError is a ValueError
+        print(f"benchmarks.publish_policy: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,156 @@
+"""What `rearrange train` trains: a skill, a navigation task, or one policy for a whole scenario. The engine gets a function that makes
+environments, and knows neither.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rearrange import navigation
+from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import NAVIGATION, RANDOM, SEEING
+from rearrange.navigation.settings import default_actions
+from skills import OF_TRAINING
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from planner.scenarios import ScenarioConfig
+
+_DEFAULTS = (("episodes_share", 1.0), ("mix", 1.0))  # of `sim` that checkpoints do not say
+_MANY = 50  # episodes of a file, from which on loading them shows its progress
+
+
+@dataclass(frozen=True)
+class Task:
+    """name: of the skill, navigation task or scenario. env: settings of its environment. scenario: None for the first two."""
+
+    name: str
+    env: dict[str, Any]
+    image_size: int
+    scenario: ScenarioConfig | None = None
+    initial: dict[str, Any] | None = None  # initial_mean and initial_std by part of the action
+    word: str = ""  # that chooses it on a command line
+    advised: bool = False  # observations also say what an expert would do
+
+    def make(self) -> gymnasium.Env:
+        """One environment; called in worker processes."""
+        if self.scenario is None:
+            return make_env(self.name, **self.env, **({"expert_action": True} if self.advised else {}))
+        from planner.scenario_env import ScenarioEnv
+        from rearrange.env.home_env import HomeSettings
+
+        home = {name: value for name, value in self.env.items() if name != "reward_scales"}
+        return ScenarioEnv(self.scenario, HomeSettings(**home), self.env["reward_scales"])
+
+    def meta(self) -> dict[str, Any]:
+        """What a checkpoint says about how its policy was trained."""
+        of = {group_of(self.name): self.name} if self.scenario is None else {"scenario": self.name}
+        return of | {"env": json_safe(self.env), "image_size": self.image_size}
+
+
+def held_out(task: Task, split: str, films: bool = False) -> Task:
+    """The same in apartments of another split, without the experts, the listed episodes and the random looks of training. films: its
+    environments draw pictures."""
+    env = {key: value for key, value in task.env.items() if key not in ("episodes", "episodes_share", "num_layouts", *RANDOM)}
+    return dataclasses.replace(task, env=env | {"split": split} | ({"render_mode": "rgb_array"} if films else {}), advised=False)
+
+
+def make_env(name: str, **settings: Any) -> gymnasium.Env:
+    """An environment of a skill or navigation task."""
+    if name in NAVIGATION:
+        return navigation.make_env(name, **settings)
+    import skills
+
+    return skills.make_env(name, **settings)
+
+
+def group_of(name: str) -> str:
+    """The word that chooses a task: `nav` for navigation tasks, else `skill`."""
+    return "nav" if name in NAVIGATION else "skill"
+
+
+def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = False) -> Iterator[None]:
+    """Load `count` episodes of an environment's episode file one after another, at least one: what is wrong with one of them
+    is told before anything starts. `silent`: without a progress line. UserError.
+    """
+    from trainer.logs.progress import Progress
+
+    count = max(1, min(count, env.listed))
+    with Progress(count, "reading episodes", unit="episodes") if count >= _MANY and not silent else nullcontext() as progress:
+        for index in range(count):
+            env.reset(seed=0, options={"episode": first + index})
+            if progress:
+                progress.update(index + 1, {})
+            yield
+
+
+def sim_settings(group: dict[str, Any]) -> dict[str, Any]:
+    """The group `sim` of a configuration as settings of an environment; what has its default is left out."""
+    return {("sim" if k == "name" else k): v for k, v in group.items() if v is not None and (k, v) not in _DEFAULTS}
+
+
+def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
+    """The skill of the plain settings of `rearrange train` or `rearrange eval`."""
+    skill = {k: v for k, v in plain["skill"].items() if k not in ("name", *OF_TRAINING)}
+    sim = sim_settings(plain["sim"])
+    name = plain["skill"]["name"]
+    return Task(name, skill | sim | {"split": split, "depth_size": image_size}, image_size, initial=plain["skill"],
+                word=f"skill={name}")
+
+
+def navigation_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
+    """The navigation task of the plain settings of `rearrange train` or `rearrange eval`."""
+    name = plain["nav"]["name"]
+    sim = {k: v for k, v in sim_settings(plain["sim"]).items() if k in ("sim", "gpu_device") or k in SEEING}
+    env = {k: v for k, v in plain["nav"].items() if k != "name"} | sim | {"split": split, "depth_size": image_size}
+    return Task(name, env, image_size, word=f"nav={name}")
+
+
+def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
+    """What the plain settings of `rearrange train` train; `typed`: its words."""
+    image_size, advised = plain["policy"]["image_size"], bool(plain["ppo"].get("imitation_coef"))
+    if "instruction" in (plain["sim"]["observations"] or ()):
+        raise UserError(f"sim.observations=[{','.join(plain['sim']['observations'])}] has a text, and the networks that are trained here "
+                        "read none: leave out instruction. It is in info at every reset.")
+    if plain.get("nav"):
+        return dataclasses.replace(navigation_task(plain, plain["split"], image_size), advised=advised)
+    if not plain.get("hab"):
+        return dataclasses.replace(skill_task(plain, plain["split"], image_size), advised=advised)
+    from planner.scenarios import make_scenario
+
+    scenario, whole = make_scenario(plain["hab"], "hab"), plain["whole_task"]
+    if whole["max_steps"] is not None:
+        scenario = dataclasses.replace(scenario, max_steps=whole["max_steps"])
+    env = sim_settings(plain["sim"]) | {"split": plain["split"], "depth_size": image_size, "reward_scales": whole["reward_scales"]}
+    word = next((word for word in typed if word.startswith("hab=")), f"hab={scenario.name}")
+    return Task(scenario.name, env, image_size, scenario, initial=whole, word=word)
+
+
+def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, Any]:
+    """The settings of the environment that the policy in `file` was trained with; UserError for one that cannot be. `meta`: what
+    the checkpoint says of itself."""
+    import skills
+
+    try:
+        if skill not in NAVIGATION:
+            return skills.checked_settings(skill, meta.get("env", {}))
+        found = navigation.checked_settings(skill, meta.get("env", {}))
+        # What null meant in training: another agent acts as the policy learned to.
+        return found | {"actions": found.get("actions") or default_actions(found.get("agent", "cylinder"))}
+    except UserError as error:
+        raise UserError(f"{file} is damaged: in meta.env, {error}") from error
+
+
+def json_safe(value: Any) -> Any:
+    """Settings as JSON holds them: tuples as lists, paths as text."""
+    if isinstance(value, dict):
+        return {k: json_safe(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_safe(v) for v in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -1,0 +1,419 @@
+"""From the words of a command line to a checked configuration.
+
+Words are read by Hydra's grammar. The values are the defaults of dataclasses with those of YAML files on top, merged here in a few
+lines: Hydra's own composition takes three times as long (0.13 s of processor time for each of the jobs of a sweep), accepts
+`+key=value` for a key that nothing reads, and answers a typo with the advice to write just that. Here every group, choice, key, type
+and range is checked before anything else is imported, and each mistake is one sentence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType, Sweep
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rearrange.command_line.composition import bench_settings as bench
+from rearrange.command_line.composition import options
+from rearrange.command_line.composition.command_names import RUNLESS
+from rearrange.home.errors import UserError
+from rearrange.home.settings import own_networks, presets
+from rearrange.home.settings.composed_config import Settings, leaves
+from rearrange.home.settings.environment import NAVIGATION_AGENTS, SEEING
+from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, defaults_of, keys_of, not_allowed
+from skills import without_entry
+
+REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "view": "skill", "bench": "bench"}
+SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
+TASK_GROUPS = ("skill", "nav", "hab")  # of which a command takes one
+SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
+SKILL_BASELINES = ("expert", "random", "zero")
+BASELINES = (*SKILL_BASELINES, *NAVIGATION_AGENTS)  # agents that learned nothing
+ADVISED = {"skill": ("navigate",), "nav": ("pointnav", "objectnav")}  # of skills, those of skills.experts.ADVISERS, which brings the simulator
+SCENARIO_KEYS = ("skills.", "planner.", "whole_task.", "handoffs", "handoff_tries", "substitute", "subtasks")  # settings that only a scenario has
+
+
+CALLED = {"skill": "skill", "nav": "navigation task", "hab": "scenario"}
+
+
+class UnknownKey(UserError):
+    """A setting that there is not."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def compose(command: str, words: list[str]) -> Settings:
+    """The configuration of one run of `command` with overrides `words` (each `key=value`)."""
+    overrides = [parse(command, word) for word in words]
+    groups = options.groups(command)
+    for override in overrides:
+        check_shape(override)
+        if override.is_sweep_override():
+            how = f"{command} has no sweeps: give one value." if command in RUNLESS else "add -m to run them one after another."
+            raise UserError(f"'{override.input_line}' names several values" + (", and " if command in RUNLESS else ": ") + how)
+        if override.key_or_group in groups:
+            if not _is_own(override):
+                check_choice(override.key_or_group, override.value())
+            _refuse_plus(override)
+    chosen = [o for o in overrides if o.key_or_group in groups and not _is_own(o)]
+    values, choices = _compose_groups(command, {o.key_or_group: str(o.value()) for o in chosen})
+    of_skill = values.pop("of_skill", {}).get(choices.get("skill") or choices.get("nav"), [])  # what an experiment sets for one task
+    config = OmegaConf.create(values)
+    OmegaConf.set_struct(config, True)
+    own = next((o.value() for o in reversed(overrides) if _is_own_scenario(o)), None)
+    if own:
+        config, choices = _with_own_scenario(config, choices, own)
+    lines = options.all_keys(command, choices.items())
+    policy = next((o for o in reversed(overrides) if o.key_or_group == "policy"), None)
+    if policy and _is_own_network(policy):
+        config, choices, lines = _with_own_network(config, choices, lines, str(policy.value()))
+    wholes = [o for o in overrides if isinstance(OmegaConf.select(config, o.key_or_group), DictConfig)]
+    parts = [o for o in overrides if o not in wholes]  # say more than the whole, wherever they stand
+    for override in [parse(command, word) for word in of_skill] + wholes + parts:
+        if override.key_or_group not in groups:
+            _apply(config, override, command, lines)
+    if own:
+        lines["hab.name"] = dataclasses.replace(lines["hab.name"], rule=Rule.of("str"))
+    check_values(config, lines)
+    _check_together(config)
+    return Settings(command, tuple(words), choices, config, lines)
+
+
+def _is_own_scenario(override: Override) -> bool:
+    """`hab=file.yaml`: a scenario of the user's own instead of one of the choices."""
+    return override.key_or_group == "hab" and str(override.value()).endswith((".yaml", ".yml"))
+
+
+def _is_own_network(override: Override) -> bool:
+    """`policy=package.module:Name`, or the name of an installed network, instead of one of the choices."""
+    word = str(override.value())
+    return override.key_or_group == "policy" and word not in presets.names("policy") and own_networks.is_own(word)
+
+
+def _is_own(override: Override) -> bool:
+    return _is_own_scenario(override) or _is_own_network(override)
+
+
+def _with_own_network(config: DictConfig, choices: dict[str, str], lines: dict[str, Key],
+                      word: str) -> tuple[DictConfig, dict[str, str], dict[str, Key]]:
+    """The configuration with the network that a word names; its settings are as if policy= were not given."""
+    key = Key("policy.network", word, Rule.only(word), "the network of policy=")
+    OmegaConf.update(config, key.name, word, force_add=True)
+    encoder = dataclasses.replace(lines["policy.encoder"], rule=Rule.of("str | None"))  # it may have encoders of its own
+    return config, choices | {"policy": word}, lines | {key.name: key, encoder.name: encoder}
+
+
+def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -> tuple[DictConfig, dict[str, str]]:
+    """The configuration with the scenario that a file describes; what the file leaves out is as in Tidy House."""
+    from planner.scenarios import load_scenario
+
+    scenario = load_scenario(file)
+    values = dataclasses.asdict(scenario.scenario) | {"problem": str(scenario.problem), "max_steps": scenario.max_steps}
+    OmegaConf.set_struct(config, False)
+    config.hab = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    OmegaConf.set_struct(config, True)
+    return config, choices | {"hab": "tidy_house"}  # whose keys it has
+
+
+def require(settings: Settings) -> None:
+    """Raise UserError if the group that a command cannot do without is not chosen, or a choice has no meaning beside another."""
+    if settings.command not in ("record", "view"):  # whose agent= is also a path, and is looked at where it is loaded
+        _check_agent(settings)
+    group = REQUIRED.get(settings.command)
+    if settings.command in ("eval", "train", "record", "view"):
+        _refuse_two(settings)
+        if _is_scenario(settings) or _is_navigation(settings):
+            return
+    if group and not settings.choices.get(group):
+        there = options.choices(group)
+        word = "sim" if group == "bench" else f"{group}={'pick' if 'pick' in there else there[0]}"
+        raise UserError(
+            f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
+            f"{word}. Choices: {', '.join(there)}."
+            + (f" Or a navigation task, nav=: {', '.join(options.choices('nav'))}." if "nav" in options.groups(settings.command) else "")
+            + (f" Or a scenario, hab=: {', '.join(options.choices('hab'))}." if "hab" in options.groups(settings.command) else "")
+        )
+
+
+def _check_agent(settings: Settings) -> None:
+    """Refuse an agent that skills do not have, a checkpoint that nobody would read, and one that is not there."""
+    config, skill = settings.config, settings.choices.get("skill") or settings.choices.get("nav")
+    kind = "nav" if settings.choices.get("nav") else "skill"
+    agent, checkpoint = config.get("agent"), config.get("checkpoint")
+    own = agent is not None and ":" in agent
+    takes = (*(("policy", "pretrained", "random", *NAVIGATION_AGENTS) if kind == "nav" else ("policy", "pretrained", *SKILL_BASELINES)),
+             *(("pointnav",) if skill == "navigate" else ()), "remote", "package.module:Name")
+    if settings.command == "eval" and (agent == "remote") != (config.url is not None):
+        raise UserError("agent=remote needs url=, as in url=ws://127.0.0.1:8000." if config.url is None else
+                        f"url={config.url} is for agent=remote: add it, or leave url= out.")
+    if (own or agent == "remote") and settings.choices.get("hab"):
+        word = config.url or agent
+        raise UserError(f"agent={agent} is for skill= and nav=; of a scenario it can run single skills, as in skills.pick={word}.")
+    if agent is not None and skill and not own and agent not in takes:
+        of = ("hab=, which is a whole scenario" if agent in SCENARIO_AGENTS else "nav=" if agent in NAVIGATION_AGENTS else
+              "skill=navigate" if agent == "pointnav" else "skill=")
+        raise UserError(f"agent={agent} is for {of}; {kind}={skill} takes {', '.join(takes[:-1])} or {takes[-1]}.")
+    if agent in NAVIGATION_AGENTS and settings.choices.get("hab"):
+        raise UserError(f"agent={agent} is for nav=, a navigation task; hab= takes {', '.join(SCENARIO_AGENTS)}, expert, random or zero.")
+    if skill and checkpoint is not None and (agent in BASELINES or own or agent == "remote" or agent == "pretrained" and checkpoint != "pretrained"):
+        raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
+    if (agent in BASELINES or own or agent == "remote") and config.get("network") and skill:
+        raise UserError(f"agent={agent} takes no network={config.network}: leave one of them out.")
+    if skill and checkpoint not in (None, "pretrained", "newest") and not config.get("resume") and not os.path.exists(checkpoint):
+        near = difflib.get_close_matches(checkpoint, ("pretrained", "newest"), 1)
+        hint = f" Did you mean checkpoint={near[0]}?" if near else ""
+        raise UserError(f"no checkpoint at {checkpoint}: give a .pt file or the directory of a training run.{hint}")
+
+
+def _refuse_two(settings: Settings) -> None:
+    """UserError for two of a skill, a navigation task and a scenario at once."""
+    given = [f"{group}={settings.choices[group]}" for group in TASK_GROUPS if settings.choices.get(group)]
+    if len(given) > 1:
+        raise UserError(f"{given[0]} and {given[1]} are both given: {settings.command} takes one skill, one navigation task or one "
+                        "scenario.")
+
+
+def _is_navigation(settings: Settings) -> bool:
+    """Whether `eval` or `train` is about a navigation task; refuses settings that have no meaning there."""
+    task = settings.choices.get("nav")
+    for word in settings.overrides if task else ():
+        key = word.split("=")[0]
+        if key.startswith("sim.") and key.removeprefix("sim.") not in ("gpu_device", *SEEING):
+            raise UserError(f"{word} is for skill= and hab=: nav={task} has homes and an agent of its own. Its settings are nav.size, "
+                            f"nav.scene_dataset and others: 'rearrange {settings.command} nav={task} --help'.")
+    return bool(task)
+
+
+def _is_scenario(settings: Settings) -> bool:
+    """Whether `eval` or `train` is about a scenario; refuses settings that have no meaning."""
+    scenario = settings.choices.get("hab")
+    if not scenario:
+        for word in settings.overrides:
+            if f"{(key := word.split('=')[0])}.".startswith(SCENARIO_KEYS):
+                raise UserError(f"{key} is a setting of scenarios; it needs hab=, for example hab=tidy_house.")
+    return bool(scenario)
+
+
+def parse(command: str, word: str) -> Override:
+    """One `key=value`. Text and paths may hold any character, so they are quoted before Hydra reads them."""
+    key, equals, value = word.partition("=")
+    if word.startswith("~"):
+        raise UserError(f"'{word}': settings cannot be removed, only changed; write {key[1:]}=value.")
+    if not equals:
+        raise UserError(_not_an_override(command, word))
+    rule = text_rule(command, key.lstrip("+"))
+    if key == "hab" and value.endswith((".yaml", ".yml")):
+        rule = Rule.of("str", path=True)
+    if rule and value and value[0] not in "'\"" and not _is_special(value):
+        value = os.path.expanduser(value) if rule.is_path else value
+        word = key + "='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    try:
+        override = OverridesParser.create().parse_overrides([word])[0]
+    except (OverrideParseException, HydraException) as error:
+        raise UserError(_unreadable(word, key, value)) from error
+    if _has_sweep_inside(override._value):
+        raise UserError(f"cannot read '{word}': choice(), range() and the like stand for a whole value, not for a part of one; several "
+                        f"whole values are written {key}=1,2,3 or {key}=[1,2],[1,3].")
+    return override
+
+
+def _has_sweep_inside(value: Any) -> bool:
+    """Whether one of several values, or a part of a list or mapping, is itself several values."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else getattr(value, "list", ())
+    return any(isinstance(each, Sweep) or _has_sweep_inside(each) for each in inner)
+
+
+def _unreadable(word: str, key: str, value: str) -> str:
+    """Why Hydra cannot read a `key=value`."""
+    if not re.fullmatch(r"\+{0,2}[A-Za-z_][\w./@:-]*", key, re.ASCII):
+        return f"'{key}' cannot be a key: keys are made of the letters a to z, digits, '_' and '.'."
+    if value.strip(" ").startswith(",") or value.strip(" ").endswith(",") or ",," in value:
+        return f"cannot read '{word}': a value is missing beside a comma; several values are written {key}=1,2,3."
+    if "()" in value:
+        return f"cannot read '{word}': no value stands in the parentheses; several values are written {key}=1,2,3."
+    return (f"cannot read '{word}': brackets and quotes must be balanced, and a value with spaces, commas, "
+            f"= or braces needs quotes that reach the program, as in \"{key or 'name'}='a=b'\".")
+
+
+def _is_special(value: str) -> bool:
+    """Whether Hydra shall read a text value: an interpolation, null, or the several values of a sweep."""
+    return "${" in value or value == "null" or "," in value
+
+
+@functools.cache
+def text_rule(command: str, name: str) -> Rule | None:
+    """The rule of a setting that holds free text or a path with one choice or another; None for others."""
+    group = name.partition(".")[0] if "." in name else "bench"  # whose keys are its own
+    found = [key for each in options.every_choice(command) if each[0] == group for key in options.keys(*each)]
+    found += keys_of(options.COMMANDS[command][0])
+    return next((key.rule for key in found if key.name == name and key.rule.is_text), None)
+
+
+@functools.cache
+def every_key(command: str) -> frozenset[str]:
+    """All settings that a command has with one choice or another."""
+    return frozenset(options.all_keys(command, options.every_choice(command)))
+
+
+def _not_an_override(command: str, word: str) -> str:
+    for group in options.groups(command):
+        if word in options.choices(group):
+            return f"'{word}' is not a setting. Did you mean {group}={word}?"
+    return f"'{word}' is not a setting. Settings are written key=value; 'rearrange {command} --help' lists the keys."
+
+
+def check_shape(override: Override) -> None:
+    """Refuse packages, which nothing here has."""
+    if override.package is not None:
+        raise UserError(f"'{override.input_line}': '@' is not supported; write {override.key_or_group}=value.")
+
+
+def _refuse_plus(override: Override) -> None:
+    if override.type == OverrideType.ADD:
+        raise UserError(f"'{override.input_line}': '{override.key_or_group}' exists already; write it without the +.")
+
+
+def check_choice(group: str, value: Any) -> None:
+    """Refuse a choice that a group does not have."""
+    there = options.choices(group)
+    if value in there:
+        return
+    if group == "skill" and (step := without_entry(str(value))):
+        raise UserError(step)
+    other = next((other for other in TASK_GROUPS if group in TASK_GROUPS and value in options.choices(other)), None)
+    if other:
+        raise UserError(f"{value} is no {CALLED[group]} but a {CALLED[other]}: write {other}={value}.")
+    if group == "bench" and value in bench.IN_THE_REPOSITORY:
+        raise UserError(f"{value} is measured in a clone of the repository: python -m benchmarks.{value}.")
+    near = difflib.get_close_matches(str(value), there, 1, cutoff=0.5)
+    hint = f" Did you mean {group}={near[0]}?" if near else ""
+    what = {"hab": "scenario (hab)", "nav": "navigation task (nav)"}.get(group, group)
+    own = " Or a network of your own: policy=package.module:Name." if group == "policy" else ""
+    raise UserError(f"no {what} called '{'null' if value is None else value}'.{hint} Choices: {', '.join(there)}.{own}")
+
+
+def _compose_groups(command: str, typed: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values of the choices that are typed and, of the other groups, of those that a chosen file makes or that are usual."""
+    settings, usual = options.COMMANDS[command]
+    made = [presets.preset(group, choice) for group, choice in typed.items() if choice in presets.names(group)]
+    chosen = {group: choice for preset in made for group, choice in preset.chooses.items()} | typed
+    values, choices = defaults_of(settings), {}
+    for group, choice in usual.items():
+        choice = chosen.get(group) or (choice() if callable(choice) else choice)
+        if choice is not None:
+            choices[group] = choice
+            values = options.merged(values, options.values(group, choice))
+    return values, choices
+
+
+def _nodes(config: DictConfig, prefix: str = "") -> Iterator[str]:
+    for name in config:
+        yield f"{prefix}{name}"
+        if isinstance(config._get_node(name), DictConfig):
+            yield from _nodes(config[name], f"{prefix}{name}.")
+
+
+def _apply(config: DictConfig, override: Override, command: str, lines: dict[str, Key]) -> None:
+    """Set one value in `config`; of a block whose head has a rule in `lines`, every key."""
+    name, value = override.key_or_group, override.value()
+    known = set(_nodes(config))
+    for key in _paths(name, value):
+        if key not in known:
+            raise UnknownKey(name, _unknown_key(key, config, command, override.type == OverrideType.ADD))
+    _refuse_plus(override)
+    node = OmegaConf.select(config, name)
+    if isinstance(node, DictConfig) and not isinstance(value, dict):
+        first = f"{name}.{next(iter(node))}"
+        if name not in lines:
+            raise UserError(f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as {first}.")
+        value = dict.fromkeys(node, _converted(name, value, lines[name].rule, f" For one alone: {first}=."))
+    try:
+        OmegaConf.update(config, name, value, merge=True)
+    except OmegaConfBaseException as error:
+        raise UserError(f"cannot set {override.input_line}: {str(error).splitlines()[0]}.") from error
+
+
+def _paths(name: str, value: Any) -> list[str]:
+    """`a={b: 1, c: 2}` sets a.b and a.c."""
+    if not isinstance(value, dict) or not value:
+        return [name]
+    return [path for key, inner in value.items() for path in _paths(f"{name}.{key}", inner)]
+
+
+def _unknown_key(name: str, config: DictConfig, command: str, added: bool) -> str:
+    groups = options.groups(command)
+    for group, choice in options.every_choice(command):
+        if group in (name.partition(".")[0], "bench") and name in (key.name for key in options.keys(group, choice)):
+            return f"'{name}' is a setting of {group}={choice}, which is not chosen."
+    near = nearest(name, [key for key, _ in leaves(config)] + list(groups))
+    hint = f" Did you mean '{near}'?" if near else ""
+    return f"unknown key '{'+' if added else ''}{name}'.{hint} 'rearrange {command} --help' lists every key."
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """The key that was probably meant: the same last part, else the closest spelling of the whole or the last part."""
+    last = name.split(".")[-1]
+    by_last: dict[str, str] = {}
+    for key in known:
+        by_last.setdefault(key.split(".")[-1], key)
+    if last in by_last:
+        return by_last[last]
+    for part, key in by_last.items():
+        if last == "".join(word[0] for word in part.split("_")) and len(last) > 1:
+            return key  # lr is learning_rate
+    whole = difflib.get_close_matches(name, known, 1, cutoff=0.7)
+    part = difflib.get_close_matches(last, by_last, 1, cutoff=0.7)
+    return whole[0] if whole else by_last[part[0]] if part else None
+
+
+def check_values(config: DictConfig, lines: dict[str, Key]) -> None:
+    """Check every value against the rule of its key, and store it in the type of that rule."""
+    try:
+        OmegaConf.resolve(config)
+    except OmegaConfBaseException as error:
+        raise UserError(f"cannot read a value: {str(error).splitlines()[0]}.") from error
+    for name, value in leaves(config):
+        rule = lines[name].rule if name in lines else None
+        if rule and type(right := _converted(name, value, rule)) is not type(value):
+            OmegaConf.update(config, name, right)
+
+
+def _converted(name: str, value: Any, rule: Rule, hint: str = "") -> Any:
+    """A value in the type of its rule. UserError, with `hint` behind it, where that refuses it."""
+    try:
+        return rule.convert(value)
+    except NotAllowed:
+        raise UserError(not_allowed(name, value, rule) + hint) from None
+
+
+def _check_together(config: DictConfig) -> None:
+    """Refuse settings of which each is right, and which cannot be together."""
+    for low, high in (("policy.log_std_min", "policy.log_std_max"), ("trainer.min_batch", "trainer.max_batch")):
+        least, most = OmegaConf.select(config, low), OmegaConf.select(config, high)
+        if least is not None and most is not None and least > most:
+            raise UserError(f"{low}={least} is greater than {high}={most}: raise {high}= or lower {low}=.")
+    policy, skill = config.get("policy"), config.get("skill")
+    if isinstance(policy, DictConfig) and policy.get("encoder") and 0 < policy.get("image_size", 0) < SMALLEST_IMAGE:
+        raise UserError(f"policy.image_size={policy.image_size} is too small for policy.encoder={policy.encoder}: "
+                        f"take {SMALLEST_IMAGE} or more, or policy=blind, which has no image.")
+    imitation = OmegaConf.select(config, "ppo.imitation_coef")
+    if imitation and any(config.get(group) for group in TASK_GROUPS):
+        group = next(group for group in TASK_GROUPS if config.get(group))
+        if (name := config[group].name) not in ADVISED.get(group, ()):
+            others = " or ".join(f"{group}={name}" for group, names in ADVISED.items() for name in names)
+            raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which {CALLED[group]} {name} "
+                            f"does not have: set it to 0, or train {others}.")
+    if policy and isinstance(skill, DictConfig) and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
+        raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, "
+                        "or add other observations.")

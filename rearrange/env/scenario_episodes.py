@@ -1,0 +1,238 @@
+"""Episodes of whole scenarios: several objects to move, drawers and doors open or shut, the robot anywhere.
+
+The three scenarios of the Home Assistant Benchmark are configurations of this generator (configs/hab/*.yaml), as is
+whatever a user adds. The same (scenario, split, index) gives the same episode everywhere, and there is no last index;
+HAB's validation sets of 100 and 1,000 episodes are the first 100 and 1,000 of split val, whose family of layouts no
+training home belongs to.
+
+Adapted from HAB: its homes hold 30 objects of nine kinds (29 with the apple of Set Table), ours each kind at most
+twice; so Tidy House and Prepare Groceries have 18 objects, and Set Table 19. What is not moved is clutter. HAB's fridge
+has one board to stand things on, in the middle of the upper compartment; ours has two, and the upper one is used.
+
+Every episode that is given out was tried: nothing that stands in it moves, before every object and every goal there is
+floor where the robot can stand and to which it can drive, and the robot touches nothing where it starts.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from rearrange.home.apartments.containers import OPEN_M_OR_RAD, kind_of
+from rearrange.home.apartments.episodes import Episode, Pose
+from rearrange.home.apartments.kept_layouts import scene_layout
+from rearrange.home.apartments.layouts import SPLIT_FAMILIES, Layout
+from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.apartments.parts import Receptacle
+from rearrange.home.episodes.generator import MAX_ON, MIN_MOVE_M, _compartments, _place, _Surface, _surfaces
+from rearrange.home.episodes.scene_check import Unsolvable, check_episode, random_start
+from rearrange.home.errors import UserError
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+
+__all__ = ["Scenario", "scenario_episode", "scenario_episodes"]
+
+HAB_OPEN = ("chair", "table", "coffee_table", "tv_stand", "sink", "counter", "sofa")  # HAB's open receptacles, by kind
+HAB_OBJECTS = tuple(name for name in OBJECTS if name != "013_apple")  # what HAB moves but for Set Table
+_DRAWS = 100  # episodes drawn in a home before the next one is taken
+_HOMES = 3  # that are tried
+_PLACE_TRIES = 60
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the episodes of a scenario are like. Places are kinds of receptacles ("table"), names of one
+    ("dining_table"), "open": any of those on which HAB leaves things, or "top_drawer".
+    """
+
+    name: str
+    objects: tuple[str, ...]  # that are moved, in this order; "any" draws one of HAB's nine
+    starts: tuple[str, ...]  # where each stands
+    goals: tuple[str, ...]  # and where it belongs
+    opened: tuple[str, ...] = ()  # "fridge", "drawer": those that stand open at the start
+    clutter: int = 15  # other objects, at most
+    clutter_on: tuple[str, ...] = ("open",)
+    min_move_m: float = MIN_MOVE_M  # between an object's start and its goal
+
+    def __post_init__(self) -> None:
+        lengths = {"objects": len(self.objects), "starts": len(self.starts), "goals": len(self.goals)}
+        if len(set(lengths.values())) > 1 or not self.objects:
+            said = ", ".join(f"{name} {count}" for name, count in lengths.items())
+            raise UserError(f"scenario {self.name}: objects, starts and goals must be lists of one length, at least 1; "
+                            f"they have {said} entries.")
+        for name in set(self.objects) - {"any"}:
+            if name not in OBJECTS:
+                raise UserError(f"scenario {self.name}: there is no object called {name!r}; there are any, "
+                                f"{', '.join(OBJECTS)}.")
+        if self.clutter and not self.clutter_on:
+            raise UserError(f"scenario {self.name}: clutter_on=[] leaves no place for the other objects of clutter={self.clutter}; "
+                            "name a place, or set clutter=0.")
+        for what in self.opened:
+            if what not in OPEN_M_OR_RAD:
+                raise UserError(f"scenario {self.name}: opened={what} should be some of {', '.join(OPEN_M_OR_RAD)}.")
+        for name in OBJECTS:
+            if self.objects.count(name) > 2:
+                raise UserError(f"scenario {self.name}: a home has two of every object, not {self.objects.count(name)} "
+                                f"of {name}.")
+        named = [name for name in self.objects if name in HAB_OBJECTS]
+        there, wanted = 2 * len(HAB_OBJECTS) - len(named), self.objects.count("any")
+        if wanted > there:
+            raise UserError(f"scenario {self.name}: objects has {wanted} times any; a home has {there} objects to draw from beside "
+                            "those that are named.")
+
+
+def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: int = 96) -> Episode:
+    """Episode `index` (0, 1, 2, ...) of a scenario; its home is layout `index` modulo `num_layouts` of the split, or
+    the next one if nothing that is drawn there can be solved. Raises UserError when these homes do not allow it.
+    """
+    if split not in SPLIT_FAMILIES:
+        raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
+    if index < 0:
+        raise UserError(f"episode {index} does not exist; episodes are numbered from 0.")
+    rng = np.random.default_rng([zlib.crc32(f"{scenario.name}/{split}".encode()), index])
+    scenes = [f"{split}/{(index + k) % num_layouts}" for k in range(min(_HOMES, num_layouts))]
+    why = ""
+    for scene in scenes:
+        layout = scene_layout(scene)
+        for _ in range(_DRAWS):
+            try:
+                episode, sim = _draw(scenario, f"{scenario.name}/{split}/{index}", scene, layout, rng), _simulator()
+                check_episode(sim, episode)
+                return replace(episode, robot_start=random_start(sim, episode, rng))
+            except (_NoRoom, Unsolvable) as error:
+                why = str(error).rstrip(".")
+    raise UserError(f"scenario {scenario.name} is not possible in scene{'s' * (len(scenes) > 1)} {', '.join(scenes)}: "
+                    f"of {_DRAWS} arrangements in each none was good, the last because {why}.")
+
+
+def scenario_episodes(scenario: Scenario, count: int, split: str = "val", num_layouts: int = 96) -> Iterator[Episode]:
+    """The first `count` episodes; HAB's validation sets for 100 and 1,000 of split val."""
+    return (scenario_episode(scenario, split, index, num_layouts) for index in range(count))
+
+
+class _NoRoom(Exception):
+    """An object found no place in one draw."""
+
+
+@lru_cache(maxsize=1)
+def _simulator() -> MujocoSimulator:
+    """In which episodes are tried."""
+    return MujocoSimulator()
+
+
+def _draw(scenario: Scenario, episode_id: str, scene: str, layout: Layout, rng: np.random.Generator) -> Episode:
+    """One arrangement; raises _NoRoom."""
+    names = _draw_names(scenario, rng)
+    starts = [_draw_receptacle(layout, word, scenario, rng) for word in scenario.starts]
+    goals = [_draw_receptacle(layout, word, scenario, rng) for word in scenario.goals]
+    opened = {body.name: OPEN_M_OR_RAD[kind_of(body.name)] for body in layout.bodies
+              if kind_of(body.name) in scenario.opened}
+    shut = {r.link: 0.0 for r in (*starts, *goals) if r.link and r.link not in opened}
+    now = _surfaces(layout, opened | shut)
+    later = _surfaces(layout, opened | {link: OPEN_M_OR_RAD[kind_of(link)] for link in shut})
+    poses: list[Pose] = []
+    targets: dict[int, Pose] = {}
+    for k, (name, start) in enumerate(zip(names, starts)):
+        poses.append(_put(now[start.name], name, rng))
+        targets[k] = None
+    for k, (name, goal) in enumerate(zip(names, goals)):
+        # On what slides, a goal is where it will be when the drawer is out; elsewhere both are the same surface.
+        surface = later[goal.name] if goal.parent in shut else now[goal.name]
+        targets[k] = _put(surface, name, rng)
+        if math.dist(poses[k][:3], targets[k][:3]) < scenario.min_move_m:
+            raise _NoRoom(f"{name} would start nearer than {scenario.min_move_m} m to its goal")
+    clutter = _clutter(scenario, layout, now, names, rng)
+    objects = (*names, *(name for name, _ in clutter))
+    return Episode(
+        id=episode_id, scene=scene, objects=objects, start_poses=(*poses, *(pose for _, pose in clutter)),
+        targets=targets, target_receptacles=tuple(r.name for r in starts),
+        goal_receptacles=tuple(r.name for r in goals), articulated=opened,
+        labels={i: target_label(scenario, i) if i < len(names) else f"clutter|{i - len(names)}" for i in range(len(objects))})
+
+
+# By which Habitat-Lab's own problems call the objects of HAB's episodes; those of Tidy House are any_targets|i.
+_HAB_TARGETS = {"set_table": ("bowl_target", "fruit_target"), "prepare_groceries": ("obj0_target", "obj1_target", "obj2_target")}
+
+
+def target_label(scenario: Scenario, i: int) -> str:
+    """Of the object that is moved as number i."""
+    called = _HAB_TARGETS.get(scenario.name, ())
+    return f"{called[i] if len(called) == len(scenario.objects) else 'any_targets'}|{i}"
+
+
+def _draw_names(scenario: Scenario, rng: np.random.Generator) -> list[str]:
+    """The objects that are moved; of each kind at most the two that a home has."""
+    left = [name for name in HAB_OBJECTS for _ in range(2)]
+    for name in scenario.objects:
+        if name in left:
+            left.remove(name)
+    names = []
+    for name in scenario.objects:
+        names.append(left.pop(rng.integers(len(left))) if name == "any" else name)
+    return names
+
+
+def receptacles_called(layout: Layout, word: str, scenario: str) -> list[Receptacle]:
+    """What a word of a scenario means in a home: a kind of receptacle, the name of one, or "open"."""
+    if word == "top_drawer":  # as HAB's drawer_right_top; in our kitchens the right one can be in a corner
+        return _compartments(layout, "drawer")
+    kinds = HAB_OPEN if word == "open" else (word,)
+    found = [r for r in layout.receptacles if r.kind in kinds or r.name == word]
+    if not found:
+        known = sorted({r.kind for r in layout.receptacles})
+        raise UserError(f"scenario {scenario}: home {layout.name} has no place called {word!r}; it has open, "
+                        f"{', '.join(known)}, and by name {', '.join(r.name for r in layout.receptacles)}.")
+    return found
+
+
+def _draw_receptacle(layout: Layout, word: str, scenario: Scenario, rng: np.random.Generator) -> Receptacle:
+    """A kind uniformly among those meant, then one of that kind."""
+    found = receptacles_called(layout, word, scenario.name)
+    kinds = sorted({receptacle.kind for receptacle in found})
+    kind = kinds[rng.integers(len(kinds))]
+    of_kind = [receptacle for receptacle in found if receptacle.kind == kind]
+    return of_kind[rng.integers(len(of_kind))]
+
+
+def _put(surface: _Surface, name: str, rng: np.random.Generator) -> Pose:
+    """A place within reach for an object that is to be moved, or for its goal."""
+    if len(surface.taken) >= MAX_ON.get(surface.receptacle.kind, len(OBJECTS) * 2):
+        raise _NoRoom(f"{surface.receptacle.name} is full")
+    pose = _place(surface, OBJECTS[name], rng, reachable=True)
+    if pose is None:
+        raise _NoRoom(f"{name} found no place within reach on {surface.receptacle.name}")
+    return pose
+
+
+def _clutter(scenario: Scenario, layout: Layout, surfaces: dict[str, _Surface], taken: list[str],
+             rng: np.random.Generator) -> list[tuple[str, Pose]]:
+    """Other objects, where nothing that is shut hides them but what an object has to be taken out of; one that finds no
+    place is left out, as in HAB.
+    """
+    left = [name for name in HAB_OBJECTS for _ in range(2)]
+    for name in taken:
+        if name in left:
+            left.remove(name)
+    places = []
+    for word in scenario.clutter_on:
+        places += [r.name for r in receptacles_called(layout, word, scenario.name) if r.name in surfaces]
+    if scenario.clutter and not places:
+        raise UserError(f"scenario {scenario.name}: in home {layout.name} all of clutter_on=[{', '.join(scenario.clutter_on)}] is "
+                        "shut; name a place that is open, let it stand open with opened=, or set clutter=0.")
+    placed: list[tuple[str, Pose]] = []
+    for _ in range(_PLACE_TRIES):
+        if len(placed) >= scenario.clutter or not left:
+            break
+        name = left[rng.integers(len(left))]
+        surface = surfaces[places[rng.integers(len(places))]]
+        if len(surface.taken) >= MAX_ON.get(surface.receptacle.kind, len(OBJECTS) * 2):
+            continue
+        pose = _place(surface, OBJECTS[name], rng)
+        if pose is not None:
+            placed.append((name, pose))
+            left.remove(name)
+    return placed

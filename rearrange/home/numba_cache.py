@@ -1,0 +1,68 @@
+"""numba for all of this program (`from rearrange.home.numba_cache import njit`), with a place where compiled code can be kept.
+
+numba keeps it beside the source or in the user's cache, and fails where neither can be written, as in a container with a package
+folder and a home that are read-only. Then a temporary folder is taken, which our child processes take too.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import numba
+from numba import boolean, cfunc, float32, float64, int8, int32, int64, njit
+from numba.misc.appdirs import AppDirs
+
+__all__ = ["boolean", "cfunc", "float32", "float64", "int8", "int32", "int64", "kept_in", "njit"]
+
+CHOSEN = "NUMBA_CACHE_DIR"
+
+
+def kept_in() -> Path | None:
+    """The folder that compiled code is kept in; None if there is none that can be written."""
+    return next(filter(_is_writable, _usual()), None) or _temporary()
+
+
+def _usual() -> list[Path]:
+    """Where numba keeps compiled code: what NUMBA_CACHE_DIR asks for, beside the source, the user's cache."""
+    asked = [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else []
+    return [*asked, Path(__file__).parent / "__pycache__", Path(AppDirs("numba", False).user_cache_dir)]
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, which is made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _temporary() -> Path | None:
+    """The same folder in every run, if nobody else can write to it: what is in it is executed."""
+    try:
+        folder = Path(tempfile.gettempdir()) / f"rearrange-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        about = folder.lstat()
+        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or stat.S_IMODE(about.st_mode) & 0o077:
+            return Path(tempfile.mkdtemp(prefix="rearrange-"))
+        return folder if _is_writable(folder) else None
+    except OSError:
+        return None
+
+
+def _choose() -> None:
+    """Let numba, here and in child processes, use the temporary folder where it has no other."""
+    if any(map(_is_writable, _usual())) or (folder := _temporary()) is None:
+        return
+    os.environ[CHOSEN] = numba.config.CACHE_DIR = str(folder)
+    logging.getLogger(__name__).warning(
+        "compiled code is kept in %s, since neither %s nor the user's cache can be written; %s can name another folder.",
+        folder, Path(__file__).parent, CHOSEN)
+
+
+_choose()

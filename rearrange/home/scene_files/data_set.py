@@ -1,0 +1,269 @@
+"""A Habitat scene data set: which scenes and templates it has, and what a scene consists of.
+
+A template is found as Habitat finds it: by the name of its file without the ending, with or without folders, or by a part of
+that name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rearrange.home.errors import UserError
+from rearrange.home.scene_files.reading import need_json, shown
+from rearrange.home.scene_files.scene_entries import (
+    AS_FILE,
+    as_shown,
+    check_entry,
+    factor,
+    frame_of,
+    motion_of,
+    origin_of,
+    scaled,
+    square,
+    unused_of,
+)
+from rearrange.home.scene_files.templates import (
+    ARTICULATED,
+    OBJECTS,
+    STAGES,
+    Template,
+    merged,
+    read_articulated,
+    read_template,
+    unused_keys,
+)
+from rearrange.home.scene_files.urdf import Urdf
+from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
+
+ENDING = ".scene_dataset_config.json"
+SCENE_FILE = ".scene_instance.json"
+OUR_SCENE = re.compile(r"(train|val|test|unseen)/(\d+)")  # how episodes call homes of ours; in a data set they are val_0003
+_SCENES = "scene_instances"
+_ENDINGS = {STAGES: (".stage_config.json", ".glb"), OBJECTS: (".object_config.json", ".glb"),
+            ARTICULATED: (".ao_config.json", ".urdf"), _SCENES: (SCENE_FILE,)}
+_SINGULAR = {STAGES: "stage", OBJECTS: "object", ARTICULATED: "articulated object", _SCENES: "scene"}
+_NAMED_BY_SCENES = {"light_setups", "navmesh_instances", "semantic_scene_descriptor_instances", "user_defined"}  # not by all
+_IN_SCENE = {"stage_instance", "object_instances", "articulated_object_instances", "translation_origin", "user_defined"}
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A stage or an object in a scene. frame: (4, 4) from the template's frame to the scene's, y up, with the scales of the
+    scene and of a stage itself.
+    """
+
+    template: Template
+    frame: np.ndarray
+    moves: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedArticulated:
+    """An articulated object in a scene. handle: its name there, as Habitat counts: fridge_:0000. frame: (4, 4) of its root, without
+    the scale, which is that of every length in its document. mass_scale: that of every mass.
+    """
+
+    handle: str
+    urdf: Urdf
+    receptacles: dict[str, dict]
+    frame: np.ndarray
+    scale: float
+    mass_scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """stage: None where the scene has none. unused: what its files have and is not used."""
+
+    name: str
+    stage: Placed | None
+    objects: tuple[Placed, ...]
+    articulated: tuple[PlacedArticulated, ...]
+    unused: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How many of each are in a scene. movable: objects that a simulator may let move. collision_meshes: those of their own."""
+
+    objects: int
+    movable: int
+    articulated: int
+    slides: int
+    hinges: int
+    receptacles: int
+    triangles: int
+    collision_meshes: int
+
+
+class DataSet:
+    """Opened by its configuration. Raises UserError, naming the file and the reason, for whatever cannot be used."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not self.path.name.endswith(ENDING) or not self.path.is_file():
+            raise UserError(f"dataset={path} should be a file *{ENDING}, as ReplicaCAD has one and rearrange scenes export "
+                            "writes one, or a folder of MuJoCo XML files.")
+        config = need_json(self.path, "dataset:")
+        self._defaults = {kind: _default_attributes(self.path, config, kind) for kind in _ENDINGS}
+        sections = {kind: config[kind] for kind in _ENDINGS if isinstance(config.get(kind), dict)}
+        self._unused = {*unused_keys(config, {*_ENDINGS, *_NAMED_BY_SCENES}, "the data set"),
+                        *(note for kind, section in sections.items()
+                          for note in unused_keys(section, {"paths", "default_attributes"}, kind))}
+        self._files = {kind: list(self._listed(config, kind, endings))[::-1] for kind, endings in _ENDINGS.items()}
+
+    @property
+    def scenes(self) -> list[str]:
+        """Names of all scenes, in order."""
+        return sorted({place.name for place, _ in self._files[_SCENES]})
+
+    def read(self, name: str) -> tuple[Scene, list[str]]:
+        """What of a scene can be used, and a sentence for each file of it that is missing or cannot be."""
+        path = self._called(_SCENES, name)
+        if path is None:
+            raise UserError(f"dataset={self.path} has no scene {name!r}; it has {', '.join(self.scenes[:5])}"
+                            f"{', ...' if len(self.scenes) > 5 else ''}.")
+        content = need_json(path)
+        default, problems, notes, made = self._defaults[_SCENES], list[str](), set(self._unused), dict[Path, Any]()
+        notes.update(unused_keys(merged(default, content), _IN_SCENE, "scenes"))
+        origin = origin_of(path, merged(default, content))
+
+        def read(kind: str, entry: Any) -> Any:
+            """The template that an entry names, each read once; None where it or the entry cannot be used."""
+            try:
+                check_entry(path, entry, kind)
+                file = self._file(kind, entry["template_name"], name)
+                if file not in made:
+                    made[file] = read_articulated(file, self._defaults[kind]) if kind == ARTICULATED else \
+                        read_template(file, kind, self._defaults[kind])
+            except UserError as error:
+                if str(error) not in problems:
+                    problems.append(str(error))
+                return None
+            notes.update(unused_of(entry, kind))
+            notes.update(made[file][-1] if kind == ARTICULATED else made[file].unused)
+            return made[file]
+
+        objects, articulated, seen = [], [], Counter[str]()
+        for entry in [*_entries(path, default, "object_instances"), *_entries(path, content, "object_instances")]:
+            if (template := read(OBJECTS, entry)) is not None:
+                center = template.center if (origin_of(path, entry) or origin) != AS_FILE else None
+                objects.append(Placed(as_shown(template, entry), frame_of(entry, center) @ scaled(entry),
+                                      motion_of(entry) == "DYNAMIC"))
+        for entry in [*_entries(path, default, "articulated_object_instances"),
+                      *_entries(path, content, "articulated_object_instances")]:
+            if (found := read(ARTICULATED, entry)) is not None:
+                urdf, receptacles, scale, mass_scale, _ = found
+                handle = f"{urdf.path.stem}_:{seen[urdf.path.stem]:04d}"
+                seen[urdf.path.stem] += 1
+                scale *= float(factor(entry, "uniform_scale"))
+                mass_scale *= float(factor(entry, "mass_scale")) * (1.0 if entry.get("apply_scale_to_mass") is False else scale)
+                articulated.append(PlacedArticulated(handle, urdf, receptacles, frame_of(entry), scale, mass_scale))
+        stage = merged(default, content).get("stage_instance")
+        bare = not isinstance(stage, dict) or stage.get("template_name") in (None, "", "NONE")
+        template = None if bare else read(STAGES, stage)
+        placed = None if template is None else \
+            Placed(as_shown(template, stage), frame_of(stage) @ scaled(stage) @ square(template.turn))
+        return Scene(name, placed, tuple(objects), tuple(articulated), frozenset(notes)), problems
+
+    def figures(self, name: str) -> tuple[Figures | None, list[str]]:
+        """What is in a scene, None unless all of its files can be used, and a sentence for each that cannot."""
+        try:
+            scene, problems = self.read(name)
+        except UserError as error:
+            return None, [str(error)]
+        return None if problems else _figures(scene), problems
+
+    def unused(self, name: str) -> list[str]:
+        """What the files of a scene say and nobody here reads."""
+        return sorted(self.read(name)[0].unused)
+
+    def object_file(self, name: str) -> Path | None:
+        """The configuration, or the mesh, of an object of this very name; None when the data set has none."""
+        return self._called(OBJECTS, name)
+
+    def _called(self, kind: str, name: str) -> Path | None:
+        """The file of this very name; None when there is none."""
+        return next((file for place, file in self._files[kind] if place.name == name), None)
+
+    def _file(self, kind: str, template: str, scene: str) -> Path:
+        """The file of a template: its folders say which of several with one name."""
+        known, parts = self._files[kind], Path(template).parts or (template,)
+        whole = next((file for place, file in known if place.parts[-len(parts):] == parts), None)
+        if found := whole or self._called(kind, parts[-1]):
+            return found
+        for place, file in sorted(known):
+            if parts[-1] and parts[-1] in place.name:
+                return file
+        raise UserError(f"scene {scene} needs the {_SINGULAR[kind]} {shown(template)}, which dataset={self.path} does not have.")
+
+    def _listed(self, config: dict, kind: str, endings: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:
+        """All of a kind that the data set's paths lead to, without the ending and with it; of two endings the first counts."""
+        section = config.get(kind)
+        paths = section.get("paths") if isinstance(section, dict) else None
+        patterns = [pattern for listed in (paths.values() if isinstance(paths, dict) else ()) if isinstance(listed, list)
+                    for pattern in listed if isinstance(pattern, str)]
+        for ending in reversed(endings):
+            for pattern in patterns:
+                try:
+                    files = [file for place in sorted(_matching(self.path.parent, pattern))
+                             for file in (sorted(place.iterdir()) if place.is_dir() else [place]) if file.name.endswith(ending)]
+                except (OSError, ValueError, NotImplementedError) as error:
+                    raise UserError(f"dataset={self.path} has {shown(pattern)} among the paths of {kind}, which cannot be looked "
+                                    f"through ({getattr(error, 'strerror', None) or error}).") from None
+                yield from ((file.with_name(file.name.removesuffix(ending)), file) for file in files)
+
+
+def _figures(scene: Scene) -> Figures:
+    templates = [placed.template for placed in (*scene.objects, *([scene.stage] if scene.stage else []))]
+    kinds = Counter(joint.kind for body in scene.articulated for joint in body.urdf.joints)
+    places = [thing.receptacles for thing in (*templates, *scene.articulated)]
+    return Figures(
+        len(scene.objects), sum(placed.moves for placed in scene.objects), len(scene.articulated), kinds[SLIDE], kinds[HINGE],
+        sum(map(len, places)), sum(len(piece.triangles) for template in templates for piece in template.seen),
+        sum(len(template.solid) for template in templates))
+
+
+def _matching(folder: Path, pattern: str) -> Iterator[Path]:
+    """Files and folders that a path with wildcards leads to, which may begin with `..`, or at the root."""
+    parts = Path(pattern).parts
+    if Path(pattern).is_absolute():
+        folder, parts = Path(parts[0]), parts[1:]
+    while parts and parts[0] == "..":
+        folder, parts = folder.parent, parts[1:]
+    if not parts:
+        yield folder
+    else:
+        yield from folder.glob(str(Path(*parts)))
+
+
+def _entries(path: Path, content: dict, key: str) -> list:
+    entries = content.get(key) or []
+    if not isinstance(entries, list):
+        raise UserError(f"{path}: {key} should be a list.")
+    return entries
+
+
+def _default_attributes(path: Path, config: dict, kind: str) -> dict:
+    """What every configuration of a kind has in a data set unless it says otherwise."""
+    section = config.get(kind)
+    default = section.get("default_attributes") if isinstance(section, dict) else None
+    if default is not None and not isinstance(default, dict):
+        raise UserError(f"dataset={path}: default_attributes of {kind} should be an object, not {shown(default)}.")
+    return default or {}
+
+
+def read_object(path: Path, dataset: Path | None = None) -> Template:
+    """An object from its configuration, or from its mesh alone, under the defaults of a data set, if it is one of Habitat's. Raises
+    UserError if it cannot be used.
+    """
+    if dataset is None or not dataset.name.endswith(ENDING):
+        return read_template(path, OBJECTS)
+    return read_template(path, OBJECTS, _default_attributes(dataset, need_json(dataset, "dataset:"), OBJECTS))

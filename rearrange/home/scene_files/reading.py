@@ -1,0 +1,88 @@
+"""Reading the files of a scene, whoever wrote them: regular files of at most `MOST_BYTES`, finite numbers of at most `MOST_NUMBER`.
+
+Each refusal is a UserError of one sentence that names the file. Every reader of scene files reads through these functions.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rearrange.home.errors import UserError
+from rearrange.home.files import parse_json, read_bytes
+from trainer.logs.printable import printable
+
+MOST_BYTES = 1 << 28  # of one file
+MOST_NUMBER = 1e6  # in metres and everything else: no home is larger
+MOST_NAME = 1000  # characters of the path of a file
+AGAIN = "export or download the data set again"
+
+
+def scene_bytes(path: Path, what: str = "the file") -> bytes:
+    """The content of a regular file of at most `MOST_BYTES`. Raises UserError, in which the file is called `what`."""
+    try:
+        return read_bytes(path, MOST_BYTES)
+    except (OSError, ValueError) as error:  # ValueError: of a name with a null character
+        why = (getattr(error, "strerror", None) or str(error)).removesuffix(".")
+        raise UserError(f"{what} {path} cannot be read ({why}): {AGAIN}.") from None
+
+
+def need_json(path: Path, what: str = "the data set's file") -> dict:
+    """The object that a JSON file holds, in UTF-8. Raises UserError."""
+    raw = scene_bytes(path, what)
+    try:
+        content = parse_json(raw.removeprefix(codecs.BOM_UTF8).decode().encode())
+    except UnicodeDecodeError as error:
+        raise UserError(f"{what} {path} is no text in UTF-8 (byte {error.start}): {AGAIN}.") from None
+    except ValueError as error:
+        raise UserError(f"{what} {path} is damaged, it should be JSON ({error}): {AGAIN}.") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{what} {path} should hold a JSON object, not {type(content).__name__}: {AGAIN}.")
+    return content
+
+
+def finite(value: Any) -> bool:
+    """Whether a value of a file is a number that is finite and at most `MOST_NUMBER` in size; True and False are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and abs(value) <= MOST_NUMBER
+
+
+def numbers(path: Path, content: dict, key: str, count: int) -> np.ndarray | None:
+    """The numbers (count,) that an object of a JSON file has under a key; None where there are none."""
+    value = content.get(key)
+    if value is None:
+        return None
+    values = [value] if count == 1 else value
+    if not isinstance(values, list) or len(values) != count or not all(map(finite, values)):
+        plural = f"{count} finite numbers" if count > 1 else "a finite number"
+        raise UserError(f"{path}: {key} should be {plural} of at most {MOST_NUMBER:g}, not {shown(value)}.")
+    return np.array(values, float)
+
+
+def beside(path: Path, name: str) -> Path:
+    """The file that another one names, from where that one lies. Raises UserError for what no file can be called."""
+    part_bytes = [len(part.encode(errors="replace")) for part in name.split("/")]
+    if "\0" in name or any("\ud800" <= char <= "\udfff" for char in name) or len(name) > MOST_NAME or max(part_bytes) > 255:
+        raise UserError(f"{path} names the file {shown(name)}, which no file can be called.")
+    return path.parent / name
+
+
+def flag(path: Path, content: dict, key: str, default: bool) -> bool:
+    """Whether an object of a JSON file says true under a key."""
+    value = content.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise UserError(f"{path}: {key} should be true or false, not {shown(value)}.")
+    return default if value is None else value
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: printable, on one line, at most 60 characters."""
+    return printable(repr(value), 60)
+
+
+def word(value: Any) -> str:
+    """The name of something in a file as a message shows it, as `shown` without quotes."""
+    return printable(value, 60)

@@ -1,0 +1,163 @@
+"""A home compiled for MuJoCo, with the addresses that the simulator needs; the last ones used are kept per process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+
+from rearrange.home.apartments import segmentation
+from rearrange.home.apartments.kept_layouts import scene_layout
+from rearrange.home.apartments.layouts import Layout
+from rearrange.home.apartments.objects import STANDARD_SET
+from rearrange.home.robot.fetch import ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
+from rearrange.home.simulation.mujoco.build_model import compile_home
+from rearrange.home.simulation.mujoco.collision_filter import Nearness, measure
+from rearrange.home.simulation.mujoco.contacts import ARM, BASE, NO_OWNER, SCENE
+from rearrange.home.simulation.simulator_interface import FIRST_JOINT, NOTHING
+
+if TYPE_CHECKING:
+    from rearrange.home.pictures.meshes import MeshTable
+
+CACHED_HOMES = 128
+
+_SETTLE_CHUNK = 3  # substeps between two looks whether all objects sleep
+_ALMOST_ASLEEP = -2  # of MuJoCo's counters of calm substeps, which begin at -11 and put to sleep at 0
+_AWAY = (-50.0, -50.0, 0.0)  # base pose while objects settle
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledHome:
+    """A compiled layout with the addresses that the simulator needs, and a state in which everything is parked and
+    asleep.
+    """
+
+    layout: Layout
+    objects: tuple[str, ...]  # name of each slot
+    model: mujoco.MjModel
+    parked: mujoco.MjData
+    base_qpos: slice
+    arm_qpos: slice
+    arm_dofs: slice
+    base_ctrl: slice
+    arm_ctrl: slice
+    handles: tuple[str, ...]  # joints of drawers and doors
+    geom_role: np.ndarray  # (ngeom,) SCENE, BASE or ARM
+    object_of_geom: np.ndarray  # (ngeom,) slot or -1
+    handle_of_geom: np.ndarray  # (ngeom,) index into handles or -1
+    moving_of_geom: np.ndarray  # (ngeom,) FIRST_JOINT - k where it is part of the k-th drawer or door, else NOTHING
+    silent_while_held: tuple[tuple[int, ...], ...]  # of each handle the geoms that touch nothing while the cup holds it
+    nearness: Nearness
+    handle_reach_m: float = math.inf  # how near to the middle of a handle the tip of the cup must be to hold it
+    meshes: MeshTable | None = None  # what is drawn beside the geoms
+    unseen_groups: tuple[int, ...] = ()  # of geoms that are not drawn
+    spare: list = field(default_factory=list)  # of rearrange.home.simulation.mujoco.model_copy: waiting for a simulator
+
+    def things_of_triangles(self, index_of_slot: Mapping[int, int]) -> np.ndarray:
+        """Of each triangle of `meshes` the number of `rearrange.home.apartments.segmentation`. index_of_slot: as in `things_of_geoms`."""
+        return np.empty(0, np.int32)
+
+    def names_of_things(self, objects: Sequence[str]) -> dict[int, str]:
+        """Number -> name of what a segmentation can show, with these objects of an episode."""
+        return segmentation.names_of(self.layout, objects)
+
+
+@lru_cache(maxsize=CACHED_HOMES)
+def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHome:
+    """Compile the home of a scene such as "train/17" with these objects in its slots; the last `CACHED_HOMES` are
+    kept.
+    """
+    layout = scene_layout(scene)
+    model = compile_home(layout, objects)
+    joint_names = [model.joint(i).name for i in range(model.njnt)]
+    handles = tuple(name for name in joint_names if name.startswith("drawer_") or name == "fridge_door")
+    handle_geoms = tuple((model.geom(f"{name}_handle").id,) for name in handles)
+    return CompiledHome(
+        layout=layout, silent_while_held=handle_geoms,
+        **addresses(model, objects, handles, handle_geoms, [int(model.body_treeid[model.body(name).id]) for name in handles]))
+
+
+def addresses(model: mujoco.MjModel, objects: tuple[str, ...], handles: tuple[str, ...], handle_geoms: tuple[tuple[int, ...], ...],
+              trees: list[int]) -> dict[str, Any]:
+    """Fields of `CompiledHome` that follow from its model. handle_geoms: of each handle, what the cup touches when it touches it.
+    trees: kinematic trees of everything that can be opened.
+    """
+    role, object_of = _label_geoms(model)
+    handle_of = np.full(model.ngeom, NO_OWNER, np.int32)
+    for k, geoms in enumerate(handle_geoms):
+        handle_of[list(geoms)] = k
+    return dict(
+        objects=objects, model=model, parked=_park(model, trees),
+        base_qpos=_joint_slice(model.jnt_qposadr, model, BASE_JOINT_NAMES),
+        arm_qpos=_joint_slice(model.jnt_qposadr, model, JOINT_NAMES),
+        arm_dofs=_joint_slice(model.jnt_dofadr, model, JOINT_NAMES),
+        base_ctrl=_contiguous([model.actuator(name).id for name in BASE_JOINT_NAMES]),
+        arm_ctrl=_contiguous([model.actuator(name).id for name in JOINT_NAMES]),
+        handles=handles, geom_role=role, object_of_geom=object_of, handle_of_geom=handle_of,
+        moving_of_geom=_moving(model, handles), nearness=measure(model))
+
+
+def _joint_slice(addresses: np.ndarray, model: mujoco.MjModel, names: tuple[str, ...]) -> slice:
+    return _contiguous([int(addresses[model.joint(name).id]) for name in names])
+
+
+def _contiguous(ids: list[int]) -> slice:
+    if ids != list(range(ids[0], ids[0] + len(ids))):
+        raise ValueError(f"addresses {ids} are not one after another")
+    return slice(ids[0], ids[0] + len(ids))
+
+
+def _label_geoms(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+    """Role and object slot of every geom, from their names."""
+    role = np.full(model.ngeom, SCENE, np.int8)
+    object_of = np.full(model.ngeom, NO_OWNER, np.int32)
+    for geom in range(model.ngeom):
+        name = model.geom(geom).name
+        if name.startswith("base_"):
+            role[geom] = BASE
+        elif name.startswith("arm_") or name in ("gripper_palm", "suction_cup"):
+            role[geom] = ARM
+        elif name.startswith("object_"):
+            object_of[geom] = int(name.split("_")[1])  # one of several convex parts is object_3_1
+    return role, object_of
+
+
+def _moving(model: mujoco.MjModel, handles: tuple[str, ...]) -> np.ndarray:
+    """Which drawer or door each geom belongs to, as in `Simulator.owner_image`."""
+    moving = np.full(model.ngeom, NOTHING, np.int32)
+    for k, name in enumerate(handles):
+        moving[model.geom_bodyid == model.body(name).id] = FIRST_JOINT - k
+    return moving
+
+
+def put_to_rest(model: mujoco.MjModel, data: mujoco.MjData, trees: list[int], most_substeps: int) -> None:
+    """Step until these free objects sleep.
+
+    Most rest from the start. Those are told from the others by how they move in the first substeps, instead of the ten
+    that MuJoCo waits.
+    """
+    mujoco.mj_step(model, data)  # wakes what has been put somewhere
+    data.tree_asleep[trees] = _ALMOST_ASLEEP
+    for _ in range(0, most_substeps, _SETTLE_CHUNK):
+        mujoco.mj_step(model, data, nstep=_SETTLE_CHUNK)
+        if (data.tree_asleep[trees] >= 0).all():
+            return
+
+
+def _park(model: mujoco.MjModel, trees: list[int]) -> mujoco.MjData:
+    """A state with every object asleep where the model parks it, far outside, drawers and doors (`trees`) asleep, and the robot
+    elsewhere, in its start posture.
+    """
+    data = mujoco.MjData(model)
+    data.qpos[_joint_slice(model.jnt_qposadr, model, BASE_JOINT_NAMES)] = _AWAY
+    for name, value in zip((*JOINT_NAMES, TORSO_JOINT_NAME), (*ARM_START_RAD, TORSO_START_M)):
+        data.qpos[model.joint(name).qposadr[0]] = value
+        data.ctrl[model.actuator(name).id] = value
+    put_to_rest(model, data, trees, most_substeps=30)
+    data.time = 0.0
+    return data

@@ -1,0 +1,161 @@
+"""Drawers and fridge doors of an external scene: which of its moving links they are, and what they are to a robot.
+
+Points are world points with z up, unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rearrange.home.apartments.episodes import Marker
+from rearrange.home.apartments.parts import Body, Part
+from rearrange.home.axis_conventions import to_y_up
+
+HANDLE_HALF_M = 0.1
+"""A marker is a point, and nothing says how large the handle is that it stands for: so near to it the cup may hold."""
+HANDLE_INSET_M = 0.05  # of a door without a marker, from its edge
+_STANDS_OUT_M, _FOREMOST_M = 0.02, 0.015  # a bar of which nothing collides, and how much of it says where its middle is
+_FRIDGES = ("fridge", "frige", "refrigerator")  # words in the names of articulated objects; the second is ReplicaCAD's
+_LEAST = {"slide": 0.15, "hinge": 0.5}  # m, rad: what moves less is no drawer or door
+_CLOSED = 0.05  # m or rad: a joint whose least opening is farther from 0 is none that HAB's predicates understand
+_UPRIGHT = 0.95  # cosine
+_RGB = (0.7, 0.7, 0.7)
+
+
+@dataclass(frozen=True, eq=False)
+class MovingLink:
+    """A link with one joint, closed. kind: slide (along `axis`) or hinge (about `axis` through `origin`)."""
+
+    handle: str  # of the articulated object
+    number: int  # by which HAB's episodes call it
+    name: str
+    kind: str
+    axis: np.ndarray  # (3,) unit, so that the opening is positive
+    origin: np.ndarray  # (3,)
+    range_m_or_rad: tuple[float, float]
+    corners: np.ndarray  # (8, 3) of the box around it
+    frame: np.ndarray  # (4, 4) of the link, its own axes as Habitat has them, its origin at its centre of mass
+    seen: np.ndarray = field(default_factory=lambda: np.empty((0, 3)))  # (n, 3) corners of what is seen of it
+    solids: tuple[np.ndarray, ...] = ()  # (n, 3) corners of each convex piece that collides
+
+    def shifted(self, by: np.ndarray) -> MovingLink:
+        """The same link elsewhere."""
+        frame = self.frame.copy()
+        frame[:3, 3] += by
+        return replace(self, origin=self.origin + by, corners=self.corners + by, frame=frame, seen=self.seen + by,
+                       solids=tuple(solid + by for solid in self.solids))
+
+
+def plain_name(handle: str) -> str:
+    """`sofa` of a handle such as `objects/sofa_:0003`."""
+    return handle.rpartition("/")[2].partition(":")[0].removesuffix("_")
+
+
+def is_fridge(handle: str) -> bool:
+    """Whether an articulated object is a fridge, by its name."""
+    return any(word in handle.lower() for word in _FRIDGES)
+
+
+def is_opening(kind: str, span: tuple[float, float]) -> bool:
+    """Whether a joint with this range is one of a drawer or door."""
+    return abs(span[0]) < _CLOSED and _LEAST[kind] < span[1] < 10.0
+
+
+def drawers_of(links: Iterable[MovingLink]) -> list[MovingLink]:
+    """The links that slide out level."""
+    return [link for link in links if link.kind == "slide" and abs(link.axis[2]) < 1.0 - _UPRIGHT]
+
+
+def fridge_doors(links: Iterable[MovingLink]) -> list[MovingLink]:
+    """The doors of a fridge; the first is the one that HAB's tasks are about, the upper."""
+    doors = [link for link in links if link.kind == "hinge" and is_fridge(link.handle) and abs(link.axis[2]) > _UPRIGHT]
+    return sorted(doors, key=lambda link: -link.corners[:, 2].mean())
+
+
+def names_for(drawers: list[MovingLink]) -> list[str]:
+    """Names as ours, which begin with drawer_: drawer3 is drawer_3, drawer1_top is drawer_1_top."""
+    names: list[str] = []
+    for link in drawers:
+        name = stem = "drawer_" + (re.sub(r"^drawer_?", "", link.name) or "1")
+        number = 2
+        while name in names:
+            name, number = f"{stem}_{number}", number + 1
+        names.append(name)
+    return names
+
+
+def drawer_body(name: str, link: MovingLink, markers: Iterable[Marker]) -> Body:
+    """A drawer with its frame in the middle of its front, at its floor, x outwards."""
+    yaw = math.atan2(link.axis[1], link.axis[0])
+    local = _turned(link.corners, yaw)
+    low, high = local.min(axis=0), local.max(axis=0)
+    front = np.array((high[0], (low[1] + high[1]) / 2, low[2]))
+    handle = _handle_point(link, markers, yaw, high[0])
+    handle = np.array((high[0], front[1], (low[2] + high[2]) / 2)) if handle is None else handle
+    position = _turned(front[None], -yaw)[0]
+    parts = (*_pieces(link, yaw, front), _handle(name, handle - front))
+    return Body(name, "slide", 1.0, link.range_m_or_rad, tuple(position.tolist()), yaw, parts)
+
+
+def door_body(name: str, link: MovingLink, front_yaw: float, markers: Iterable[Marker]) -> Body:
+    """A door with its frame at its hinge, on the floor, x out of the closed front."""
+    local = _turned(link.corners, front_yaw)
+    hinge = _turned(link.origin[None], front_yaw)[0] * (1.0, 1.0, 0.0)
+    low, high = local.min(axis=0), local.max(axis=0)
+    handle = _handle_point(link, markers, front_yaw, high[0])
+    if handle is None:  # near the edge away from the hinge, half way up
+        far = high[1] - HANDLE_INSET_M if abs(high[1] - hinge[1]) > abs(low[1] - hinge[1]) else low[1] + HANDLE_INSET_M
+        handle = np.array((high[0], far, (low[2] + high[2]) / 2))
+    position = _turned(hinge[None], -front_yaw)[0]
+    parts = (*_pieces(link, front_yaw, hinge), _handle(name, handle - hinge))
+    sign = math.copysign(1.0, link.axis[2])
+    return Body(name, "hinge", sign, link.range_m_or_rad, (position[0], position[1], 0.0), front_yaw, parts)
+
+
+def marked_point(link: MovingLink, markers: Iterable[Marker]) -> np.ndarray | None:
+    """Where the first marker on a link is, (3,), the link closed; None when it has none."""
+    for marker in markers:
+        if marker.object == link.handle and marker.link == link.name:
+            return (link.frame @ (*to_y_up(marker.offset), 1.0))[:3]  # the reader turned it as if it were a world vector
+    return None
+
+
+def _handle_point(link: MovingLink, markers: Iterable[Marker], yaw: float, front_m: float) -> np.ndarray | None:
+    """Where the handle of a closed link is, in axes of which x points out of its front: its marker, or on the front behind the bar that is
+    seen to stand out of it, as of ReplicaCAD's fridge, or None.
+    """
+    point = marked_point(link, markers)
+    if point is not None:
+        return _turned(point[None], yaw)[0]
+    seen = _turned(link.seen, yaw)
+    if not len(seen) or seen[:, 0].max() < front_m + _STANDS_OUT_M:
+        return None
+    bar = seen[seen[:, 0] > seen[:, 0].max() - _FOREMOST_M]
+    return np.array((front_m, *((bar.min(axis=0) + bar.max(axis=0)) / 2)[1:]))
+
+
+def _turned(points: np.ndarray, yaw: float) -> np.ndarray:
+    """Points (n, 3) in axes of which x points along yaw."""
+    c, s = math.cos(yaw), math.sin(yaw)
+    return points @ np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
+
+
+def _pieces(link: MovingLink, yaw: float, origin: np.ndarray) -> list[Part]:
+    """The boxes around what collides of a link, or around all of it; in axes turned by `yaw`, from `origin` (3,) in those. One box around a
+    whole drawer would not tell its front from its back.
+    """
+    return [_box(*(corner(_turned(points, yaw), axis=0) - origin for corner in (np.min, np.max))) for points in link.solids or [link.corners]]
+
+
+def _box(low: np.ndarray, high: np.ndarray) -> Part:
+    return Part("box", tuple(((low + high) / 2).tolist()), tuple(((high - low) / 2).tolist()), _RGB)
+
+
+def _handle(name: str, center: np.ndarray) -> Part:
+    """Where the cup may hold it; nothing is there."""
+    return Part("box", tuple(center.tolist()), (HANDLE_HALF_M,) * 3, _RGB, name=f"{name}_handle", solid=False)

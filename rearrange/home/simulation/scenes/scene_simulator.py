@@ -1,0 +1,126 @@
+"""The embedded simulator in scenes of a Habitat data set: one Fetch in one scene, without Habitat.
+
+It offers `rearrange.home.simulation.simulator_interface.Simulator` as in our homes; what differs is where a home comes from, and that drawers and doors have no
+handles of their own: the cup holds one by its front, near the middle of where its handle should be.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from rearrange.home.apartments.episodes import Episode, Marker, Pose
+from rearrange.home.apartments.layouts import Layout
+from rearrange.home.episodes.scene_episodes import in_terms_of
+from rearrange.home.errors import UserError
+from rearrange.home.geometry import matrix_quat, quat_matrix
+from rearrange.home.scene_files.data_set import OUR_SCENE, SCENE_FILE
+from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
+from rearrange.home.simulation.mujoco.simulator import HOLD_DEPTH_M, MujocoSimulator, slots_for
+from rearrange.home.simulation.scenes.objects import OwnObject, files_of
+from rearrange.home.simulation.scenes.scene import CompiledScene, compiled_scene, data_set, load_scene, name_of
+from rearrange.home.simulation.scenes.scene_layout import before_end
+from rearrange.home.simulation.simulator_interface import SimulatorConfig
+
+
+class SceneSimulator(MujocoSimulator):
+    """One robot in one scene of the data set with this configuration. mixed: episodes in our homes take place there, not in the data set."""
+
+    home: CompiledScene | CompiledHome | None
+
+    def __init__(self, config: SimulatorConfig, dataset: str | Path, mixed: bool = False) -> None:
+        super().__init__(config)
+        self._dataset, self._mixed = Path(dataset), mixed
+
+    # ------------------------------------------------------------------ scenes
+
+    def in_own_terms(self, episode: Episode) -> Episode:
+        """An episode of a file, as HAB's, in the frame of its scene's floor, and with names of joints as ours."""
+        if self._is_in_home(episode):
+            return episode
+        name, markers = self._of(episode)
+        if episode.scene == name_of(self._dataset, name):
+            return episode
+        return in_terms_of(load_scene(self._dataset, name, markers).home, episode)
+
+    def layout_of(self, episode: Episode) -> Layout:
+        """The layout of an episode's scene, which is loaded for it."""
+        if self._is_in_home(episode):
+            return super().layout_of(episode)
+        return load_scene(self._dataset, *self._of(episode)).home.layout
+
+    def _is_in_home(self, episode: Episode) -> bool:
+        return self._mixed and OUR_SCENE.fullmatch(episode.scene) is not None
+
+    def _home_of(self, episode: Episode) -> CompiledHome:
+        if self._is_in_home(episode):
+            return super()._home_of(episode)
+        name, markers = self._of(episode)
+        files = files_of(data_set(self._dataset), episode.objects, episode.object_paths)
+        if any(files):
+            return compiled_scene(self._dataset, name, episode.objects, markers, files)
+        return compiled_scene(self._dataset, name, slots_for(episode.objects), markers)
+
+    def _of(self, episode: Episode) -> tuple[str, tuple[Marker, ...]]:
+        """What the data set calls the scene of an episode, and the points on drawers and doors that the episode names."""
+        ours = OUR_SCENE.fullmatch(episode.scene)
+        name = f"{ours[1]}_{int(ours[2]):04d}" if ours else Path(episode.scene).name.removesuffix(SCENE_FILE)
+        return name, episode.markers
+
+    # ------------------------------------------------------------------ drawers and doors
+
+    def set_joint(self, name: str, value: float) -> None:
+        """Open a drawer (m) or door (rad), and what follows it, before the robot is placed."""
+        super().set_joint(name, value)
+        todo = [(name, value)] if isinstance(self.home, CompiledScene) else []
+        while todo:
+            leader, value = todo.pop()
+            for follower, terms in self.home.followers.get(leader, ()):
+                opening = sum(term * value**power for power, term in enumerate(terms))
+                self.data.joint(follower).qpos = opening
+                todo.append((follower, opening))
+
+    def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame: that of its layout, not of its document."""
+        if not isinstance(self.home, CompiledScene):
+            return super().body_frame(name)
+        body = next((body for body in self.home.layout.bodies if body.name == name), None)
+        if body is None:
+            raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {', '.join(self.home.handles)}.")
+        x, y, yaw = body.pose(self.joint_position(name))
+        c, s = math.cos(yaw), math.sin(yaw)
+        return np.array((x, y, body.position_m[2])), np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
+
+    def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
+        """As in our homes; what the end lies on is not in between, as the front is on which a drawer or door has its handle here."""
+        if not isinstance(self.home, CompiledScene):
+            return super().blocked(start, end)
+        before = before_end(start, end)
+        return before is not None and super().blocked(start, before)
+
+    # ------------------------------------------------------------------ objects with meshes of their own
+
+    def _own(self, i: int) -> OwnObject | None:
+        return self.home.own.get(self._slots[i]) if isinstance(self.home, CompiledScene) else None
+
+    def object_half_extents(self, i: int) -> tuple[float, float, float]:
+        """Half size of the box around object i, in its own frame."""
+        thing = self._own(i)
+        return super().object_half_extents(i) if thing is None else tuple(((thing.high - thing.low) / 2).tolist())
+
+    def _hanging(self, i: int) -> Pose:
+        """By the middle of its top as it stands where the episode begins."""
+        thing = self._own(i)
+        if thing is None:
+            return super()._hanging(i)
+        stood = quat_matrix(np.array(self.episode.start_poses[i][3:]))
+        center, half = stood @ (thing.low + thing.high) / 2, np.abs(stood) @ (thing.high - thing.low) / 2
+        middle, upright = self.in_hand(half[2], HOLD_DEPTH_M)
+        return (*(middle - upright @ center).tolist(), *matrix_quat(upright @ stood).tolist())
+
+    # ------------------------------------------------------------------ a second simulator
+
+    def _another(self) -> SceneSimulator:
+        return SceneSimulator(self.config, self._dataset, self._mixed)

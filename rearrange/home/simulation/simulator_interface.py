@@ -1,0 +1,240 @@
+"""What a simulator offers: all that skills, planner, environments, evaluation and videos may ask of one.
+
+`rearrange.home.simulation.mujoco.simulator` (MuJoCo) and `rearrange.habitat.habitat_simulator` (Habitat-Sim) offer it; `rearrange.env.make_simulator` chooses.
+
+Frames. World: z up, metres. Base: x forward, y left, z up, on the floor between the wheels. End-effector: origin at the tip of the
+suction cup, x the way the cup faces. Objects are referred to by their index in the episode, drawers and doors by the name of their
+joint; joints of drawers are in metres, those of doors in radians.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from rearrange.home.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
+
+if TYPE_CHECKING:
+    from rearrange.home.apartments.episodes import Episode, Pose
+    from rearrange.home.apartments.layouts import Layout
+    from rearrange.home.pictures.looks import Looks
+    from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+
+__all__ = ["Home", "Simulator", "SimulatorConfig"]
+
+Point = tuple[float, float, float]
+
+STEP_S = 1 / 30  # of every simulator
+PICTURE_SIZE = (512, 512)  # width and height of a spectator's pictures, where no other is asked for (pixels)
+MAX_SPEED = 200.0  # m/s or rad/s of any joint or object: where something is faster the physics has broken down
+NOTHING = -1  # in an image of owners: neither an object nor a drawer or door
+FIRST_JOINT = -2  # the k-th drawer or door of `home.handles` is FIRST_JOINT - k
+
+
+@dataclass(frozen=True)
+class SimulatorConfig:
+    """Limits of the robot. `base_speed_m_s` and `base_turn_rad_s` are reached at full command; Habitat's are 2.5 and
+    2.5.
+    """
+
+    base_speed_m_s: float = 1.0
+    base_turn_rad_s: float = 1.5
+    max_joint_delta_rad: float = ARM_DELTA_RAD  # per step, added to the motor target
+    max_joint_lag_rad: float = 0.15  # how far a motor target may lead its joint
+    hold_break_m: float = 0.15  # stretch at which the suction lets go
+    suction_max_angle_rad: float | None = None  # largest angle between cup axis and contact normal; None = any touch
+    settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
+    substeps: int = 4  # of the embedded simulator's physics in a step of 1/30 s
+
+
+class Home(Protocol):
+    """What is known of a home that is loaded."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+    @property
+    def handles(self) -> Sequence[str]:
+        """Joints of its drawers and doors."""
+
+
+class Simulator(Protocol):
+    """One robot in one home. `reset` loads an episode, `place_robot` puts the robot into it, `step` advances 1/30 s."""
+
+    # ------------------------------------------------------------------ episode
+
+    config: SimulatorConfig
+    home: Any
+    """The `Home` that is loaded; None before the first `reset`."""
+    episode: Episode
+    """The one that was loaded last, as it was given."""
+    start_positions: list[Point]
+    """Where the middle of each object came to rest at `reset`, world frame."""
+
+    def reset(self, episode: Episode) -> None:
+        """Load the episode's home, put its objects where it says and let them come to rest. The robot is left outside."""
+
+    def in_own_terms(self, episode: Episode) -> Episode:
+        """An episode of a file in the frame, and with the names, of this simulator's world. Twice is as good as once."""
+
+    def layout_of(self, episode: Episode) -> Layout:
+        """The layout of an episode's home, which need not be loaded."""
+
+    @property
+    def settle_distance_m(self) -> float:
+        """How far the object that moved most came to rest from where the episode put it; one that begins in the hand does not count."""
+
+    # ------------------------------------------------------------------ one step
+
+    unstable: bool
+    """The physics broke down in the last step: the episode has to end."""
+
+    def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
+        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) changes of the joints' targets, `grip` >= 0 suction on, < 0 release,
+        `base` forward and left turn; None leaves a part as it is and stops the base.
+        """
+
+    # ------------------------------------------------------------------ robot
+
+    base_pose: Point
+    """x, y (m), yaw (rad), world frame."""
+    ee_position: Point
+    """The end-effector, world frame."""
+    ee_in_base: Point
+    """The end-effector, base frame."""
+    arm_force_n: float
+    """Largest contact force on arm and load in the last step."""
+    base_force_n: float
+    """Largest contact force on the base in the last step."""
+    arm_force_rise_n: float
+    """By how much the force on the arm rose in the last step, if by more than 20 N: HAB's measure."""
+    accumulated_arm_force_n: float
+    """The sum of these rises since the robot was placed."""
+
+    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
+        """Put the robot at a base pose (m, rad; world frame) with its arm at these angles, at rest; forces are counted from
+        here.
+        """
+
+    def arm_positions(self) -> np.ndarray:
+        """Angles of the seven arm joints (rad); it may be a view."""
+
+    def arm_velocities(self) -> np.ndarray:
+        """Speeds of the seven arm joints (rad/s); it may be a view."""
+
+    def arm_targets(self) -> np.ndarray:
+        """Where the motors of the seven arm joints are sent (rad); a view."""
+
+    def robot_collides(self) -> bool:
+        """True when any part of the robot, or what it holds, is in contact with something else."""
+
+    def blocked(self, start: Point, end: Point) -> bool:
+        """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
+
+    # ------------------------------------------------------------------ hold
+
+    held: int | None
+    """The object that the suction holds."""
+    held_handle: str | None
+    """The drawer or door by whose handle it holds."""
+    hold_broken: bool
+    """The hold was torn off in the last step."""
+    released: bool
+    """Something was let go by command in the last step."""
+
+    @property
+    def is_holding(self) -> bool:
+        """True when the suction holds an object or a handle."""
+
+    def want(self, target: int | None = None, handle: str | None = None) -> None:
+        """Say which object or handle the suction takes when it touches several things; None: the first that it touches."""
+
+    def cup_touches(self) -> bool:
+        """True when the suction cup touches something."""
+
+    def touched_objects(self) -> set[int | None]:
+        """The objects that the suction cup touches; None among them for anything else."""
+
+    def put_in_hand(self, i: int, pose: Pose | None = None) -> None:
+        """Hold object i where this pose puts it, world frame; None: by the middle of its top, as if it had been picked from above."""
+
+    # ------------------------------------------------------------------ things
+
+    def object_position(self, i: int) -> list[float]:
+        """Middle of object i, world frame (m)."""
+
+    def object_pose(self, i: int) -> Pose:
+        """Middle (m) and quaternion (w, x, y, z) of object i, world frame."""
+
+    def object_half_extents(self, i: int) -> tuple[float, float, float]:
+        """Half size (m) of the box around object i, in its own frame."""
+
+    def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Origin (3,) (m) and rotation matrix (3, 3) of a drawer or door, world frame."""
+
+    def handle_position(self, name: str) -> list[float]:
+        """Middle of the handle of a drawer or door, world frame (m)."""
+
+    def joint_position(self, name: str) -> float:
+        """Opening of a drawer (m) or door (rad); 0 is shut."""
+
+    def joint_velocity(self, name: str) -> float:
+        """Opening speed of a drawer (m/s) or door (rad/s)."""
+
+    def set_joint(self, name: str, value: float) -> None:
+        """Open a drawer (m) or door (rad), before the robot is placed."""
+
+    # ------------------------------------------------------------------ frames
+
+    def to_base(self, point: Sequence[float]) -> Point:
+        """A world point in the base frame."""
+
+    def from_base(self, point: Sequence[float]) -> Point:
+        """A point of the base frame in the world."""
+
+    def to_ee(self, point: Sequence[float]) -> Point:
+        """A world point in the end-effector frame."""
+
+    # ------------------------------------------------------------------ seeing
+
+    def depth_image(self, size: int) -> np.ndarray:
+        """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m along its axis."""
+
+    def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """What the head camera sees now: depth (size, size) float32, metres along its axis, inf beyond 10 m; and whose each
+        pixel is, (size, size) int32: the index of an object, FIRST_JOINT - k for the k-th drawer or door, else NOTHING.
+        """
+
+    def photograph(self, camera: str, size: int, wanted: Collection[str], looks: Looks) -> dict[str, np.ndarray]:
+        """What a camera of the robot, "head" or "arm", sees now. Of these images those that are wanted: `depth` (size, size, 1)
+        float32, 0..1 over 10 m along its axis; `rgb` (size, size, 3) uint8; `segmentation` (size, size, 1) uint16, see
+        `segmentation_names`.
+        """
+
+    def segmentation_names(self) -> dict[int, str]:
+        """What each number in a segmentation stands for in this episode; see `rearrange.home.apartments.segmentation`."""
+
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
+        """What a spectator at `eye` sees who looks at `target` (world frame), with marks: (height, width, 3) uint8; size: width and
+        height (pixels). Walls in the way fade from one picture to the next.
+        """
+
+    def hand_picture(self, size: int) -> np.ndarray | None:
+        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8; None where it cannot be drawn."""
+
+    # ------------------------------------------------------------------ trying out
+
+    def shadow(self) -> Simulator:
+        """A simulator in which poses are tried out that this one must not take; always the same one."""
+
+    def copy_state(self, other: Simulator) -> None:
+        """Put everything where it is in another simulator that has loaded the same home and objects."""
+
+    @property
+    def twin(self) -> MujocoSimulator:
+        """MuJoCo's simulator of the same home with everything where it is here, for what has to know the geometry, as scripted
+        experts; not to be stepped. Raises UserError where there is none.
+        """

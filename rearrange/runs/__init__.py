@@ -1,1 +1,0 @@
-"""Directories of runs: what a run writes, which are finished, processes of their own."""
