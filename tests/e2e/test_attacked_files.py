@@ -88,8 +88,7 @@ def place(trained, tmp_path_factory) -> Path:
     ("train skill=pick policy.lstm_layers=1000", ("policy.lstm_layers=1000", "from 0 to 64")),
     ("train skill=pick policy.lstm_layers=64 policy.hidden_size=16384", ("the network", "GB of memory")),
     ("bench sim depth_size=1", ("depth_size=1",)),
-    ("bench update num_envs=16384 rollout_steps=1000000", ("GB of memory",)),
-    ("bench modes modes=[warp]", ("modes=warp",)),
+    ("bench train skill=warp", ("skill=warp",)),
     ("eval skill=all hab=all", ("skill=all and hab=all are both given",)),
     ("doctor data=", ("data=<folder>",)),
 ])

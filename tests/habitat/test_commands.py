@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from benchmarks import run as run_benchmark
 from rearrange.command_line.cli import main
 from tests.habitat.conftest import HOMES
 
@@ -31,7 +32,7 @@ def test_a_policy_is_trained_in_habitat(words, tmp_path):
 
 
 def test_both_simulators_are_compared(words, tmp_path):
-    assert main(["bench", "habitat", "episodes=1", "depth_size=16", *words]) == 0
+    assert run_benchmark("habitat", ["episodes=1", "depth_size=16", *words]) == 0
     made = json.loads((tmp_path / "bench" / "habitat" / "it" / "bench.json").read_text())
     assert made["habitat"]["steps_per_s"] > 0 and 0 < made["habitat"]["adapter_share"] < 1
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks import run as run_benchmark
 from rearrange.command_line.cli import main
 from rearrange.env.make_simulator import make_simulator
 from rearrange.habitat import installed as need
@@ -119,10 +120,11 @@ def test_without_habitat_there_is_one_sentence(monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["eval skill=pick agent=random", "train skill=pick", "eval hab=tidy_house agent=expert",
-                                     "train hab=tidy_house", "bench habitat", "bench transfer"])
+                                     "train hab=tidy_house", "benchmarks habitat", "benchmarks transfer"])
 def test_every_command_says_so_and_ends_with_status_2(command, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(need, "is_installed", lambda: False)
-    assert main([*command.split(), "sim=habitat", f"output={tmp_path}"]) == 2
+    first, *words = [*command.split(), "sim=habitat", f"output={tmp_path}"]
+    assert (run_benchmark(words[0], words[1:]) if first == "benchmarks" else main([first, *words])) == 2
     said = capsys.readouterr().err
     assert "sim=habitat needs habitat-sim" in said and said.count("\n") == 1 and not list(tmp_path.iterdir())
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks import run as run_benchmark
 from benchmarks.collection_model import (
     LONGEST,
     RULES,
@@ -21,7 +22,6 @@ from benchmarks.collection_model import (
     ver_preemption,
 )
 from benchmarks.synthetic_env import PRESETS, StepCost
-from rearrange.command_line.cli import main
 
 
 def clockwork(step_s, rollout_steps=4, learn_s=2.0):
@@ -73,11 +73,11 @@ def test_nobody_beats_hindsight_and_ver_comes_close():
     assert variable(work, no_preemption, times)[1] == 1.0 > variable(work, ver_preemption, times)[1]
 
 
-WORDS = "bench scaling name=s model_ranks=2 num_envs=4 rollout_steps=16 rollouts=2 seeds=2 repeats=1"
+WORDS = "name=s model_ranks=2 num_envs=4 rollout_steps=16 rollouts=2 seeds=2 repeats=1"
 
 
 def test_the_command_with_the_model_alone(tmp_path, capsys):
-    assert main([*WORDS.split(), "measured_ranks=0", f"output={tmp_path}"]) == 0
+    assert run_benchmark("scaling", [*WORDS.split(), "measured_ranks=0", f"output={tmp_path}"]) == 0
     result = json.loads((tmp_path / "bench" / "scaling" / "s" / "bench.json").read_text())
     assert list(result["model"]) == ["1", "2"] and set(result["model"]["2"]) == set(RULES) and not result["measured"]
     assert result["model"]["1"]["ver"]["share_of_best"]["mean"] == pytest.approx(1, abs=0.02)
@@ -88,7 +88,7 @@ def test_the_command_with_the_model_alone(tmp_path, capsys):
 def test_the_command_with_real_ranks(tmp_path, capsys):
     """One rank, and two under each rule."""
     words = f"{WORDS} measured_ranks=2 measured_envs=2 measured_steps=8 updates=2 time_scale=0.05"
-    assert main([*words.split(), f"output={tmp_path}"]) == 0
+    assert run_benchmark("scaling", [*words.split(), f"output={tmp_path}"]) == 0
     result = json.loads((tmp_path / "bench" / "scaling" / "s" / "bench.json").read_text())
     assert set(result["measured"]["1"]) == {"none"} and set(result["measured"]["2"]) == {"none", "ddppo", "ver"}
     assert all(row["mean"] > 0 for rank in result["measured"].values() for row in rank.values())

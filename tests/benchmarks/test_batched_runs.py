@@ -8,8 +8,8 @@ import os
 import pytest
 
 from benchmarks import batched
+from benchmarks import run as run_benchmark
 from benchmarks.batched_clock import Clock
-from rearrange.command_line.cli import main
 
 TINY = ["num_envs=4", "rollout_steps=16", "mini_batches=2", "epochs=1", "seconds=0.1", "repeats=1"]
 
@@ -43,7 +43,7 @@ def test_what_cannot_be_measured_is_a_sentence(tmp_path, capsys, monkeypatch):
                              ("trainers=[ours] num_envs=1", "num_envs=1 is no batch"),
                              ("trainers=[ours] mini_batches=7", "mini_batches=7 does not divide the 4096 steps"),
                              ("trainers=[ours] sample_factory=/nowhere/python", "sample_factory=/nowhere/python is no Python interpreter")):
-        assert main(["bench", "batched", f"output={tmp_path / 'out'}", *words.split()]) == 2
+        assert run_benchmark("batched", [f"output={tmp_path / 'out'}", *words.split()]) == 2
         error = capsys.readouterr().err
         assert complaint in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()
@@ -54,8 +54,8 @@ def test_the_command_end_to_end(tmp_path):
     pytest.importorskip("envpool")
     pytest.importorskip("stable_baselines3")
     peer = os.environ.get("SAMPLE_FACTORY_PYTHON")
-    words = ["bench", "batched", f"output={tmp_path}", "name=b", "tasks=[CartPole-v1,HalfCheetah-v4]", *TINY]
-    assert main([*words, *([f"sample_factory={peer}"] if peer else [])]) == 0
+    words = [f"output={tmp_path}", "name=b", "tasks=[CartPole-v1,HalfCheetah-v4]", *TINY]
+    assert run_benchmark("batched", [*words, *([f"sample_factory={peer}"] if peer else [])]) == 0
     place = tmp_path / "bench" / "batched" / "b"
     runs = [json.loads(line) for line in (place / "runs.jsonl").read_text().splitlines()]
     assert len(runs) == 2 * (4 if peer else 3) and all(each["steps"] >= 2 * 64 and each["cpu_s"] > 0 for each in runs)

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from benchmarks import run as run_benchmark
 from benchmarks.update import PARTS, bench_update, table
-from rearrange.command_line.cli import main
 from trainer import ppo
 
 
@@ -32,9 +32,17 @@ def test_memory_by_hand():
 
 
 def test_with_images_the_storage_is_close_to_theory(tmp_path, capsys):
-    words = ["bench", "update", f"output={tmp_path}", "name=u", "num_envs=4", "rollout_steps=64", "updates=1", "device=cpu"]
-    assert main(words) == 0
+    words = [f"output={tmp_path}", "name=u", "num_envs=4", "rollout_steps=64", "updates=1", "device=cpu"]
+    assert run_benchmark("update", words) == 0
     result = json.loads((tmp_path / "bench" / "update" / "u" / "bench.json").read_text())
     image = 64 * 64 * 4 * 4 * 64
     assert image < result["memory"]["theory_bytes"] < result["memory"]["stored_bytes"] < 1.04 * result["memory"]["theory_bytes"]
     assert "rollout storage" in capsys.readouterr().out
+
+
+def test_settings_that_cannot_work_are_a_sentence(tmp_path, capsys):
+    for words, said in (("update num_envs=16384 rollout_steps=1000000", "GB of memory"), ("modes modes=[warp]", "modes=warp")):
+        name, *others = words.split()
+        assert run_benchmark(name, [*others, f"output={tmp_path / 'out'}"]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1 and not (tmp_path / "out").exists()

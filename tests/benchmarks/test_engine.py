@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import engine as bench_engine
+from benchmarks import run as run_benchmark
 from benchmarks.engine_bounds import at_batch, inference_bound, latency_bound, measure, system_bound, trace_bound
 from benchmarks.engine_table import table
 from benchmarks.step_trace import Trace, cut
@@ -68,7 +69,7 @@ def test_refused_settings_write_nothing(tmp_path, capsys):
              "env=pick network=linear": "synthetic only",
              "ddppo=false nover=false ver=false hts=false ver_overlap=false": "no system"}
     for words, complaint in wrong.items():
-        assert main(["bench", "engine", f"output={tmp_path / 'out'}", *words.split()]) == 2
+        assert run_benchmark("engine", [f"output={tmp_path / 'out'}", *words.split()]) == 2
         assert complaint in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -77,7 +78,7 @@ def test_a_peer_that_cannot_make_the_home_is_told_at_once(tmp_path, capsys):
     peer = tmp_path / "python"
     peer.write_text("#!/bin/sh\ncase \"$2\" in *make_env*) echo 'ModuleNotFoundError: no mujoco here' >&2; exit 1;; esac\n")
     peer.chmod(0o755)
-    assert main(["bench", "engine", f"output={tmp_path / 'out'}", "env=pick", f"sample_factory={peer}"]) == 2
+    assert run_benchmark("engine", [f"output={tmp_path / 'out'}", "env=pick", f"sample_factory={peer}"]) == 2
     error = capsys.readouterr().err
     assert "cannot make env=pick (ModuleNotFoundError: no mujoco here)" in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()
@@ -88,8 +89,8 @@ TINY = ["num_envs=2", "rollout_steps=16", "time_scale=0.02", "seconds=0.2", "ima
 
 def test_the_command_end_to_end(tmp_path, capsys):
     """DD-PPO and VER with overlap, one repeat."""
-    words = ["bench", "engine", f"output={tmp_path}", "name=b", "repeats=1", "nover=false", "ver=false", "hts=false", *TINY]
-    assert main(words) == 0
+    words = [f"output={tmp_path}", "name=b", "repeats=1", "nover=false", "ver=false", "hts=false", *TINY]
+    assert run_benchmark("engine", words) == 0
     out = capsys.readouterr().out
     result = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())
     assert list(result["systems"]) == ["ddppo", "ver_overlap"] and "x DD-PPO" in out
@@ -106,10 +107,10 @@ def test_the_command_end_to_end(tmp_path, capsys):
 
 @pytest.mark.parametrize("env, network, image_size", [("pick", "blind", 0), ("objectnav", "light", 32)])
 def test_homes(tmp_path, env, network, image_size):
-    words = ["bench", "engine", f"output={tmp_path}", "name=b", "repeats=1",
+    words = [f"output={tmp_path}", "name=b", "repeats=1",
              "ddppo=false", "nover=false", "hts=false", "ver_overlap=false",
              f"env={env}", f"network={network}", f"image_size={image_size}", "num_envs=2", "rollout_steps=16", "seconds=0.2"]
-    assert main(words) == 0
+    assert run_benchmark("engine", words) == 0
     result = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())
     assert result["systems"]["ver"]["steps_per_s"]["mean"] > 0
 
@@ -117,9 +118,9 @@ def test_homes(tmp_path, env, network, image_size):
 @pytest.mark.skipif("SAMPLE_FACTORY_PYTHON" not in os.environ,
                     reason="SAMPLE_FACTORY_PYTHON names no interpreter with Sample Factory")
 def test_sample_factory_beside_ver(tmp_path):
-    words = ["bench", "engine", f"output={tmp_path}", "name=b", "repeats=1",
+    words = [f"output={tmp_path}", "name=b", "repeats=1",
              "nover=false", "hts=false", "ddppo=false", "ver_overlap=false"]
-    assert main([*words, f"sample_factory={os.environ['SAMPLE_FACTORY_PYTHON']}", *TINY]) == 0
+    assert run_benchmark("engine", [*words, f"sample_factory={os.environ['SAMPLE_FACTORY_PYTHON']}", *TINY]) == 0
     rows = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())["systems"]
     assert rows["sample_factory"]["steps_per_s"]["mean"] > 0
     previous_action = 5 * 6  # weights that Sample Factory's network lacks
@@ -156,3 +157,10 @@ def test_ratios_pair_runs_of_the_same_repeat():
     assert result["systems"]["ver"]["system_bound"]["values"] == pytest.approx([8 / (0.8 + 0.1), 8 / (0.4 + 0.05)])
     assert any(line.startswith("VER ") and "2.00" in line for line in table(result))
     assert SimpleNamespace(**result["systems"]["ver"]["of_system"]).mean == pytest.approx(5 / (8 / 0.9))
+
+
+def test_a_measurement_is_a_command_of_its_own(capsys):
+    assert run_benchmark("engine", ["--help"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("usage: python -m benchmarks.engine [key=value ...]") and "steps/s" in said
+    assert main(["bench", "engine"]) == 2 and "python -m benchmarks.engine" in capsys.readouterr().err
