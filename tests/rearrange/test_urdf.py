@@ -42,7 +42,9 @@ def drawn_document(seed: int, scale: float = 1.0) -> str:
     lines = ['<robot name="drawn"><mujoco><compiler fusestatic="false" discardvisual="false"/></mujoco>',
              '<material name="green"><color rgba="0 1 0 1"/></material>']
     for link in range(8):
-        color = ('<material name="green"/>', '<material name="red"><color rgba="1 0 0 1"/></material>')[link % 2]
+        color = ('<material name="green"/>', '<material name="red"/>')[link % 2]
+        if link == 5:  # those before and behind it name what it says
+            color = '<material name="red"><color rgba="1 0 0 1"/></material>'
         lines.append(f'<link name="l{link}"><inertial>{origin()}<mass value="{1 + link}"/>{INERTIA}</inertial>'
                      + "".join(f"<visual>{origin()}{shape()}{color}</visual><collision>{origin()}{shape()}</collision>" for _ in range(2)) + "</link>")
     for link in range(1, 8):

@@ -75,7 +75,8 @@ class Document:
                 self.fail(f"a {tag} has no name")
             if twice := sorted(name for name, times in Counter(names).items() if times > 1):
                 self.fail(f"it has two {tag}s of the name {twice[0]!r}")
-        self._materials = {element.get("name"): self._color(element) for element in robot.findall("material")}
+        named = (*reversed(robot.findall("link/visual/material")), *robot.findall("material"))  # the last of a name counts
+        self._materials = {element.get("name"): color for element in named if (color := self._color(element)) is not None}
 
     def fail(self, why: str) -> None:
         raise UserError(f"{self._path} cannot be used: {why}.")
