@@ -17,7 +17,7 @@ from eval.recording.features import Feature
 from eval.recording.folder import Folder, Full, size_of
 from eval.recording.formats import files_of
 from eval.recording.scenario_episodes import ScenarioJob, record_scenario
-from eval.recording.skill_episodes import STEPS_PER_S, SkillJob, features_of_skill, frames_per_s, record_skill
+from eval.recording.skill_episodes import BEGAN_SOLVED, STEPS_PER_S, SkillJob, features_of_skill, frames_per_s, record_skill
 from eval.recording.tape import Recorded
 from rearrange.home.errors import UserError
 from rearrange.home.settings.composed_config import Settings
@@ -215,5 +215,7 @@ def _say(folder: Folder, made: Prepared, wanted: int, why: str | None) -> None:
         words = ", ".join(f"{reason} {count}" for reason, count in failures.most_common(4))
         print(f"success {wins / len(tried):.0%} of {len(tried):,} attempts (95% interval {low:.0%} to {high:.0%}), "
               f"{len(folder.tasks):,} tasks in words" + (f"; failures: {words}" if words else ""))
+    if solved := sum(attempt.failure == BEGAN_SOLVED for attempt in folder.attempts):
+        print(f"{solved:,} of {len(folder.attempts):,} attempts began solved, with nothing to show, and are left out")
     if why:
         print(f"not all: {why}." if folder.written < wanted else f"{why}.")

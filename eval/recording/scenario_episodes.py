@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from eval.recording.features import Feature, features_of, names_of_action
-from eval.recording.skill_episodes import STEPS_PER_S, task_in_words
+from eval.recording.skill_episodes import BEGAN_SOLVED, STEPS_PER_S, task_in_words
 from eval.recording.tape import Recorded, Tape, plain
 from eval.scenario.evaluate import SLOTS, Job, Slot, finished, make_executor
 from planner.rules import kept_grip
@@ -124,6 +124,9 @@ def record_scenario(job: ScenarioJob, attempts: Sequence[int]) -> Iterator[Recor
 
 def _recorded(slot: Slot) -> Recorded:
     result, env = slot.result(), slot.executor.env
+    if result.began_solved:
+        env.close_tape()
+        return Recorded(result.index, {}, "", False, BEGAN_SOLVED, 0, 0.0)
     tape, env.tape = env.tape, None
     why = None if result.success else f"{result.ended_in}: {result.reason}"
     return tape.recorded(result.index, {"seed": env.start_seed, "episode": plain(env.episode)}, env.task, result.success, why, env.last_seen)

@@ -16,7 +16,7 @@ from eval.recording.tape import Recorded, Tape, plain
 from rearrange.home.errors import UserError
 
 STEPS_PER_S = 30
-NOT_STARTED = "not started"
+NOT_STARTED, BEGAN_SOLVED = "not started", "began solved"  # why attempts have no frames
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ class _Slot:
         self._tape: Tape | None = None
 
     def next(self, waiting: Iterator[int]) -> Iterator[Recorded]:
-        """Begin the next episode that can be begun; yields those that cannot."""
+        """Begin the next episode that can be begun, and in which something is left to do; yields the others."""
         while (attempt := next(waiting, None)) is not None:
-            seed = seed_of(self._job.seed, attempt)
+            why, seed = NOT_STARTED, seed_of(self._job.seed, attempt)
             episode = self._env.numbered_episode(attempt + SEED_STRIDE * self._job.seed)
             try:
                 self.observation, info = self._env.reset(seed=seed, options={"episode": episode})
@@ -113,12 +113,14 @@ class _Slot:
                 if self._env.listed:  # in an episode of the user's own
                     raise
             else:
-                self.attempt, self._task = attempt, task_in_words(self._env, info)
-                self._start = {"seed": seed, "episode": plain(self._env.episode)}
-                self._agent.begin(self.number, seed)
-                self._tape = Tape(self._features, self._fps, self._job.raw)
-                return
-            yield Recorded(attempt, {}, "", False, NOT_STARTED, 0, 0.0)
+                if not self._env.begins_solved:
+                    self.attempt, self._task = attempt, task_in_words(self._env, info)
+                    self._start = {"seed": seed, "episode": plain(self._env.episode)}
+                    self._agent.begin(self.number, seed)
+                    self._tape = Tape(self._features, self._fps, self._job.raw)
+                    return
+                why = BEGAN_SOLVED
+            yield Recorded(attempt, {}, "", False, why, 0, 0.0)
         self.attempt = None
         self._agent.end(self.number)
 

@@ -24,7 +24,7 @@ from eval.view.driver import Driver
 from eval.view.own_code import OwnAgentApart
 from planner.scenario_env import ScenarioEnv
 from rearrange.env.home_env import HomeScene, HomeSettings
-from rearrange.home.errors import UserError
+from rearrange.home.errors import CannotStart, UserError
 from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.skill import Skill
 
@@ -128,7 +128,9 @@ class SkillSession(Session):
             episode = self.env.numbered_episode(self.number + SEED_STRIDE * self.job.seed)
             try:
                 self._observation, info = self.env.reset(seed=seed, options={"episode": episode})
-                break
+                if self.env.listed or not self.env.begins_solved:
+                    break
+                why = CannotStart(f"episode {episode.id!r} begins solved.")
             except UserError as error:  # the robot finds no place, or things do not rest
                 why = error
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -130,3 +131,38 @@ def test_a_key_that_stands_twice_in_an_episode_file_is_refused(tmp_path):
     (tmp_path / "one.json").write_text(text.replace('"targets":', '"targets": {}, "targets":', 1))
     with pytest.raises(UserError, match="an object names 'targets' twice"):
         read_episodes(tmp_path / "one.json")
+
+
+def test_an_episode_of_a_file_with_nothing_to_show_is_not_recorded(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    write_episodes(tmp_path / "doors.json", [shut(1), generate_episode("close_fridge", "val", 21, 4), shut(3)])
+    words = ["record", "skill=close_fridge", "agent=zero", f"sim.episodes={tmp_path / 'doors.json'}", "skill.max_steps=2", "successes_only=false"]
+    assert main([*words, "image_size=0", "episodes=3", "workers=1", f"out={tmp_path / 'skill'}"]) == 0
+    said = capsys.readouterr().out
+    assert "1 of 3 episodes" in said and "2 of 3 attempts began solved, with nothing to show, and are left out" in said
+    assert "success 0% of 1 attempts" in said
+    usual = scenario_episode(Scenario("tidy_house", **{key: tuple(value) if isinstance(value, list) else value for key, value in ONE_OBJECT.items()}),
+                             "val", 0, 4)
+    write_episodes(tmp_path / "homes.json", [replace(usual, targets={0: usual.start_poses[0]}, goal_receptacles=usual.target_receptacles)])
+    words = ["record", *TYPED, "agent=expert", f"sim.episodes={tmp_path / 'homes.json'}", "image_size=0", "episodes=1", "workers=1"]
+    assert main([*words, f"out={tmp_path / 'scenario'}"]) == 0
+    assert "1 of 1 attempts began solved" in capsys.readouterr().out
+
+
+def test_of_generated_episodes_none_that_begins_solved_is_recorded_or_driven():
+    from eval.recording.skill_episodes import BEGAN_SOLVED, SkillJob, record_skill, seed_of
+    from eval.view.driver import Driver
+    from eval.view.sessions import SkillSession
+
+    easy = {"split": "val", "depth_size": 0, "num_layouts": 4, "any_start": True, "goal_radius_m": 4.0, "goal_angle_rad": 1.5, "max_steps": 2}
+    job = SkillJob("navigate", easy, "zero")
+    session = SkillSession(SimpleNamespace(job=job), Driver())
+    env, solved = job.make(), set()
+    for number in range(12):
+        env.reset(seed=seed_of(0, number), options={"episode": env.numbered_episode(number)})
+        solved |= {number} if env.begins_solved else set()
+    recorded = {each.attempt: each for each in record_skill(job, range(12))}
+    assert 0 < len(solved) < 12 and {number for number, each in recorded.items() if each.failure == BEGAN_SOLVED} == solved
+    assert all(bool(each.steps) != (number in solved) for number, each in recorded.items())
+    session.begin(min(solved))
+    assert session.number == next(number for number in range(min(solved), 12) if number not in solved)
