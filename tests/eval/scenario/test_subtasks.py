@@ -48,14 +48,16 @@ def test_the_command_evaluates_each_sub_task(tmp_path, capsys):
     assert (tmp_path / "eval/set_table/x/subtasks/place_1.json.gz").exists()
 
 
-def test_states_that_cannot_be_started_are_counted_and_the_others_go_on(tmp_path, monkeypatch, capsys):
+def test_states_that_cannot_be_started_or_begin_solved_are_counted_and_the_others_go_on(tmp_path, monkeypatch, capsys):
     from eval.scenario import subtasks
 
     def in_the_wall(results):
         found = beginnings(results)
         bad = {name: [replace(state := found[name][0], robot_start=(0.1, 0.1, 0.0), handoff=replace(state.handoff, arm_rad=None, held_pose=None))]
                for name in ("pick 1", "place 1")}  # as a file of before has it
-        return found | {"pick 1": bad["pick 1"], "place 1": bad["place 1"] + found["place 1"]}
+        (placed,), (index,) = found["place 1"], found["place 1"][0].targets
+        solved = replace(placed, targets={index: placed.start_poses[index]}, handoff=replace(placed.handoff, held=None, held_pose=None))
+        return found | {"pick 1": bad["pick 1"], "place 1": [*bad["place 1"], placed, solved]}
 
     monkeypatch.setattr(subtasks, "beginnings", in_the_wall)
     words = ["eval", "hab=tidy_house", "skills=expert", "hab.objects=[any]", "hab.starts=[open]", "hab.goals=[open]", "planner=paper",
@@ -63,7 +65,8 @@ def test_states_that_cannot_be_started_are_counted_and_the_others_go_on(tmp_path
     assert main(words) == 0
     rows = json.loads((tmp_path / "eval/tidy_house/x/subtasks.json").read_text())
     assert rows["pick 1"] == {"skill": "pick", "episodes": 0, "left_out": 1, "began_solved": 0}
-    assert rows["place 1"]["episodes"] == 1 and rows["place 1"]["left_out"] == 1
+    assert rows["place 1"] == {"skill": "place", "episodes": 1, "left_out": 1, "began_solved": 1, "success": 1.0,
+                               "success_interval_95": rows["place 1"]["success_interval_95"]}
     out = capsys.readouterr().out
     assert "none can be started" in out and "left out: the robot would touch something" in out
 
@@ -71,7 +74,9 @@ def test_states_that_cannot_be_started_are_counted_and_the_others_go_on(tmp_path
 def test_where_experts_repeated_something_in_every_episode_there_is_an_empty_table(tmp_path, monkeypatch):
     from eval.scenario import evaluate, subtasks
 
-    monkeypatch.setattr(evaluate, "evaluate", lambda *_: [SimpleNamespace(handoffs=[state("pick", 7), state("pick", 7)], began_solved=False)])
+    chains = [SimpleNamespace(handoffs=[state("pick", 7), state("pick", 7)], began_solved=False),
+              SimpleNamespace(handoffs=[state("pick", 7)], began_solved=True)]  # which counts apart
+    monkeypatch.setattr(evaluate, "evaluate", lambda *_: chains)
     said: list[str] = []
     run = SimpleNamespace(path=tmp_path, log=said.append, say=said.append)
     subtasks.measure(evaluate.Job(None, "tp_srl", {}, {}, None, 1, 0, False, "", 1.0, False), run, 1, lambda *_, **__: nullcontext())
