@@ -64,13 +64,15 @@ def test_a_file_of_nothing_else_has_no_figures_and_no_error(tmp_path, capsys):
 def test_a_scenario_of_a_file_whose_goal_holds_is_counted_apart(tmp_path, capsys):
     usual = scenario_episode(Scenario("tidy_house", **{key: tuple(value) if isinstance(value, list) else value for key, value in ONE_OBJECT.items()}),
                              "val", 0, 4)
-    solved = replace(usual, id="solved", targets={0: usual.start_poses[0]}, goal_receptacles=usual.target_receptacles)
+    solved = replace(usual, targets={0: usual.start_poses[0]}, goal_receptacles=usual.target_receptacles)
     write_episodes(tmp_path / "homes.json", [usual, solved])
     figures, rows = evaluated(tmp_path, *TYPED, "skills=random", "planner=paper", "planner.max_steps.navigate=3", "workers=1",
                               f"sim.episodes={tmp_path / 'homes.json'}")
     assert (figures["episodes"], figures["success"], figures["began_solved"], figures["began_solved_success"]) == (1, 0.0, 1, 1.0)
     assert [row["began_solved"] for row in rows] == ["0", "1"]
-    assert "1 of 2 episodes began solved" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "1 of 2 episodes began solved" in said
+    assert f"homes.json: 1 of 2 episodes has an id that stands before, first '{usual.id}'" in said and "its contents are others" in said
 
 
 def test_a_scenario_whose_goal_holds_wherever_it_begins_is_one_sentence(tmp_path):
