@@ -25,17 +25,20 @@ def test_each_value_of_each_setting_gives_a_name_of_its_own_and_what_the_agent_i
     usual = _usual(task)
     of_agent = {*_OF_THE_AGENT, *OF_TRAINING}
     changed = [{key: value} for key in usual if key not in of_agent for value in others(usual[key])]
-    changed += [{**each, "episodes": f"/{folder}/val.json"} for each in ({}, *changed[:3]) for folder in "ab" if "episodes" not in each]
+    begun = [each for each in ({}, *changed[:3]) if "episodes" not in each]
+    changed += [{**each, "episodes": f"/{folder}/val.json"} for each in begun for folder in "ab"]
     names = [protocol(task, usual | each) for each in ({}, *changed)]
     assert len(names) > 15 and sorted(names) == sorted(set(names))
     assert {protocol(task, usual | {key: "x"}) for key in of_agent & set(usual)} == {names[0]}
 
 
+ANY = {"any_start": True, "start_position_noise_m": 0.15, "start_yaw_noise_rad": 0.25}
+
+
 @pytest.mark.parametrize("task, settings, name", [
     ("pick", {}, "HAB's start"),
-    ("pick", {"any_start": True, "start_position_noise_m": 0.15, "start_yaw_noise_rad": 0.25}, "any start"),
-    ("pick", {"any_start": True, "start_position_noise_m": 0.15, "start_yaw_noise_rad": 0.25, "substeps": 8}, "any start, sim.substeps=8"),
-    ("pick", {"any_start": True, "start_position_noise_m": 0.15, "start_yaw_noise_rad": 0.5}, "any start, skill.start_yaw_noise_rad=0.5"),
+    ("pick", ANY, "any start"), ("pick", ANY | {"substeps": 8}, "any start, sim.substeps=8"),
+    ("pick", ANY | {"start_yaw_noise_rad": 0.5}, "any start, skill.start_yaw_noise_rad=0.5"),
     ("navigate", {"stop_within_m": 2.0}, "HAB's pose"), ("navigate", {"any_start": True, "stop_within_m": 2.0}, "any place"),
     ("place", {"episodes": "a.json", "substeps": 2}, "sim.episodes=a.json, sim.substeps=2"),
     ("pointnav", {"agent": "fetch"}, "Habitat's rule, nav.agent=fetch")])
