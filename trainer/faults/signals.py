@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import faulthandler
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -29,6 +31,8 @@ IMPORT_S = 30.0  # at most, an interrupt waits for the end of an import
 came: list[str] = []  # signals for which `interrupt` was called in this command
 _until: float | None = None  # an interrupt waits, until then at most
 _again = False  # the next signal is one that has waited
+_number: dict[str, int] = {}  # of the signals in `came`
+_unraisable = sys.unraisablehook  # before `interrupt` was called
 
 
 def exit_status(stopped_by: str | None) -> int:
@@ -59,19 +63,32 @@ def heard() -> list[int]:
 
 def interrupt(signum: int, frame: FrameType | None) -> None:
     """A handler that ends a command as Ctrl-C does. In the middle of an import, where an exception is lost or turned into another one,
-    it waits for the import's end, or for a second signal."""
-    global _until, _again
+    it waits for the import's end, or for a second signal. Where an exception is lost, as in `__del__`, it comes again."""
+    global _until, _again, _unraisable
     again, _again = _again, False
-    if again and _until is None:
+    if again and (_until is None or not came):
         return  # it was raised meanwhile
     if not again:
         came.append(signal_name(signum))
+        _number[came[-1]] = signum
     if _is_importing(frame) and (again or _until is None) and time.monotonic() < (until := _until or time.monotonic() + IMPORT_S):
         _until = until
-        threading.Thread(target=_send_again, args=(signum,), daemon=True).start()
+        _thread.start_new_thread(_send_again, (signum,))  # not by `threading`, whose locks this thread may hold
         return
     _until = None
+    if sys.unraisablehook is not _comes_again:
+        _unraisable, sys.unraisablehook = sys.unraisablehook, _comes_again
     raise KeyboardInterrupt(signal_name(signum))
+
+
+def _comes_again(lost: sys.UnraisableHookArgs) -> None:
+    """Python's hook for exceptions that nothing can catch."""
+    global _until
+    if not (lost.exc_type is KeyboardInterrupt and lost.exc_value and lost.exc_value.args and lost.exc_value.args[0] in came):
+        _unraisable(lost)
+    elif not sys.is_finalizing():
+        _until = time.monotonic() + IMPORT_S
+        _thread.start_new_thread(_send_again, (_number[lost.exc_value.args[0]],))
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -83,6 +100,8 @@ def _is_importing(frame: FrameType | None) -> bool:
 def _send_again(signum: int) -> None:
     global _again
     time.sleep(0.05)
+    if _until is None or signal.getsignal(signum) is not interrupt:
+        return  # it was raised meanwhile, or is no longer ours
     _again = True
     signal.pthread_kill(threading.main_thread().ident or 0, signum)
 

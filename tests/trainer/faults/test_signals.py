@@ -28,6 +28,25 @@ def test_what_is_raised_in_a_callback_from_c_is_raised_again():
 
 
 @pytest.mark.parametrize("signum", [signal.SIGUSR1, signal.SIGTERM])
+def test_what_is_raised_while_an_object_is_deleted_comes_again_without_a_word(signum, capfd):
+    class Deleted:
+        def __del__(self):
+            os.kill(os.getpid(), signum)
+            for _ in range(100_000):
+                pass
+
+    before = signal.signal(signum, signals.interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt, match=signum.name):
+            Deleted()
+            threading.Event().wait(60.0)
+        assert signals.came == [signum.name] and capfd.readouterr().err == ""
+    finally:
+        signal.signal(signum, before)
+        signals.came.clear()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGUSR1, signal.SIGTERM])
 def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path, monkeypatch, signum):
     """In which an exception may be lost, or leave half a module."""
     monkeypatch.syspath_prepend(tmp_path)
