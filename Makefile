@@ -1,5 +1,6 @@
 # make quickstart   install into .venv, learn to pick (about five minutes), evaluate, write videos
 # make test         install into .venv, run the tests, four at a time (JOBS=8: eight)
+# make check        what a change needs before it is committed: lint, types, rooms, dead code, links and commands of the docs
 # make test-cluster the tests of launchers and clusters; they start a SLURM of their own (slurm-wlm, munge) where it is installed
 # Another Python:   make quickstart PYTHON=python3.12
 
@@ -10,10 +11,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 TEST_STAMP := $(VENV)/installed-for-tests
 
-.PHONY: help quickstart test test-cluster
+.PHONY: help quickstart check test test-cluster
 
 help:
-	@sed -n '1,4s/^# //p' Makefile
+	@sed -n '1,5s/^# //p' Makefile
 
 quickstart: $(STAMP)
 	$(BIN)/rearrange train experiment=quickstart
@@ -26,6 +27,12 @@ quickstart: $(STAMP)
 	@echo "            rearrange train skill=pick              with the depth image, for up to an hour"
 	@echo "            rearrange eval skill=pick agent=random video=1"
 	@echo "            rearrange train --help                  every setting"
+
+check: $(TEST_STAMP)
+	@$(BIN)/ruff check -q .
+	@$(BIN)/mypy --no-error-summary & types=$$!; \
+	  $(BIN)/python -m pytest -q tests/test_rooms.py tests/test_dead_code.py tests/docs/test_pages.py -k "not python_example and not moving"; \
+	  tests=$$?; wait $$types && exit $$tests
 
 test: $(TEST_STAMP)
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0

@@ -60,18 +60,6 @@ class Ends:
 Rule = Callable[[Workload, np.ndarray, np.ndarray], Ends]
 
 
-def synchronous_s(work: Workload, times: np.ndarray) -> float:
-    """Mean seconds of a DD-PPO rollout of one rank: every step lasts as long as its slowest environment. times (1, N, K)."""
-    return float(times[0].max(0).mean() * work.rollout_steps)
-
-
-def fixed_s(work: Workload, times: np.ndarray) -> float:
-    """Mean seconds of a NoVER rollout of one rank: T steps of the slowest environment. times (1, N, K)."""
-    whole = times.shape[-1] // work.rollout_steps
-    rollouts = times[0, :, : whole * work.rollout_steps].reshape(work.envs, whole, work.rollout_steps)
-    return float(rollouts.sum(-1).max(0).mean())
-
-
 def variable(work: Workload, rule: Rule, times: np.ndarray, warm_up: int = 2) -> tuple[float, float]:
     """VER on all ranks under a rule that ends rollouts, for as many rollouts as `times` (ranks, N, count) is sure to last:
     steps/s of all ranks together with learning, and the mean share of T x N that a rank collects. The first `warm_up`

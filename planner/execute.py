@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -492,15 +492,3 @@ class Executor:
     def _finish(self, end: str) -> None:
         self.report.end, self.report.never_held = end, self.env.never_held
         self.done, self.request = True, None
-
-
-def run_episode(executor: Executor, episode: int | Episode, policies: Mapping[str, Any] | None = None,
-                seed: int = 0) -> Report:
-    """One episode from beginning to end. `policies`: skill -> callable (observation, first) -> action, for the skills
-    that no expert runs.
-    """
-    report = executor.reset(episode, seed)
-    while not executor.done:
-        request = executor.request
-        executor.advance(None if request is None else policies[request.skill](request.observation, request.first))
-    return report

@@ -13,7 +13,8 @@ import pytest
 from tests import small_disk as disks
 
 LONG = (  # half a minute of processor time or more each; none of them is left for the end, when other processes have nothing to do
-    "tests/e2e/test_attacked.py", "tests/e2e/test_ranks.py", "tests/trainer/ranks/test_ranks.py", "tests/eval/test_reproduce.py",
+    "tests/trainer/faults/test_evaluation_process.py", "tests/e2e/test_removed_directory.py", "tests/trainer/test_evaluation.py",
+    "tests/trainer/workers/test_batched.py", "tests/eval/recording/test_full_disk.py", "tests/e2e/test_attacked.py", "tests/e2e/test_ranks.py", "tests/trainer/ranks/test_ranks.py", "tests/eval/test_reproduce.py",
     "tests/trainer/faults/test_faults.py", "tests/docs/test_extend.py", "tests/trainer/test_every_step.py", "tests/trainer/test_loop.py",
     "tests/docs/test_pages.py", "tests/trainer/test_experience.py", "tests/trainer/test_deterministic.py",
 )

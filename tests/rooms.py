@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ FILES = sorted(str(path.relative_to(HOME)) for package in PACKAGES for path in (
 MODULES = {file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): file for file in FILES}
 
 
+@functools.cache
 def rooms() -> dict[str, int]:
     """Room -> floor, as the table has them."""
     page = (HOME / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -23,6 +25,7 @@ def room_of(file: str) -> str:
     return max((room for room in rooms() if file == room or file.startswith(room + "/")), key=len)
 
 
+@functools.cache
 def imports(file: str) -> set[str]:
     """The files of ours that a file imports, inside functions too; not what is there for type checkers alone."""
     tree = ast.parse((HOME / file).read_text(encoding="utf-8"))

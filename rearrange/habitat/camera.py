@@ -90,11 +90,6 @@ def _share_of_range(metres, out):
             out[i, j, 0] = np.float32(1.0) if value > 1.0 or value == 0.0 else value
 
 
-def camera_matrix(eye: Any, target: Any) -> np.ndarray:
-    """(4, 4) of a camera in Habitat's world; `eye`, `target`: z up."""
-    return camera_in_base(tuple(eye), tuple(target))
-
-
 def matrix4(rows: Any) -> Any:
     """A matrix of Magnum from rows (4, 4)."""
     import magnum

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,6 @@ def rotation_of_link(matrix: np.ndarray) -> list[float]:
 def turn_of_object(rotation: Any) -> tuple[float, float, float, float]:
     """Our quaternion (w, x, y, z) of an object with a y-up frame of its own, from Habitat's."""
     return (rotation.scalar, *to_z_up(*numbers(rotation.vector)))
-
-
-def base_matrix(x: float, y: float, yaw: float) -> np.ndarray:
-    """(4, 4) of a base frame, y up and x forward, at a base pose of ours."""
-    c, s = math.cos(yaw), math.sin(yaw)
-    return np.array([(c, 0.0, s, x), (0.0, 1.0, 0.0, 0.0), (-s, 0.0, c, -y), (0.0, 0.0, 0.0, 1.0)])
 
 
 def camera_in_base(eye: Point, target: Point) -> np.ndarray:

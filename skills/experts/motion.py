@@ -237,12 +237,6 @@ def follow(sim: Simulator, goal_rad: np.ndarray, speed: float = 1.0) -> np.ndarr
     return delta * (speed / max(speed, float(np.abs(delta).max())))
 
 
-def arrived(sim: Simulator, goal_rad: np.ndarray, tolerance_rad: float = 0.03) -> bool:
-    """True when the motor targets are at a posture and the joints within `tolerance_rad` of it."""
-    at_target = np.abs(np.asarray(goal_rad) - sim.arm_targets()).max() < sim.config.max_joint_delta_rad
-    return bool(at_target and np.abs(goal_rad - sim.arm_positions()).max() < tolerance_rad)
-
-
 def servo(sim: Simulator, world_point: np.ndarray, step_m: float = 0.01, axis: np.ndarray | None = None) -> np.ndarray:
     """Arm command (7,) that moves the cup's tip straight towards a world point, at most `step_m` in a step.
 

@@ -14,14 +14,13 @@ from benchmarks.collection_model import (
     Workload,
     best_in_hindsight,
     ddppo_preemption,
-    fixed_s,
     full_at,
     no_preemption,
-    synchronous_s,
     variable,
     ver_preemption,
 )
 from benchmarks.synthetic_env import PRESETS, StepCost
+from tests.benchmarks.synchronous_model import fixed_s, synchronous_s
 
 
 def clockwork(step_s, rollout_steps=4, learn_s=2.0):

@@ -11,9 +11,10 @@ import torch
 from gymnasium.utils.env_checker import check_env
 
 from benchmarks import pretended_network as device_time
-from benchmarks.collection_model import Workload, fixed_s, no_preemption, synchronous_s, variable
+from benchmarks.collection_model import Workload, no_preemption, variable
 from benchmarks.step_trace import Traced, cut, has_stepped, read_traces
 from benchmarks.synthetic_env import PRESETS, StepCost, SyntheticEnv
+from tests.benchmarks.synchronous_model import fixed_s, synchronous_s
 
 QUICK = StepCost(mean_s=1e-4, sigma_env=0.3, sigma_episode=0.5, sigma_step=0.5, episode_steps=20)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.arguments import moved_with_drawer
-from planner.execute import Executor, run_episode
+from planner.execute import Executor
 from planner.progress import Progress
 from planner.rules import Rules
 from planner.scenario_env import ScenarioEnv
@@ -20,6 +20,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.robot.fetch import ARM_START_RAD
 from skills import SKILLS, make_skill
 from skills.arguments import SkillArguments
+from tests.planner.one_episode import run_episode
 from tests.planner.puppet import Puppet
 from tests.planner.worlds import SOLUTIONS
 

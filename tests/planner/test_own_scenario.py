@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from eval.scenario.evaluate import why_ended
-from planner.execute import Executor, run_episode
+from planner.execute import Executor
 from planner.rules import Rules
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
 from rearrange.env.home_env import HomeSettings
 from rearrange.home.errors import UserError
 from skills import SKILLS, make_skill
+from tests.planner.one_episode import run_episode
 from tests.planner.puppet import AWAY_RAD, REST_RAD, Puppet
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "planner.md").read_text()
