@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rearrange.home.errors import NoStartPose, UserError
-from rearrange.home.plane import from_frame
+from rearrange.home.plane_geometry import from_frame
 from rearrange.home.settings.setting_fields import block, setting
 from skills.arguments import SkillArguments
 from skills.picture_marks import handle_ball, held_name, rest_ball
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rearrange.home.apartments.containers import Openings
     from rearrange.home.apartments.episodes import Episode
-    from rearrange.home.plane import PlanePose
+    from rearrange.home.plane_geometry import PlanePose
     from rearrange.home.simulation.simulator_interface import Simulator
     from skills.skill import Mark
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rearrange.home.errors import NoStartPose
-from rearrange.home.plane import wrap_angle
+from rearrange.home.plane_geometry import wrap_angle
 from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 from rearrange.home.settings.setting_fields import block, setting
 from skills.arguments import SkillArguments, about_object
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from rearrange.home.apartments.episodes import Episode
     from rearrange.home.apartments.parts import Receptacle
-    from rearrange.home.plane import PlanePose
+    from rearrange.home.plane_geometry import PlanePose
     from rearrange.home.simulation.simulator_interface import Simulator
     from skills.skill import Mark
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rearrange.home.apartments.episodes import Episode
     from rearrange.home.apartments.parts import Receptacle
     from rearrange.home.pictures.picture import Ghost, Sphere, WireBox
-    from rearrange.home.plane import PlanePose
+    from rearrange.home.plane_geometry import PlanePose
     from rearrange.home.simulation.simulator_interface import Simulator
 
     Mark = WireBox | Sphere | Ghost

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from rearrange.home.plane import PlanePose, compose, from_frame, rotate, to_frame, wrap_angle
+from rearrange.home.plane_geometry import PlanePose, compose, from_frame, rotate, to_frame, wrap_angle
 
 __all__ = ["PlanePose", "Rectangle", "compose", "from_frame", "matrix_quat", "quat_inverse", "quat_matrix", "quat_multiply",
            "quat_yaw", "rectangles_overlap", "rotate", "to_frame", "wrap_angle", "yaw_quat"]

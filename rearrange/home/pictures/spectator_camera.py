@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rearrange.home.plane import wrap_angle
+from rearrange.home.plane_geometry import wrap_angle
 
 SIDES_RAD = tuple(math.radians(degrees) for degrees in (136, -136, 95, -95, 55, -55))
 """Around the robot from its heading, left positive; of sides that see the hand as well, the first is taken."""

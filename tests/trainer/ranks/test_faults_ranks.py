@@ -22,7 +22,7 @@ def step(directory: Path) -> int:
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_stopped_rank(tmp_path, victim):
+def test_a_rank_that_goes_on_after_a_pause_is_waited_for_and_one_that_stays_stopped_ends_the_others(tmp_path, victim):
     """Ranks count as dead after 6 s of silence here."""
     processes = start(2, "watched", tmp_path)
     try:

@@ -186,7 +186,7 @@ def test_torchruns_variables():
         this_rank(torchrun | {"RANK": "8"})
 
 
-def test_submitits_variables():
+def test_the_rank_is_read_from_submitits_variables():
     """Of its local executor: several processes on this machine."""
     local = {"SUBMITIT_EXECUTOR": "local", "SUBMITIT_LOCAL_JOB_ID": "41234", "SUBMITIT_LOCAL_NTASKS": "2",
              "SUBMITIT_LOCAL_GLOBALID": "1", "SUBMITIT_LOCAL_LOCALID": "1"}
@@ -194,7 +194,7 @@ def test_submitits_variables():
     assert this_rank(local | {"SUBMITIT_LOCAL_NTASKS": "1"}) == RankInfo()
 
 
-def test_slurms_variables():
+def test_the_rank_is_read_from_slurms_variables():
     srun = {"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "16",
             "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_STEP_NODELIST": "gpu[003-004]"}
     assert this_rank(srun) == RankInfo(9, 16, 1, 8, "gpu003", 0, "SLURM's job 4242 step 0")

@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 
 from rearrange.home.numba_cache import float64, int32, int64, njit
-from rearrange.home.simulation.mujoco.plain import is_plain
+from rearrange.home.simulation.mujoco.fast_paths import is_plain
 
 _SLACK_M = 0.06  # more than what motors and gravity can add to the present speed, over a step
 

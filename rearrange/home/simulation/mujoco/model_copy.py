@@ -13,7 +13,7 @@ import mujoco
 from rearrange.home.pictures.raster import Poses
 from rearrange.home.simulation.mujoco.collision_filter import collision_test
 from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
-from rearrange.home.simulation.mujoco.no_clock import stop_clock
+from rearrange.home.simulation.mujoco.fast_paths import stop_clock
 from rearrange.home.simulation.mujoco.suction import Suction
 
 

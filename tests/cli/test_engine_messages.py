@@ -37,7 +37,7 @@ def test_every_setting_of_collection_is_a_key():
         assert in_keys(f"collect.{field.name} is").removesuffix(" is").removeprefix("trainer.") in settings.trainer
 
 
-def test_other_words_stay():
+def test_names_of_settings_are_translated_in_keys_alone_and_not_in_code_or_values():
     trace = '  File "a.py", in f\n    self.collect.num_envs = collect.go(x == True)'
     assert in_keys("steps=5 of recollect.mode, y = True") == "steps=5 of recollect.mode, y = True"
     assert in_keys(trace).count("self.collect.num_envs") == 1

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rearrange.home.simulation.mujoco.compiled_home import load_home
+from rearrange.home.simulation.mujoco.fast_paths import PLAIN
 from rearrange.home.simulation.mujoco.model_copy import HomeCopy
-from rearrange.home.simulation.mujoco.plain import PLAIN
 from skills import make_env
 
 FIELDS = ("body_contype", "body_conaffinity", "bvh_child", "bvh_nodeid", "bvh_aabb")  # of the model, that a step changes
@@ -53,7 +53,7 @@ def report() -> dict[str, list]:
 
 
 def test_the_motion_is_the_same_bit_for_bit_with_mujoco_as_it_is():
-    code = "import json; from tests.rearrange.test_nearness import report; print(json.dumps(report()))"
+    code = "import json; from tests.rearrange.test_collision_filter import report; print(json.dumps(report()))"
     (tricks, error), (plain, other) = (
         (done.stdout, done.stderr) for done in (
             subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | {PLAIN: switch}, capture_output=True, text=True)
