@@ -64,21 +64,36 @@ class Run:
     stop: Stop
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What `trainer.train` was called with, whose docstring says what each means. `callbacks` holds its observers, too."""
+
+    make_env: Callable[[], Any]
+    config: TrainConfig
+    run_dir: Path | None
+    resume_from: str | os.PathLike | None
+    start_from: str | os.PathLike | None
+    transfer: bool
+    demonstrations: Demonstrations | None
+    make_policy: MakePolicy
+    eval_env: Callable[[], Any] | None
+    callbacks: Sequence[Any]
+    meta: dict[str, Any]
+    progress: bool
+
+
 @contextmanager
-def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | None, resume_from: str | os.PathLike | None,
-            callbacks: Sequence[Any], meta: dict[str, Any], start_from: str | os.PathLike | None, progress: bool,
-            make_policy: MakePolicy, ranks: Ranks, eval_env: Callable[[], Any] | None = None,
-            demonstrations: Demonstrations | None = None, transfer: bool = False) -> Iterator[Run]:
-    """A run at its beginning; arguments as of `trainer.train`."""
-    config, device = config.for_ranks(ranks.local_size), _device(config.device, ranks.local_rank)
-    meta = plain(meta)
+def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
+    """A run at its beginning."""
+    config, device = asked.config.for_ranks(ranks.local_size), _device(asked.config.device, ranks.local_rank)
+    run_dir, resume_from, demonstrations, meta = asked.run_dir, asked.resume_from, asked.demonstrations, plain(asked.meta)
     first = ranks.rank == 0  # reads and writes; the others are told
     n = config.collect.num_envs
     with ExitStack() as stack:
         own = stack.enter_context(_own(run_dir, resume_from)) if first and run_dir is not None else None
         content = ranks.from_first(
             checkpoint.load_checkpoint(resume_from, to_continue=True) if first and resume_from is not None else None)
-        start = ranks.from_first(checkpoint.load_checkpoint(start_from) if first and start_from is not None else None)
+        start = ranks.from_first(checkpoint.load_checkpoint(asked.start_from) if first and asked.start_from is not None else None)
         began_with = checkpoint.newest(Path(resume_from)) if content and first else None
         done = content["counters"]["steps"] if content else 0
         saved = _saved_by(ranks, content, n) if config.deterministic and demonstrations is None else None
@@ -89,33 +104,33 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         replay = order.restore(saved["collector"]) if order and saved else ()
         evaluator = None
         if first and config.eval_every:  # whose environment is made meanwhile
-            evaluator = Evaluator(make_env if eval_env is None else eval_env, make_policy, config)
+            evaluator = Evaluator(asked.make_env if asked.eval_env is None else asked.eval_env, asked.make_policy, config)
             stack.callback(evaluator.close)
         if demonstrations is not None:
             environments = demonstrations  # which show the same spaces, and are not stepped
         elif config.collect.num_workers == 0:
-            environments = stack.enter_context(BatchedEnvironments(make_env, config.collect, seed, ranks.rank))
+            environments = stack.enter_context(BatchedEnvironments(asked.make_env, config.collect, seed, ranks.rank))
             n = environments.num_envs
             config = replace(config, collect=replace(config.collect, num_envs=n))
             environments.config = config.collect
             config.check()
         else:
             environments = stack.enter_context(
-                Environments(make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
+                Environments(asked.make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
         cancelled = threading.Event()
         stop = stack.enter_context(stop_on_signal(cancelled.set, config.stop_within_s))
         ranks.on_death(cancelled.set)
-        learner = _learner(config, environments, device, ranks, make_policy, clones=demonstrations is not None)
+        learner = _learner(config, environments, device, ranks, asked.make_policy, clones=demonstrations is not None)
         begins = config.policy.mean_init, np.exp(config.policy.log_std_init)
         if first and not (content or start) and isinstance(learner.policy, Policy) and (problem := badly_explored(environments.action_space, *begins)):
             _log.warning("%s.", problem)
         if evaluator:
             evaluator.check(learner.policy, stop)
-        with checkpoint.using(resume_from or start_from or ""):
+        with checkpoint.using(resume_from or asked.start_from or ""):
             if content:
                 learner.restore(content)
             elif start:
-                learner.begin_with(start, transfer)
+                learner.begin_with(start, asked.transfer)
             collector = None if learner.clones else stack.enter_context(
                 Collector(environments, learner.policy, seed + ranks.rank, device, order, saved and saved["collector"],
                           ranks.preemption(config), cancelled))
@@ -132,13 +147,15 @@ def prepare(make_env: Callable[[], Any], config: TrainConfig, run_dir: Path | No
         stack.callback(experience.close)
         run_dir = ranks.from_first(run_dir)
         nodes.compare(ranks, run_dir)
+        callbacks = asked.callbacks
         if first and run_dir is not None and not any(isinstance(callback, MetricsLogger) for callback in callbacks):
-            callbacks = [*stack.enter_context(recording(run_dir, config, done, shown=progress)), *callbacks]
+            callbacks = [*stack.enter_context(recording(run_dir, config, done, shown=asked.progress)), *callbacks]
         told = Callbacks(callbacks if first else (), learner, stop)
         log = TrainingLog(config, learner, told, content.get("window", ()) if content else ())
         made_from = {"gymnasium": made} if (made := getattr(environments, "made_from", None)) else {}
-        saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, made_from | meta, began_with, own)
-        evaluations = Evaluations(config, evaluator, learner, log, stop, run_dir if first else None, made_from | meta)
+        meta = made_from | meta
+        saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, meta, began_with, own)
+        evaluations = Evaluations(config, evaluator, learner, log, stop, run_dir if first else None, meta)
         yield Run(config, run_dir, ranks, threads, learner, rollout, experience, told, log, saver, evaluations, stop)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer import callbacks as moments
-from trainer.assemble_run import Run, prepare
+from trainer.assemble_run import Asked, Run, prepare
 from trainer.cloning.demonstrations import Demonstrations
 from trainer.config import TrainConfig
 from trainer.faults.endings import orderly_end
@@ -66,10 +66,10 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
     config.check()
     callbacks = [*callbacks, *(each if hasattr(each, "at_log") else moments.AtLog(each) for each in observers)]
     moments.check(callbacks)
-    folder = None if run_dir is None else Path(run_dir)
-    with (join(config.device) as ranks,
-          prepare(make_env, config, folder, resume_from, callbacks, meta or {}, start_from, progress, make_policy, ranks,
-                  eval_env, demonstrations, transfer) as run):
+    asked = Asked(make_env=make_env, config=config, run_dir=None if run_dir is None else Path(run_dir), resume_from=resume_from,
+                  start_from=start_from, transfer=transfer, demonstrations=demonstrations, make_policy=make_policy, eval_env=eval_env,
+                  callbacks=callbacks, meta=meta or {}, progress=progress)
+    with join(config.device) as ranks, prepare(asked, ranks) as run:
         with orderly_end(run):
             learn(run)
         learner, saver = run.learner, run.saver
