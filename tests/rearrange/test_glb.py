@@ -375,6 +375,21 @@ def _many_nodes(gltf):
     gltf.content |= {"nodes": [{"mesh": 0}, *({"children": [k]} for k in range(MOST_NODES + 1))]}
 
 
+def _lists_without_bytes(gltf):
+    """Lists that no bytes of the file stand for, each of a primitive of one triangle."""
+    first = len(gltf.content["accessors"])
+    gltf.content["accessors"] += [{"componentType": 5126, "type": "VEC3", "count": 6_000_000}] * 2000
+    gltf.content["meshes"][0]["primitives"] += [{"attributes": {"POSITION": first + k}, "indices": 1} for k in range(2000)]
+
+
+def _lists_of_the_same_bytes(gltf):
+    kept = gltf.view(bytes(4_000_000))
+    first = len(gltf.content["accessors"])
+    gltf.content["accessors"] += [{"bufferView": kept, "componentType": 5121, "type": "VEC4", "count": 1_000_000, "normalized": True}] * 50
+    gltf.content["meshes"][0]["primitives"] += [
+        {"attributes": {"POSITION": 0, "COLOR_0": first + k}, "indices": 1} for k in range(50)]
+
+
 def _set(kind, index=0, **values):
     return lambda gltf: gltf.content[kind][index].update(values)
 
@@ -391,6 +406,8 @@ BAD = {
     "a huge number": (_node(translation=[10**299, 0, 0]), "translation of a node"),
     "nan": (_node(matrix=[math.nan] * 16), "matrix of a node"),
     "scales that multiply": (_node(scale=[1e6, 1e6, 1e6], translation=[0, 0, 0]), "further than"),
+    "lists without bytes": (_lists_without_bytes, "more than 50,000,000 numbers"),
+    "lists of the same bytes": (_lists_of_the_same_bytes, "more than 50,000,000 numbers"),
     "negative count": (_set("accessors", count=-3), "count should be"), "huge count": (_set("accessors", count=10**9), "more than"),
     "no stride": (_set("bufferViews", byteStride=0), "0 bytes apart"),
     "short view": (_set("bufferViews", byteLength=50), "shorter than"),

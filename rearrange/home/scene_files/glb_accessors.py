@@ -9,6 +9,7 @@ import numpy as np
 from rearrange.home.scene_files.reading import word
 
 MOST_ELEMENTS = 6_000_000  # of an accessor
+MOST_VALUES = 50_000_000  # numbers of a file, counted once for each accessor: many can share a few bytes
 _TYPES = {5120: np.int8, 5121: np.uint8, 5122: np.int16, 5123: np.uint16, 5125: np.uint32, 5126: np.float32}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 _COMPRESSED = ("EXT_meshopt_compression", "KHR_meshopt_compression")  # of a buffer view
@@ -30,7 +31,7 @@ class Accessors:
     """Reads the accessors of a file. content: its JSON. binary: its first buffer."""
 
     def __init__(self, content: dict, binary: bytes) -> None:
-        self._content, self._binary, self._kept = content, binary, {}
+        self._content, self._binary, self._kept, self._values = content, binary, {}, 0
 
     def at(self, kind: str, index: Any) -> dict:
         """An entry of one of the lists of the file, as "nodes"."""
@@ -57,6 +58,9 @@ class Accessors:
         dtype, width, count = np.dtype(_TYPES[accessor["componentType"]]), _WIDTHS[accessor["type"]], whole(accessor, "count")
         if count > MOST_ELEMENTS:
             raise Damaged(f"it has a list of {count:,} corners or indices, more than {MOST_ELEMENTS:,}; make it coarser")
+        self._values += count * width
+        if self._values > MOST_VALUES:
+            raise Damaged(f"its lists of corners, colours and indices have more than {MOST_VALUES:,} numbers; make it coarser")
         if "bufferView" in accessor:
             values = self._strided(accessor["bufferView"], whole(accessor, "byteOffset", 0), dtype, width, count)
         else:
