@@ -216,6 +216,9 @@ URDFS = {  # what is replaced, by what, and what is said
     "another joint": ("prismatic", "planar", "type 'planar'"),
     "no axis": ('axis xyz="1 0 0"', 'axis xyz="0 0 0"', "without length"),
     "no XML": ("</robot>", "", "not a URDF document"),
+    "a mesh that no file can be called": ("front.glb", "x" * 300 + ".glb", "which no file can be called"),
+    "a mesh of such a package": ("front.glb", "package://" + "x" * 300 + "/front.glb", "which no file can be called"),
+    "a mesh of a folder that is none": ("front.glb", "package://counter.urdf/front.glb", "cannot be read"),
 }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rearrange.home.errors import UserError
 from rearrange.home.files import open_regular
-from rearrange.home.scene_files.reading import AGAIN, need_json, scene_bytes
+from rearrange.home.scene_files.reading import AGAIN, beside, need_json, scene_bytes
 
 _ASSETS = ("render_asset", "collision_asset")  # of a stage's or an object's configuration
 _PLACEHOLDER = "%%"  # Habitat puts the configuration's own name there
@@ -43,7 +43,7 @@ def need_urdf(path: Path, what: str = "the data set's URDF") -> ElementTree.Elem
         raise UserError(f"{what} {path} is not a URDF document: it should be XML, one <robot> with links.")
     for mesh in robot.iter("mesh"):
         if "://" not in (name := mesh.get("filename", "")):
-            need_mesh(path.parent / name, path)
+            need_mesh(beside(path, name), path)
     return robot
 
 

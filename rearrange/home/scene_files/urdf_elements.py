@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rearrange.home.errors import UserError
-from rearrange.home.scene_files.reading import MOST_NUMBER, shown
+from rearrange.home.scene_files.reading import MOST_NUMBER, beside, shown
 
 FIXED, SLIDE, HINGE = "fixed", "slide", "hinge"
 _KINDS = {"fixed": FIXED, "prismatic": SLIDE, "revolute": HINGE, "continuous": HINGE}
@@ -107,13 +108,14 @@ class Document:
 
     def _mesh_file(self, name: str) -> Path:
         """package://NAME/... lies in a folder NAME: beside the document, one that the document is in, or beside one of those."""
+        named = beside(self._path, name.removeprefix("file://"))
         if not name.startswith(_PACKAGE):
-            return self._path.parent / name.removeprefix("file://")
+            return named
         package, _, rest = name.removeprefix(_PACKAGE).partition("/")
         folders = self._path.absolute().parents
         places = [folders[0] / package / rest,
                   *((folder if folder.name == package else folder / package) / rest for folder in folders)]
-        return next((place for place in places if place.exists()), places[0])
+        return next((place for place in places if os.path.exists(place)), places[0])
 
     def _color(self, material: ElementTree.Element) -> tuple[float, ...] | None:
         color = material.find("color")
