@@ -248,6 +248,34 @@ def test_a_bad_scene_is_a_sentence(folder, capsys):
     assert "flat.scene_instance.json is damaged" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("pattern, said", [
+    ("/".join(["**"] * 30) + "/*.object_config.json", None),  # once for each folder, not for each way to it
+    ("/".join(["*"] * 30), "its paths lead through more than 500,000 files and folders"),
+    ("a/b/c/a/configs/../configs/[op]*", None), ("**/b/configs/obj?cts", None), ("nowhere/*", None)])
+def test_paths_of_a_data_set_are_gone_through_once(folder, pattern, said):
+    (folder / "/".join("x" * 14)).mkdir(parents=True)
+    for name in "abc":
+        (folder / name).symlink_to(".")
+    content = json.loads((folder / CONFIG).read_text())
+    content["objects"]["paths"][".more"] = [pattern]
+    (folder / CONFIG).write_text(json.dumps(content))
+    if said is None:
+        assert DataSet(folder / CONFIG).read("flat")[1] == []
+        return
+    with pytest.raises(UserError, match=said) as refused:
+        DataSet(folder / CONFIG)
+    assert "among the paths of objects" in str(refused.value)
+
+
+def test_a_scene_of_more_entries_than_a_home_has_is_a_sentence(folder):
+    path = folder / "configs" / "scenes" / "flat.scene_instance.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"object_instances": content["object_instances"] * 10_001}))
+    assert main(["scenes", "check", f"dataset={folder / CONFIG}"]) == 2
+    with pytest.raises(UserError, match="object_instances has 20,002 entries, more than 20,000"):
+        DataSet(folder / CONFIG).read("flat")
+
+
 def test_a_bad_data_set_is_a_sentence(folder):
     with pytest.raises(UserError, match="should be a file"):
         DataSet(folder / "other.json")

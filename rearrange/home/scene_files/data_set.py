@@ -6,10 +6,12 @@ that name.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,8 @@ from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
 ENDING = ".scene_dataset_config.json"
 SCENE_FILE = ".scene_instance.json"
 OUR_SCENE = re.compile(r"(train|val|test|unseen)/(\d+)")  # how episodes call homes of ours; in a data set they are val_0003
+MOST_PLACES = 500_000  # entries of folders that the paths of a data set lead through
+MOST_ENTRIES = 20_000  # of a list of a scene
 _SCENES = "scene_instances"
 _ENDINGS = {STAGES: (".stage_config.json", ".glb"), OBJECTS: (".object_config.json", ".glb"),
             ARTICULATED: (".ao_config.json", ".urdf"), _SCENES: (SCENE_FILE,)}
@@ -117,6 +121,7 @@ class DataSet:
         self._unused = {*unused_keys(config, {*_ENDINGS, *_NAMED_BY_SCENES}, "the data set"),
                         *(note for kind, section in sections.items()
                           for note in unused_keys(section, {"paths", "default_attributes"}, kind))}
+        self._looked_at = 0
         self._files = {kind: list(self._listed(config, kind, endings))[::-1] for kind, endings in _ENDINGS.items()}
 
     @property
@@ -213,12 +218,41 @@ class DataSet:
         for ending in reversed(endings):
             for pattern in patterns:
                 try:
-                    files = [file for place in sorted(_matching(self.path.parent, pattern))
-                             for file in (sorted(place.iterdir()) if place.is_dir() else [place]) if file.name.endswith(ending)]
-                except (OSError, ValueError, NotImplementedError) as error:
+                    files = [file for place in sorted(self._matching(pattern))
+                             for file in (sorted(self._inside(place)) if place.is_dir() else [place]) if file.name.endswith(ending)]
+                except (OSError, ValueError) as error:
                     raise UserError(f"dataset={self.path} has {shown(pattern)} among the paths of {kind}, which cannot be looked "
                                     f"through ({getattr(error, 'strerror', None) or error}).") from None
                 yield from ((file.with_name(file.name.removesuffix(ending)), file) for file in files)
+
+    def _matching(self, pattern: str) -> set[Path]:
+        """Files and folders that a path with wildcards leads to, as `Path.glob`, from the data set's folder or the root. Each is gone
+        through once: `**/**` leads to every folder in as many ways as it is deep, and links can lead in circles.
+        """
+        found = {self.path.parent}
+        for part in Path(pattern).parts:
+            if part == "**":
+                todo, found = list(found), set()
+                while todo:
+                    if (place := todo.pop()) not in found and place.is_dir():
+                        found.add(place)
+                        todo += [each for each in self._inside(place) if not each.is_symlink()]
+            elif any(char in part for char in "*?["):
+                found = {each for place in found if place.is_dir() for each in self._inside(place) if fnmatchcase(each.name, part)}
+            else:
+                found = {place / part for place in found if os.path.lexists(place / part)}
+        return found
+
+    def _inside(self, folder: Path) -> Iterator[Path]:
+        """The entries of a folder; of one that nobody may read none. Raises ValueError after `MOST_PLACES` of the data set."""
+        try:
+            for each in folder.iterdir():
+                self._looked_at += 1
+                if self._looked_at > MOST_PLACES:
+                    raise ValueError(f"its paths lead through more than {MOST_PLACES:,} files and folders")
+                yield each
+        except (PermissionError, FileNotFoundError):
+            return
 
 
 def _figures(scene: Scene) -> Figures:
@@ -231,23 +265,12 @@ def _figures(scene: Scene) -> Figures:
         sum(len(template.solid) for template in templates))
 
 
-def _matching(folder: Path, pattern: str) -> Iterator[Path]:
-    """Files and folders that a path with wildcards leads to, which may begin with `..`, or at the root."""
-    parts = Path(pattern).parts
-    if Path(pattern).is_absolute():
-        folder, parts = Path(parts[0]), parts[1:]
-    while parts and parts[0] == "..":
-        folder, parts = folder.parent, parts[1:]
-    if not parts:
-        yield folder
-    else:
-        yield from folder.glob(str(Path(*parts)))
-
-
 def _entries(path: Path, content: dict, key: str) -> list:
     entries = content.get(key) or []
     if not isinstance(entries, list):
         raise UserError(f"{path}: {key} should be a list.")
+    if len(entries) > MOST_ENTRIES:
+        raise UserError(f"{path}: {key} has {len(entries):,} entries, more than {MOST_ENTRIES:,}.")
     return entries
 
 
