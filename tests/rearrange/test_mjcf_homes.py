@@ -217,6 +217,8 @@ UNBOUNDED = {  # what is put into the worldbody, or before it, and what is said
     "a file that attaches itself": ('<asset><model name="m" file="home.xml"/></asset>', '<attach model="m" prefix="m"/>', "crashed on it"),
     "a pipe that is included": ("", '<include file="pipe"/>', "pipe cannot be read (it is no regular file"),
     "a pipe as a mesh": ('<asset><mesh name="m" file="pipe"/></asset>', '<geom type="mesh" mesh="m"/>', "pipe, which is no regular file"),
+    "a pipe as a mesh whose folder is left out": ('<compiler strippath="true"/><asset><mesh name="m" file="there/pipe.stl"/></asset>', "",
+                                                   "pipe.stl, which is no regular file"),
     "a pipe as a texture": ('<compiler texturedir="in"/><asset><texture name="t" type="2d" file="pipe"/></asset>', "", "pipe, which is no regular"),
     "a pipe as the model that is attached": ('<asset><model name="m" file="in/pipe"/></asset>', '<attach model="m" prefix="m"/>', "pipe cannot"),
 }
@@ -225,7 +227,7 @@ UNBOUNDED = {  # what is put into the worldbody, or before it, and what is said
 @pytest.mark.parametrize("name", UNBOUNDED)
 def test_a_file_that_grows_or_never_ends_is_a_sentence(name, tmp_path, capsys):
     (tmp_path / "in").mkdir()
-    for pipe in (tmp_path / "pipe", tmp_path / "in" / "pipe"):
+    for pipe in (tmp_path / "pipe", tmp_path / "pipe.stl", tmp_path / "in" / "pipe"):
         os.mkfifo(pipe)
     before, inside, words = UNBOUNDED[name]
     file = tmp_path / "home.xml"

@@ -72,7 +72,8 @@ def check_documents(main: Path) -> None:
                 named += [(folder, value) for key, value in element.attrib.items() if key.startswith("file")
                           for folder in {main.parent, file.parent}]
             elements += [(child, times) for child in element]
-    for path in sorted({folder / part / name for folder, name in named for part in folders}):
+    for path in sorted({folder / part / each for folder, name in named for part in folders
+                        for each in (name, Path(name).name)}):  # the last part alone: strippath
         if _is_there(path) and (not path.is_file() or path.stat().st_size > MOST_BYTES):
             why = f"larger than {MOST_BYTES >> 20:,} MiB" if path.is_file() else "no regular file"
             _fail(main, f"it names {path}, which is {why}")
