@@ -217,8 +217,8 @@ UNBOUNDED = {  # what is put into the worldbody, or before it, and what is said
     "a file that attaches itself": ('<asset><model name="m" file="home.xml"/></asset>', '<attach model="m" prefix="m"/>', "crashed on it"),
     "a pipe that is included": ("", '<include file="pipe"/>', "pipe cannot be read (it is no regular file"),
     "a pipe as a mesh": ('<asset><mesh name="m" file="pipe"/></asset>', '<geom type="mesh" mesh="m"/>', "pipe, which is no regular file"),
-    "a pipe as a mesh whose folder is left out": ('<compiler strippath="true"/><asset><mesh name="m" file="there/pipe.stl"/></asset>', "",
-                                                   "pipe.stl, which is no regular file"),
+    "a pipe as a mesh whose folder is left out": (
+        '<compiler strippath="true"/><asset><mesh name="m" file="there/pipe.stl"/></asset>', "", "pipe.stl, which is no"),
     "a pipe as a texture": ('<compiler texturedir="in"/><asset><texture name="t" type="2d" file="pipe"/></asset>', "", "pipe, which is no regular"),
     "a pipe as the model that is attached": ('<asset><model name="m" file="in/pipe"/></asset>', '<attach model="m" prefix="m"/>', "pipe cannot"),
 }

@@ -226,8 +226,9 @@ class DataSet:
                 yield from ((file.with_name(file.name.removesuffix(ending)), file) for file in files)
 
     def _matching(self, pattern: str) -> set[Path]:
-        """Files and folders that a path with wildcards leads to, as `Path.glob`, from the data set's folder or the root. Each is gone
-        through once: `**/**` leads to every folder in as many ways as it is deep, and links can lead in circles.
+        """Files and folders that a path with wildcards leads to, as `Path.glob`, from the data set's folder or the root.
+
+        Each is gone through once: `**/**` leads to a folder in as many ways as it is deep, and links can lead in circles.
         """
         found = {self.path.parent}
         for part in Path(pattern).parts:
@@ -238,7 +239,8 @@ class DataSet:
                         found.add(place)
                         todo += [each for each in self._inside(place) if not each.is_symlink()]
             elif any(char in part for char in "*?["):
-                found = {each for place in found if place.is_dir() for each in self._inside(place) if fnmatchcase(each.name, part)}
+                found = {each for place in found if place.is_dir() for each in self._inside(place)
+                         if fnmatchcase(each.name, part)}
             else:
                 found = {place / part for place in found if os.path.lexists(place / part)}
         return found
