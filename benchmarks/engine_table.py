@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.engine_bounds import OVERLAPPING
-from rearrange.command_line.composition.bench_settings import ENGINE_FIGURES
+from benchmarks.settings import ENGINE_FIGURES
 
 NAMES = {"ddppo": "DD-PPO", "nover": "NoVER", "ver": "VER", "hts": "HTS", "ver_overlap": "VER, overlapped",
          "sample_factory": "Sample Factory 2"}

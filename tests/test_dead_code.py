@@ -17,7 +17,7 @@ CALLED = (
     "CloseCabinet", "CloseFridge", "OpenCabinet", "OpenFridge", "Pick", "Place",  # skills
     "LeRobotFiles", "MinariFiles",  # formats of recordings
     "list_", "write_film", "_", "call_stop", "hand_to", "move_hand",  # the command `list`; whichever logger has it; the viewer's page and driver
-    "create_module", "exec_module", "get_code",  # importlib
+    "create_module", "exec_module",  # importlib
     "load_sweep_config", "syntaxError", "request_share_url", "handle_error",  # Hydra, ANTLR, viser, socketserver
     "sb3", "cleanrl", "recurrent", "step_async", "step_wait", "get_attr", "set_attr", "env_method", "env_is_wrapped",  # Stable-Baselines3
     "_on_rollout_start", "_on_rollout_end", "_on_step", "get_out_size", "on_training_step",  # its callbacks, Sample Factory's

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import CodeType, ModuleType
+from types import ModuleType
 
 MOVED = {
-    "eval.publish": "benchmarks.publish_policy",
     "rearrange.apartments": "rearrange.home.apartments",
     "rearrange.episode_making": "rearrange.home.episodes",
     "rearrange.errors": "rearrange.home.errors",
@@ -53,10 +52,6 @@ class OldNames(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = module.__spec__.loader_state  # it stays the module that it is
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Of `python -m <old name>`."""
-        return compile(f"import runpy; runpy.run_module({new_name(fullname)!r}, run_name='__main__', alter_sys=True)", fullname, "exec")
 
 
 def install() -> None:

@@ -18,7 +18,7 @@ def test_it_measures_and_the_parts_add_up():
     assert all(value > 0 for value in result["parts_ms"].values())
     assert result["steps_per_s"] == pytest.approx(1000 / result["step_ms"]["mean"], rel=0.01)
     assert result["steps_per_s_with_resets"] < result["steps_per_s"]
-    assert result["steps_per_s"] > 1000  # a loaded machine is no failure; an order of magnitude is
+    assert result["steps_per_s"] > 50  # a loaded machine is no failure; what takes a hundred times as long is
     lines = table(result)
     assert "64x64 depth" in lines[0] and any("physics" in line for line in lines)
 
