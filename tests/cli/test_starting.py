@@ -26,6 +26,9 @@ class Finder:
 
 
 CHILD = "REARRANGE_LIFELINE" in os.environ
+number = getattr(signal, os.environ["SIGNAL"])
+if signal.getsignal(number) == signal.SIG_IGN:  # as a test run under nohup, or behind an ampersand, inherits it
+    signal.signal(number, signal.SIG_DFL)
 sys.meta_path.insert(0, Finder())
 """
 

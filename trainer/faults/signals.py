@@ -30,6 +30,7 @@ IMPORT_S = 30.0  # at most, an interrupt waits for the end of an import
 
 came: list[str] = []  # signals for which `interrupt` was called in this command
 _until: float | None = None  # an interrupt waits, until then at most
+_turn = 0  # changes whenever one begins to wait or has been raised, so that no earlier one comes again
 _again = False  # the next signal is one that has waited
 _number: dict[str, int] = {}  # of the signals in `came`
 _unraisable = sys.unraisablehook  # before `interrupt` was called
@@ -64,7 +65,7 @@ def heard() -> list[int]:
 def interrupt(signum: int, frame: FrameType | None) -> None:
     """A handler that ends a command as Ctrl-C does. In the middle of an import, where an exception is lost or turned into another one,
     it waits for the import's end, or for a second signal. Where an exception is lost, as in `__del__`, it comes again."""
-    global _until, _again, _unraisable
+    global _until, _again, _turn, _unraisable
     again, _again = _again, False
     if again and (_until is None or not came):
         return  # it was raised meanwhile
@@ -72,10 +73,9 @@ def interrupt(signum: int, frame: FrameType | None) -> None:
         came.append(signal_name(signum))
         _number[came[-1]] = signum
     if _is_importing(frame) and (again or _until is None) and time.monotonic() < (until := _until or time.monotonic() + IMPORT_S):
-        _until = until
-        _thread.start_new_thread(_send_again, (signum,))  # not by `threading`, whose locks this thread may hold
+        _wait(signum, until)
         return
-    _until = None
+    _until, _turn = None, _turn + 1
     if sys.unraisablehook is not _comes_again:
         _unraisable, sys.unraisablehook = sys.unraisablehook, _comes_again
     raise KeyboardInterrupt(signal_name(signum))
@@ -83,12 +83,10 @@ def interrupt(signum: int, frame: FrameType | None) -> None:
 
 def _comes_again(lost: sys.UnraisableHookArgs) -> None:
     """Python's hook for exceptions that nothing can catch."""
-    global _until
     if not (lost.exc_type is KeyboardInterrupt and lost.exc_value and lost.exc_value.args and lost.exc_value.args[0] in came):
         _unraisable(lost)
     elif not sys.is_finalizing():
-        _until = time.monotonic() + IMPORT_S
-        _thread.start_new_thread(_send_again, (_number[lost.exc_value.args[0]],))
+        _wait(_number[lost.exc_value.args[0]], time.monotonic() + IMPORT_S)
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -97,10 +95,17 @@ def _is_importing(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-def _send_again(signum: int) -> None:
+def _wait(signum: int, until: float) -> None:
+    """Let a signal come again in a moment."""
+    global _until, _turn
+    _until, _turn = until, _turn + 1
+    _thread.start_new_thread(_send_again, (signum, _turn))  # not by `threading`, whose locks this thread may hold
+
+
+def _send_again(signum: int, turn: int) -> None:
     global _again
     time.sleep(0.05)
-    if _until is None or signal.getsignal(signum) is not interrupt:
+    if turn != _turn or signal.getsignal(signum) is not interrupt:
         return  # it was raised meanwhile, or is no longer ours
     _again = True
     signal.pthread_kill(threading.main_thread().ident or 0, signum)
@@ -111,9 +116,9 @@ ours: list[Any] = [signal.SIG_DFL, interrupt]  # handlers in whose place another
 
 def raise_again() -> None:
     """Raise what `interrupt` has raised in vain: in Python that is called from C, as while numba compiles, an exception is lost."""
-    global _until
+    global _until, _turn
     if came:
-        _until = None
+        _until, _turn = None, _turn + 1
         raise KeyboardInterrupt(came[0])
 
 
