@@ -15,21 +15,32 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[1]
 
 
+def add() -> tuple:
+    """Let the command line know these measurements. Gives the dictionaries that it put them into, each with what it put there."""
+    from benchmarks.settings import BENCHMARKS, ENGINE_FIGURES
+    from rearrange.command_line.composition import bench_settings
+
+    ours = ((bench_settings.BENCHMARKS, BENCHMARKS), (bench_settings.NOTES, {"engine": ENGINE_FIGURES}),
+            (bench_settings.MODULES, {each: f"benchmarks.{each}" for each in BENCHMARKS}))
+    for known, added in ours:
+        known.update(added)
+    return ours
+
+
 def run(name: str, words: Sequence[str] | None = None) -> int:
     """The command line of a measurement, with the words of `rearrange bench`, by default those of this process. Returns the exit
     status."""
-    from benchmarks.settings import BENCHMARKS, ENGINE_FIGURES
     from rearrange.command_line.cli import main
-    from rearrange.command_line.composition import bench_settings as settings
+    from rearrange.command_line.composition.bench_settings import ADDED
 
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])  # of its processes
-    ours = ((settings.BENCHMARKS, BENCHMARKS), (settings.NOTES, {"engine": ENGINE_FIGURES}),
-            (settings.MODULES, {each: f"benchmarks.{each}" for each in BENCHMARKS}))
-    for known, added in ours:
-        known.update(added)
+    paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    before, ours = dict(os.environ), add()
+    os.environ |= {"PYTHONPATH": os.pathsep.join(paths), ADDED: __name__}  # of its processes and of the jobs of a sweep
     try:
         return main(["bench", name, *(sys.argv[1:] if words is None else words)])
     finally:
+        os.environ.clear()
+        os.environ.update(before)
         for known, added in ours:
             for each in added:
-                del known[each]
+                known.pop(each, None)

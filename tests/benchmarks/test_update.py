@@ -46,3 +46,9 @@ def test_settings_that_cannot_work_are_a_sentence(tmp_path, capsys):
         assert run_benchmark(name, [*others, f"output={tmp_path / 'out'}"]) == 2
         error = capsys.readouterr().err
         assert said in error and error.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+def test_the_jobs_of_a_sweep_know_the_measurement(tmp_path, capfd):
+    words = ["-m", "seed=0,1", "num_envs=4", "rollout_steps=8", "updates=1", "device=cpu", "policy=blind", "name=s", f"output={tmp_path}"]
+    assert run_benchmark("update", words) == 0 and capfd.readouterr().out.count("   finished   ") == 2
+    assert len(list(tmp_path.glob("bench/update/*/bench.json"))) == 2
