@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
 from benchmarks import run as run_benchmark
 from benchmarks.update import PARTS, bench_update, table
+from rearrange.command_line.composition.bench_settings import ADDED
+from tests.e2e.warm import HOME
 from trainer import ppo
 
 
@@ -48,6 +53,13 @@ def test_settings_that_cannot_work_are_a_sentence(tmp_path, capsys):
         assert said in error and error.count("\n") == 1 and not (tmp_path / "out").exists()
 
 
+def test_a_process_that_a_measurement_starts_knows_it():
+    known = os.environ | {"PYTHONPATH": str(HOME), ADDED: "benchmarks"}
+    done = subprocess.run([sys.executable, "-P", "-m", "rearrange", "bench", "update", "--help"], env=known, capture_output=True, text=True)
+    assert done.stdout.startswith("usage: python -m benchmarks.update [key=value ...]"), done.stderr
+
+
+@pytest.mark.slow
 def test_the_jobs_of_a_sweep_know_the_measurement(tmp_path):
     words = ["-m", "seed=0,1", "num_envs=4", "rollout_steps=8", "updates=1", "device=cpu", "policy=blind", "name=s", f"output={tmp_path}"]
     assert run_benchmark("update", words) == 0
