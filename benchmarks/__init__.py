@@ -1,5 +1,5 @@
-"""Measurements beside other systems, which we make and users read: the engine in every mode beside Sample Factory 2 and others, its
-parts, and the homes in both simulators. They stand beside the package, in a clone of the repository:
+"""Measurements beside other systems: the engine in every mode beside Sample Factory 2 and others, its parts, and homes in both
+simulators. They are not installed with the package; a clone of the repository has them:
 
     python -m benchmarks.engine seconds=10 repeats=1
     python -m benchmarks.engine --help
@@ -33,14 +33,14 @@ def run(name: str, words: Sequence[str] | None = None) -> int:
     from rearrange.command_line.cli import main
     from rearrange.command_line.composition.bench_settings import ADDED
 
-    paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    before, ours = dict(os.environ), add()
-    os.environ |= {"PYTHONPATH": os.pathsep.join(paths), ADDED: __name__}  # of its processes and of the jobs of a sweep
+    path, ours = os.environ.get("PYTHONPATH"), add()
+    os.environ |= {"PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), path])), ADDED: "1"}  # of its processes, and of a sweep's jobs
     try:
         return main(["bench", name, *(sys.argv[1:] if words is None else words)])
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        del os.environ[ADDED], os.environ["PYTHONPATH"]
+        if path is not None:
+            os.environ["PYTHONPATH"] = path
         for known, added in ours:
             for each in added:
                 known.pop(each, None)

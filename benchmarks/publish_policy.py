@@ -1,9 +1,9 @@
 """Put a trained policy into the package, where `checkpoint=pretrained` finds it.
 
-    python -m benchmarks.publish_policy outputs/train/pick/long                    weights in half precision, and a card
-    rearrange eval skill=pick checkpoint=pretrained episodes=500      measures what was published
-    python -m benchmarks.publish_policy outputs/eval/pick/latest                   adds those figures to the card
-    python -m benchmarks.publish_policy outputs/eval/tidy_house/latest             adds those of a scenario to the cards of the policies that it ran
+    python -m benchmarks.publish_policy outputs/train/pick/long          weights in half precision, and a card
+    rearrange eval skill=pick checkpoint=pretrained episodes=500         measures what was published
+    python -m benchmarks.publish_policy outputs/eval/pick/latest         adds those figures to the card
+    python -m benchmarks.publish_policy outputs/eval/tidy_house/latest   adds those of a scenario to the cards of its policies
 
 Navigation tasks, `nav=`, as skills. A card has a row for each protocol: HAB's start, with its settings typed, and the start that the policy
 was trained with, where that is another. Evaluations with an episode file, other settings of the task or other rules, or of fewer episodes than

@@ -54,7 +54,7 @@ def test_settings_that_cannot_work_are_a_sentence(tmp_path, capsys):
 
 
 def test_a_process_that_a_measurement_starts_knows_it():
-    known = os.environ | {"PYTHONPATH": str(HOME), ADDED: "benchmarks"}
+    known = os.environ | {"PYTHONPATH": str(HOME), ADDED: "1"}
     done = subprocess.run([sys.executable, "-P", "-m", "rearrange", "bench", "update", "--help"], env=known, capture_output=True, text=True)
     assert done.stdout.startswith("usage: python -m benchmarks.update [key=value ...]"), done.stderr
 

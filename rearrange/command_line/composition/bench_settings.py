@@ -66,6 +66,6 @@ MODULES = {name: f"eval.bench.{name}" for name in BENCHMARKS}
 IN_THE_REPOSITORY = ("batched", "engine", "habitat", "modes", "scaling", "transfer", "update")  # those of `benchmarks/`
 NOTES: dict[str, list[str]] = {}
 """Lines that the help of a benchmark ends with. `benchmarks/`, which stands beside the package, adds its own to these dictionaries."""
-ADDED = "REARRANGE_BENCHMARKS"  # names the package whose `add` brings more: set for the jobs that a sweep of these starts
-if package := os.environ.get(ADDED):
-    import_module(package).add()
+ADDED = "REARRANGE_BENCHMARKS"  # set for the processes of a measurement in `benchmarks/`, which know all of these
+if os.environ.get(ADDED):
+    import_module("benchmarks").add()
