@@ -4,6 +4,7 @@ compiled once before, and the files that take longest come first.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,9 @@ import tempfile
 import pytest
 
 from tests import small_disk as disks
+
+# Torch's OpenMP threads wait by spinning: where several processes share the cores, a training then takes three times its processor time.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 LONG = (  # half a minute of processor time or more each; none of them is left for the end, when other processes have nothing to do
     "tests/trainer/faults/test_evaluation_process.py", "tests/e2e/test_removed_directory.py", "tests/trainer/test_evaluation.py",
