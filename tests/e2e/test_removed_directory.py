@@ -60,12 +60,15 @@ def test_a_training_says_so_and_is_continued(way, moment, tmp_path):
     assert f"name={run.name} resume=true" in done.stdout and status(run) == "stopped"
     step = checkpoint_steps(run)[-1]
     assert load_checkpoint(run)["step"] == step > 0
-    with open(run / "metrics.csv", newline="") as file:
-        assert (rows := list(csv.reader(file)))[0][0] == "step" and all(row[0].isdecimal() for row in rows[1:])
+    kept = steps_logged(run)  # none where it stopped before it logged again
     assert not (run / "lock").exists() or json.loads((run / "lock").read_text())["pid"] == process.pid
     out = succeed(tmp_path, "train", "skill=pick", "name=gone", f"steps={step + 64}", "resume=force")
     assert "done:" in out and status(run) == "finished"
     assert checkpoint_steps(run)[-1] > step
+    with open(run / "metrics.csv", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header[0] == "step" and [int(row[0]) for row in rows] == steps_logged(run)
+    assert {at for at in kept if at <= step} <= set(steps_logged(run))
 
 
 def test_a_directory_is_this_process_own_again_after_it_was_removed(tmp_path):

@@ -83,11 +83,11 @@ class Csv:
         self.file = Appended(path)
         self.columns: list[str] = []
         _drop_torn_line(path)
-        if path.exists():
-            rows = self._read()
-            if resume_step is not None:
-                beside = read_jsonl(path.with_suffix(".jsonl")) if path.with_suffix(".jsonl").exists() else []
-                rows = _until(resume_step, [_texts(row) for row in beside], rows)
+        rows = self._read()
+        if resume_step is not None:
+            beside = read_jsonl(path.with_suffix(".jsonl")) if path.with_suffix(".jsonl").exists() else []
+            rows = _until(resume_step, [_texts(row) for row in beside], rows)
+            if rows or path.exists():
                 self._rewrite(rows, list(dict.fromkeys([*self.columns, *(key for row in rows for key in row)])))
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:

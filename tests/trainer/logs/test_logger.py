@@ -74,6 +74,19 @@ def test_a_resumed_run_doubles_no_row_and_loses_none(tmp_path):
     assert scalars(tmp_path / "tb")["a"] == expected
 
 
+@pytest.mark.parametrize("gone", ["metrics.csv", "metrics.jsonl"])
+def test_a_file_that_is_gone_is_made_from_the_other_when_the_run_goes_on(tmp_path, gone):
+    with MetricsLogger(tmp_path) as logger:
+        for step in (1, 2, 3):
+            logger.log(step, {"a": step})
+    (tmp_path / gone).unlink()
+    with MetricsLogger(tmp_path, resume_step=2) as logger:
+        logger.log(3, {"a": 30})
+    expected = [(1, 1), (2, 2), (3, 30)]
+    assert [(row["step"], row["a"]) for row in read_jsonl(tmp_path / "metrics.jsonl")] == expected
+    assert [(int(row["step"]), float(row["a"])) for row in table(tmp_path / "metrics.csv")] == expected
+
+
 def test_what_is_no_row_costs_itself_alone(tmp_path):
     path = tmp_path / "m.jsonl"
     path.write_bytes(b'{"step": 1, "a": 1}\n\xff\xfe\x00\n[]\n{"step": "x"}\n{"step": 2, "a": 2}\n')
