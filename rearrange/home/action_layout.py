@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from rearrange.home.errors import UserError
 
 ACTION_SIZES = {"arm": 7, "grip": 1, "base": 2, "stop": 1}
-ACTION_NAMES = {
-    "arm": ("arm.shoulder_pan", "arm.shoulder_lift", "arm.upperarm_roll", "arm.elbow_flex", "arm.forearm_roll", "arm.wrist_flex",
-            "arm.wrist_roll"),
-    "grip": ("grip",), "base": ("base.forward", "base.left_turn"), "stop": ("stop",)}
+ACTION_NAMES = {"arm": ("arm.shoulder_pan", "arm.shoulder_lift", "arm.upperarm_roll", "arm.elbow_flex",
+                        "arm.forearm_roll", "arm.wrist_flex", "arm.wrist_roll"),
+                "grip": ("grip",), "base": ("base.forward", "base.left_turn"), "stop": ("stop",)}
 """What each number of a part commands."""
 
 

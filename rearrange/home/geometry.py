@@ -13,8 +13,8 @@ import numpy as np
 
 from rearrange.home.plane_geometry import PlanePose, compose, from_frame, rotate, to_frame, wrap_angle
 
-__all__ = ["PlanePose", "Rectangle", "compose", "from_frame", "matrix_quat", "quat_inverse", "quat_matrix", "quat_multiply",
-           "quat_yaw", "rectangles_overlap", "rotate", "to_frame", "wrap_angle", "yaw_quat"]
+__all__ = ["PlanePose", "Rectangle", "compose", "from_frame", "matrix_quat", "quat_inverse", "quat_matrix",
+           "quat_multiply", "quat_yaw", "rectangles_overlap", "rotate", "to_frame", "wrap_angle", "yaw_quat"]
 
 def yaw_quat(yaw_rad: float) -> np.ndarray:
     """Quaternion (w, x, y, z) of a turn about z. Shape (4,)."""
@@ -31,14 +31,8 @@ def quat_multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Rotation b followed by rotation a. Shapes (4,), (4,) -> (4,)."""
     aw, ax, ay, az = a
     bw, bx, by, bz = b
-    return np.array(
-        [
-            aw * bw - ax * bx - ay * by - az * bz,
-            aw * bx + ax * bw + ay * bz - az * by,
-            aw * by - ax * bz + ay * bw + az * bx,
-            aw * bz + ax * by - ay * bx + az * bw,
-        ]
-    )
+    return np.array([aw * bw - ax * bx - ay * by - az * bz, aw * bx + ax * bw + ay * bz - az * by,
+                     aw * by - ax * bz + ay * bw + az * bx, aw * bz + ax * by - ay * bx + az * bw])
 
 
 def quat_inverse(quat: np.ndarray) -> np.ndarray:
@@ -49,13 +43,9 @@ def quat_inverse(quat: np.ndarray) -> np.ndarray:
 def quat_matrix(quat: np.ndarray) -> np.ndarray:
     """Rotation matrix whose columns are the rotated axes. Shape (3, 3)."""
     w, x, y, z = quat
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                     [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                     [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
 
 
 def matrix_quat(matrix: np.ndarray) -> np.ndarray:
@@ -88,9 +78,6 @@ def rectangles_overlap(a: Rectangle, b: Rectangle) -> bool:
         return False
     ca, sa, cb, sb = math.cos(a[4]), math.sin(a[4]), math.cos(b[4]), math.sin(b[4])
     c, s = abs(ca * cb + sa * sb), abs(sa * cb - ca * sb)
-    return (
-        abs(ca * dx + sa * dy) < a[2] + b[2] * c + b[3] * s - 1e-4
-        and abs(-sa * dx + ca * dy) < a[3] + b[2] * s + b[3] * c - 1e-4
-        and abs(cb * dx + sb * dy) < b[2] + a[2] * c + a[3] * s - 1e-4
-        and abs(-sb * dx + cb * dy) < b[3] + a[2] * s + a[3] * c - 1e-4
-    )
+    return (abs(ca * dx + sa * dy) < a[2] + b[2] * c + b[3] * s - 1e-4 and abs(-sa * dx + ca * dy) < a[3] + b[2] * s
+            + b[3] * c - 1e-4 and abs(cb * dx + sb * dy) < b[2] + a[2] * c + a[3] * s - 1e-4
+            and abs(-sb * dx + cb * dy) < b[3] + a[2] * s + a[3] * c - 1e-4)

@@ -60,9 +60,8 @@ def _choose() -> None:
     if any(map(_is_writable, _usual())) or (folder := _temporary()) is None:
         return
     os.environ[CHOSEN] = numba.config.CACHE_DIR = str(folder)
-    logging.getLogger(__name__).warning(
-        "compiled code is kept in %s, since neither %s nor the user's cache can be written; %s can name another folder.",
-        folder, Path(__file__).parent, CHOSEN)
+    logging.getLogger(__name__).warning("compiled code is kept in %s, since neither %s nor the user's cache can be "
+                                        "written; %s can name another folder.", folder, Path(__file__).parent, CHOSEN)
 
 
 _choose()

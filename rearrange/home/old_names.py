@@ -10,24 +10,17 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-MOVED = {
-    "rearrange.apartments": "rearrange.home.apartments",
-    "rearrange.episode_making": "rearrange.home.episodes",
-    "rearrange.errors": "rearrange.home.errors",
-    "rearrange.habitat.simulator": "rearrange.habitat.habitat_simulator",
-    "rearrange.habitat_axes": "rearrange.home.axis_conventions",
-    "rearrange.home_scene": "rearrange.env.home_env",
-    "rearrange.mujoco_sim": "rearrange.home.simulation.mujoco",
-    "rearrange.observations": "rearrange.home.simulation.observations",
-    "rearrange.pictures": "rearrange.home.pictures",
-    "rearrange.registration": "rearrange.env.registration",
-    "rearrange.robot": "rearrange.home.robot",
-    "rearrange.settings": "rearrange.home.settings",
-    "rearrange.settings.rules": "rearrange.home.settings.setting_fields",
-    "rearrange.simulator": "rearrange.home.simulation.simulator_interface",
-    "rearrange.simulators": "rearrange.env.make_simulator",
-    "skills.marks": "skills.picture_marks",
-}
+MOVED = {"rearrange.apartments": "rearrange.home.apartments", "rearrange.episode_making": "rearrange.home.episodes",
+         "rearrange.errors": "rearrange.home.errors",
+         "rearrange.habitat.simulator": "rearrange.habitat.habitat_simulator",
+         "rearrange.habitat_axes": "rearrange.home.axis_conventions", "rearrange.home_scene": "rearrange.env.home_env",
+         "rearrange.mujoco_sim": "rearrange.home.simulation.mujoco",
+         "rearrange.observations": "rearrange.home.simulation.observations",
+         "rearrange.pictures": "rearrange.home.pictures", "rearrange.registration": "rearrange.env.registration",
+         "rearrange.robot": "rearrange.home.robot", "rearrange.settings": "rearrange.home.settings",
+         "rearrange.settings.rules": "rearrange.home.settings.setting_fields",
+         "rearrange.simulator": "rearrange.home.simulation.simulator_interface",
+         "rearrange.simulators": "rearrange.env.make_simulator", "skills.marks": "skills.picture_marks"}
 
 
 def new_name(old: str) -> str | None:
@@ -39,13 +32,15 @@ def new_name(old: str) -> str | None:
 class OldNames(MetaPathFinder, Loader):
     """Finds modules under their old names, and gives those of the new ones."""
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None,
+                  target: ModuleType | None = None) -> ModuleSpec | None:
         new = new_name(fullname)
         return ModuleSpec(fullname, self, is_package=hasattr(import_module(new), "__path__")) if new else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         new = new_name(spec.name)
-        warnings.warn(f"{spec.name} is now {new}; the old name works in this version only.", DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{spec.name} is now {new}; the old name works in this version only.", DeprecationWarning,
+                      stacklevel=2)
         module = import_module(new)
         spec.loader_state = module.__spec__
         return module

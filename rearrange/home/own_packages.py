@@ -43,11 +43,12 @@ def in_the_way(name: str) -> str | None:
         return f"the package {name} of rearrange is missing from {ROOT}: install rearrange again."
     ours = ROOT / name
     if place != ours:
-        return (f"{place} is in the way: it is called {name}, as a package of rearrange is, and Python finds it first. Rename it, "
-                f"or take {place.parent} out of where Python looks (the working directory, PYTHONPATH).")
+        return (f"{place} is in the way: it is called {name}, as a package of rearrange is, and Python finds it "
+                f"first. Rename it, or take {place.parent} out of where Python looks (the working directory, "
+                "PYTHONPATH).")
     if not _is_marked(ours / "__init__.py"):
-        return (f"{ours} is in the way: another installed package has overwritten what rearrange had there. Install rearrange in "
-                "an environment without it.")
+        return (f"{ours} is in the way: another installed package has overwritten what rearrange had there. "
+                "Install rearrange in an environment without it.")
     return None
 
 

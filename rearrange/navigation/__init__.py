@@ -48,7 +48,8 @@ def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: checked(rules.get(name), name, value) for name, value in given.items() if name != "reward_scales"}
     scales = given.get("reward_scales")
     if scales is not None and not isinstance(scales, Mapping):
-        raise UserError(f"reward_scales={scales!r} is not allowed: it must be a mapping from names of reward terms to numbers.")
+        raise UserError(f"reward_scales={scales!r} is not allowed: it must be a mapping from names of reward terms "
+                        "to numbers.")
     for name, value in (scales or {}).items():
         full = f"reward_scales.{name}"
         if full not in rules:
@@ -67,7 +68,8 @@ def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:
     settings = checked_settings(task, settings)
     advised = settings.pop("expert_action", False)
     home = HomeSettings(**{key: value for key, value in settings.items() if key in OF_HOME})
-    config = config_class(task)(**{key: value for key, value in settings.items() if key not in OF_HOME and key != "reward_scales"})
+    config = config_class(task)(
+        **{key: value for key, value in settings.items() if key not in OF_HOME and key != "reward_scales"})
     scales = {**config.reward_scales, **settings.get("reward_scales", {})}
     kind = NavigationEnv
     if home.sim == "habitat":

@@ -49,7 +49,8 @@ class NavAgent(ABC):
         if self.is_discrete:
             number = np.asarray(action)
             if number.ndim or number.dtype.kind not in "iu" or int(number) not in self._commands:
-                raise ValueError(f"an action of {self._task} is a number from 0 to 3 (stop, forward, left, right), not {action!r}.")
+                raise ValueError(f"an action of {self._task} is a number from 0 to 3 (stop, forward, left, right), "
+                                 f"not {action!r}.")
             return self.metres_and_radians(int(number))
         given = np.asarray(action)
         if given.shape != (2,) or given.dtype.kind not in "fiu" or not np.isfinite(given).all():
@@ -71,7 +72,8 @@ class NavAgent(ABC):
 
 def action_space(config: NavigationConfig) -> gymnasium.Space:
     """That of either agent."""
-    return gymnasium.spaces.Discrete(4) if config.actions == "discrete" else gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    return gymnasium.spaces.Discrete(
+        4) if config.actions == "discrete" else gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
 
 
 def limited(speed: float, turn: float) -> tuple[float, float]:

@@ -89,7 +89,8 @@ def turns_to_goal(free, distance_m, cell, x, y, yaw, corner, turn, forward, slid
     return turns
 
 
-def motion_noise(ahead_m: float, turn_rad: float, multiplier: float, rng: np.random.Generator) -> tuple[float, float, float]:
+def motion_noise(ahead_m: float, turn_rad: float, multiplier: float,
+                 rng: np.random.Generator) -> tuple[float, float, float]:
     """What is added to a commanded motion: ahead (m), to the right (m), turned (rad)."""
     forward = ahead_m != 0.0
     ahead, across, about = FORWARD if forward else TURN
@@ -100,7 +101,8 @@ def motion_noise(ahead_m: float, turn_rad: float, multiplier: float, rng: np.ran
     return multiplier * a, multiplier * c, multiplier * t * sign
 
 
-def usual_motion(ahead_m: float, turn_rad: float, multiplier: float) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+def usual_motion(ahead_m: float, turn_rad: float,
+                 multiplier: float) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
     """What a commanded motion leads to on the average, ahead, to the left (m), turned (rad), and its standard deviations."""
     (a, ahead), (c, across), (t, about) = FORWARD if ahead_m else TURN
     sign = -1.0 if turn_rad < 0.0 else 1.0

@@ -93,7 +93,8 @@ class NavigationEnv(gymnasium.Env):
             boxes["expert_action"] = gymnasium.spaces.Box(0.0, float(RIGHT), (2,), np.float32)
         if config.egomotion:
             boxes["egomotion"] = EGOMOTION_SPACE
-        self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces | seen_space(self._seen, home.camera_size))
+        self.observation_space = gymnasium.spaces.Dict(boxes | self.task.spaces
+                                                       | seen_space(self._seen, home.camera_size))
         self.episode: NavEpisode | None = None
         self._drawn = -1  # the last episode that was drawn at random
 
@@ -111,23 +112,25 @@ class NavigationEnv(gymnasium.Env):
 
     def _visual_odometry(self) -> VisualOdometry:
         if not self._size:
-            raise UserError("nav.odometry=visual needs the depth image, and this agent or policy sees none: choose agent=map, or a policy "
-                            "with an image, such as policy=light.")
+            raise UserError("nav.odometry=visual needs the depth image, and this agent or policy sees none: choose "
+                            "agent=map, or a policy with an image, such as policy=light.")
         return VisualOdometry(self._slopes, self.config.far_m, self.config.near_m)
 
     def _check_advice(self) -> None:
         """UserError where nobody can say which action leads to the goal."""
         if not isinstance(self.task, GoalTask):
-            raise UserError(f"nav={self.name} has no goal, and so no expert to imitate (ppo.imitation_coef, expert_action).")
+            raise UserError(f"nav={self.name} has no goal, and so no expert to imitate (ppo.imitation_coef, "
+                            "expert_action).")
         if not self.agent.is_discrete:
-            raise UserError("the expert of navigation chooses among discrete actions: ppo.imitation_coef and expert_action need "
-                            "nav.actions=discrete.")
+            raise UserError("the expert of navigation chooses among discrete actions: ppo.imitation_coef and "
+                            "expert_action need nav.actions=discrete.")
 
     def _check_seen(self) -> None:
         """UserError for what cannot be seen here."""
         wrong = next((name for name in self._seen if name.startswith("arm_")), None)
         if wrong:
-            raise UserError(f"navigation task {self.name} has no observation {wrong!r}, for want of an arm; sim.observations= may have "
+            raise UserError(f"navigation task {self.name} has no observation {wrong!r}, for want of an arm; "
+                            "sim.observations= may have "
                             f"{', '.join(name for name in SEEN if not name.startswith('arm_'))}.")
         if self.config.scene_dataset is not None:
             self.check_scenes()
@@ -145,10 +148,11 @@ class NavigationEnv(gymnasium.Env):
                             f"{', '.join(task for task in TASKS if task != self.name)}.")
         of = self._home_settings
         looks = [name for name in self._seen if name in CAMERA_OF]
-        looks += [name for name in ("random_colors", "random_light", "random_camera_m", "random_camera_deg") if getattr(of, name)]
+        looks += [name for name in ("random_colors", "random_light", "random_camera_m", "random_camera_deg")
+                  if getattr(of, name)]
         if looks:
-            raise UserError(f"sim.{'observations' if looks[0] in CAMERA_OF else looks[0]}= is for our homes: with nav.scene_dataset= the "
-                            "agent sees depth alone.")
+            raise UserError(f"sim.{'observations' if looks[0] in CAMERA_OF else looks[0]}= is for our homes: with "
+                            "nav.scene_dataset= the agent sees depth alone.")
         dataset, file = Path(self.config.scene_dataset), self.config.episodes
         if file is None:
             self._scenes = scenes_of(dataset, self.split, self.config.scenes, "nav.scenes")
@@ -160,7 +164,8 @@ class NavigationEnv(gymnasium.Env):
 
     # ------------------------------------------------------------------ reset
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None,
+              options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
         """Start an episode: a random one, or number options["episode"], which always gives the same one."""
         super().reset(seed=seed)
         asked = _asked(options)
@@ -170,7 +175,8 @@ class NavigationEnv(gymnasium.Env):
         self._start(self._random() if asked is None else asked, fixed)
         self._look_rng = self._look_rngs.next(self.episode.id, self.np_random_seed, seed is not None, fixed)
         of = self._home_settings
-        self._looks = draw_looks(self._look_rng, of.random_colors, of.random_light, of.random_camera_m, of.random_camera_deg)
+        self._looks = draw_looks(self._look_rng, of.random_colors, of.random_light, of.random_camera_m,
+                                 of.random_camera_deg)
         self._colors: np.ndarray | None = None  # of all shapes; made when they are wanted
         self.instruction = wording(self.task.instructions(self), self.episode.id)
         info = {"instruction": self.instruction, "episode_id": self.episode.id, "scene": self.episode.scene}
@@ -195,8 +201,8 @@ class NavigationEnv(gymnasium.Env):
             self._begin(*self._drawn_episode(index, goal_rng), fixed)
             if not self.begins_solved:
                 return
-        raise UserError(f"{MOST_HOMES} episodes of nav={self.name} in homes of split {self.split} have success where they begin: make "
-                        "success harder to have.")
+        raise UserError(f"{MOST_HOMES} episodes of nav={self.name} in homes of split {self.split} have success "
+                        "where they begin: make success harder to have.")
 
     def _begin(self, home: Home, episode: NavEpisode, fixed: bool) -> None:
         config, self.home, self.episode = self.config, home, episode
@@ -218,10 +224,12 @@ class NavigationEnv(gymnasium.Env):
         for _ in range(MOST_HOMES):
             home = self._drawn_home(goal_rng)
             try:
-                return home, self.task.episode(home, index, goal_rng, np.random.default_rng((SPLITS.index(self.split), index, 1)))
+                return home, self.task.episode(home, index, goal_rng,
+                                               np.random.default_rng((SPLITS.index(self.split), index, 1)))
             except NoGoal as error:
                 reason = error
-        raise UserError(f"{MOST_HOMES} homes of split {self.split} have no goal for nav={self.name}; the last: {reason}")
+        raise UserError(f"{MOST_HOMES} homes of split {self.split} have no goal for nav={self.name}; the last: "
+                        f"{reason}")
 
     def _drawn_home(self, rng: np.random.Generator) -> Home:
         """One of the homes of the split, or of the scenes that were chosen."""
@@ -230,7 +238,8 @@ class NavigationEnv(gymnasium.Env):
             return load_home(home_name(self.split, config.size, int(rng.integers(config.num_homes))), *config.body_m)
         from rearrange.navigation.scene_homes import load_scene_home  # brings MuJoCo
 
-        return load_scene_home(Path(config.scene_dataset), self._scenes[int(rng.integers(len(self._scenes)))], *config.body_m)
+        return load_scene_home(Path(config.scene_dataset), self._scenes[int(rng.integers(len(self._scenes)))],
+                               *config.body_m)
 
     def listed_episode(self, number: int) -> tuple[Home, NavEpisode]:
         """An episode of the file, and its home."""
@@ -322,8 +331,9 @@ class NavigationEnv(gymnasium.Env):
         images = {"depth": image}
         x, y, yaw = self.pose
         ahead_m = config.camera_ahead_m
-        view = (s.shapes, s.halves, s.centers, s.rotations, x + ahead_m * math.cos(yaw), y + ahead_m * math.sin(yaw), config.camera_height_m, yaw, self._slopes,
-                np.float32(config.near_m), np.float32(config.far_m), self._inverse, image)
+        view = (s.shapes, s.halves, s.centers, s.rotations, x + ahead_m * math.cos(yaw), y + ahead_m * math.sin(yaw),
+                config.camera_height_m, yaw, self._slopes, np.float32(config.near_m), np.float32(config.far_m),
+                self._inverse, image)
         if self._masks:
             images["segmentation"] = mask = np.empty_like(image)
             look_for(*view, self._codes, self.task.wanted, mask)
@@ -338,15 +348,16 @@ class NavigationEnv(gymnasium.Env):
     def photograph(self, wanted: list[str], size: int) -> Observation:
         """Images of `rearrange.home.pictures.photograph` by the camera."""
         (x, y, yaw), s, config = self.pose, self.home.shapes, self.config
-        level = np.array([(0.0, -1.0, 0.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (config.camera_ahead_m, 0.0, config.camera_height_m)])
+        level = np.array(
+            [(0.0, -1.0, 0.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (config.camera_ahead_m, 0.0, config.camera_height_m)])
         c, sin = math.cos(yaw), math.sin(yaw)
         turned = np.array([(c, -sin, 0.0), (sin, c, 0.0), (0.0, 0.0, 1.0)])
         pose = in_world(self._looks.mounted("head", level), turned, np.array([x, y, 0.0]))
         if self._colors is None:
             self._colors = linear_colors(s.rgb, s.things, self._looks)
         ids = np.append(s.things, np.uint16(0))
-        return photograph(wanted, (s.shapes, s.halves, s.centers, s.rotations), pose, size, self._colors, self._looks.light, ids,
-                          config.fov_deg, config.far_m)
+        return photograph(wanted, (s.shapes, s.halves, s.centers, s.rotations), pose, size, self._colors,
+                          self._looks.light, ids, config.fov_deg, config.far_m)
 
     # ------------------------------------------------------------------ picture
 

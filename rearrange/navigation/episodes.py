@@ -35,7 +35,8 @@ class NavEpisode:
 def any_start(home: Home, index: int, _: np.random.Generator, rng: np.random.Generator) -> NavEpisode:
     """A start alone."""
     x, y = home.center(int(rng.integers(len(home.cells))))
-    return NavEpisode(f"{home.building.name}/{index}", home.building.name, (x, y, float(rng.uniform(-math.pi, math.pi))))
+    return NavEpisode(f"{home.building.name}/{index}", home.building.name,
+                      (x, y, float(rng.uniform(-math.pi, math.pi))))
 
 
 def kept_share(ratio: np.ndarray) -> np.ndarray:
@@ -57,5 +58,6 @@ def point_episode(home: Home, index: int, goal_rng: np.random.Generator, rng: np
         fits = np.flatnonzero((far_m >= SHORTEST_M) & (far_m <= LONGEST_M) & (chance < kept_share(ratio)))
         if len(fits):
             x, y = starts[fits[0]]
-            return NavEpisode(f"{name}/{index}", name, (float(x), float(y), float(rng.uniform(-math.pi, math.pi))), goal)
+            return NavEpisode(f"{name}/{index}", name, (float(x), float(y), float(rng.uniform(-math.pi, math.pi))),
+                              goal)
     raise RuntimeError(f"home {name} has no two points {SHORTEST_M:g} m apart")

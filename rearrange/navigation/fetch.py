@@ -55,7 +55,8 @@ class Fetch(NavAgent):
         """Velocities as shares of full speed; of a discrete action metres ahead and radians to the left."""
         touched, config = False, self.config
         carried = self.is_discrete and (ahead or turn)
-        motion = CarriedOut(self.sim.config, env.pose, ahead, turn) if carried else Held((ahead, turn), config.action_repeat)
+        motion = CarriedOut(self.sim.config, env.pose, ahead,
+                            turn) if carried else Held((ahead, turn), config.action_repeat)
         while not (motion.is_done(env.pose) or self.broken):
             touched |= self._step(env, *motion.command(env.pose))
         env.collisions += touched

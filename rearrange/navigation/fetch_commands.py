@@ -14,9 +14,11 @@ _LATE = 0.5  # share of a step's motion that counts as done
 class CarriedOut:
     """A step ahead or a turn, at the base's speeds, until odometry says that it is done. ahead_m, turn_rad: one of them is 0. repeat: steps of 1/30 s for which a command holds."""
 
-    def __init__(self, limits: SimulatorConfig, pose: PlanePose, ahead_m: float, turn_rad: float, repeat: int = 1) -> None:
+    def __init__(self, limits: SimulatorConfig, pose: PlanePose, ahead_m: float, turn_rad: float,
+                 repeat: int = 1) -> None:
         x, y, yaw = pose
-        self._speed_m, self._turn_rad = (speed * STEP_S * repeat for speed in (limits.base_speed_m_s, limits.base_turn_rad_s))  # of a command
+        self._speed_m, self._turn_rad = (speed * STEP_S * repeat
+                                         for speed in (limits.base_speed_m_s, limits.base_turn_rad_s))  # of a command
         self._drives = bool(ahead_m)
         self._to = (x + ahead_m * math.cos(yaw), y + ahead_m * math.sin(yaw), wrap_angle(yaw + turn_rad))
         self._left = math.ceil(_PATIENCE * (ahead_m / self._speed_m + abs(turn_rad) / self._turn_rad))

@@ -14,7 +14,8 @@ _MOST = np.array([12.0, 12.0, 1.0, 1.0], np.float32)
 SPACE = gymnasium.spaces.Box(-_MOST, _MOST, (4,), np.float32)
 MOTION_UNIT_M, MOTION_UNIT_RAD = 0.25, math.pi / 6
 _FASTEST = (12.0, 12.0, 6.0)
-EGOMOTION_SPACE = gymnasium.spaces.Box(-np.array(_FASTEST, np.float32), np.array(_FASTEST, np.float32), (3,), np.float32)
+EGOMOTION_SPACE = gymnasium.spaces.Box(-np.array(_FASTEST, np.float32), np.array(_FASTEST, np.float32), (3,),
+                                       np.float32)
 """Of the observation `egomotion`."""
 
 
@@ -22,7 +23,8 @@ def gps_compass(start: PlanePose, pose: PlanePose) -> np.ndarray:
     """Place ahead and left of the start (in 5 m), cosine and sine of the heading relative to it: (4,) float32."""
     ahead, left = to_frame(pose[0], pose[1], start)
     turned = pose[2] - start[2]
-    return np.clip(np.array([ahead / UNIT_M, left / UNIT_M, math.cos(turned), math.sin(turned)], np.float32), SPACE.low, SPACE.high)
+    return np.clip(np.array([ahead / UNIT_M, left / UNIT_M, math.cos(turned), math.sin(turned)], np.float32), SPACE.low,
+                   SPACE.high)
 
 
 def egomotion(before: PlanePose, pose: PlanePose) -> np.ndarray:

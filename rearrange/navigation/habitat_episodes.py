@@ -58,7 +58,8 @@ def read_habitat_episodes(path: str | Path) -> list[HabitatEpisode]:
     for part in sorted((path.parent / "content").glob("*.json.gz")):
         found += _read(part)
     if not found:
-        raise UserError(f"the episode file {path} has no episodes, and there is no {path.parent / 'content'}/*.json.gz beside it.")
+        raise UserError(f"the episode file {path} has no episodes, and there is no "
+                        f"{path.parent / 'content'}/*.json.gz beside it.")
     return found
 
 
@@ -70,9 +71,11 @@ def categories_of(path: str | Path, episodes: Sequence[HabitatEpisode]) -> tuple
     if numbers is None:
         return tuple(sorted(there))
     if not isinstance(numbers, dict) or not all(isinstance(number, int) for number in numbers.values()):
-        raise UserError(f"{path}: field 'category_to_task_category_id' should be an object of category: number, not {_shown(numbers)}.")
+        raise UserError(f"{path}: field 'category_to_task_category_id' should be an object of category: number, "
+                        f"not {_shown(numbers)}.")
     if not there <= set(numbers):
-        raise UserError(f"{path}: an episode looks for {sorted(there - set(numbers))[0]!r}, which 'category_to_task_category_id' does not name.")
+        raise UserError(f"{path}: an episode looks for {sorted(there - set(numbers))[0]!r}, which "
+                        "'category_to_task_category_id' does not name.")
     return tuple(sorted(numbers, key=numbers.get))
 
 
@@ -81,7 +84,8 @@ def _content(path: Path) -> dict[str, Any]:
         content = parse_json(unzipped(read_bytes(path, MOST_BYTES), MOST_BYTES, path))
     except (OSError, EOFError, ValueError, zlib.error) as error:
         why = f" ({getattr(error, 'strerror', None) or error})"
-        raise UserError(f"{path} is not an episode file of Habitat: expected JSON, or JSON compressed by gzip{why}.") from None
+        raise UserError(
+            f"{path} is not an episode file of Habitat: expected JSON, or JSON compressed by gzip{why}.") from None
     if not isinstance(content, dict) or not isinstance(content.get("episodes"), list):
         raise UserError(f'{path} is not an episode file of Habitat: expected an object with a list under "episodes".')
     return content
@@ -91,7 +95,8 @@ def _read(path: Path) -> list[HabitatEpisode]:
     content = _content(path)
     goals = content.get("goals_by_category", {})
     if not isinstance(goals, dict):
-        raise UserError(f"{path}: field 'goals_by_category' should be an object of scene and category: goals, not {_shown(goals)}.")
+        raise UserError(f"{path}: field 'goals_by_category' should be an object of scene and category: goals, not "
+                        f"{_shown(goals)}.")
     views: dict[str, tuple[Point, ...]] = {}
     return [_Reader(path, k, goals, views).episode(entry) for k, entry in enumerate(content["episodes"])]
 
@@ -107,27 +112,32 @@ class _Reader:
             raise UserError(f"{self._where}: expected an object, not {type(entry).__name__}.")
         scene, category = self._get(entry, "scene_id", *_A_TEXT), entry.get("object_category")
         if category is None:
-            goals = tuple(self._point(f"goals[{k}]", goal) for k, goal in enumerate(self._get(entry, "goals", *_A_LIST)))
+            goals = tuple(self._point(f"goals[{k}]", goal)
+                          for k, goal in enumerate(self._get(entry, "goals", *_A_LIST)))
             if not goals:
-                raise UserError(f"{self._where}: field 'goals' is empty; expected at least one goal, or an 'object_category'.")
+                raise UserError(f"{self._where}: field 'goals' is empty; expected at least one goal, or an "
+                                "'object_category'.")
         else:
             goals = self._view_points(scene, self._get(entry, "object_category", *_A_TEXT))
         info = self._get(entry, "info", dict, "an object with geodesic_distance")
         start = to_z_up(*self._numbers("start_position", entry.get("start_position"), 3))
-        return HabitatEpisode(str(entry.get("episode_id", "")), scene, start, self._yaw(entry.get("start_rotation")), goals,
-                              self._shortest(info.get("geodesic_distance")), category)
+        return HabitatEpisode(str(entry.get("episode_id", "")), scene, start, self._yaw(entry.get("start_rotation")),
+                              goals, self._shortest(info.get("geodesic_distance")), category)
 
     def _view_points(self, scene: str, category: str) -> tuple[Point, ...]:
         key = f"{scene.rsplit('/', 1)[-1]}_{category}"
         if key not in self._goals:
-            raise UserError(f"{self._where}: scene {scene} has no {category}: there is no {key!r} under 'goals_by_category'.")
+            raise UserError(f"{self._where}: scene {scene} has no {category}: there is no {key!r} under "
+                            "'goals_by_category'.")
         if key not in self._views:
-            things = self._goals[key] if isinstance(self._goals[key], list) else self._fail(key, "a list of goals", self._goals[key])
+            things = self._goals[key] if isinstance(self._goals[key],
+                                                    list) else self._fail(key, "a list of goals", self._goals[key])
             states = [self._get(view, "agent_state", dict, "an object") for thing in things
                       for view in self._get(thing, "view_points", *_A_LIST)]
             points = [self._point(f"goals_by_category[{key}], view point {k}", state) for k, state in enumerate(states)]
             if not points:
-                raise UserError(f"{self._where}: {category} of scene {scene} is seen from nowhere: its 'view_points' are empty.")
+                raise UserError(f"{self._where}: {category} of scene {scene} is seen from nowhere: its "
+                                "'view_points' are empty.")
             self._views[key] = tuple(points)
         return self._views[key]
 
@@ -157,8 +167,8 @@ class _Reader:
 
     def _shortest(self, value: Any) -> float:
         if isinstance(value, float) and math.isinf(value):
-            raise UserError(f"{self._where}: its goal cannot be reached from its start: they are on two islands of floor "
-                            "('info.geodesic_distance' is infinite).")
+            raise UserError(f"{self._where}: its goal cannot be reached from its start: they are on two islands of "
+                            "floor ('info.geodesic_distance' is infinite).")
         good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= _MOST_M
         return float(value) if good else self._fail("info.geodesic_distance", "a number of metres", value)
 
@@ -175,11 +185,12 @@ EDGES_RATIO = (1.0, 1.05, 1.1, 1.2, 1.4, 1.8, 2.5)
 def summary(shortest_m: Sequence[float], ratio: Sequence[float]) -> list[str]:
     """Lines of text: how far goals are to drive, and how much longer that is than the straight line."""
     lines = []
-    for name, values, edges, unit in (("to drive", shortest_m, EDGES_M, " m"), ("driving / straight line", ratio, EDGES_RATIO, "")):
+    for name, values, edges, unit in (("to drive", shortest_m, EDGES_M, " m"),
+                                      ("driving / straight line", ratio, EDGES_RATIO, "")):
         found = np.asarray(values, float)
         low, middle, high = np.percentile(found, (10, 50, 90))
-        lines.append(f"{name}: mean {found.mean():.2f}{unit}, median {middle:.2f}, 10 % below {low:.2f}, 90 % below {high:.2f}, "
-                     f"most {found.max():.2f}")
+        lines.append(f"{name}: mean {found.mean():.2f}{unit}, median {middle:.2f}, 10 % below {low:.2f}, 90 % "
+                     f"below {high:.2f}, most {found.max():.2f}")
         shares = np.histogram(np.maximum(found, edges[0]), (*edges, math.inf))[0] / len(found)
         names = [f"{a:g} to {b:g}" for a, b in zip(edges, edges[1:])] + [f"{edges[-1]:g} and more"]
         lines += [f"  {each + unit:<16} {share:6.1%}" for each, share in zip(names, shares) if share]

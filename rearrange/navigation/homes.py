@@ -109,7 +109,8 @@ def _joined(flats: list[Layout], rng: np.random.Generator) -> tuple[list[tuple[f
             if any(_overlap(place, flat.size_m, p, f.size_m) for p, f in zip(places, flats)):
                 continue
             edge = low[axis] + (size[axis] if ahead else -2 * WALL_M)
-            span = (max(low[across], place[across]), min(low[across] + size[across], place[across] + flat.size_m[across]))
+            span = (max(low[across], place[across]),
+                    min(low[across] + size[across], place[across] + flat.size_m[across]))
             here = [(places[other], walls[other]), (place, walls[k])]
             if door := _doorway(edge, axis, span, here, rng):
                 places.append((place[0], place[1]))
@@ -122,7 +123,8 @@ def _joined(flats: list[Layout], rng: np.random.Generator) -> tuple[list[tuple[f
 
 def _standing(flat: Layout) -> np.ndarray:
     """Boxes (n, 4), low and high corners in the plane, of what stands in a flat, its outer walls not among it."""
-    solid = [p for p in flat.parts[4:] if p.solid and p.bottom_m < 2.0] + [p for body in flat.bodies for p in body.parts_at()]
+    solid = [p for p in flat.parts[4:] if p.solid and p.bottom_m < 2.0] + [p for body in flat.bodies
+                                                                           for p in body.parts_at()]
     boxes = []
     for part in solid:
         x, y, half_x, half_y, yaw = part.rectangle
@@ -132,7 +134,8 @@ def _standing(flat: Layout) -> np.ndarray:
     return np.array(boxes)
 
 
-def _overlap(place: list[float], size: tuple[float, float], other: tuple[float, float], other_size: tuple[float, float]) -> bool:
+def _overlap(place: list[float], size: tuple[float, float], other: tuple[float, float],
+             other_size: tuple[float, float]) -> bool:
     """Whether two flats with their outer walls share floor."""
     return all(place[k] - WALL_M < other[k] + other_size[k] + WALL_M - 1e-6
                and other[k] - WALL_M < place[k] + size[k] + WALL_M - 1e-6 for k in range(2))
@@ -157,13 +160,15 @@ def _doorway(edge: float, axis: int, span: tuple[float, float], flats: list, rng
 def _is_clear(span: list[float], place: tuple[float, float], boxes: np.ndarray) -> bool:
     x, y = place
     low_x, low_y, high_x, high_y = span
-    return not ((boxes[:, 0] + x < high_x) & (boxes[:, 2] + x > low_x) & (boxes[:, 1] + y < high_y) & (boxes[:, 3] + y > low_y)).any()
+    return not ((boxes[:, 0] + x < high_x) & (boxes[:, 2] + x > low_x) & (boxes[:, 1] + y < high_y)
+                & (boxes[:, 3] + y > low_y)).any()
 
 
 def _moved_in(name: str, flats: list[Layout], places: list[tuple[float, float]], doors: list[Span]) -> Building:
     """The flats at their places, with the doorways cut out of their walls."""
     low = [min(place[k] for place in places) - WALL_M for k in range(2)]
-    size = tuple(max(place[k] + flat.size_m[k] for place, flat in zip(places, flats)) + WALL_M - low[k] for k in range(2))
+    size = tuple(max(place[k] + flat.size_m[k] for place, flat in zip(places, flats)) + WALL_M - low[k]
+                 for k in range(2))
     doors = [(a - low[0], b - low[1], c - low[0], d - low[1]) for a, b, c, d in doors]
     parts: list[Part] = []
     bodies: list[Body] = []

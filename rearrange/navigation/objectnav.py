@@ -42,7 +42,8 @@ class ObjectNav(GoalTask):
     def __init__(self, config: ObjectNavConfig, categories: Sequence[str] = tuple(CATEGORIES)) -> None:
         """categories: in the order of the one-hot observation."""
         self.config, self.categories = config, tuple(categories)
-        self.spaces = {"objectgoal": gymnasium.spaces.Box(0.0, 1.0, (len(self.categories),), np.float32), "gps_compass": SPACE}
+        self.spaces = {"objectgoal": gymnasium.spaces.Box(0.0, 1.0, (len(self.categories),), np.float32),
+                       "gps_compass": SPACE}
         self.masks = config.segmentation
         self._view = (config.view_m, config.camera_height_m, config.fov_deg)
 
@@ -60,9 +61,10 @@ class ObjectNav(GoalTask):
             fits = np.flatnonzero((far_m >= SHORTEST_M) & (far_m <= LONGEST_M))
             if len(fits):
                 x, y = home.center(int(picked[fits[0]]))
-                return NavEpisode(f"{name}/{index}", name, (x, y, float(rng.uniform(-math.pi, math.pi))), category=str(category))
-        raise NoGoal(f"home {name} has nothing of nav.categories=[{','.join(self.config.categories)}] that can be seen from a place "
-                        "at least 1 m of driving away: add other categories.")
+                return NavEpisode(f"{name}/{index}", name, (x, y, float(rng.uniform(-math.pi, math.pi))),
+                                  category=str(category))
+        raise NoGoal(f"home {name} has nothing of nav.categories=[{','.join(self.config.categories)}] that can be "
+                     "seen from a place at least 1 m of driving away: add other categories.")
 
     def begin(self, env: NavigationEnv) -> None:
         self.look_for(env)
@@ -106,7 +108,8 @@ def view_points(home: Home, piece: int, view_m: float, height_m: float, fov_deg:
     pitch = 2.0 * math.tan(math.radians(fov_deg) / 2.0) / LOOK_SIZE
     slopes = ((np.arange(LOOK_SIZE) - (LOOK_SIZE - 1) / 2) * pitch).astype(np.float32)
     s, (x, y, *_) = home.shapes, home.building.furniture[piece].footprint
-    return near[_seen(near, s.shapes, s.halves, s.centers, s.rotations, s.piece == piece, x, y, height_m, slopes, CELL_M, SEEN_PIXELS)]
+    return near[_seen(near, s.shapes, s.halves, s.centers, s.rotations, s.piece == piece, x, y, height_m, slopes,
+                      CELL_M, SEEN_PIXELS)]
 
 
 def footprint_distance(points: np.ndarray, piece: Furniture) -> np.ndarray:
@@ -126,6 +129,7 @@ def _seen(cells, shapes, halves, centers, rotations, wanted, goal_x, goal_y, hei
     for k in range(len(cells)):
         x, y = (cells[k, 0] + 0.5) * cell, (cells[k, 1] + 0.5) * cell
         yaw = math.atan2(goal_y - y, goal_x - x)
-        look_for(shapes, halves, centers, rotations, x, y, height, yaw, slopes, F(0), F(10), inverse, depth, codes, wanted, mask)
+        look_for(shapes, halves, centers, rotations, x, y, height, yaw, slopes, F(0), F(10), inverse, depth, codes,
+                 wanted, mask)
         out[k] = mask.sum() >= pixels
     return out

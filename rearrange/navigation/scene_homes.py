@@ -35,8 +35,8 @@ def load_scene_home(dataset: Path, name: str, radius_m: float, height_m: float) 
     """
     pieces = pieces_of(dataset, name)
     if not len(pieces.floor):
-        raise UserError(f"scene {name} of {dataset} has no floor: it needs a stage with one, or in MJCF a level plane or something with \"floor\" "
-                        "in its name.")
+        raise UserError(f"scene {name} of {dataset} has no floor: it needs a stage with one, or in MJCF a level "
+                        "plane or something with \"floor\" in its name.")
     height, low, high = floor_of(pieces, name)
     free = whole_floor(~blocked_cells(pieces, height, low, high, radius_m, height_m, shut=True))
     cells = np.argwhere(free).astype(np.int32)
@@ -44,12 +44,13 @@ def load_scene_home(dataset: Path, name: str, radius_m: float, height_m: float) 
     shift = np.array((*low, height))
     frames = np.array([np.eye(4), *(part.frame for part in pieces.parts)])
     frames[1:, :3, 3] -= shift
-    meshes = [replace(mesh, row=0, vertices=mesh.vertices - shift) if mesh.row == STILL else replace(mesh, row=mesh.row + 1)
-              for mesh in pieces.meshes]
+    meshes = [replace(mesh, row=0, vertices=mesh.vertices - shift) if mesh.row == STILL
+              else replace(mesh, row=mesh.row + 1) for mesh in pieces.meshes]
     drawn = Meshes(mesh_table(meshes), frames[:, :3, 3].copy(), frames[:, :3, :3].reshape(-1, 9).copy())
     home = Home(building, NO_SHAPES, free, ways(free), cells, drawn, tuple(shift.tolist()))
     if not len(cells) or Field(home, cells[:1]).distance_m[free].max() < SHORTEST_M:
-        raise UserError(f"scene {name} of {dataset} has no way of {SHORTEST_M:g} m for an agent of radius {radius_m:g} m.")
+        raise UserError(f"scene {name} of {dataset} has no way of {SHORTEST_M:g} m for an agent of radius "
+                        f"{radius_m:g} m.")
     return home
 
 
@@ -58,9 +59,11 @@ def point_episodes(file: str, dataset: Path) -> list[HabitatEpisode]:
     found, there = read_habitat_episodes(file), set(data_set(dataset).scenes)
     for episode in found:
         if episode.category is not None:
-            raise UserError(f"{file} has episodes of ObjectNav, whose categories are not those of our furniture: nav.episodes= takes PointNav's.")
+            raise UserError(f"{file} has episodes of ObjectNav, whose categories are not those of our furniture: "
+                            "nav.episodes= takes PointNav's.")
         if scene_name(episode.scene) not in there:
-            raise UserError(f"{file}: episode {episode.id} is in the scene {episode.scene}, and {dataset} has no {scene_name(episode.scene)!r}.")
+            raise UserError(f"{file}: episode {episode.id} is in the scene {episode.scene}, and {dataset} has no "
+                            f"{scene_name(episode.scene)!r}.")
     return found
 
 
@@ -72,8 +75,8 @@ def placed(episode: HabitatEpisode, home: Home) -> NavEpisode:
         near = home.nearest(x, y)
         beside_m = float(np.hypot(near[0] - x, near[1] - y))
         if beside_m > BESIDE_M or abs(z) > LEVEL_M:
-            raise UserError(f"the {what} of episode {episode.id} is not on the floor of {home.building.name} on which the agent drives: it is "
-                            f"{beside_m:.1f} m beside it and {z:.1f} m above.")
+            raise UserError(f"the {what} of episode {episode.id} is not on the floor of {home.building.name} on "
+                            f"which the agent drives: it is {beside_m:.1f} m beside it and {z:.1f} m above.")
         places.append(near)
     name = home.building.name
     return NavEpisode(f"{name}/{episode.id}", name, (*places[0], episode.yaw_rad), places[1])

@@ -34,7 +34,8 @@ class Scripted(ABC):
 
     def __init__(self, env: NavigationEnv) -> None:
         if env.config.actions != "discrete" and env.config.agent != "fetch":
-            raise UserError(f"scripted agents of navigation take discrete actions, not nav.actions={env.config.actions}.")
+            raise UserError("scripted agents of navigation take discrete actions, not "
+                            f"nav.actions={env.config.actions}.")
         self.env = env
         self.turn_rad = math.radians(env.config.turn_deg)
         self._motion: CarriedOut | None = None  # of the last choice, where actions are velocities
@@ -52,7 +53,8 @@ class Scripted(ABC):
             choice = self.choose(observation)
             if choice == STOP:
                 return np.zeros(2, np.float32)
-            self._motion = CarriedOut(agent.sim.config, pose, *agent.metres_and_radians(choice), self.env.config.action_repeat)
+            self._motion = CarriedOut(agent.sim.config, pose, *agent.metres_and_radians(choice),
+                                      self.env.config.action_repeat)
         return np.array(self._motion.command(pose), np.float32)
 
     @abstractmethod
@@ -70,7 +72,8 @@ class PointAgent(Scripted):
     def __init__(self, env: NavigationEnv) -> None:
         super().__init__(env)
         if "pointgoal" not in env.observation_space.spaces:
-            raise UserError(f"there is no such agent for nav={env.name}, which tells no point to go to; it is for nav=pointnav.")
+            raise UserError(f"there is no such agent for nav={env.name}, which tells no point to go to; it is for "
+                            "nav=pointnav.")
 
     def there(self, observation: dict[str, np.ndarray]) -> bool:
         """Whether the goal is near enough, as the crow flies."""
@@ -151,7 +154,8 @@ class Oracle(Scripted):
         return action
 
 
-SCRIPTED: dict[str, type[Any]] = {"forward": Forward, "goal_follower": GoalFollower, "map": MapAndPlan, "oracle": Oracle}
+SCRIPTED: dict[str, type[Any]] = {"forward": Forward, "goal_follower": GoalFollower, "map": MapAndPlan,
+                                  "oracle": Oracle}
 
 
 def oracle_actions(env: NavigationEnv, episode: int) -> list[int]:

@@ -33,25 +33,26 @@ def default_actions(agent: str) -> str:
 class NavigationConfig:
     """What all navigation tasks have: homes, the agent, its camera."""
 
-    agent: str = setting("cylinder", "who drives: Habitat's cylinder, without physics; or the Fetch's base, with physics", choices=AGENTS)
-    size: str = setting("small", "homes: one flat, two to four flats joined by doorways, or half of each", choices=SIZES)
-    scene_dataset: str | None = setting(
-        None, "instead of our homes: a *.scene_dataset_config.json, or a folder or *.xml of homes in MJCF, read without Habitat; with "
-        "sim=habitat also a folder with the files of scenes, as Gibson's", path=True)
-    scenes: str | None = setting(
-        None, "of scene_dataset: names with *, separated by commas; null = those of the split")
-    episodes: str | None = setting(
-        None, "of scene_dataset: a file of Habitat's episodes of PointNav (.json.gz) instead of episodes that are drawn; with sim=habitat "
-        "it must be given, of PointNav or ObjectNav", path=True)
+    agent: str = setting("cylinder", "who drives: Habitat's cylinder, without physics; or the Fetch's base, with "
+                         "physics", choices=AGENTS)
+    size: str = setting("small", "homes: one flat, two to four flats joined by doorways, or half of each",
+                        choices=SIZES)
+    scene_dataset: str | None = setting(None, "instead of our homes: a *.scene_dataset_config.json, or a folder or "
+                                        "*.xml of homes in MJCF, read without Habitat; with sim=habitat also a "
+                                        "folder with the files of scenes, as Gibson's", path=True)
+    scenes: str | None = setting(None, "of scene_dataset: names with *, separated by commas; null = those of the split")
+    episodes: str | None = setting(None, "of scene_dataset: a file of Habitat's episodes of PointNav (.json.gz) "
+                                   "instead of episodes that are drawn; with sim=habitat it must be given, of "
+                                   "PointNav or ObjectNav", path=True)
     num_homes: int = setting(512, "different homes of the split; episodes are unlimited", above=0, at_most=1_000_000)
-    max_steps: int | None = setting(
-        None, "actions of an episode; null = 500, and of the Fetch's velocities those of 30 s, as Navigate has", above=0, at_most=1_000_000)
-    actions: str | None = setting(
-        None, "stop, forward and turns; or a forward and a turning speed; null = discrete, and of the Fetch velocity",
-        choices=("discrete", "velocity"))
+    max_steps: int | None = setting(None, "actions of an episode; null = 500, and of the Fetch's velocities those of "
+                                    "30 s, as Navigate has", above=0, at_most=1_000_000)
+    actions: str | None = setting(None, "stop, forward and turns; or a forward and a turning speed; null = discrete, "
+                                  "and of the Fetch velocity", choices=("discrete", "velocity"))
     action_repeat: int = setting(1, "steps of 1/30 s for which a velocity of the Fetch holds", above=0, at_most=1000)
     forward_m: float = setting(0.25, "of one step forward, or at full speed", above=0, at_most=10)
-    turn_deg: float = setting(10.0, "of one turn, or at full speed; challenges since 2020 have 30", above=0, at_most=180)
+    turn_deg: float = setting(10.0, "of one turn, or at full speed; challenges since 2020 have 30", above=0,
+                              at_most=180)
     sliding: bool = setting(True, "a blocked agent slides along what blocks it; challenges since 2020: false")
     radius_m: float = setting(0.1, "of the agent, a cylinder", at_least=0.05, at_most=0.5)
     height_m: float = setting(1.5, "of the agent; what hangs higher does not block it", above=0, at_most=2.4)
@@ -59,19 +60,19 @@ class NavigationConfig:
     fov_deg: float = setting(90.0, "field of view of the camera", at_least=10, at_most=150)
     near_m: float = setting(0.0, "depth that is shown at least", at_least=0, at_most=5)
     far_m: float = setting(10.0, "depth that is shown at most, and as 1", above=0.5, at_most=50)
-    odometry: str = setting(
-        "perfect", "what the goal is told relative to: the true pose (GPS and compass); the pose that the commands would have led to; "
-        "that corrected by laying what the depth image shows onto what was seen before; the start", choices=ODOMETRY)
+    odometry: str = setting("perfect", "what the goal is told relative to: the true pose (GPS and compass); the pose "
+                            "that the commands would have led to; that corrected by laying what the depth image "
+                            "shows onto what was seen before; the start", choices=ODOMETRY)
     egomotion: bool = setting(True, "the observation `egomotion`: the motion since the last action, by the odometry")
-    actuation_noise: float = setting(
-        0.0, "multiplier of a LoCoBot's measured noise on every motion; Habitat's challenge of 2020: 0.5", at_least=0, at_most=10)
-    depth_noise: float = setting(
-        0.0, "multiplier of the Redwood noise on depth (shifted pixels, coarser with distance); the challenge of 2020: 1.0",
-        at_least=0, at_most=10)
+    actuation_noise: float = setting(0.0, "multiplier of a LoCoBot's measured noise on every motion; Habitat's "
+                                     "challenge of 2020: 0.5", at_least=0, at_most=10)
+    depth_noise: float = setting(0.0, "multiplier of the Redwood noise on depth (shifted pixels, coarser with "
+                                 "distance); the challenge of 2020: 1.0", at_least=0, at_most=10)
 
     def __post_init__(self) -> None:
         if self.near_m >= self.far_m:
-            raise UserError(f"near_m={self.near_m:g} is not below far_m={self.far_m:g}: lower nav.near_m= or raise nav.far_m=.")
+            raise UserError(f"near_m={self.near_m:g} is not below far_m={self.far_m:g}: lower nav.near_m= or raise "
+                            "nav.far_m=.")
         if self.actions is None:
             object.__setattr__(self, "actions", default_actions(self.agent))
         if self.max_steps is None:
@@ -82,7 +83,8 @@ class NavigationConfig:
             if self.scene_dataset is None and getattr(self, name) is not None:
                 raise UserError(f"nav.{name}={getattr(self, name)} needs nav.scene_dataset=.")
         if self.scenes is not None and self.episodes is not None:
-            raise UserError(f"nav.scenes={self.scenes} and nav.episodes={self.episodes} are both given: the file says which scenes.")
+            raise UserError(f"nav.scenes={self.scenes} and nav.episodes={self.episodes} are both given: the file "
+                            "says which scenes.")
         if self.scene_dataset is not None and self.agent != "cylinder":
             raise UserError("nav.scene_dataset= is for nav.agent=cylinder: the Fetch's physics knows our flats.")
 
@@ -90,7 +92,8 @@ class NavigationConfig:
         """UserError for a setting that the agent has not. Those of a checkpoint name all settings: what has its default is not given."""
         if self.agent == "cylinder":
             if self.action_repeat != 1:
-                raise UserError(f"nav.action_repeat={self.action_repeat} is for nav.agent=fetch, which is driven 30 times a second: leave it at 1.")
+                raise UserError(f"nav.action_repeat={self.action_repeat} is for nav.agent=fetch, which is driven "
+                                "30 times a second: leave it at 1.")
             return
         of_steps = ("forward_m", "turn_deg") if self.actions == "velocity" else ()
         for name in (*OF_CYLINDER, *of_steps):
@@ -100,12 +103,14 @@ class NavigationConfig:
                 why = "its velocities are those of its base" if name in of_steps else "its body and physics decide that"
                 raise UserError(f"nav.{name}={shown} is not for nav.agent=fetch, where {why}: leave it at {usual}.")
         if self.size != "small":
-            raise UserError(f"nav.size={self.size} is not for nav.agent=fetch, whose physics knows single flats: it must be small.")
+            raise UserError(f"nav.size={self.size} is not for nav.agent=fetch, whose physics knows single flats: "
+                            "it must be small.")
         if self.odometry in ("commands", "visual"):
-            raise UserError(f"nav.odometry={self.odometry} is not for nav.agent=fetch, which does not jump to where a command leads: it "
-                            "must be perfect or start.")
+            raise UserError(f"nav.odometry={self.odometry} is not for nav.agent=fetch, which does not jump to "
+                            "where a command leads: it must be perfect or start.")
         if self.actions == "discrete" and self.action_repeat != 1:
-            raise UserError(f"nav.action_repeat={self.action_repeat} is for velocities: leave it at 1, or write nav.actions=velocity.")
+            raise UserError(f"nav.action_repeat={self.action_repeat} is for velocities: leave it at 1, or write "
+                            "nav.actions=velocity.")
 
     @property
     def body_m(self) -> tuple[float, float]:
@@ -124,16 +129,15 @@ class PointNavConfig(NavigationConfig):
 
     success_m: float = setting(0.2, "success: stop called with this little left to drive", above=0, at_most=5)
     reward_scales: Mapping[str, float] = block(
-        distance=setting(1.0, "per metre of the shortest way that is driven"),
-        slack=setting(-0.01, "per step"),
+        distance=setting(1.0, "per metre of the shortest way that is driven"), slack=setting(-0.01, "per step"),
         success=setting(0.0, "once, at success; habitat-lab has 2.5 here and none below"),
-        spl=setting(2.5, "times the SPL of the episode, at success, as in DD-PPO"),
-    )
+        spl=setting(2.5, "times the SPL of the episode, at success, as in DD-PPO"))
 
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
-    name: (name,) for name in ("bed", "sofa", "tv_stand", "fridge", "counter", "table", "coffee_table", "chair")
-} | {"shelf": ("bookcase", "low_shelf")} | {name: (name,) for name in ("wardrobe", "armchair", "plant", "sideboard", "nightstand")}
+    name: (name,) for name in ("bed", "sofa", "tv_stand", "fridge", "counter", "table", "coffee_table",
+                               "chair")} | {"shelf": ("bookcase", "low_shelf")} | {
+    name: (name,) for name in ("wardrobe", "armchair", "plant", "sideboard", "nightstand")}
 """Categories of ObjectNav, and which furniture belongs to each. The first nine stand in every home."""
 
 
@@ -152,13 +156,12 @@ class ObjectNavConfig(NavigationConfig):
     categories: tuple[str, ...] = setting(tuple(CATEGORIES)[:9], "what is looked for", choices=tuple(CATEGORIES))
     segmentation: bool = setting(True, "the observation `segmentation`: which pixels show the category")
     view_m: float = setting(1.0, "a view point is at most so far from the footprint", above=0, at_most=5)
-    success_m: float = setting(0.1, "success: stop called with this little left to the nearest view point", above=0, at_most=5)
+    success_m: float = setting(0.1, "success: stop called with this little left to the nearest view point", above=0,
+                               at_most=5)
     reward_scales: Mapping[str, float] = block(
         distance=setting(1.0, "per metre of the shortest way to a view point that is driven"),
-        slack=setting(-0.001, "per step"),
-        success=setting(2.5, "once, at success"),
-        spl=setting(0.0, "times the SPL of the episode, at success"),
-    )
+        slack=setting(-0.001, "per step"), success=setting(2.5, "once, at success"),
+        spl=setting(0.0, "times the SPL of the episode, at success"))
 
 
 @dataclass(frozen=True)

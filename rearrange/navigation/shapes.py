@@ -41,8 +41,8 @@ class Meshes:
     rotations: np.ndarray  # (rows, 9) float64
 
 
-NO_SHAPES = Shapes(np.empty((0, 2), np.int32), np.empty((0, 4), np.float32), np.empty((0, 3)), np.empty((0, 9)), np.empty(0, np.int32),
-                   np.empty((0, 3), np.float32), np.empty(0, np.uint16))
+NO_SHAPES = Shapes(np.empty((0, 2), np.int32), np.empty((0, 4), np.float32), np.empty((0, 3)), np.empty((0, 9)),
+                   np.empty(0, np.int32), np.empty((0, 3), np.float32), np.empty(0, np.uint16))
 
 
 def shapes_of(building: Building) -> Shapes:
@@ -107,7 +107,8 @@ def look_at_meshes(meshes, shapes, halves, centers, rotations, x, y, z, yaw, slo
 @njit(cache=True, nogil=True)
 def look_for(shapes, halves, centers, rotations, x, y, z, yaw, slopes, near, far, inverse, out, codes, wanted, mask):
     """The same; and into `mask` (size, size, 1) 1 where a shape that is `wanted` is seen, else 0."""
-    draw_depth_and_codes(shapes, halves, centers, rotations, np.array([[x, y, z]]), _camera(yaw), 0, slopes, slopes, far, inverse, codes)
+    draw_depth_and_codes(shapes, halves, centers, rotations, np.array([[x, y, z]]), _camera(yaw), 0, slopes, slopes,
+                         far, inverse, codes)
     _shown(inverse, near, far, out)
     for i in range(mask.shape[0]):
         for j in range(mask.shape[1]):

@@ -41,7 +41,8 @@ def picture(env: NavigationEnv) -> np.ndarray:
     x, y, yaw = env.pose
     arrow = [(11, 0.0), (9, 2.5), (4, math.pi), (9, -2.5)]
     px, py = view.at(x, y)
-    draw.polygon([(px + r * math.cos(yaw + a), py - r * math.sin(yaw + a)) for r, a in arrow], fill=AGENT_RGB, outline=(255, 255, 255))
+    draw.polygon([(px + r * math.cos(yaw + a), py - r * math.sin(yaw + a)) for r, a in arrow], fill=AGENT_RGB,
+                 outline=(255, 255, 255))
     return np.array(image)
 
 
@@ -86,6 +87,7 @@ def _empty(home: Home) -> np.ndarray:
             draw.ellipse((px - r, py - r, px + r, py + r), fill=rgb)
             continue
         ax, ay, bx, by = s.rotations[k, 0], s.rotations[k, 3], s.rotations[k, 1], s.rotations[k, 4]
-        corners = [(x + u * hx * ax + v * hy * bx, y + u * hx * ay + v * hy * by) for u, v in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
+        corners = [(x + u * hx * ax + v * hy * bx, y + u * hx * ay + v * hy * by)
+                   for u, v in ((1, 1), (1, -1), (-1, -1), (-1, 1))]
         draw.polygon([view.at(*corner) for corner in corners], fill=rgb)
     return np.array(image)

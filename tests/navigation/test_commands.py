@@ -13,7 +13,8 @@ from skills import pretrained
 def place(tmp_path_factory):
     """A folder with a policy that was trained for a moment."""
     folder = tmp_path_factory.mktemp("navigation")
-    words = ["nav=pointnav", "experiment=debug", "policy=light", "policy.image_size=16", "nav.num_homes=4", "name=a", f"output={folder}"]
+    words = ["nav=pointnav", "experiment=debug", "policy=light", "policy.image_size=16", "nav.num_homes=4", "name=a",
+             f"output={folder}"]
     assert main(["train", *words]) == 0
     return folder
 
@@ -26,7 +27,8 @@ def evaluate(place, name, *words):
 def test_figures_do_not_depend_on_the_number_of_processes(place):
     rows = []
     for workers in (1, 2):
-        path = evaluate(place, f"w{workers}", f"checkpoint={place}/train/pointnav/a", "episodes=8", f"workers={workers}")
+        path = evaluate(place, f"w{workers}", f"checkpoint={place}/train/pointnav/a", "episodes=8",
+                        f"workers={workers}")
         rows.append(list(csv.reader((path / "episodes.csv").open())))
         figures = json.loads((path / "metrics.json").read_text())
         assert figures["nav"] == "pointnav" and len(figures["spl_interval_95"]) == 2 and figures["by_distance"]
@@ -48,7 +50,8 @@ def test_the_policy_plays_in_python(place):
 
 
 def test_it_drives_the_fetch_in_navigate(place, capsys):
-    words = ["skill=navigate", "agent=pointnav", f"checkpoint={place}/train/pointnav/a", "skill.max_steps=12", "episodes=2", "workers=1"]
+    words = ["skill=navigate", "agent=pointnav", f"checkpoint={place}/train/pointnav/a", "skill.max_steps=12",
+             "episodes=2", "workers=1"]
     assert main(["eval", *words, f"output={place}", "name=fetch"]) == 0
     figures = json.loads((place / "eval" / "navigate" / "fetch" / "metrics.json").read_text())
     assert figures["agent"] == "pointnav" and figures["episodes"] == 2 and figures["checkpoint"].endswith(".pt")
@@ -56,7 +59,8 @@ def test_it_drives_the_fetch_in_navigate(place, capsys):
 
 
 def test_another_task_begins_with_what_fits(place, capsys):
-    words = ["nav=flee", "experiment=debug", "policy=light", "policy.image_size=16", "nav.num_homes=4", "name=b", f"output={place}"]
+    words = ["nav=flee", "experiment=debug", "policy=light", "policy.image_size=16", "nav.num_homes=4", "name=b",
+             f"output={place}"]
     assert main(["train", *words, f"checkpoint={place}/train/pointnav/a", "transfer=pointnav"]) == 0
     assert "taken over: egomotion, depth, previous action, body, lstm; new: gps_compass, normalizer, value_body, mean, value, return_scale\n" in capsys.readouterr().out
 
@@ -67,31 +71,34 @@ def test_a_film_shows_the_map(place, capsys):
     assert "SPL " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words, sentence", [
-    (["eval", "skill=pointnav"], "pointnav is no skill but a navigation task: write nav=pointnav."),
-    (["train", "nav=pick"], "pick is no navigation task but a skill: write skill=pick."),
-    (["train", "nav=pointnav", "sim=habitat"], "nav=pointnav sim=habitat needs nav.scene_dataset="),
-    (["train", "nav=pointnav", "sim.num_layouts=3"], "sim.num_layouts=3 is for skill= and hab="),
-    (["train", "nav=pointnav", "skill=pick"], "skill=pick and nav=pointnav are both given"),
-    (["eval", "nav=pointnav", "agent=expert"], "agent=expert is for skill=; nav=pointnav takes policy, pretrained, random, forward"),
-    (["eval", "skill=pick", "agent=oracle"], "agent=oracle is for nav=; skill=pick takes"),
-    (["eval", "skill=pick", "agent=pointnav"], "agent=pointnav is for skill=navigate; skill=pick takes"),
-    (["eval", "hab=tidy_house", "agent=pointnav"], "agent=pointnav is for skill=navigate"),
-    (["eval", "nav=pointnav", "agent=oracle", "nav.actions=velocity"], "take discrete actions"),
-    *[(["eval", f"nav={task}", f"agent={agent}"], f"no such agent for nav={task}, which tells no point to go to; it is for nav=pointnav.")
-      for task in ("objectnav", "flee", "explore") for agent in ("forward", "goal_follower", "map")],
-    *[(["eval", f"nav={task}", "agent=oracle"], f"is for tasks with a goal, which nav={task} has not.") for task in ("flee", "explore")],
-    (["train", "nav=pointnav", "nav.turn_deg=banana"], "nav.turn_deg=banana is not allowed"),
-    (["train", "nav=pointnaw"], "Did you mean nav=pointnav?"),
-    (["train"], "Or a navigation task, nav=: "),
-    (["train", "nav=flee", "transfer=pointnav"], "transfer=pointnav needs checkpoint=: pretrained, a run or a file."),
-    (["train", "nav=flee", "transfer=pointnav", "checkpoint=pretrained", "policy.hidden_size=64"], "it is of a network of other sizes"),
-    (["train", "nav=objectnav", "nav.segmentation=false", "checkpoint=pretrained"],
-     "of observation 'segmentation' its policy sees of shape (64, 64, 1) and this run's has none. Choose the settings that it was trained "
-     "with, or begin with what fits of it: transfer=objectnav."),
-    (["train", "nav=flee", "transfer=objectnav", f"checkpoint={pretrained.path('pointnav')}"],
-     "is a checkpoint of nav pointnav, not of transfer=objectnav."),
-])
+@pytest.mark.parametrize(
+    "words, sentence",
+    [(["eval", "skill=pointnav"], "pointnav is no skill but a navigation task: write nav=pointnav."),
+     (["train", "nav=pick"], "pick is no navigation task but a skill: write skill=pick."),
+     (["train", "nav=pointnav", "sim=habitat"], "nav=pointnav sim=habitat needs nav.scene_dataset="),
+     (["train", "nav=pointnav", "sim.num_layouts=3"], "sim.num_layouts=3 is for skill= and hab="),
+     (["train", "nav=pointnav", "skill=pick"], "skill=pick and nav=pointnav are both given"),
+     (["eval", "nav=pointnav", "agent=expert"],
+      "agent=expert is for skill=; nav=pointnav takes policy, pretrained, random, forward"),
+     (["eval", "skill=pick", "agent=oracle"], "agent=oracle is for nav=; skill=pick takes"),
+     (["eval", "skill=pick", "agent=pointnav"], "agent=pointnav is for skill=navigate; skill=pick takes"),
+     (["eval", "hab=tidy_house", "agent=pointnav"], "agent=pointnav is for skill=navigate"),
+     (["eval", "nav=pointnav", "agent=oracle", "nav.actions=velocity"], "take discrete actions"),
+     *[(["eval", f"nav={task}", f"agent={agent}"],
+        f"no such agent for nav={task}, which tells no point to go to; it is for nav=pointnav.")
+       for task in ("objectnav", "flee", "explore") for agent in ("forward", "goal_follower", "map")],
+     *[(["eval", f"nav={task}", "agent=oracle"], f"is for tasks with a goal, which nav={task} has not.")
+       for task in ("flee", "explore")],
+     (["train", "nav=pointnav", "nav.turn_deg=banana"], "nav.turn_deg=banana is not allowed"),
+     (["train", "nav=pointnaw"], "Did you mean nav=pointnav?"), (["train"], "Or a navigation task, nav=: "),
+     (["train", "nav=flee", "transfer=pointnav"], "transfer=pointnav needs checkpoint=: pretrained, a run or a file."),
+     (["train", "nav=flee", "transfer=pointnav", "checkpoint=pretrained", "policy.hidden_size=64"],
+      "it is of a network of other sizes"),
+     (["train", "nav=objectnav", "nav.segmentation=false", "checkpoint=pretrained"], "of observation 'segmentation' "
+      "its policy sees of shape (64, 64, 1) and this run's has none. Choose the settings that it was trained with, "
+      "or begin with what fits of it: transfer=objectnav."),
+     (["train", "nav=flee", "transfer=objectnav", f"checkpoint={pretrained.path('pointnav')}"],
+      "is a checkpoint of nav pointnav, not of transfer=objectnav.")])
 def test_mistakes(words, sentence, tmp_path, capsys):
     assert main([*words, f"output={tmp_path}"]) == 2
     said = capsys.readouterr().err
@@ -99,5 +106,6 @@ def test_mistakes(words, sentence, tmp_path, capsys):
 
 
 def test_a_policy_of_the_cylinder_drives_the_fetch_with_its_actions(place):
-    words = ["eval", "nav=pointnav", "nav.agent=fetch", f"checkpoint={place}/train/pointnav/a", "nav.max_steps=3", "episodes=1", "workers=1"]
+    words = ["eval", "nav=pointnav", "nav.agent=fetch", f"checkpoint={place}/train/pointnav/a", "nav.max_steps=3",
+             "episodes=1", "workers=1"]
     assert main([*words, f"output={place}", "name=on_fetch"]) == 0

@@ -34,7 +34,8 @@ def drive(env, episode, actions):
 
 
 def test_gymnasium_finds_nothing_wrong():
-    check_env(gymnasium.make("rearrange/PointNav-v0", depth_size=16, num_homes=1, agent="fetch").unwrapped, skip_render_check=True)
+    check_env(gymnasium.make("rearrange/PointNav-v0", depth_size=16, num_homes=1, agent="fetch").unwrapped,
+              skip_render_check=True)
 
 
 def test_the_same_number_is_the_same_episode_whatever_was_driven_before(env):
@@ -47,7 +48,8 @@ def test_the_same_number_is_the_same_episode_whatever_was_driven_before(env):
         assert all(np.array_equal(x[0][key], y[0][key]) and x[1:4] == y[1:4] for x, y in zip(a, b) for key in x[0])
 
 
-@pytest.mark.parametrize("task, settings", [("pointnav", {}), ("pointnav", {"actions": "discrete"}), ("objectnav", {"action_repeat": 3})])
+@pytest.mark.parametrize("task, settings",
+                         [("pointnav", {}), ("pointnav", {"actions": "discrete"}), ("objectnav", {"action_repeat": 3})])
 def test_the_oracle_reaches_its_goals(task, settings):
     env = make_env(task, depth_size=0, **HOMES, **settings)
     agent = SCRIPTED["oracle"](env)
@@ -77,7 +79,8 @@ def test_in_free_space_the_pose_is_the_integral_of_the_velocities(env, speed, tu
     for _ in range(steps):
         env.step(np.array([speed, turn], np.float32))
     assert env.collisions == 0
-    assert math.dist(env.pose[:2], way[-1][:2]) < 0.12 and abs(wrap_angle(env.pose[2] - way[-1][2])) < 0.12, "it has to speed up first"
+    assert math.dist(env.pose[:2], way[-1][:2]) < 0.12 and abs(
+        wrap_angle(env.pose[2] - way[-1][2])) < 0.12, "it has to speed up first"
     assert env.driven_m == pytest.approx(abs(speed) * steps * STEP_S, abs=0.12)
 
 
@@ -122,19 +125,22 @@ def test_a_pose_nearer_to_things_than_the_cells_allow_has_a_distance_too(env):
     while home.is_free(x, y):
         x += 0.01
     near = home.nearest(x + 0.2, y)
-    assert home.is_free(*near) and field.at(x + 0.2, y) >= math.dist(near, (x + 0.2, y)) and math.isfinite(field.at(x + 0.2, y))
+    assert home.is_free(*near) and field.at(x + 0.2,
+                                            y) >= math.dist(near, (x + 0.2, y)) and math.isfinite(field.at(x + 0.2, y))
     assert home.nearest(*env.pose[:2]) == env.pose[:2]
 
 
-@pytest.mark.parametrize("settings, words", [
-    ({"size": "large"}, "nav.size=large is not for nav.agent=fetch, whose physics knows single flats: it must be small"),
-    ({"size": "mixed"}, "nav.size=mixed"), ({"sliding": False}, "nav.sliding=false is not for.*leave it at true"),
-    ({"radius_m": 0.2}, "nav.radius_m=0.2 is not for nav.agent=fetch.*leave it at 0.1"), ({"turn_deg": 30}, "nav.turn_deg=30"),
-    ({"actuation_noise": 0.5}, "nav.actuation_noise=0.5"), ({"odometry": "commands"}, "must be perfect or start"),
-    ({"odometry": "visual"}, "nav.odometry=visual is not for nav.agent=fetch"),
-    ({"actions": "discrete", "action_repeat": 2}, "nav.action_repeat=2 is for velocities"),
-    ({"agent": "cylinder", "action_repeat": 2}, "nav.action_repeat=2 is for nav.agent=fetch"), ({"agent": "fetsch"}, "cylinder or fetch"),
-])
+@pytest.mark.parametrize("settings, words",
+                         [({"size": "large"}, "nav.size=large is not for nav.agent=fetch, whose physics knows single "
+                           "flats: it must be small"), ({"size": "mixed"}, "nav.size=mixed"),
+                          ({"sliding": False}, "nav.sliding=false is not for.*leave it at true"),
+                          ({"radius_m": 0.2}, "nav.radius_m=0.2 is not for nav.agent=fetch.*leave it at 0.1"),
+                          ({"turn_deg": 30}, "nav.turn_deg=30"), ({"actuation_noise": 0.5}, "nav.actuation_noise=0.5"),
+                          ({"odometry": "commands"}, "must be perfect or start"),
+                          ({"odometry": "visual"}, "nav.odometry=visual is not for nav.agent=fetch"),
+                          ({"actions": "discrete", "action_repeat": 2}, "nav.action_repeat=2 is for velocities"),
+                          ({"agent": "cylinder", "action_repeat": 2}, "nav.action_repeat=2 is for nav.agent=fetch"),
+                          ({"agent": "fetsch"}, "cylinder or fetch")])
 def test_what_it_has_not_is_one_sentence(settings, words):
     with pytest.raises(UserError, match=words):
         make_env("pointnav", **({"agent": "fetch"} | settings))

@@ -90,7 +90,8 @@ def test_sliding_goes_along_a_wall_and_without_it_the_agent_stops():
     stuck = drive(free, CELL_M, x, y, 0.2, 0.2, False)
     assert slid[2] and stuck[2] and slid[1] == pytest.approx(y + 0.2) and stuck[1] < y + 0.05
     corner = floor("..", ".#"), floor(".#", "#.")
-    assert drive(corner[1], CELL_M, 2.9 * CELL_M, 2.9 * CELL_M, 0.03, 0.03, False)[0] < 3 * CELL_M, "not between two corners"
+    assert drive(corner[1], CELL_M, 2.9 * CELL_M, 2.9 * CELL_M, 0.03, 0.03,
+                 False)[0] < 3 * CELL_M, "not between two corners"
 
 
 def test_homes_are_the_same_everywhere_and_each_name_has_its_own():
@@ -130,15 +131,17 @@ def test_the_camera_sees_what_the_embedded_simulators_does():
     mujoco.mj_kinematics(model, data)
     shapes, halves = shape_table(model, hide_groups=(2, 3))
     slopes = pixel_slopes(64, 2 / 64)
-    theirs, inverse, ours = np.empty((64, 64), np.float32), np.empty((64, 64), np.float32), np.empty((64, 64, 1), np.float32)
+    theirs, inverse, ours = np.empty((64, 64), np.float32), np.empty((64, 64),
+                                                                     np.float32), np.empty((64, 64, 1), np.float32)
     rng, s = np.random.default_rng(0), home.shapes
     for cell in rng.integers(len(home.cells), size=20):
         (x, y), yaw = home.center(int(cell)), rng.uniform(-4, 4)
-        look(s.shapes, s.halves, s.centers, s.rotations, x, y, 1.25, yaw, slopes, np.float32(0), np.float32(10), inverse, ours)
+        look(s.shapes, s.halves, s.centers, s.rotations, x, y, 1.25, yaw, slopes, np.float32(0), np.float32(10),
+             inverse, ours)
         c, sn = math.cos(yaw), math.sin(yaw)
         camera = np.array([[sn, 0.0, -c, -c, 0.0, -sn, 0.0, 1.0, 0.0]])
-        draw(shapes, halves, data.geom_xpos, data.geom_xmat, np.array([[x - 0.1, y - 0.1, 1.25]]), camera, 0, slopes, slopes,
-             np.float32(10), theirs)
+        draw(shapes, halves, data.geom_xpos, data.geom_xmat, np.array([[x - 0.1, y - 0.1, 1.25]]), camera, 0, slopes,
+             slopes, np.float32(10), theirs)
         away = np.abs(ours[:, :, 0] - 0.1 / theirs)
         assert (away < 1e-4).mean() > 0.999, "edges may fall on the other side of a pixel"
 

@@ -12,15 +12,18 @@ from rearrange.home.errors import UserError
 from rearrange.navigation.habitat_episodes import read_habitat_episodes
 
 HALF = math.sqrt(0.5)
-POINT = {"episodes": [
-    {"episode_id": "7", "scene_id": "gibson/Adrian.glb", "start_position": [1.0, 0.5, -2.0], "start_rotation": [0, HALF, 0, HALF],
-     "info": {"geodesic_distance": 6.0, "difficulty": "easy"}, "goals": [{"position": [4.0, 0.5, 2.0], "radius": None}],
-     "shortest_paths": None, "start_room": None}]}
-OBJECT = {"category_to_task_category_id": {"chair": 0}, "goals_by_category": {"a.glb_chair": [
-    {"position": [9, 0, 9], "object_id": 3, "object_category": "chair",
-     "view_points": [{"agent_state": {"position": [0, 0, -3.0], "rotation": [0, 0, 0, 1]}, "iou": 0.2}]}]},
-    "episodes": [{"episode_id": "0", "scene_id": "hm3d/val/a.glb", "start_position": [0, 0, 0], "start_rotation": [0, 0, 0, 1],
-                  "info": {"geodesic_distance": 3.0}, "goals": [], "object_category": "chair"}]}
+POINT = {"episodes": [{"episode_id": "7", "scene_id": "gibson/Adrian.glb", "start_position": [1.0, 0.5, -2.0],
+                       "start_rotation": [0, HALF, 0, HALF], "info": {"geodesic_distance": 6.0, "difficulty": "easy"},
+                       "goals": [{"position": [4.0, 0.5, 2.0], "radius": None}], "shortest_paths": None,
+                       "start_room": None}]}
+OBJECT = {
+    "category_to_task_category_id": {"chair": 0},
+    "goals_by_category": {"a.glb_chair": [{"position": [9, 0, 9], "object_id": 3, "object_category": "chair",
+                                           "view_points": [{"agent_state": {"position": [0, 0, -3.0],
+                                                                            "rotation": [0, 0, 0, 1]}, "iou": 0.2}]}]},
+    "episodes": [{"episode_id": "0", "scene_id": "hm3d/val/a.glb", "start_position": [0, 0, 0],
+                  "start_rotation": [0, 0, 0, 1], "info": {"geodesic_distance": 3.0}, "goals": [],
+                  "object_category": "chair"}]}
 
 
 def written(folder, content, name="val.json.gz"):
@@ -31,7 +34,8 @@ def written(folder, content, name="val.json.gz"):
 
 def test_pointnav_in_our_frame(tmp_path):
     episode, = read_habitat_episodes(written(tmp_path, POINT))
-    assert (episode.id, episode.scene, episode.start, episode.goals) == ("7", "gibson/Adrian.glb", (1.0, 2.0, 0.5), ((4.0, -2.0, 0.5),))
+    assert (episode.id, episode.scene, episode.start, episode.goals) == ("7", "gibson/Adrian.glb", (1.0, 2.0, 0.5),
+                                                                         ((4.0, -2.0, 0.5),))
     assert episode.ratio == pytest.approx(6 / 5)
     # Habitat's agent looks along -z, our y; a quarter turn to the left about its y axis, our z: along -x.
     assert abs(episode.yaw_rad) == pytest.approx(math.pi)
@@ -59,16 +63,15 @@ def test_splits_whose_episodes_lie_by_scene(tmp_path, capsys):
     assert "2 episodes in 2 scenes   PointNav" in said and "to drive: mean 6.00 m" in said and "1.2 to 1.4" in said
 
 
-@pytest.mark.parametrize("of, at, value, words", [
-    (POINT, "info", {"geodesic_distance": math.inf}, "on two islands of floor"),
-    (POINT, "info", {"geodesic_distance": math.nan}, "'info.geodesic_distance' should be a number of metres, not NaN"),
-    (POINT, "start_position", [0, math.nan, 0], "'start_position' should be a list of 3 finite numbers"),
-    (POINT, "start_rotation", [1, 0, 0, 0], "turns about the vertical"),
-    (POINT, "goals", [], "'goals' is empty"),
-    (POINT, "goals", [{"position": [1, 2]}], r"'goals\[0\].position' should be a list of 3 finite numbers"),
-    (OBJECT, "object_category", "sofa", "scene hm3d/val/a.glb has no sofa"),
-    (OBJECT, "scene_id", 3, "'scene_id' should be a text, not 3"),
-])
+@pytest.mark.parametrize(
+    "of, at, value, words",
+    [(POINT, "info", {"geodesic_distance": math.inf}, "on two islands of floor"),
+     (POINT, "info", {"geodesic_distance": math.nan}, "'info.geodesic_distance' should be a number of metres, not NaN"),
+     (POINT, "start_position", [0, math.nan, 0], "'start_position' should be a list of 3 finite numbers"),
+     (POINT, "start_rotation", [1, 0, 0, 0], "turns about the vertical"), (POINT, "goals", [], "'goals' is empty"),
+     (POINT, "goals", [{"position": [1, 2]}], r"'goals\[0\].position' should be a list of 3 finite numbers"),
+     (OBJECT, "object_category", "sofa", "scene hm3d/val/a.glb has no sofa"), (OBJECT, "scene_id", 3, "'scene_id' "
+                                                                               "should be a text, not 3")])
 def test_what_is_wrong_is_one_sentence(of, at, value, words, tmp_path):
     content = copy.deepcopy(of)
     content["episodes"][0][at] = value

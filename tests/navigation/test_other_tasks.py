@@ -51,7 +51,8 @@ def test_the_mask_shows_the_category_and_nothing_else(env):
         observation, _ = env.reset(options={"episode": index})
         mask = observation["segmentation"]
         assert set(np.unique(mask)) <= {0.0, 1.0}
-        assert observation["objectgoal"].sum() == 1 and list(CATEGORIES)[observation["objectgoal"].argmax()] == env.episode.category
+        assert observation["objectgoal"].sum() == 1 and list(
+            CATEGORIES)[observation["objectgoal"].argmax()] == env.episode.category
     env.task.wanted = np.zeros_like(env.task.wanted)
     assert not env._look()["segmentation"].any()
 
@@ -115,5 +116,6 @@ def test_a_home_without_any_of_the_categories_is_passed_over():
     for index in range(12):
         env.reset(seed=0, options={"episode": index})
         assert env.episode.category == "wardrobe" and env.home.building.name == env.episode.scene
-    with pytest.raises(UserError, match="64 homes of split val have no goal for nav=objectnav; the last: home .* has nothing of"):
+    with pytest.raises(UserError, match="64 homes of split val have no goal for nav=objectnav; the last: home .* has "
+                       "nothing of"):
         make_env("objectnav", categories=("plant",), split="val", depth_size=0).reset(seed=0, options={"episode": 0})

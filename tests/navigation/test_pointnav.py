@@ -33,8 +33,9 @@ def play(env, agent, episode):
     return total, info["metrics"]
 
 
-@pytest.mark.parametrize("settings", [{}, {"actions": "velocity"}, {"odometry": "commands", "actuation_noise": 0.5, "depth_noise": 1.0},
-                                      {"odometry": "visual", "actuation_noise": 0.5, "depth_noise": 1.0}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"actions": "velocity"}, {"odometry": "commands", "actuation_noise": 0.5, "depth_noise": 1.0},
+                 {"odometry": "visual", "actuation_noise": 0.5, "depth_noise": 1.0}])
 def test_gymnasium_finds_nothing_wrong(settings):
     env = gymnasium.make("rearrange/PointNav-v0", depth_size=16, num_homes=4, **settings)
     check_env(env.unwrapped, skip_render_check=True)
@@ -85,7 +86,8 @@ def test_the_goal_is_told_in_the_agents_frame(env):
         observation, *_ = env.step(action)
         x, y, yaw = env.pose
         away, _, cosine, sine = observation["pointgoal"]
-        found = x + 5 * away * math.cos(yaw + math.atan2(sine, cosine)), y + 5 * away * math.sin(yaw + math.atan2(sine, cosine))
+        found = x + 5 * away * math.cos(
+            yaw + math.atan2(sine, cosine)), y + 5 * away * math.sin(yaw + math.atan2(sine, cosine))
         assert found == pytest.approx(env.task.goal, abs=1e-4)
 
 
@@ -99,7 +101,8 @@ def test_egomotion_is_what_the_last_action_moved(env):
         before, hits = env.pose, env.collisions
         moved = env.step(FORWARD)[0]["egomotion"]
         (blocked if env.collisions > hits else free).append(moved)
-        assert np.hypot(moved[0], moved[1]) == pytest.approx(math.dist(env.pose[:2], before[:2]) / 0.25, abs=1e-5) and moved[2] == 0
+        assert np.hypot(moved[0], moved[1]) == pytest.approx(math.dist(env.pose[:2], before[:2]) / 0.25,
+                                                             abs=1e-5) and moved[2] == 0
     assert free and np.allclose(free, [1, 0, 0], atol=1e-5)
     assert blocked and max(moved[0] for moved in blocked) < 0.999
 
@@ -167,7 +170,8 @@ def followed(odometry, **settings):
         env.reset(options={"episode": episode})
         while (action := env.task.best_action(env)) != STOP and env.steps < 200:
             env.step(action)
-        off.append((math.dist(env.pose[:2], env.believed_pose[:2]), abs(math.remainder(env.pose[2] - env.believed_pose[2], 2 * math.pi))))
+        off.append((math.dist(env.pose[:2], env.believed_pose[:2]),
+                    abs(math.remainder(env.pose[2] - env.believed_pose[2], 2 * math.pi))))
     return np.median(off, 0)
 
 
@@ -192,12 +196,14 @@ def test_noise_has_the_published_numbers():
     np.testing.assert_allclose(drawn.std(0), deviations, rtol=0.1)
     np.testing.assert_allclose((drawn * (1, -1, 1)).mean(0) + (0.25, 0, 0), usual, atol=0.02)
     assert drawn[:, 0].min() >= -0.95 * 0.25 and np.abs(drawn[:, 1] - 0.042).max() <= 3 * 0.023**0.5
-    assert drawn[:, 1].mean() == pytest.approx(0.042, abs=0.02) and drawn[:, 2].std() == pytest.approx(0.026**0.5, rel=0.05)
+    assert drawn[:, 1].mean() == pytest.approx(0.042,
+                                               abs=0.02) and drawn[:, 2].std() == pytest.approx(0.026**0.5, rel=0.05)
     right = np.array([motion_noise(0.0, -math.radians(10), 1.0, rng) for _ in range(4000)])
     assert right[:, 2].max() <= 0.95 * math.radians(10) + 1e-9, "a turn to the right is never undone"
     depth = np.full((64, 64, 1), 0.8, np.float32)
     noisy_depth(depth, 10.0, 1.0, rng)
-    assert abs(depth.mean() - 0.8) < 0.01 and {round(float(d), 2) for d in depth.ravel()} >= {0.78, 0.80}, "steps of 0.22 m at 8 m"
+    assert abs(depth.mean() - 0.8) < 0.01 and {round(float(d), 2)
+                                               for d in depth.ravel()} >= {0.78, 0.80}, "steps of 0.22 m at 8 m"
 
 
 @pytest.mark.parametrize("name, least", [("oracle", 1.0), ("map", 0.9), ("goal_follower", 0.05)])
@@ -233,19 +239,19 @@ def test_advice_leads_to_the_goal_from_wherever_the_agent_strays(task):
         assert info["success"] and env.driven_m - driven_m < 1.1 * left_m + 0.3
 
 
-@pytest.mark.parametrize("task, settings, words", [
-    ("flee", {}, "nav=flee has no goal"), ("pointnav", {"actions": "velocity"}, "need nav.actions=discrete"),
-])
+@pytest.mark.parametrize("task, settings, words", [("flee", {}, "nav=flee has no goal"),
+                                                   ("pointnav", {"actions": "velocity"}, "need nav.actions=discrete")])
 def test_advice_needs_a_goal_and_discrete_actions(task, settings, words):
     with pytest.raises(UserError, match=words):
         make_env(task, expert_action=True, **settings)
 
 
-@pytest.mark.parametrize("settings, words", [
-    ({"turn": 3}, "no setting 'turn'.*turn_deg"), ({"size": "huge"}, "size=huge is not allowed.*small, large or mixed"),
-    ({"reward_scales": {"spll": 1}}, "no reward term 'spll'"), ({"split": "tst"}, "split=tst"), ({"radius_m": 0.0}, "radius_m=0.0"),
-    ({"near_m": 2.0, "far_m": 1.0}, "near_m=2 is not below far_m=1"), ({"fov_deg": float("nan")}, "fov_deg=nan.*finite"),
-])
+@pytest.mark.parametrize("settings, words", [({"turn": 3}, "no setting 'turn'.*turn_deg"),
+                                             ({"size": "huge"}, "size=huge is not allowed.*small, large or mixed"),
+                                             ({"reward_scales": {"spll": 1}}, "no reward term 'spll'"),
+                                             ({"split": "tst"}, "split=tst"), ({"radius_m": 0.0}, "radius_m=0.0"),
+                                             ({"near_m": 2.0, "far_m": 1.0}, "near_m=2 is not below far_m=1"),
+                                             ({"fov_deg": float("nan")}, "fov_deg=nan.*finite")])
 def test_mistakes_are_one_sentence(settings, words):
     with pytest.raises(UserError, match=words):
         make_env("pointnav", **settings)

@@ -67,10 +67,12 @@ def test_the_oracle_and_the_map_reach_goals_there(data_set, env):
 
 def habitats(path, *episodes, **changes):
     """A file of Habitat's with these starts (x, y, yaw) and goals, in the frame of its scene's files."""
-    entries = [{"episode_id": str(k), "scene_id": "data/homes/scenes/val_0000.scene_instance.json",
-                "start_position": to_y_up((*start[:2], 0.0)), "start_rotation": [0, math.sin((start[2] - math.pi / 2) / 2), 0, math.cos((start[2] - math.pi / 2) / 2)],
-                "goals": [{"position": to_y_up((*goal, 0.0))}], "info": {"geodesic_distance": 2.0}} | changes
-               for k, (start, goal) in enumerate(episodes)]
+    entries = [
+        {"episode_id": str(k), "scene_id": "data/homes/scenes/val_0000.scene_instance.json",
+         "start_position": to_y_up((*start[:2], 0.0)),
+         "start_rotation": [0, math.sin((start[2] - math.pi / 2) / 2), 0, math.cos((start[2] - math.pi / 2) / 2)],
+         "goals": [{"position": to_y_up((*goal, 0.0))}], "info": {"geodesic_distance": 2.0}}
+        | changes for k, (start, goal) in enumerate(episodes)]
     path.write_text(json.dumps({"episodes": entries}))
     return str(path)
 
@@ -84,29 +86,32 @@ def test_habitats_episodes_begin_and_end_where_they_say(data_set, env, tmp_path)
     seen, info = listed.reset(options={"episode": 0})
     theirs, _ = env.reset(options={"episode": 4})
     assert listed.listed == 1 and info["episode_id"] == "rearrange/val_0000/0"
-    assert np.allclose(seen["pointgoal"], theirs["pointgoal"], atol=1e-5) and np.allclose(seen["depth"], theirs["depth"], atol=1e-4)
-    words = ["eval", "nav=pointnav", f"nav.scene_dataset={data_set}", f"nav.episodes={file}", "agent=oracle", "episodes=5", "workers=1"]
+    assert np.allclose(seen["pointgoal"], theirs["pointgoal"],
+                       atol=1e-5) and np.allclose(seen["depth"], theirs["depth"], atol=1e-4)
+    words = ["eval", "nav=pointnav", f"nav.scene_dataset={data_set}", f"nav.episodes={file}", "agent=oracle",
+             "episodes=5", "workers=1"]
     assert main([*words, f"output={tmp_path}", "name=a"]) == 0
     figures = json.loads((tmp_path / "eval" / "pointnav" / "a" / "metrics.json").read_text())
     assert figures["episodes"] == 1 and figures["success"] == 1.0
 
 
-@pytest.mark.parametrize("start, changes, words", [
-    ((-5.0, 0.0, 0.0), {}, "the start of episode 0 is not on the floor of rearrange/val_0000"),
-    ((0.0, 0.0, 0.0), {"scene_id": "gibson/Adrian.glb"}, "episode 0 is in the scene gibson/Adrian.glb, and .* has no 'Adrian'"),
-])
+@pytest.mark.parametrize("start, changes, words",
+                         [((-5.0, 0.0, 0.0), {}, "the start of episode 0 is not on the floor of rearrange/val_0000"),
+                          ((0.0, 0.0, 0.0), {"scene_id": "gibson/Adrian.glb"}, "episode 0 is in the scene "
+                           "gibson/Adrian.glb, and .* has no 'Adrian'")])
 def test_episodes_that_have_no_place_are_refused(data_set, tmp_path, start, changes, words):
     with pytest.raises(UserError, match=words):
         make_env("pointnav", scene_dataset=str(data_set), depth_size=0,
                  episodes=habitats(tmp_path / "val.json", (start, (1.0, 1.0)), **changes)).reset(options={"episode": 0})
 
 
-@pytest.mark.parametrize("settings, words", [
-    ({"task": "objectnav"}, "nav=objectnav is for our homes"), ({"agent": "fetch"}, "is for nav.agent=cylinder"),
-    ({"scenes": "nowhere_*"}, "nav.scenes=nowhere_.*: no scene of .* is called 'nowhere_"),
-    ({"random_light": 0.5}, "sim.random_light= is for our homes"), ({"observations": ("rgb",)}, "sim.observations= is for our homes"),
-    ({"radius_m": 0.5, "height_m": 2.4, "scene_dataset": "/nowhere.scene_dataset_config.json"}, "nowhere"),
-])
+@pytest.mark.parametrize(
+    "settings, words",
+    [({"task": "objectnav"}, "nav=objectnav is for our homes"), ({"agent": "fetch"}, "is for nav.agent=cylinder"),
+     ({"scenes": "nowhere_*"}, "nav.scenes=nowhere_.*: no scene of .* is called 'nowhere_"),
+     ({"random_light": 0.5}, "sim.random_light= is for our homes"), ({"observations": ("rgb",)}, "sim.observations= "
+                                                                     "is for our homes"),
+     ({"radius_m": 0.5, "height_m": 2.4, "scene_dataset": "/nowhere.scene_dataset_config.json"}, "nowhere")])
 def test_mistakes_are_one_sentence(data_set, settings, words):
     given = {"task": "pointnav", "scene_dataset": str(data_set), "split": "val"} | settings
     with pytest.raises(UserError, match=words) as error:
@@ -115,7 +120,8 @@ def test_mistakes_are_one_sentence(data_set, settings, words):
 
 
 def test_a_scene_without_a_floor_is_refused(tmp_path):
-    (tmp_path / "void.xml").write_text('<mujoco><worldbody><geom type="box" size="1 1 0.4" pos="0 0 0.4"/></worldbody></mujoco>')
+    (tmp_path / "void.xml").write_text('<mujoco><worldbody><geom type="box" size="1 1 0.4" pos="0 0 '
+                                       '0.4"/></worldbody></mujoco>')
     with pytest.raises(UserError, match="scene void of .* has no floor") as error:
         make_env("pointnav", scene_dataset=str(tmp_path), scenes="void", depth_size=16).reset(seed=0)
     assert "\n" not in str(error.value)

@@ -22,15 +22,13 @@ from rearrange.home.errors import UserError
 @pytest.fixture
 def episode() -> Episode:
     half = math.sqrt(0.5)
-    return Episode(
-        id="7", scene="train/3", objects=("013_apple", "024_bowl", "013_apple"),
-        start_poses=((1.0, 2.0, 3.0, 1.0, 0.0, 0.0, 0.0), (0.1, -0.2, 0.3, half, 0.0, 0.0, half),
-                     (4.0, 5.0, 6.0, 0.5, 0.5, -0.5, 0.5)),
-        targets={2: (1.0, 1.5, 0.9, half, 0.0, 0.0, -half)},
-        target_receptacles=("table_0",), goal_receptacles=("counter_0",),
-        articulated={"drawer_1": 0.5, "fridge_door": 1.5},
-        markers=(Marker("handle", "fridge_:0000", "fridge_door", (0.1, 0.2, 0.3)),),
-        labels={0: "clutter|0", 2: "any_targets|0"}, robot_start=(1.0, 2.0, 0.5))
+    return Episode(id="7", scene="train/3", objects=("013_apple", "024_bowl", "013_apple"),
+                   start_poses=((1.0, 2.0, 3.0, 1.0, 0.0, 0.0, 0.0), (0.1, -0.2, 0.3, half, 0.0, 0.0, half),
+                                (4.0, 5.0, 6.0, 0.5, 0.5, -0.5, 0.5)),
+                   targets={2: (1.0, 1.5, 0.9, half, 0.0, 0.0, -half)}, target_receptacles=("table_0",),
+                   goal_receptacles=("counter_0",), articulated={"drawer_1": 0.5, "fridge_door": 1.5},
+                   markers=(Marker("handle", "fridge_:0000", "fridge_door", (0.1, 0.2, 0.3)),),
+                   labels={0: "clutter|0", 2: "any_targets|0"}, robot_start=(1.0, 2.0, 0.5))
 
 
 def close(a: Episode, b: Episode) -> bool:
@@ -169,12 +167,14 @@ def test_what_is_moved_is_where_the_arm_gets_in_time():
             layout = scene_layout(episode.scene)
             bodies = {body.name: body for body in layout.bodies}
             model = OBJECTS[episode.objects[0]]
-            ends = ((episode.target_receptacles[0], episode.start_poses[0]), (episode.goal_receptacles[0], episode.targets[0]))
+            ends = ((episode.target_receptacles[0], episode.start_poses[0]),
+                    (episode.goal_receptacles[0], episode.targets[0]))
             for name, pose in ends:
                 receptacle = layout.receptacle(name)
                 height_m = pose[2] - model.half_height_m
                 low = receptacle.kind in ("shelf", "fridge") and receptacle.clearance_m < made.LOW_CLEARANCE_M
-                assert not (low and (height_m < made.LOW_BOARD_M or 2 * model.half_height_m > made.UNDER_BOARD_HEIGHT_M))
+                assert not (low
+                            and (height_m < made.LOW_BOARD_M or 2 * model.half_height_m > made.UNDER_BOARD_HEIGHT_M))
                 assert receptacle.kind != "drawer" or height_m > 0.4
                 assert receptacle.kind != "chair" or model.radius_m <= made.CHAIR_RADIUS_M
                 if receptacle.kind == "fridge":

@@ -45,7 +45,8 @@ def test_what_it_shows_is_there():
         sim = env.sim
         for _ in range(70):  # once around
             observation, *_ = env.step(np.array([0.0, 1.0, -1.0], np.float32))
-        shown, openings = observation["floor_map"][:, :, 0], {name: sim.joint_position(name) for name in sim.home.handles}
+        shown, openings = observation["floor_map"][:, :, 0], {name: sim.joint_position(name)
+                                                              for name in sim.home.handles}
         assert set(np.unique(shown)) <= {UNKNOWN, FREE, OCCUPIED}
         for row, column in np.argwhere(shown != UNKNOWN):
             gap_m = gap_to_solids(*place_of(row, column, sim.base_pose), sim.home.layout, openings)

@@ -39,13 +39,8 @@ def test_layouts_are_sound(counts):
     for split, count in counts.items():
         for index in range(count):
             layout = make_layout(split, index)
-            for check in (
-                check_contents,
-                check_nothing_overlaps,
-                check_moving_parts_are_free,
-                check_receptacles_hold_things,
-                check_robot_reaches_everything,
-            ):
+            for check in (check_contents, check_nothing_overlaps, check_moving_parts_are_free,
+                          check_receptacles_hold_things, check_robot_reaches_everything):
                 problem = check(layout)
                 assert not problem, f"{layout.name}: {problem}"
 
@@ -194,9 +189,8 @@ def test_the_checks_can_fail():
     blocked = Layout(**{**vars(layout), "parts": (*layout.parts, crate)})
     assert door.name in check_moving_parts_are_free(blocked)
     table = layout.receptacle("dining_table").center_m
-    crate = box(
-        (table[0] - 0.1, table[1] - 0.1, table[2] - 0.3), (table[0] + 0.1, table[1] + 0.1, table[2] + 0.3), (0, 0, 0)
-    )
+    crate = box((table[0] - 0.1, table[1] - 0.1, table[2] - 0.3), (table[0] + 0.1, table[1] + 0.1, table[2] + 0.3),
+                (0, 0, 0))
     blocked = Layout(**{**vars(layout), "parts": (*layout.parts, crate)})
     assert check_nothing_overlaps(blocked) and check_receptacles_hold_things(blocked)
 
@@ -216,13 +210,8 @@ def test_families_are_held_out():
 
 
 def test_heights_of_receptacles_vary():
-    for name, spread in (
-        ("dining_table", 0.04),
-        ("coffee_table", 0.04),
-        ("counter_left", 0.04),
-        ("sofa", 0.03),
-        ("tv_stand", 0.08),
-    ):
+    for name, spread in (("dining_table", 0.04), ("coffee_table", 0.04), ("counter_left", 0.04), ("sofa", 0.03),
+                         ("tv_stand", 0.08)):
         heights = [make_layout("train", k).receptacle(name).center_m[2] for k in range(40)]
         assert max(heights) - min(heights) > spread, name
 

@@ -42,8 +42,8 @@ def scene_of(meshes, poses, camera, primitives=""):
     for n, ((vertices, triangles), (position, quat)) in enumerate(zip(meshes, poses)):
         assets += f'<mesh name="m{n}" vertex="{numbers(vertices.ravel())}" face="{numbers(triangles.ravel())}" inertia="shell"/>'
         bodies += f'<body pos="{numbers(position)}" quat="{numbers(quat)}"><geom type="mesh" mesh="m{n}" group="3"/></body>'
-    model = mujoco.MjModel.from_xml_string(
-        f'<mujoco><asset>{assets}</asset><worldbody><camera name="head" {camera}/>{primitives}{bodies}</worldbody></mujoco>')
+    model = mujoco.MjModel.from_xml_string(f'<mujoco><asset>{assets}</asset><worldbody><camera name="head" '
+                                           f'{camera}/>{primitives}{bodies}</worldbody></mujoco>')
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     return model, data, mesh_table(Mesh(n + 1, *mesh, GREY) for n, mesh in enumerate(meshes))
@@ -59,10 +59,11 @@ def test_meshes_and_primitives_agree_with_rays(size):
     depths, oracles, ids = [], [], []
     for seed in range(800 // size):
         rng = np.random.default_rng(seed)
-        meshes = [ball(rng.uniform(0.05, 0.6), int(rng.integers(3, 14))) if k % 2 else box(-(h := rng.uniform(0.02, 0.5, 3)), h)
-                  for k in range(14)]
+        meshes = [ball(rng.uniform(0.05, 0.6), int(rng.integers(3, 14))) if k % 2
+                  else box(-(h := rng.uniform(0.02, 0.5, 3)), h) for k in range(14)]
         spots = [position * max(1.0, 1.0 / np.linalg.norm(position)) for position in rng.uniform(-2.5, 2.5, (14, 3))]
-        primitives = "".join(f'<geom type="{kind}" size="0.2 0.3 0.2" pos="{numbers(rng.uniform(-2, 2, 3) + (0, 0, -3))}"/>'
+        primitives = "".join(f'<geom type="{kind}" size="0.2 0.3 0.2" '
+                             f'pos="{numbers(rng.uniform(-2, 2, 3) + (0, 0, -3))}"/>'
                              for kind in ("box", "sphere", "capsule"))
         model, data, table = scene_of(meshes, [(spot, rng.normal(size=4)) for spot in spots],
                                       f'pos="0 0 0" quat="{numbers(rng.normal(size=4))}"', primitives)
@@ -76,8 +77,9 @@ def test_meshes_and_primitives_agree_with_rays(size):
 @pytest.mark.parametrize("eye", [(0, 0, 1.1), (1.93, 1.9, 1.1), (-1.5, 0.3, 0.02), (1.96, 0, 0.5)])
 def test_walls_that_reach_behind_the_camera(eye):
     """In a room of six slabs, from its middle, from a corner, near the floor, and nearer to a wall than corners are projected."""
-    slabs = [box(low, high) for low, high in (((-2, -2, -0.1), (2, 2, 0)), ((-2, -2, 2.5), (2, 2, 2.6)), ((-2.1, -2, 0), (-2, 2, 2.5)),
-                                              ((2, -2, 0), (2.1, 2, 2.5)), ((-2, -2.1, 0), (2, -2, 2.5)), ((-2, 2, 0), (2, 2.1, 2.5)))]
+    slabs = [box(low, high)
+             for low, high in (((-2, -2, -0.1), (2, 2, 0)), ((-2, -2, 2.5), (2, 2, 2.6)), ((-2.1, -2, 0), (-2, 2, 2.5)),
+                               ((2, -2, 0), (2.1, 2, 2.5)), ((-2, -2.1, 0), (2, -2, 2.5)), ((-2, 2, 0), (2, 2.1, 2.5)))]
     still = [((0, 0, 0), (1, 0, 0, 0))] * len(slabs)
     for yaw in np.linspace(0, 2 * np.pi, 8):
         looking = f'pos="{numbers(eye)}" xyaxes="{np.sin(yaw)} {-np.cos(yaw)} 0 {0.3 * np.cos(yaw)} {0.3 * np.sin(yaw)} 1"'
@@ -92,7 +94,8 @@ def test_there_is_no_gap_between_triangles():
     n = 30
     grid = np.array([(x, y, -2.0) for y in np.linspace(-3, 3, n) for x in np.linspace(-3, 3, n)])
     grid += np.random.default_rng(0).uniform(-0.09, 0.09, grid.shape) * (1, 1, 0)
-    cells = [(i * n + j, i * n + j + 1, (i + 1) * n + j, (i + 1) * n + j + 1) for i in range(n - 1) for j in range(n - 1)]
+    cells = [(i * n + j, i * n + j + 1, (i + 1) * n + j, (i + 1) * n + j + 1) for i in range(n - 1)
+             for j in range(n - 1)]
     wall = np.array([corner for a, b, c, d in cells for corner in ((a, b, d), (a, d, c))])
     assert len(wall) > 4 * GROUP_TRIANGLES
     model, data, _ = scene_of([box((-1, -1, -1), (1, 1, 1))], [((0, 0, -9), (1, 0, 0, 0))], 'pos="0 0 0"')
@@ -116,8 +119,10 @@ def test_codes_name_the_triangle_that_is_seen():
     vertices, triangles = box((-1, -1, -4), (1, 1, -3))
     model, data, _ = scene_of([box((-1, -1, -1), (1, 1, 1))], [((0, 0, 9), (1, 0, 0, 0))], 'pos="0 0 0"')
     table = mesh_table([Mesh(0, vertices, triangles, GREY)])
-    image, codes, slopes = np.full((9, 9), 0.1, np.float32), np.full((9, 9), -1, np.int32), np.linspace(-1, 1, 9, dtype=np.float32)
-    draw_meshes(table, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, 0, slopes, slopes, np.float32(10), image, codes, 100)
+    image, codes, slopes = np.full((9, 9), 0.1, np.float32), np.full((9, 9), -1,
+                                                                     np.int32), np.linspace(-1, 1, 9, dtype=np.float32)
+    draw_meshes(table, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, 0, slopes, slopes, np.float32(10), image,
+                codes, 100)
     assert codes[0, 0] == -1
     seen = table.triangles[(codes[4, 4] - 100) // FACES]
     assert (table.vertices[seen][:, 2] == -3).all()  # the front

@@ -22,7 +22,8 @@ TWICE = f"import subprocess, sys, rearrange.home.robot.motors; subprocess.run([s
 def read_only(tmp_path):
     """A copy of the package and a home that cannot be written, not even by root, as the start of a command and its environment."""
     for name in ("rearrange", "skills"):
-        shutil.copytree(ROOT / name, tmp_path / "installed" / name, ignore=shutil.ignore_patterns("__pycache__", "*.pt"))
+        shutil.copytree(ROOT / name, tmp_path / "installed" / name,
+                        ignore=shutil.ignore_patterns("__pycache__", "*.pt"))
     (tmp_path / "home").mkdir()
     (tmp_path / "tmp").mkdir()
     without = []
@@ -30,7 +31,8 @@ def read_only(tmp_path):
         if not shutil.which("setpriv"):
             pytest.skip("root ignores permissions, and there is no setpriv to take that from it")
         without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-    folders = [tmp_path / "home", tmp_path / "installed", *(p for p in (tmp_path / "installed").rglob("*") if p.is_dir())]
+    folders = [tmp_path / "home", tmp_path / "installed",
+               *(p for p in (tmp_path / "installed").rglob("*") if p.is_dir())]
     for folder in folders:
         folder.chmod(0o555)
     dropped = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX")
@@ -81,6 +83,7 @@ def test_here_it_is_kept_where_it_can_be_written():
 
 def test_all_compiled_code_finds_its_place_first():
     """Nobody imports numba but `rearrange.home.numba_cache`, which chooses the folder."""
-    files = [file for name in ("rearrange", "skills", "planner", "trainer", "eval") for file in (ROOT / name).rglob("*.py")]
+    files = [file for name in ("rearrange", "skills", "planner", "trainer", "eval")
+             for file in (ROOT / name).rglob("*.py")]
     importing = [file.name for file in files if "import numba" in (text := file.read_text()) or "from numba" in text]
     assert importing == ["numba_cache.py"]

@@ -9,8 +9,8 @@ import pytest
 from rearrange.home.old_names import MOVED, new_name
 from tests.e2e.warm import HOME
 
-INSIDE = ["rearrange.apartments.layouts", "rearrange.episode_making.generator", "rearrange.mujoco_sim.simulator", "rearrange.settings.environment",
-          "rearrange.robot.fetch", "rearrange.pictures.overlay"]
+INSIDE = ["rearrange.apartments.layouts", "rearrange.episode_making.generator", "rearrange.mujoco_sim.simulator",
+          "rearrange.settings.environment", "rearrange.robot.fetch", "rearrange.pictures.overlay"]
 
 
 @pytest.mark.parametrize("old", [*MOVED, *INSIDE])

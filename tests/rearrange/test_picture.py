@@ -31,11 +31,8 @@ def pixel(point, eye=EYE_M, target=TARGET_M, width=160, height=120, fov_deg=60.0
 
 def red(image):
     """Where a picture is clearly red."""
-    return (
-        (image[..., 0] > 80)
-        & (image[..., 0] > 2 * image[..., 1].astype(int))
-        & (image[..., 0] > 2 * image[..., 2].astype(int))
-    )
+    return ((image[..., 0] > 80) & (image[..., 0] > 2 * image[..., 1].astype(int))
+            & (image[..., 0] > 2 * image[..., 2].astype(int)))
 
 
 def blue(image):
@@ -137,14 +134,9 @@ def test_a_wire_box_around_the_eye_does_not_break():
     assert np.array_equal(picture(FLOOR, [WireBox((0, -9, 2), (0.5, 0.5, 0.5))]), picture(FLOOR))  # wholly behind
 
 
-@pytest.mark.parametrize(
-    "mark",
-    [
-        Sphere((0, 0, 0.5), 0.3, (1, 0, 0), 0.8),
-        Ghost("box", (0.3, 0.3, 0.3), (0, 0, 0.5), rgb=(1, 0, 0), alpha=0.8),
-        Ghost("cylinder", (0.3, 0.3), (0, 0, 0.5), (0.9, 0.1, 0, 0), (1, 0, 0), 0.8),
-    ],
-)
+@pytest.mark.parametrize("mark", [Sphere((0, 0, 0.5), 0.3, (1, 0, 0), 0.8),
+                                  Ghost("box", (0.3, 0.3, 0.3), (0, 0, 0.5), rgb=(1, 0, 0), alpha=0.8),
+                                  Ghost("cylinder", (0.3, 0.3), (0, 0, 0.5), (0.9, 0.1, 0, 0), (1, 0, 0), 0.8)])
 def test_translucent_marks(mark):
     plain, wall = picture(FLOOR), '<geom type="box" size="2 .05 .8" pos="0 -1.5 .8" rgba=".6 .6 .6 1"/>'
     marked = picture(FLOOR, [mark])
@@ -174,16 +166,10 @@ def test_tall_walls_in_the_line_of_sight_are_cut_and_others_stay():
 
 def test_a_piece_of_furniture_is_cut_as_a_whole():
     """A shelf whose side board alone is in the way, and a board beside it that belongs to another piece."""
-    parts = [
-        (0.2, 0.05, 0.9),
-        (-0.3, 0.45, 1.7),
-        (-0.8, 0.05, 0.9),
-        (-1.3, 0.05, 0.9),
-    ]  # centre x, half width, centre z
-    shelf = "".join(
-        f'<geom type="box" size="{half} .2 {0.9 if z == 0.9 else 0.05}" pos="{x} -1.5 {z}" rgba="0 0 1 1"/>'
-        for x, half, z in parts
-    )
+    parts = [(0.2, 0.05, 0.9), (-0.3, 0.45, 1.7), (-0.8, 0.05, 0.9),
+             (-1.3, 0.05, 0.9)]  # centre x, half width, centre z
+    shelf = "".join(f'<geom type="box" size="{half} .2 {0.9 if z == 0.9 else 0.05}" pos="{x} -1.5 {z}" rgba="0 0 1 '
+                    '1"/>' for x, half, z in parts)
     row, column = pixel((-0.8, -1.7, 1.0))
     assert blue(picture(shelf))[row, column]
     after = blue(picture(shelf, cut_above_m=1.25))
@@ -237,9 +223,8 @@ def test_near_depth_is_bright_and_pixels_stay_square():
     image = np.random.default_rng(0).random((64, 64, 1)).astype(np.float32)
     large = depth_picture(image, 256)
     assert large.shape == (256, 256, 3)
-    assert np.array_equal(large[::4, ::4], depth_picture(image)) and np.array_equal(
-        large[3::4, 3::4], depth_picture(image)
-    )
+    assert np.array_equal(large[::4, ::4], depth_picture(image)) and np.array_equal(large[3::4, 3::4],
+                                                                                    depth_picture(image))
 
 
 def test_what_is_looked_for_is_green_and_the_rest_as_before():
@@ -255,12 +240,8 @@ def test_text_is_written_in_its_place_and_cut_at_the_border():
     image = np.zeros((80, 200, 3), np.uint8)
     draw_text(image, (20, 10), "episode\nstep 3", 16, (255, 200, 0))
     rows, columns = np.nonzero(image[..., 0])
-    assert (
-        rows.min() >= 10
-        and columns.min() >= 20
-        and columns.max() <= 20 + text_width("episode", 16) + 1
-        and rows.max() < 60
-    )
+    assert (rows.min() >= 10 and columns.min() >= 20 and columns.max() <= 20 + text_width("episode", 16) + 1
+            and rows.max() < 60)
     assert np.all(image[..., 2] == 0)
     for corner in ((-30, -5), (190, 70), (500, 500), (-900, 3)):
         draw_text(image, corner, "over the edge", shadow=True)

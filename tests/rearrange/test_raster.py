@@ -24,20 +24,8 @@ def cast_rays(model, data, size, fov_deg=90.0, normals=False):
     u = ((np.arange(size) + 0.5) / size * 2 - 1) * np.tan(np.radians(fov_deg) / 2)
     rays = np.stack(np.broadcast_arrays(u[None, :], -u[:, None], -1.0), -1).reshape(-1, 3) @ rotation.T
     distance, ids, normal = np.empty(size * size), np.empty(size * size, np.int32), np.empty(3 * size * size)
-    mujoco.mj_multiRay(
-        model,
-        data,
-        data.cam_xpos[head].copy(),
-        np.ascontiguousarray(rays).ravel(),
-        None,
-        1,
-        -1,
-        ids,
-        distance,
-        normal if normals else None,
-        size * size,
-        1e3,
-    )
+    mujoco.mj_multiRay(model, data, data.cam_xpos[head].copy(), np.ascontiguousarray(rays).ravel(), None, 1, -1, ids,
+                       distance, normal if normals else None, size * size, 1e3)
     depth = np.where(distance < 0, 1.0, np.minimum(distance / FAR_M, 1.0)).reshape(size, size)
     ids = ids.reshape(size, size)
     return (depth, ids, normal.reshape(size, size, 3)) if normals else (depth, ids)
@@ -64,9 +52,8 @@ def assert_agrees(depths, oracles, ids):
 
 def scene(geoms, camera='pos="0 0 0"', extra=""):
     """A model with the given geoms and a camera called head that looks along world -z unless told otherwise."""
-    model = mujoco.MjModel.from_xml_string(
-        f'<mujoco><worldbody><camera name="head" {camera}/>{geoms}</worldbody>{extra}</mujoco>'
-    )
+    model = mujoco.MjModel.from_xml_string('<mujoco><worldbody><camera name="head" '
+                                           f'{camera}/>{geoms}</worldbody>{extra}</mujoco>')
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     return model, data
@@ -83,10 +70,8 @@ def random_scene(seed, count=40):
     for k in range(count):
         size = np.exp(rng.uniform(np.log(0.005), np.log(0.8), 3))
         position, quat = rng.uniform(-2.5, 2.5, 3), rng.normal(size=4)
-        geoms += (
-            f'<geom type="{SHAPES[k % len(SHAPES)]}" size="{numbers(size)}" pos="{numbers(position)}" '
-            f'quat="{numbers(quat)}"/>'
-        )
+        geoms += (f'<geom type="{SHAPES[k % len(SHAPES)]}" size="{numbers(size)}" pos="{numbers(position)}" '
+                  f'quat="{numbers(quat)}"/>')
     q = rng.normal(size=4)
     return scene(geoms, f'pos="{rng.uniform(-0.5, 0.5)} 0 0" quat="{q[0]} {q[1]} {q[2]} {q[3]}"')
 
@@ -120,13 +105,10 @@ def test_homes_agree_with_rays(size):
         camera = DepthCamera(model, size)
         rng = np.random.default_rng(0)
         for _ in range(6):
-            for joint, value in (
-                ("base_x", rng.uniform(0.5, layout.size_m[0] - 0.5)),
-                ("base_y", rng.uniform(0.5, layout.size_m[1] - 0.5)),
-                ("base_yaw", rng.uniform(-np.pi, np.pi)),
-                ("shoulder_lift", rng.uniform(-1, 1)),
-                ("elbow_flex", rng.uniform(-2, 2)),
-            ):
+            for joint, value in (("base_x", rng.uniform(0.5, layout.size_m[0] - 0.5)),
+                                 ("base_y", rng.uniform(0.5, layout.size_m[1] - 0.5)),
+                                 ("base_yaw", rng.uniform(-np.pi, np.pi)), ("shoulder_lift", rng.uniform(-1, 1)),
+                                 ("elbow_flex", rng.uniform(-2, 2))):
                 data.joint(joint).qpos = value
             mujoco.mj_forward(model, data)
             depths.append(camera.render(data, np.empty((size, size), np.float32)).copy())
@@ -144,9 +126,8 @@ def test_from_inside_to_close_outside(shape, offset_m):
     depths, oracles, ids = [], [], []
     for sign in (-1, 1):
         x, y, z = sign * offset_m * direction
-        model, data = scene(
-            f'<geom type="{shape}" size=".5 .35 .25" quat="1 .2 .3 .1" pos="{x} {y} {z}"/>', 'quat="1 .3 -.5 .2"'
-        )
+        model, data = scene(f'<geom type="{shape}" size=".5 .35 .25" quat="1 .2 .3 .1" pos="{x} {y} {z}"/>', 'quat="1 '
+                            '.3 -.5 .2"')
         depths.append(render(model, data))
         depth, hit = cast_rays(model, data, 128)
         oracles.append(depth)
@@ -156,10 +137,8 @@ def test_from_inside_to_close_outside(shape, offset_m):
 
 def test_a_wall_along_the_camera_reaches_behind_it():
     """A long wall 2 cm beside the camera, and a table edge that passes under it: no clipping artefacts."""
-    model, data = scene(
-        '<geom type="box" size=".01 5 5" pos=".03 0 0"/><geom type="box" size="2 .01 2" pos="0 -.05 .5"/>',
-        'quat="1 .02 .03 .01"',
-    )
+    model, data = scene('<geom type="box" size=".01 5 5" pos=".03 0 0"/><geom type="box" size="2 .01 2" pos="0 '
+                        '-.05 .5"/>', 'quat="1 .02 .03 .01"')
     depth, ids = cast_rays(model, data, 128)
     image = render(model, data)
     assert_agrees([image], [depth], [ids])
@@ -173,20 +152,8 @@ def test_codes_name_the_shape_and_the_face_that_is_seen():
         model, data = random_scene(seed)
         shapes, halves = shape_table(model)
         inverse_depth, codes = np.empty((128, 128), np.float32), np.empty((128, 128), np.int32)
-        draw(
-            shapes,
-            halves,
-            data.geom_xpos,
-            data.geom_xmat,
-            data.cam_xpos,
-            data.cam_xmat,
-            0,
-            slopes,
-            slopes,
-            np.float32(FAR_M),
-            inverse_depth,
-            codes,
-        )
+        draw(shapes, halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat, 0, slopes, slopes,
+             np.float32(FAR_M), inverse_depth, codes)
         _, ids, normals = cast_rays(model, data, 128, normals=True)
         seen = (codes != NO_CODE) & (ids >= 0)
         geoms = shapes[codes // FACES, 1]
@@ -207,18 +174,15 @@ def test_row_zero_is_up_and_column_zero_is_left():
 
 def test_a_known_distance_and_the_far_limit():
     model, data = scene('<geom type="box" size="9 9 .5" pos="0 0 -4.5"/>')
-    assert np.allclose(
-        render(model, data, 64), 0.4, atol=1e-6
-    )  # z-depth: the same for all pixels of a wall across the view
+    assert np.allclose(render(model, data, 64), 0.4,
+                       atol=1e-6)  # z-depth: the same for all pixels of a wall across the view
     assert np.allclose(render(model, data, 64, far_m=5.0), 0.8, atol=1e-6)
     assert np.all(render(model, data, 64, far_m=3.0) == 1.0)
 
 
 def test_hidden_groups_and_transparent_geoms_are_not_seen():
-    model, data = scene(
-        '<geom type="box" size="9 9 .5" pos="0 0 -2.5" group="4"/>'
-        '<geom type="sphere" size="1" pos="0 0 -6" rgba="1 1 1 0"/>'
-    )
+    model, data = scene('<geom type="box" size="9 9 .5" pos="0 0 -2.5" group="4"/><geom type="sphere" size="1" '
+                        'pos="0 0 -6" rgba="1 1 1 0"/>')
     assert np.allclose(render(model, data, 64), 0.2, atol=1e-6)
     assert np.all(render(model, data, 64, hide_groups=(4,)) == 1.0)
 

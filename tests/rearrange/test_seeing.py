@@ -100,8 +100,9 @@ def test_numbers_are_of_what_the_detector_sees(pick):
     _, owners = pick.sim.owner_image(SIZE)
     seen = pick.sim.photograph("head", SIZE, ("segmentation",), PLAIN)["segmentation"][:, :, 0]
     handles = pick.sim.home.handles
-    told = np.vectorize(lambda n: int(names[n].split("/")[1]) if names[n].startswith("object/") else
-                        FIRST_JOINT - handles.index(name) if (name := names[n].partition("/")[2]) in handles else NOTHING)(seen)
+    told = np.vectorize(lambda n: int(names[n].split("/")[1]) if names[n].startswith("object/")
+                        else FIRST_JOINT - handles.index(name) if (name := names[n].partition("/")[2]) in handles
+                        else NOTHING)(seen)
     assert (told == owners).mean() > 0.995 and len(np.unique(owners)) > 1
     target = pick.skill.target
     assert names[segmentation.OBJECT + target] == f"object/{target}/{pick.episode.objects[target]}"
@@ -139,7 +140,8 @@ def test_the_wrist_sees_the_hand_and_what_is_before_it(pick):
 
 def test_images_lag_by_one_step_as_depth_does():
     lagged, now = (make_env("pick", observations=["rgb", "arm_depth"], image_lag=lag, **SMALL) for lag in (True, False))
-    images = [[env.reset(options={"episode": 2})[0]] + [env.step(np.full(10, 0.7, np.float32))[0] for _ in range(3)] for env in (lagged, now)]
+    images = [[env.reset(options={"episode": 2})[0]] + [env.step(np.full(10, 0.7, np.float32))[0] for _ in range(3)]
+              for env in (lagged, now)]
     for name in ("rgb", "arm_depth", "depth"):
         assert all(np.array_equal(images[0][k + 1][name], images[1][k][name]) for k in range(3))
         assert not np.array_equal(images[1][3][name], images[1][0][name])
@@ -150,7 +152,8 @@ def test_everything_can_be_seen_everywhere_and_the_same_seed_shows_the_same(name
     def made():
         if name in NAVIGATION:
             own = {"segmentation": False} if name == "objectnav" else {}
-            return navigation.make_env(name, depth_size=SIZE, camera_size=16, num_homes=2, observations=["rgb", "segmentation", "instruction"], **own)
+            return navigation.make_env(name, depth_size=SIZE, camera_size=16, num_homes=2,
+                                       observations=["rgb", "segmentation", "instruction"], **own)
         make = make_env if name in SKILLS else make_scenario
         return make(name, observations=ALL, **SMALL | {"camera_size": 16})
 
@@ -160,7 +163,8 @@ def test_everything_can_be_seen_everywhere_and_the_same_seed_shows_the_same(name
         seen = [observation]
         env.action_space.seed(0)
         for _ in range(2):
-            seen.append(env.step(env.action_space.sample() * 0 if name in NAVIGATION else np.full(env.action_space.shape, -0.4, np.float32))[0])
+            seen.append(env.step(env.action_space.sample() * 0 if name in NAVIGATION
+                                 else np.full(env.action_space.shape, -0.4, np.float32))[0])
         assert all(env.observation_space.contains(each) for each in seen)
         assert seen[0]["instruction"] == info["instruction"] and 0 < len(info["instruction"]) <= LONGEST_INSTRUCTION
         assert set(np.unique(observation["segmentation"])) <= set(info["segmentation_names"])
@@ -191,14 +195,13 @@ def test_nothing_is_random_unless_asked_for():
     assert np.allclose(linear_colors(rgb, np.arange(3), PLAIN), rgb**2.2)
 
 
-@pytest.mark.parametrize("setting, changes, keeps", [
-    ({"random_colors": 1.0}, {"rgb", "arm_rgb"}, {"depth", "arm_depth", "segmentation"}),
-    ({"random_light": 1.0}, {"rgb", "arm_rgb"}, {"depth", "arm_depth", "segmentation"}),
-    ({"random_camera_m": 0.1}, {"rgb", "depth", "arm_rgb", "arm_depth", "segmentation"}, set()),
-    ({"random_camera_deg": 9.0}, {"rgb", "depth", "arm_rgb", "arm_depth", "segmentation"}, set()),
-    ({"random_depth_noise": 1.0}, {"depth", "arm_depth"}, {"rgb", "arm_rgb", "segmentation"}),
-    ({"random_depth_holes": 0.2}, {"depth", "arm_depth"}, {"rgb", "arm_rgb", "segmentation"}),
-])
+@pytest.mark.parametrize("setting, changes, keeps",
+                         [({"random_colors": 1.0}, {"rgb", "arm_rgb"}, {"depth", "arm_depth", "segmentation"}),
+                          ({"random_light": 1.0}, {"rgb", "arm_rgb"}, {"depth", "arm_depth", "segmentation"}),
+                          ({"random_camera_m": 0.1}, {"rgb", "depth", "arm_rgb", "arm_depth", "segmentation"}, set()),
+                          ({"random_camera_deg": 9.0}, {"rgb", "depth", "arm_rgb", "arm_depth", "segmentation"}, set()),
+                          ({"random_depth_noise": 1.0}, {"depth", "arm_depth"}, {"rgb", "arm_rgb", "segmentation"}),
+                          ({"random_depth_holes": 0.2}, {"depth", "arm_depth"}, {"rgb", "arm_rgb", "segmentation"})])
 def test_each_kind_of_randomness_changes_its_images_by_the_seed(setting, changes, keeps):
     images = ["rgb", "arm_rgb", "arm_depth", "segmentation"]
     plain, env = (make_env("pick", observations=images, **SMALL, **more) for more in ({}, setting))
@@ -212,12 +215,14 @@ def test_each_kind_of_randomness_changes_its_images_by_the_seed(setting, changes
         assert np.array_equal(random[key], again[key]), "same seed"
         assert not np.array_equal(random[key], other[key]), "another seed"
     by_number = env.reset(**asked)[0], env.reset(options={"episode": 0}), env.reset(**asked)[0]
-    assert all(np.array_equal(next_one[key], by_number[k][key]) for key in changes for k in (0, 2)), "an episode alone is always the same"
+    assert all(np.array_equal(next_one[key], by_number[k][key]) for key in changes
+               for k in (0, 2)), "an episode alone is always the same"
 
 
 def test_parts_of_one_colour_keep_one_and_half_as_much_is_half_way():
     rgb, things = np.array([(0.2, 0.4, 0.6), (0.2, 0.4, 0.6), (0.2, 0.4, 0.6), (0.9, 0.9, 0.9)]), np.array([1, 1, 2, 2])
-    full, half = (linear_colors(rgb, things, draw_looks(np.random.default_rng(4), share)) ** (1 / 2.2) for share in (1.0, 0.5))
+    full, half = (linear_colors(rgb, things, draw_looks(np.random.default_rng(4), share)) ** (1 / 2.2)
+                  for share in (1.0, 0.5))
     assert np.array_equal(full[0], full[1]) and len(np.unique(full, axis=0)) == 3
     assert np.allclose(half, 0.5 * rgb + 0.5 * full, atol=1e-5)
 
@@ -265,13 +270,12 @@ def test_navigation_says_where_to_go():
     assert f"{away:.1f} m" in info["instruction"] == observation["instruction"]
 
 
-@pytest.mark.parametrize("make, said", [
-    (lambda: make_env("pick", observations=["rgbd"]), "observations=.*rgbd.*Did you mean rgb"),
-    (lambda: make_env("pick", observations=["rgb"], camera_size=1), "camera_size=1"),
-    (lambda: make_env("pick", random_colors=1.5), "random_colors=1.5"),
-    (lambda: navigation.make_env("pointnav", observations=["arm_rgb"]), "'arm_rgb', for want of an arm"),
-    (lambda: navigation.make_env("objectnav", observations=["segmentation"]), "nav.segmentation=false"),
-])
+@pytest.mark.parametrize(
+    "make, said", [(lambda: make_env("pick", observations=["rgbd"]), "observations=.*rgbd.*Did you mean rgb"),
+                   (lambda: make_env("pick", observations=["rgb"], camera_size=1), "camera_size=1"),
+                   (lambda: make_env("pick", random_colors=1.5), "random_colors=1.5"),
+                   (lambda: navigation.make_env("pointnav", observations=["arm_rgb"]), "'arm_rgb', for want of an arm"),
+                   (lambda: navigation.make_env("objectnav", observations=["segmentation"]), "nav.segmentation=false")])
 def test_a_mistake_is_one_sentence(make, said):
     with pytest.raises(UserError, match=said) as error:
         make()
@@ -298,7 +302,8 @@ def test_things_of_an_external_scene_get_our_numbers():
     def nodes(count=1):
         return [SimpleNamespace(semantic_id=0) for _ in range(count)]
 
-    objects, sofa = [SimpleNamespace(visual_scene_nodes=nodes()) for _ in range(2)], SimpleNamespace(handle="x/sofa_:0000", visual_scene_nodes=nodes())
+    objects, sofa = [SimpleNamespace(visual_scene_nodes=nodes())
+                     for _ in range(2)], SimpleNamespace(handle="x/sofa_:0000", visual_scene_nodes=nodes())
     links = {3: nodes(), 4: nodes()}
     cabinet = SimpleNamespace(visual_scene_nodes=[*links[3], *links[4]], get_link_visual_nodes=links.__getitem__)
     own = {link: nodes() for link in (-1, 9, 18, 25, 26)}
@@ -307,5 +312,6 @@ def test_things_of_an_external_scene_get_our_numbers():
     assert [thing.visual_scene_nodes[0].semantic_id for thing in objects] == [12, 13]
     assert names == {14: "furniture/sofa", 15: "furniture/kitchen", 16: "furniture/drawer_0"}
     assert sofa.visual_scene_nodes[0].semantic_id == 14 and links[3][0].semantic_id == 15 and links[4][0].semantic_id == 16
-    assert [node[0].semantic_id for node in own.values()] == [segmentation.ROBOT[part] for part in ("base", "torso", "arm", "gripper", "gripper")]
+    assert [node[0].semantic_id for node in own.values()] == [
+        segmentation.ROBOT[part] for part in ("base", "torso", "arm", "gripper", "gripper")]
     assert part_of_link(11) == "head" and plain_name("frl_apartment_chair_:0012") == "frl_apartment_chair"

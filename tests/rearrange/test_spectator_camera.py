@@ -78,7 +78,8 @@ def test_it_keeps_its_side_of_a_robot_that_turns():
     for k in range(300):
         yaw = min(0.01 * k, math.pi / 2)
         eye, _ = camera.follow((0.0, 0.0, yaw), (0.7 * math.cos(yaw), 0.7 * math.sin(yaw), 0.9), free)
-    assert math.atan2(eye[1], eye[0]) % (2 * math.pi) == pytest.approx((math.pi / 2 + SIDES_RAD[0]) % (2 * math.pi), abs=0.02)
+    assert math.atan2(eye[1], eye[0]) % (2 * math.pi) == pytest.approx((math.pi / 2 + SIDES_RAD[0]) % (2 * math.pi),
+                                                                       abs=0.02)
 
 
 def test_a_line_crosses_a_column_where_points_on_it_are_inside():

@@ -19,8 +19,9 @@ from rearrange.home.simulation.mujoco.materials import materials_of
 from skills import make_env
 
 EYE_M, TARGET_M = np.array((0.0, -2.0, 0.8)), np.array((0.0, 0.0, 0.5))
-BOX = ('<body name="b" pos="0 0 .5"><joint type="hinge" axis="0 0 1"/><geom name="box" type="box" size=".5 .1 .4" rgba=".6 .6 .6 1"/></body>'
-       '<body name="arm" pos="0 0 .5"><joint type="slide" axis="1 0 0"/><geom name="bit" type="sphere" size=".05" rgba="0 1 0 1"/></body>')
+BOX = ('<body name="b" pos="0 0 .5"><joint type="hinge" axis="0 0 1"/><geom name="box" type="box" size=".5 .1 .4" '
+       'rgba=".6 .6 .6 1"/></body><body name="arm" pos="0 0 .5"><joint type="slide" axis="1 0 0"/><geom name="bit" '
+       'type="sphere" size=".05" rgba="0 1 0 1"/></body>')
 
 
 def scene(xml=BOX):
@@ -57,7 +58,8 @@ def test_a_shape_lies_along_the_axis_that_it_names():
     for axis, far in (("x", (0.4, 0, 0)), ("y", (0, 0.4, 0)), ("z", (0, 0, 0.4))):
         made = attach(model, (Shape("b", "cylinder", (0.01, 0.4), (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), axis),), ())
         turn = made.poses(data)[1]
-        assert np.abs(turn.reshape(3, 3) @ (0.0, 0.0, 0.4)) == pytest.approx(far) and np.linalg.det(turn.reshape(3, 3)) == pytest.approx(1.0)
+        assert np.abs(turn.reshape(3, 3) @ (0.0, 0.0, 0.4)) == pytest.approx(
+            far) and np.linalg.det(turn.reshape(3, 3)) == pytest.approx(1.0)
 
 
 def test_the_fetch_is_dressed_where_there_is_one():
@@ -72,12 +74,14 @@ def test_the_fetch_is_dressed_where_there_is_one():
 
 
 def test_what_a_spectator_sees_changes_neither_depth_nor_colours_of_the_robots_cameras_nor_the_state():
-    env = make_env("pick", depth_size=32, observations=["rgb", "arm_rgb"], camera_size=32, num_layouts=2, render_mode="rgb_array")
+    env = make_env("pick", depth_size=32, observations=["rgb", "arm_rgb"], camera_size=32, num_layouts=2,
+                   render_mode="rgb_array")
     first, _ = env.reset(seed=3)
     before = env.sim.data.qpos.copy(), env.sim.data.qvel.copy(), env.sim.data.qacc_warmstart.copy()
     env.render()
     env.sim.hand_picture(32)
-    assert all(np.array_equal(a, b) for a, b in zip(before, (env.sim.data.qpos, env.sim.data.qvel, env.sim.data.qacc_warmstart)))
+    assert all(np.array_equal(a, b)
+               for a, b in zip(before, (env.sim.data.qpos, env.sim.data.qvel, env.sim.data.qacc_warmstart)))
     for name, image in env.scene.take_images().items():
         assert np.array_equal(image, first[name]), name
     names = {env.sim.model.geom(g).name for g in range(env.sim.model.ngeom)}
@@ -90,7 +94,8 @@ def test_materials_are_by_colour_and_by_name():
     assert of["dining_table"] == of["chair_0"] == WOOD and of["sofa"] == FABRIC and of["counter_left"] == TILES
     assert {of[name] for name in of if name.startswith("window_")} == {WINDOW}
     assert {of[name] for name in of if name.startswith("wall_")} == {PLAIN}
-    printed = {OBJECTS[home().objects[int(name.split("_")[1])]].name for name in of if name.startswith("object_") and of[name] == LABEL}
+    printed = {OBJECTS[home().objects[int(name.split("_")[1])]].name for name in of if name.startswith("object_")
+               and of[name] == LABEL}
     assert printed == {name for name in OBJECTS if name.endswith(("can", "box"))}
     assert {made[g] for g in range(model.ngeom) if model.geom(g).name.startswith(("base_", "arm_"))} == {PLAIN}
 
@@ -98,7 +103,8 @@ def test_materials_are_by_colour_and_by_name():
 def test_no_two_palettes_use_a_colour_for_different_materials():
     kinds = {}
     for palette in PALETTES:
-        for name in ("wood", "wood_dark", "fabric", "fabric_light", "worktop", "wall", "white", "cabinet", "metal", "accent", "screen"):
+        for name in ("wood", "wood_dark", "fabric", "fabric_light", "worktop", "wall", "white", "cabinet", "metal",
+                     "accent", "screen"):
             group = {"wood_dark": "wood", "fabric_light": "fabric"}.get(name, name)
             assert kinds.setdefault(getattr(palette, name), group) == group
 
@@ -117,7 +123,8 @@ def test_a_material_is_seen_and_stays_on_its_shape(material):
 
 
 def test_the_sky_is_above_the_hills_and_shines_in_the_dark():
-    model, data = scene('<body name="b" pos="0 0 .5" euler="0 0 90"><geom name="box" type="box" size=".01 .5 .4" rgba=".6 .6 .6 1"/></body>')
+    model, data = scene('<body name="b" pos="0 0 .5" euler="0 0 90"><geom name="box" type="box" size=".01 .5 .4" '
+                        'rgba=".6 .6 .6 1"/></body>')
     seen = paint(model, data, materials=np.array([WINDOW], np.int32))
     column = seen[:, 50]
     pane = np.flatnonzero(np.abs(column - paint(model, data)[:, 50]).sum(axis=1) > 20)

@@ -103,15 +103,16 @@ def read_episodes(path: str | Path) -> list[Episode]:
 def repeated_ids(path: str | Path, episodes: Sequence[Any]) -> list[str]:
     """A sentence for ids that stand more than once in a file of episodes, which have `id` and `scene`; none where each stands once."""
     first: dict[str, int] = {}
-    again = [(number, first[each.id]) for number, each in enumerate(episodes) if first.setdefault(each.id, number) != number]
+    again = [(number, first[each.id]) for number, each in enumerate(episodes)
+             if first.setdefault(each.id, number) != number]
     if not again:
         return []
     number, before = again[0]
     same = sum(replace(episodes[a], id="") == replace(episodes[b], id="") for a, b in again)
     scenes = sum(episodes[a].scene != episodes[b].scene for a, b in again)
     every = "its contents are" if len(again) == 1 else "the contents of all of them are"
-    told = (f"{every} the same" if same == len(again) else f"{every} others, in other scenes" if scenes == len(again) else
-            f"{every} others" if not same else f"the contents of {same} of them are the same")
+    told = (f"{every} the same" if same == len(again) else f"{every} others, in other scenes" if scenes == len(again)
+            else f"{every} others" if not same else f"the contents of {same} of them are the same")
     repeat = f"{len(again):,} of {len(episodes):,} episodes {'has' if len(again) == 1 else 'have'} an id that stands before"
     return [f"{path}: {repeat}, first {episodes[number].id!r} of episodes {before} and {number}; {told}"]
 
@@ -162,28 +163,19 @@ def episode_to_habitat(episode: Episode) -> dict:
     if episode.robot_start is not None:
         x, y, yaw = episode.robot_start
         position, rotation = [x, 0.0, -y], [0.0, math.sin(yaw / 2), 0.0, math.cos(yaw / 2)]
-    return {
-        "episode_id": episode.id,
-        "scene_id": episode.scene,
-        "scene_dataset_config": _DATASET,
-        "additional_obj_config_paths": list(episode.object_paths),
-        "start_position": position,
-        "start_rotation": rotation,
-        "info": {"object_labels": {handles[i]: label for i, label in episode.labels.items()}}
-        | ({"handoff": asdict(episode.handoff)} if episode.handoff else {}),
-        "ao_states": states,
-        "rigid_objs": [
-            [name + _OBJECT_FILE, pose_to_matrix(pose)] for name, pose in zip(episode.objects, episode.start_poses)
-        ],
-        "targets": {handles[i]: pose_to_matrix(pose) for i, pose in episode.targets.items()},
-        "markers": [
-            {"name": m.name, "type": "articulated_object",
-             "params": {"offset": list(to_y_up(m.offset)), "link": m.link, "object": m.object}}
-            for m in episode.markers
-        ],
-        "target_receptacles": [_split_receptacle(name) for name in episode.target_receptacles],
-        "goal_receptacles": [_split_receptacle(name) for name in episode.goal_receptacles],
-    }
+    return {"episode_id": episode.id, "scene_id": episode.scene, "scene_dataset_config": _DATASET,
+            "additional_obj_config_paths": list(episode.object_paths), "start_position": position,
+            "start_rotation": rotation,
+            "info": {"object_labels": {handles[i]: label for i, label in episode.labels.items()}}
+            | ({"handoff": asdict(episode.handoff)} if episode.handoff else {}), "ao_states": states,
+            "rigid_objs": [[name + _OBJECT_FILE, pose_to_matrix(pose)]
+                           for name, pose in zip(episode.objects, episode.start_poses)],
+            "targets": {handles[i]: pose_to_matrix(pose) for i, pose in episode.targets.items()},
+            "markers": [{"name": m.name, "type": "articulated_object",
+                         "params": {"offset": list(to_y_up(m.offset)), "link": m.link, "object": m.object}}
+                        for m in episode.markers],
+            "target_receptacles": [_split_receptacle(name) for name in episode.target_receptacles],
+            "goal_receptacles": [_split_receptacle(name) for name in episode.goal_receptacles]}
 
 
 class _Reader:
@@ -212,7 +204,8 @@ class _Reader:
         entry = entry | self._get(self._get(entry, "info", dict, "an object", {}), OUR_FIELDS, dict, "an object", {})
         rigid = self._get(entry, "rigid_objs", list, "a list of [object file, 4x4 matrix]")
         if len(rigid) > MOST_OBJECTS:
-            raise UserError(f"{self._where}: field 'rigid_objs' has {len(rigid):,} objects; a home has room for {MOST_OBJECTS}.")
+            raise UserError(f"{self._where}: field 'rigid_objs' has {len(rigid):,} objects; a home has room for "
+                            f"{MOST_OBJECTS}.")
         for i, item in enumerate(rigid):
             if not (isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str)):
                 self._fail(f"rigid_objs[{i}]", "[object file, 4x4 matrix]", item)
@@ -224,20 +217,16 @@ class _Reader:
         if not isinstance(labels, dict):
             self._fail("info.object_labels", "an object of handle: label", labels)
         return Episode(
-            id=str(entry.get("episode_id", "")),
-            scene=str(self._get(entry, "scene_id", str, "the name of a scene")),
-            objects=objects,
-            start_poses=tuple(self._pose(f"rigid_objs[{i}]", item[1]) for i, item in enumerate(rigid)),
+            id=str(entry.get("episode_id", "")), scene=str(self._get(entry, "scene_id", str, "the name of a scene")),
+            objects=objects, start_poses=tuple(self._pose(f"rigid_objs[{i}]", item[1]) for i, item in enumerate(rigid)),
             targets={self._index("targets", h, handles): self._pose(f"targets[{h}]", m) for h, m in targets.items()},
             target_receptacles=self._receptacles(entry, "target_receptacles"),
-            goal_receptacles=self._receptacles(entry, "goal_receptacles"),
-            articulated=self._articulated(entry),
+            goal_receptacles=self._receptacles(entry, "goal_receptacles"), articulated=self._articulated(entry),
             markers=self._markers(entry),
             labels={self._index("info.object_labels", h, handles): str(label) for h, label in labels.items()},
-            robot_start=self._robot_start(entry),
-            handoff=self._handoff(info, len(objects)),
-            object_paths=tuple(map(str, self._get(entry, "additional_obj_config_paths", list, "a list of folders", []))),
-        )
+            robot_start=self._robot_start(entry), handoff=self._handoff(info, len(objects)),
+            object_paths=tuple(map(str,
+                                   self._get(entry, "additional_obj_config_paths", list, "a list of folders", []))))
 
     def _handoff(self, info: dict, objects: int) -> Handoff | None:
         entry = self._get(info, "handoff", dict, "an object", None)
@@ -245,8 +234,10 @@ class _Reader:
             return None
         about, held = entry.get("about"), entry.get("held")
         known = isinstance(about, str) or (type(about) is int and 0 <= about < objects)
-        if not (isinstance(entry.get("skill"), str) and known and (held is None or type(held) is int and 0 <= held < objects)):
-            self._fail("info.handoff", "an object of skill, about (an object's number or a joint) and held (a number or null)", entry)
+        if not (isinstance(entry.get("skill"), str) and known
+                and (held is None or type(held) is int and 0 <= held < objects)):
+            self._fail("info.handoff", "an object of skill, about (an object's number or a joint) and held (a number "
+                       "or null)", entry)
         held_pose, arm_rad = (None if entry.get(name) is None else self._seven(f"info.handoff.{name}", entry[name])
                               for name in ("held_pose", "arm_rad"))
         if held_pose is not None and abs(math.hypot(*held_pose[3:]) - 1.0) > 1e-3:
@@ -280,7 +271,8 @@ class _Reader:
     def _receptacles(self, entry: dict, name: str) -> tuple[str, ...]:
         pairs = self._get(entry, name, list, "a list of [receptacle, link or null]", [])
         for pair in pairs:
-            if not (isinstance(pair, (list, tuple)) and len(pair) == 2 and (pair[0] is None or isinstance(pair[0], str))):
+            if not (isinstance(pair, (list, tuple)) and len(pair) == 2
+                    and (pair[0] is None or isinstance(pair[0], str))):
                 self._fail(name, "a list of [receptacle, link or null]", pairs)
         # Habitat-Lab writes null for the receptacles of a stage.
         return tuple((handle or "") if link is None else f"{handle}|{link}" for handle, link in pairs)

@@ -25,9 +25,8 @@ from rearrange.home.apartments.palettes import PALETTES
 T = WALL_HALF_M
 
 
-def _door(
-    rng: np.random.Generator, low: float, high: float, width_m: tuple[float, float] = (1.0, 1.25)
-) -> tuple[float, float]:
+def _door(rng: np.random.Generator, low: float, high: float,
+          width_m: tuple[float, float] = (1.0, 1.25)) -> tuple[float, float]:
     """A doorway (centre, width) somewhere in [low, high]."""
     width = rng.uniform(*width_m)
     return rng.uniform(low + width / 2 + 0.05, high - width / 2 - 0.05), width
@@ -55,9 +54,8 @@ def _furnish_quarters(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
     sides = {"row": ("north",), "counter": ("north",), "fridge": ("east", "west", "north")}
     layout_furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD", "DDSD"), sides)
-    layout_furnishing.dining_group(
-        home, "dining", furniture.table(rng, palette, "dining_table"), int(rng.integers(2, 5))
-    )
+    layout_furnishing.dining_group(home, "dining", furniture.table(rng, palette, "dining_table"),
+                                   int(rng.integers(2, 5)))
     coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.8, 1.1), (0.5, 0.65), (0.40, 0.48))
     layout_furnishing.lounge(home, "living", ("south", "west"), ("north", "east"), coffee)
     home.against(furniture.bookcase(rng, palette), "living", ("west", "south", "north", "east"), 0.6)
@@ -91,9 +89,8 @@ def _furnish_open(home: Furnishing) -> None:
     style = ("legs", "panels")[rng.integers(2)]
     dining = furniture.table(rng, palette, "dining_table", length_m=(1.3, 1.7), style=style)
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)
-    coffee = furniture.table(
-        rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.7), (0.40, 0.46), "panels"
-    )
+    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.7), (0.40, 0.46),
+                             "panels")
     layout_furnishing.lounge(home, "living", ("west",), ("north", "south"), coffee)
     home.against(furniture.low_shelf(rng, palette), "living", ("south", "north"), 0.4)
     layout_furnishing.bedroom(home, "bedroom", ("west", "north"), ("north", "east", "south"))
@@ -125,9 +122,8 @@ def _plan_corridor(rng: np.random.Generator) -> FloorPlan:
 
 def _furnish_corridor(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
-    layout_furnishing.kitchen_corner(
-        home, "kitchen", ("north",), ("west", "east", "north"), ("CDSD", "DSDC", "DDSDC", "CDSDC"), rng.random() < 0.5
-    )
+    layout_furnishing.kitchen_corner(home, "kitchen", ("north",), ("west", "east", "north"),
+                                     ("CDSD", "DSDC", "DDSDC", "CDSDC"), rng.random() < 0.5)
     dining = furniture.table(rng, palette, "dining_table", length_m=(1.0, 1.4), style="pedestal")
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 4)), 0.4)
     coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
@@ -166,9 +162,8 @@ def _furnish_studio(home: Furnishing) -> None:
     else:
         dining = furniture.table(rng, palette, "dining_table", length_m=(1.0, 1.5), style="panels")
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)
-    coffee = furniture.table(
-        rng, palette, "coffee_table", "coffee_table", (0.6, 0.9), (0.55, 0.75), (0.42, 0.5), "pedestal"
-    )
+    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.6, 0.9), (0.55, 0.75), (0.42, 0.5),
+                             "pedestal")
     layout_furnishing.lounge(home, "living", ("north", "east"), ("south", "east", "west", "north"), coffee)
     home.against(furniture.low_shelf(rng, palette), "hall", ("east", "south"), 0.5)
     layout_furnishing.bedroom(home, "bedroom", ("south", "east"), ("east", "west", "south"))
@@ -196,31 +191,19 @@ def _plan_wings(rng: np.random.Generator) -> FloorPlan:
 
 def _furnish_wings(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
-    layout_furnishing.kitchen_corner(
-        home,
-        "kitchen",
-        ("west", "north"),
-        ("north", "south", "west"),
-        ("DDSC", "DSDC", "CDSD", "DSD"),
-        rng.random() < 0.6,
-    )
+    layout_furnishing.kitchen_corner(home, "kitchen", ("west", "north"), ("north", "south", "west"),
+                                     ("DDSC", "DSDC", "CDSD", "DSD"), rng.random() < 0.6)
     if rng.random() < 0.4:
         dining = furniture.round_table(rng, palette, "dining_table")
     else:
-        dining = furniture.table(
-            rng, palette, "dining_table", length_m=(1.2, 1.8), depth_m=(0.8, 1.0), style="pedestal"
-        )
+        dining = furniture.table(rng, palette, "dining_table", length_m=(1.2, 1.8), depth_m=(0.8, 1.0),
+                                 style="pedestal")
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(3, 5)), 0.7)
-    coffee = furniture.table(
-        rng, palette, "coffee_table", "coffee_table", (0.8, 1.0), (0.55, 0.7), (0.38, 0.46), "panels"
-    )
+    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.8, 1.0), (0.55, 0.7), (0.38, 0.46),
+                             "panels")
     layout_furnishing.lounge(home, "living", ("east", "north", "south"), ("west", "north", "south"), coffee)
-    home.against(
-        (furniture.bookcase, furniture.low_shelf)[rng.integers(2)](rng, palette),
-        "dining",
-        ("north", "south", "east"),
-        0.5,
-    )
+    home.against((furniture.bookcase, furniture.low_shelf)[rng.integers(2)](rng, palette), "dining",
+                 ("north", "south", "east"), 0.5)
     layout_furnishing.bedroom(home, "bedroom", ("south", "west"), ("north", "west", "east"))
     home.optional(furniture.sideboard(rng, palette), "dining", ("north", "south", "east", "west"), 0.6)
     home.optional(furniture.armchair(rng, palette, "armchair"), "living", ("east", "north", "south"), 0.6)
@@ -253,7 +236,8 @@ def _furnish_ring(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
     sides = {"row": ("north",), "counter": ("north", "east"), "fridge": ("east", "north")}
     layout_furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD"), sides)
-    dining = furniture.table(rng, palette, "dining_table", length_m=(1.1, 1.5), style=("legs", "pedestal")[rng.integers(2)])
+    dining = furniture.table(rng, palette, "dining_table", length_m=(1.1, 1.5),
+                             style=("legs", "pedestal")[rng.integers(2)])
     layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)
     coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
     layout_furnishing.lounge(home, "living", ("west", "south"), ("north", "south", "west"), coffee)

@@ -92,8 +92,8 @@ def distance_field(blocked: np.ndarray, goals: np.ndarray, weight: np.ndarray, n
     return DistanceField(shortest_distances(blocked, goals, CELL_M, weight, near, farther_m))
 
 
-def shortest_distances(blocked: np.ndarray, goals: np.ndarray, cell_m: float, weight: np.ndarray, near: tuple[int, int] = (-1, -1),
-                       farther_m: float = math.inf) -> np.ndarray:
+def shortest_distances(blocked: np.ndarray, goals: np.ndarray, cell_m: float, weight: np.ndarray,
+                       near: tuple[int, int] = (-1, -1), farther_m: float = math.inf) -> np.ndarray:
     """As `distance_field`, for cells of any size: the distances (m), float32, of the shape of `blocked`."""
     return _dijkstra(blocked, np.asarray(goals, np.int64), cell_m, weight, near[0], near[1], farther_m)  # one type: compiled once
 
@@ -107,21 +107,16 @@ def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, 
     return FloorGrid(blocked if known is None else blocked | known)
 
 
-def blocked_cells(
-    size_m: tuple[float, float],
-    parts: tuple[Part, ...],
-    bodies: tuple[Body, ...],
-    radius_m: float = ROBOT_RADIUS_M,
-    openings: Mapping[str, float] = {},
-    above_m: float = 0.0,
-    below_m: float = HEAD_HEIGHT_M,
-) -> np.ndarray:
+def blocked_cells(size_m: tuple[float, float], parts: tuple[Part, ...], bodies: tuple[Body, ...],
+                  radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}, above_m: float = 0.0,
+                  below_m: float = HEAD_HEIGHT_M) -> np.ndarray:
     """Cells whose centre is nearer than `radius_m` to a solid part that begins below `below_m` and reaches higher than `above_m`, or
     to the outer walls.
     """
     opened = (p for body in bodies for p in body.parts_at(openings.get(body.name, 0.0)))
     solid = [p for p in (*parts, *opened) if p.solid]
-    rectangles = np.array([p.rectangle for p in solid if p.bottom_m < below_m and p.top_m > above_m], float).reshape(-1, 5)
+    rectangles = np.array([p.rectangle for p in solid if p.bottom_m < below_m and p.top_m > above_m],
+                          float).reshape(-1, 5)
     blocked = np.zeros((math.ceil(size_m[0] / CELL_M), math.ceil(size_m[1] / CELL_M)), np.bool_)
     _rasterise(blocked, rectangles, size_m[0], size_m[1], radius_m, CELL_M)
     return blocked
@@ -201,7 +196,8 @@ def _dijkstra(blocked, goals, cell, weight, near_i, near_j, farther):
     for k in range(len(goals)):
         i, j = goals[k]
         distance[i, j] = 0
-        heapq.heappush(heap, (np.float32(ahead * math.hypot(i - near_i, j - near_j)), np.float32(0), np.int32(i * ny + j)))
+        heapq.heappush(heap,
+                       (np.float32(ahead * math.hypot(i - near_i, j - near_j)), np.float32(0), np.int32(i * ny + j)))
     while len(heap):
         whole, d, k = heapq.heappop(heap)
         if whole > last:

@@ -13,12 +13,8 @@ WALL_HALF_M = 0.05
 DOORWAY_CLEAR_M = 0.75
 """Floor kept free on both sides of a doorway."""
 
-COMPASS: dict[str, tuple[float, float]] = {
-    "east": (1.0, 0.0),
-    "north": (0.0, 1.0),
-    "west": (-1.0, 0.0),
-    "south": (0.0, -1.0),
-}
+COMPASS: dict[str, tuple[float, float]] = {"east": (1.0, 0.0), "north": (0.0, 1.0), "west": (-1.0, 0.0),
+                                           "south": (0.0, -1.0)}
 
 
 @dataclass(frozen=True)
@@ -88,13 +84,9 @@ class FloorPlan:
             return (y, x) if swap else (x, y)
 
         rooms = {r.name: Room(r.name, *turn((r.low_x, r.low_y, r.high_x, r.high_y))) for r in self.rooms.values()}
-        return FloorPlan(
-            size_m=(size_y, size_x) if swap else self.size_m,
-            rooms=rooms,
-            walls=[turn(w) for w in self.walls],
-            doorways=[turn(d) for d in self.doorways],
-            compass={name: turn_direction(d) for name, d in self.compass.items()},
-        )
+        return FloorPlan(size_m=(size_y, size_x) if swap else self.size_m, rooms=rooms,
+                         walls=[turn(w) for w in self.walls], doorways=[turn(d) for d in self.doorways],
+                         compass={name: turn_direction(d) for name, d in self.compass.items()})
 
     def wall_parts(self, rgb: Rgb) -> list[Part]:
         """All walls as solid boxes."""

@@ -56,7 +56,8 @@ class Furnishing:
         self.obstacles.append(piece.footprint(pose))
         self.zones += piece.clear_zones(pose)
         parts, bodies = (len(self.parts), len(piece.parts)), (len(self.bodies), len(piece.bodies))
-        self.furniture.append(Furniture(piece.kind, piece.footprint(pose), *(range(k, k + n) for k, n in (parts, bodies))))
+        self.furniture.append(
+            Furniture(piece.kind, piece.footprint(pose), *(range(k, k + n) for k, n in (parts, bodies))))
         self.parts += [part.at(pose) for part in piece.parts]
         self.bodies += [body.at(pose) for body in piece.bodies]
         self.receptacles += [receptacle.at(pose) for receptacle in piece.receptacles]
@@ -73,9 +74,8 @@ class Furnishing:
 
     def backed(self, piece: Piece, pose: PlanePose) -> bool:
         """Whether there is a wall behind the whole piece; rooms of an open plan have sides without one."""
-        points = [
-            from_frame(-piece.half_depth_m - 0.06, share * piece.half_width_m, pose) for share in (-0.9, 0.0, 0.9)
-        ]
+        points = [from_frame(-piece.half_depth_m - 0.06, share * piece.half_width_m, pose)
+                  for share in (-0.9, 0.0, 0.9)]
         return all(any(abs(x - w[0]) < w[2] and abs(y - w[1]) < w[3] for w in self.walls) for x, y in points)
 
     def against(self, piece: Piece, room: str, sides: str | tuple[str, ...], corner: float = 0.3) -> PlanePose:
@@ -95,9 +95,8 @@ class Furnishing:
                 return pose
         raise DoesNotFit(f"{piece.kind} in {room}")
 
-    def optional(
-        self, piece: Piece, room: str, sides: tuple[str, ...], probability: float = 1.0, corner: float = 0.5
-    ) -> bool:
+    def optional(self, piece: Piece, room: str, sides: tuple[str, ...], probability: float = 1.0,
+                 corner: float = 0.5) -> bool:
         """As `against`, but does without when there is no place."""
         if self.rng.random() > probability:
             return False
@@ -135,13 +134,8 @@ def decorate(home: Furnishing, windows: int = 4) -> None:
                 continue
             tall.append((ahead, 3.0))
             frame = box((0.0, -half - 0.05, low), (0.006, half + 0.05, high + 0.05), palette.white, solid=False)
-            pane = box(
-                (0.0, -half, low + (0.0 if door else 0.05)),
-                (0.010, half, high),
-                palette.wood_dark if door else palette.glass,
-                "entrance" if door else f"window_{k}",
-                solid=False,
-            )
+            pane = box((0.0, -half, low + (0.0 if door else 0.05)), (0.010, half, high),
+                       palette.wood_dark if door else palette.glass, "entrance" if door else f"window_{k}", solid=False)
             home.parts += [frame.at(pose), pane.at(pose)]
             break
 
@@ -152,9 +146,8 @@ def _outer_sides(size_m: tuple[float, float]) -> tuple[tuple[tuple[float, float]
     return (((0.0, 0.0), y, 0.0), ((x, 0.0), x, math.pi / 2), ((x, y), y, math.pi), ((0.0, y), x, -math.pi / 2))
 
 
-def kitchen_row(
-    home: Furnishing, room: str, sides: tuple[str, ...], columns: tuple[str, ...], wall_cabinet: bool = True
-) -> None:
+def kitchen_row(home: Furnishing, room: str, sides: tuple[str, ...], columns: tuple[str, ...],
+                wall_cabinet: bool = True) -> None:
     """Fridge and counter side by side along one wall."""
     rng = home.rng
     counter = layout_kitchen.counter(rng, home.palette, columns[rng.integers(len(columns))], wall_cabinet)
@@ -178,14 +171,8 @@ def kitchen_row(
     raise DoesNotFit("kitchen row")
 
 
-def kitchen_corner(
-    home: Furnishing,
-    room: str,
-    counter_sides: tuple[str, ...],
-    fridge_sides: tuple[str, ...],
-    columns: tuple[str, ...],
-    wall_cabinet: bool = True,
-) -> None:
+def kitchen_corner(home: Furnishing, room: str, counter_sides: tuple[str, ...], fridge_sides: tuple[str, ...],
+                   columns: tuple[str, ...], wall_cabinet: bool = True) -> None:
     """Counter and fridge at different walls of one room."""
     rng = home.rng
     counter = layout_kitchen.counter(rng, home.palette, columns[rng.integers(len(columns))], wall_cabinet)
@@ -236,14 +223,8 @@ def dining_group(home: Furnishing, room: str, table: Piece, chairs: int, spread_
         raise DoesNotFit("chairs")
 
 
-def lounge(
-    home: Furnishing,
-    room: str,
-    sofa_sides: tuple[str, ...],
-    tv_sides: tuple[str, ...],
-    coffee: Piece,
-    gap_m: tuple[float, float] = (0.68, 0.95),
-) -> None:
+def lounge(home: Furnishing, room: str, sofa_sides: tuple[str, ...], tv_sides: tuple[str, ...], coffee: Piece,
+           gap_m: tuple[float, float] = (0.68, 0.95)) -> None:
     """Sofa at one wall, the coffee table before it with room to pass, the television at another wall."""
     rng = home.rng
     couch = furniture.sofa(rng, home.palette)

@@ -34,10 +34,8 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
     height = rng.uniform(0.86, 0.93)
     half_y = width * len(columns) / 2
     under = height - SLAB_M
-    parts: list[Part] = [
-        box((BACK_X, -half_y, 0), (BACK_X + PANEL_M, half_y, under), palette.cabinet),
-        box((BACK_X + PANEL_M, -half_y, 0), (CARCASS_X - 0.04, half_y, PLINTH_M), palette.wood_dark),
-    ]
+    parts: list[Part] = [box((BACK_X, -half_y, 0), (BACK_X + PANEL_M, half_y, under), palette.cabinet),
+                         box((BACK_X + PANEL_M, -half_y, 0), (CARCASS_X - 0.04, half_y, PLINTH_M), palette.wood_dark)]
     bodies: list[Body] = []
     receptacles: list[Receptacle] = []
     for k, column in enumerate(columns):
@@ -62,20 +60,16 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
 
 def _drawer_panels(low_y: float, high_y: float, under: float, palette: Palette) -> list[Part]:
     """The two panels between which a column of drawers slides."""
-    return [
-        box((BACK_X + PANEL_M, low_y, PLINTH_M), (CARCASS_X, low_y + PANEL_M / 2, under), palette.cabinet),
-        box((BACK_X + PANEL_M, high_y - PANEL_M / 2, PLINTH_M), (CARCASS_X, high_y, under), palette.cabinet),
-    ]
+    return [box((BACK_X + PANEL_M, low_y, PLINTH_M), (CARCASS_X, low_y + PANEL_M / 2, under), palette.cabinet),
+            box((BACK_X + PANEL_M, high_y - PANEL_M / 2, PLINTH_M), (CARCASS_X, high_y, under), palette.cabinet)]
 
 
 def _cupboard(low_y: float, high_y: float, top: float, under: float, palette: Palette) -> list[Part]:
     """A closed cupboard: a solid block with a front and a knob bar."""
     knob_y = high_y - 0.06
-    return [
-        box((BACK_X + PANEL_M, low_y, PLINTH_M), (CARCASS_X, high_y, top), palette.cabinet),
-        box((CARCASS_X, low_y + 0.003, PLINTH_M + 0.01), (FACE_X, high_y - 0.003, under - 0.005), palette.cabinet),
-        box((FACE_X, knob_y - 0.008, 0.55), (FACE_X + 0.02, knob_y + 0.008, 0.70), HANDLE_RGB),
-    ]
+    return [box((BACK_X + PANEL_M, low_y, PLINTH_M), (CARCASS_X, high_y, top), palette.cabinet),
+            box((CARCASS_X, low_y + 0.003, PLINTH_M + 0.01), (FACE_X, high_y - 0.003, under - 0.005), palette.cabinet),
+            box((FACE_X, knob_y - 0.008, 0.55), (FACE_X + 0.02, knob_y + 0.008, 0.70), HANDLE_RGB)]
 
 
 def _drawer(index: int, y: float, width: float, face: tuple[float, float], palette: Palette) -> tuple[Body, Receptacle]:
@@ -86,41 +80,23 @@ def _drawer(index: int, y: float, width: float, face: tuple[float, float], palet
     back, wall, wood = -DRAWER_DEPTH_M, 0.012, palette.wood
     thickness = FACE_X - CARCASS_X
     inner_y, inner_back = half_box - wall, back + wall
-    parts = (
-        box((-thickness, -half_front, face[0] - floor), (0, half_front, face[1] - floor), palette.cabinet),
-        box((back, -half_box, 0), (inner_back, half_box, 0.13), wood),
-        box((inner_back, -half_box, 0), (-thickness, -inner_y, 0.13), wood),
-        box((inner_back, inner_y, 0), (-thickness, half_box, 0.13), wood),
-        box((back, -half_box, -wall), (-thickness, half_box, 0), wood),
-        Part(
-            "capsule",
-            (HANDLE_STANDOFF_M, 0, (face[0] + face[1]) / 2 + 0.02 - floor),
-            (HANDLE_RADIUS_M, 0.075),
-            HANDLE_RGB,
-            axis="y",
-            name=f"{name}_handle",
-        ),
-    )
+    parts = (box((-thickness, -half_front, face[0] - floor), (0, half_front, face[1] - floor), palette.cabinet),
+             box((back, -half_box, 0), (inner_back, half_box, 0.13), wood),
+             box((inner_back, -half_box, 0), (-thickness, -inner_y, 0.13), wood),
+             box((inner_back, inner_y, 0), (-thickness, half_box, 0.13), wood),
+             box((back, -half_box, -wall), (-thickness, half_box, 0), wood),
+             Part("capsule", (HANDLE_STANDOFF_M, 0, (face[0] + face[1]) / 2 + 0.02 - floor), (HANDLE_RADIUS_M, 0.075),
+                  HANDLE_RGB, axis="y", name=f"{name}_handle"))
     body = Body(name, "slide", 1.0, DRAWER_RANGE_M, (FACE_X, y, floor), 0.0, parts)
     # Only the front 0.40 m count: at HAB's "open" (0.45 m) all of it is out from under the worktop.
     usable = 0.40
-    receptacle = Receptacle(
-        name,
-        "drawer",
-        (-thickness - usable / 2, 0, 0),
-        (usable / 2, inner_y),
-        clearance_m=face[1] - floor - 0.01,
-        parent=name,
-        sides=(FRONT,),
-        closed=True,
-        link=name,
-    )
+    receptacle = Receptacle(name, "drawer", (-thickness - usable / 2, 0, 0), (usable / 2, inner_y),
+                            clearance_m=face[1] - floor - 0.01, parent=name, sides=(FRONT,), closed=True, link=name)
     return body, receptacle
 
 
-def _worktop(
-    half_y: float, sink_y: float, basin_half_y: float, height: float, palette: Palette
-) -> tuple[list[Part], list[Receptacle]]:
+def _worktop(half_y: float, sink_y: float, basin_half_y: float, height: float,
+             palette: Palette) -> tuple[list[Part], list[Receptacle]]:
     """The slab left and right of the sink, and the basin let into it."""
     under, floor = height - SLAB_M, height - 0.13
     low_x, high_x = BACK_X + 0.16, TOP_X - 0.09
@@ -137,35 +113,14 @@ def _worktop(
         box((low_x + t, low_y, floor), (high_x - t, low_y + t, height - 0.002), metal),
         box((low_x + t, high_y - t, floor), (high_x - t, high_y, height - 0.002), metal),
         Part("cylinder", (BACK_X + 0.09, sink_y, height + 0.12), (0.014, 0.12), metal),
-        box((BACK_X + 0.078, sink_y - 0.012, height + 0.24), (BACK_X + 0.24, sink_y + 0.012, height + 0.264), metal),
-    ]
+        box((BACK_X + 0.078, sink_y - 0.012, height + 0.24), (BACK_X + 0.24, sink_y + 0.012, height + 0.264), metal)]
     middle_x, half_x = (BACK_X + TOP_X) / 2, (TOP_X - BACK_X) / 2
-    surfaces = [
-        Receptacle(
-            "counter_left",
-            "counter",
-            (middle_x, (low_y - half_y) / 2, height),
-            (half_x, (low_y + half_y) / 2),
-            clearance_m=0.58,
-            sides=(FRONT,),
-        ),
-        Receptacle(
-            "counter_right",
-            "counter",
-            (middle_x, (high_y + half_y) / 2, height),
-            (half_x, (half_y - high_y) / 2),
-            clearance_m=0.58,
-            sides=(FRONT,),
-        ),
-        Receptacle(
-            "sink",
-            "sink",
-            ((low_x + high_x) / 2, sink_y, floor),
-            ((high_x - low_x) / 2 - t, basin_half_y - t),
-            clearance_m=0.35,
-            sides=(FRONT,),
-        ),
-    ]
+    surfaces = [Receptacle("counter_left", "counter", (middle_x, (low_y - half_y) / 2, height),
+                           (half_x, (low_y + half_y) / 2), clearance_m=0.58, sides=(FRONT,)),
+                Receptacle("counter_right", "counter", (middle_x, (high_y + half_y) / 2, height),
+                           (half_x, (half_y - high_y) / 2), clearance_m=0.58, sides=(FRONT,)),
+                Receptacle("sink", "sink", ((low_x + high_x) / 2, sink_y, floor),
+                           ((high_x - low_x) / 2 - t, basin_half_y - t), clearance_m=0.35, sides=(FRONT,))]
     return parts, surfaces
 
 
@@ -181,55 +136,35 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
     hinge_x, front = back + depth, -back
     white, t = palette.white, 0.03
     edge = hinge_x - 0.05
-    parts = (
-        box((back, -half_y, 0), (hinge_x, half_y, freezer), white, name="fridge_0"),
-        box((hinge_x, -half_y, 0.05), (hinge_x + door, half_y, freezer - 0.005), white),
-        box((back, -half_y, freezer), (back + t, half_y, height), white),
-        box((back + t, -half_y, freezer), (hinge_x, -half_y + t, height), white),
-        box((back + t, half_y - t, freezer), (hinge_x, half_y, height), white),
-        box((back + t, -half_y + t, height - t), (hinge_x, half_y - t, height), white),
-        box((back + t, -half_y + t, board - 0.012), (edge, half_y - t, board), (0.75, 0.84, 0.90), name="fridge_1"),
-        box(
-            (hinge_x + door, -0.6 * half_y, freezer - 0.08),
-            (hinge_x + door + 0.02, 0.6 * half_y, freezer - 0.06),
-            HANDLE_RGB,
-        ),
-    )
+    parts = (box((back, -half_y, 0), (hinge_x, half_y, freezer), white, name="fridge_0"),
+             box((hinge_x, -half_y, 0.05), (hinge_x + door, half_y, freezer - 0.005), white),
+             box((back, -half_y, freezer), (back + t, half_y, height), white),
+             box((back + t, -half_y, freezer), (hinge_x, -half_y + t, height), white),
+             box((back + t, half_y - t, freezer), (hinge_x, half_y, height), white),
+             box((back + t, -half_y + t, height - t), (hinge_x, half_y - t, height), white),
+             box((back + t, -half_y + t, board - 0.012), (edge, half_y - t, board), (0.75, 0.84, 0.90),
+                 name="fridge_1"), box((hinge_x + door, -0.6 * half_y, freezer - 0.08),
+                                       (hinge_x + door + 0.02, 0.6 * half_y, freezer - 0.06), HANDLE_RGB))
     door_body = _fridge_door(hinge_x, half_y, freezer + 0.005, height, door, hinge_left, palette)
     middle_x, half_x = (back + t + edge) / 2, (edge - back - t) / 2
     boards = tuple(
-        Receptacle(
-            f"fridge_{k}",
-            "fridge",
-            (middle_x, 0, z),
-            (half_x, half_y - t),
-            clearance_m=clearance,
-            sides=(FRONT,),
-            closed=True,
-            link="fridge_door",
-        )
-        for k, (z, clearance) in enumerate(((freezer, board - 0.012 - freezer), (board, height - t - board)))
-    )
-    swing = (
-        (hinge_x, half_y, hinge_x + 0.8, half_y + 0.6)
-        if hinge_left
-        else (hinge_x, -half_y - 0.6, hinge_x + 0.8, -half_y)
-    )
+        Receptacle(f"fridge_{k}", "fridge", (middle_x, 0, z), (half_x, half_y - t), clearance_m=clearance,
+                   sides=(FRONT,), closed=True, link="fridge_door")
+        for k, (z, clearance) in enumerate(((freezer, board - 0.012 - freezer), (board, height - t - board))))
+    swing = ((hinge_x, half_y, hinge_x + 0.8, half_y + 0.6) if hinge_left
+             else (hinge_x, -half_y - 0.6, hinge_x + 0.8, -half_y))
     clear = ((front, -half_y - 0.1, front + KITCHEN_CLEAR_M, half_y + 0.1), swing)
     return Piece("fridge", front, half_y, parts, boards, (door_body,), clear)
 
 
-def _fridge_door(
-    hinge_x: float, half_y: float, low_z: float, high_z: float, thickness: float, hinge_left: bool, palette: Palette
-) -> Body:
+def _fridge_door(hinge_x: float, half_y: float, low_z: float, high_z: float, thickness: float, hinge_left: bool,
+                 palette: Palette) -> Body:
     """The door over the fridge compartment, its handle at the edge away from the hinge."""
     sign = 1.0 if hinge_left else -1.0
     width, gap = 2 * half_y, 0.004
     low_y, high_y = sorted((0.0, -sign * width))
     handle_at = (thickness + HANDLE_STANDOFF_M, -sign * (width - 0.07), 1.02)
-    parts = (
-        box((gap, low_y, low_z), (thickness, high_y, high_z), palette.white),
-        Part("capsule", handle_at, (HANDLE_RADIUS_M, 0.20), HANDLE_RGB, name="fridge_door_handle"),
-    )
+    parts = (box((gap, low_y, low_z), (thickness, high_y, high_z), palette.white),
+             Part("capsule", handle_at, (HANDLE_RADIUS_M, 0.20), HANDLE_RGB, name="fridge_door_handle"))
     position = (hinge_x, sign * half_y, 0.0)
     return Body("fridge_door", "hinge", sign, FRIDGE_DOOR_RANGE_RAD, position, 0.0, parts)

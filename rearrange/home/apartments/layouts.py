@@ -95,27 +95,15 @@ def _checked(home: Furnishing, name: str, family: int) -> Layout:
         if not receptacle.sides:
             raise DoesNotFit(f"nowhere to stand before {receptacle.name}")
     decorate(home)
-    return Layout(
-        name=name,
-        family=family,
-        size_m=plan.size_m,
-        parts=tuple(home.parts),
-        bodies=tuple(home.bodies),
-        receptacles=tuple(receptacles),
-        rooms=tuple(plan.rooms.values()),
-        counter_pose=home.poses["counter"],
-        fridge_pose=home.poses["fridge"],
-        floor_rgb=home.palette.floor,
-        furniture=tuple(home.furniture),
-    )
+    return Layout(name=name, family=family, size_m=plan.size_m, parts=tuple(home.parts), bodies=tuple(home.bodies),
+                  receptacles=tuple(receptacles), rooms=tuple(plan.rooms.values()), counter_pose=home.poses["counter"],
+                  fridge_pose=home.poses["fridge"], floor_rgb=home.palette.floor, furniture=tuple(home.furniture))
 
 
 def _connected(grid: FloorGrid, room: Room) -> bool:
     """Whether a robot gets into the room and most of the room's free floor belongs to the rest of the home."""
-    area = (
-        slice(int(room.low_x / CELL_M), int(room.high_x / CELL_M)),
-        slice(int(room.low_y / CELL_M), int(room.high_y / CELL_M)),
-    )
+    area = (slice(int(room.low_x / CELL_M), int(room.high_x / CELL_M)),
+            slice(int(room.low_y / CELL_M), int(room.high_y / CELL_M)))
     free = np.count_nonzero(~grid.blocked[area])
     reachable = np.count_nonzero(grid.reachable[area])
     return reachable * CELL_M**2 > MIN_FREE_ROOM_M2 and reachable > 0.9 * free

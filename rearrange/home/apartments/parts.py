@@ -178,9 +178,8 @@ class Furniture:
     """Which drawers and doors of the home are its own."""
 
 
-def box(
-    low: tuple[float, float, float], high: tuple[float, float, float], rgb: Rgb, name: str = "", solid: bool = True
-) -> Part:
+def box(low: tuple[float, float, float], high: tuple[float, float, float], rgb: Rgb, name: str = "",
+        solid: bool = True) -> Part:
     """A box from its low to its high corner."""
     center = ((low[0] + high[0]) / 2, (low[1] + high[1]) / 2, (low[2] + high[2]) / 2)
     half = ((high[0] - low[0]) / 2, (high[1] - low[1]) / 2, (high[2] - low[2]) / 2)

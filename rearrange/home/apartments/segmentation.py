@@ -51,7 +51,8 @@ def numbered(kinds: Iterable[str]) -> list[str]:
 def names_of(home: Furnished, objects: Sequence[str] = ()) -> dict[int, str]:
     """Number -> name: `robot/arm`, `building/wall`, `object/3/024_bowl`, `furniture/sofa`."""
     first = OBJECT + len(objects)
-    return robot_and_objects(objects) | {first + k: f"furniture/{name}" for k, name in enumerate(furniture_names(home)) if first + k <= MOST}
+    return robot_and_objects(objects) | {first + k: f"furniture/{name}" for k, name in enumerate(furniture_names(home))
+                                         if first + k <= MOST}
 
 
 def robot_and_objects(objects: Sequence[str]) -> dict[int, str]:

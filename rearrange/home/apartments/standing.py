@@ -22,9 +22,8 @@ STAND_OPEN_M = (0.80, 1.05)
 """The same before a drawer, from its closed front: the drawer has to come out."""
 
 
-def reachable_sides(
-    receptacles: list[Receptacle], bodies: list[Body], parts: list[Part], reachable: np.ndarray
-) -> list[Receptacle]:
+def reachable_sides(receptacles: list[Receptacle], bodies: list[Body], parts: list[Part],
+                    reachable: np.ndarray) -> list[Receptacle]:
     """The receptacles with only those `sides` before which a robot has room to stand and nothing in between."""
     poses = {body.name: body.pose() for body in bodies}
     walls = np.array([(*p.rectangle, p.bottom_m, p.top_m) for p in parts if p.solid])
@@ -42,20 +41,8 @@ def _with_sides(receptacle: Receptacle, poses: dict, walls: np.ndarray, reachabl
             (x, y), direction = from_frame(0.0, y, pose), rotate(*side, pose[2])
             edge, (near, far) = 0.0, STAND_OPEN_M
             height = math.inf
-        share = _standing_share(
-            reachable,
-            walls,
-            x,
-            y,
-            direction[0],
-            direction[1],
-            edge,
-            receptacle.half_across_m(side),
-            near,
-            far,
-            height,
-            CELL_M,
-        )
+        share = _standing_share(reachable, walls, x, y, direction[0], direction[1], edge,
+                                receptacle.half_across_m(side), near, far, height, CELL_M)
         if share >= MIN_SHARE:
             kept.append(side)
     return replace(receptacle, sides=tuple(kept))

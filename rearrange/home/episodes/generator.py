@@ -114,7 +114,8 @@ def generate_episode(kind: str, split: str, index: int, num_layouts: int = 96) -
     return KINDS[kind](f"{kind}/{split}/{index}", scene, scene_layout(scene), rng)
 
 
-def generate_in_scenes(kind: str, where: str, scenes: Sequence[str], index: int, layout_of: Callable[[str], Layout]) -> Episode:
+def generate_in_scenes(kind: str, where: str, scenes: Sequence[str], index: int,
+                       layout_of: Callable[[str], Layout]) -> Episode:
     """Episode `index` of a kind in scenes that are not our homes, in turn; `where`: what they are called together. Raises SceneLacks
     when a scene has nothing that such an episode is about.
     """
@@ -144,11 +145,11 @@ def _one_object(draw_task: Callable[[Layout, np.random.Generator], _Task], episo
         what = f"has no room for an object that is to be moved, in {_TRIES} draws"
         raise RuntimeError(f"scene {scene} {what}") if layout.is_ours else SceneLacks(scene, what)
     objects = [(name, at_start), *_clutter(list(surfaces.values()), count - 1, name, rng)]
-    return Episode(
-        id=episode_id, scene=scene, objects=tuple(n for n, _ in objects), start_poses=tuple(pose for _, pose in objects),
-        targets={0: at_goal}, target_receptacles=(start.name,), goal_receptacles=(goal.name,),
-        articulated={link: opening for link, opening in sorted(openings.items()) if opening},
-        labels={i: f"any_targets|{i}" if i == 0 else f"clutter|{i - 1}" for i in range(len(objects))})
+    return Episode(id=episode_id, scene=scene, objects=tuple(n for n, _ in objects),
+                   start_poses=tuple(pose for _, pose in objects), targets={0: at_goal},
+                   target_receptacles=(start.name,), goal_receptacles=(goal.name,),
+                   articulated={link: opening for link, opening in sorted(openings.items()) if opening},
+                   labels={i: f"any_targets|{i}" if i == 0 else f"clutter|{i - 1}" for i in range(len(objects))})
 
 
 def _anywhere(layout: Layout, rng: np.random.Generator) -> _Task:
@@ -174,7 +175,8 @@ def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
     shut: dict[bool, list[Receptacle]] = {True: [], False: []}
     for receptacle in layout.receptacles:
         shut[receptacle.closed].append(receptacle)
-    kinds = [("open", shut[False]), *((kind, [r for r in shut[True] if r.kind == kind]) for kind in ("drawer", "fridge"))]
+    kinds = [("open", shut[False]),
+             *((kind, [r for r in shut[True] if r.kind == kind]) for kind in ("drawer", "fridge"))]
     kinds = [(kind, starts) for kind, starts in kinds if starts]  # in homes of ours all three
     kind, starts = kinds[rng.integers(len(kinds))]
     start = starts[rng.integers(len(starts))]
@@ -195,11 +197,14 @@ def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
         least = LEAST_OPEN_M_OR_RAD[kind]
         unit, many = "m" if kind == "drawer" else "rad", "s" if len(opens) > 1 else ""
         if opens and max(opens) < least:
-            raise SceneLacks(layout.name, f"has {len(opens)} {kind}{many}, which open{'' if many else 's'} {max(opens):.3g} {unit}"
-                             f"{' at most' if many else ''}, below the {least:.3g} {unit} that skills need")
+            raise SceneLacks(layout.name, f"has {len(opens)} {kind}{many}, which open{'' if many else 's'} "
+                             f"{max(opens):.3g} {unit}{' at most' if many else ''}, below the {least:.3g} {unit} "
+                             "that skills need")
         if kind == "fridge" or not opens:
-            raise SceneLacks(layout.name, f"has no {kind}" + (" with a receptacle behind its door" if kind == "fridge" else ""))
-        raise SceneLacks(layout.name, f"has {len(opens)} {kind}{many}, but no receptacle in one that opens {least:.3g} {unit}")
+            raise SceneLacks(layout.name,
+                             f"has no {kind}" + (" with a receptacle behind its door" if kind == "fridge" else ""))
+        raise SceneLacks(layout.name, f"has {len(opens)} {kind}{many}, but no receptacle in one that opens "
+                         f"{least:.3g} {unit}")
     floor_m = {body.name: body.position_m[2] for body in layout.bodies}
     top_m = max(floor_m[receptacle.link] for receptacle in of_kind)
     return [receptacle for receptacle in of_kind if floor_m[receptacle.link] > top_m - 0.01]
@@ -301,15 +306,9 @@ def _clutter(surfaces: list[_Surface], count: int, taken_name: str, rng: np.rand
 
 # kind -> draw
 _TASKS: dict[str, Callable[[Layout, np.random.Generator], _Task]] = {
-    "pick": _anywhere,
-    "place": _anywhere,
-    "navigate": _for_each_next_skill,
-    "open_cabinet": partial(_out_of, "drawer", False),
-    "close_cabinet": partial(_out_of, "drawer", True),
-    "open_fridge": partial(_out_of, "fridge", False),
-    "close_fridge": partial(_out_of, "fridge", True),
-}
+    "pick": _anywhere, "place": _anywhere, "navigate": _for_each_next_skill,
+    "open_cabinet": partial(_out_of, "drawer", False), "close_cabinet": partial(_out_of, "drawer", True),
+    "open_fridge": partial(_out_of, "fridge", False), "close_fridge": partial(_out_of, "fridge", True)}
 # kind -> (id, scene, layout, rng) -> Episode
-KINDS: dict[str, Callable[[str, str, Layout, np.random.Generator], Episode]] = {
-    kind: partial(_one_object, draw_task) for kind, draw_task in _TASKS.items()
-}
+KINDS: dict[str, Callable[[str, str, Layout, np.random.Generator], Episode]] = {kind: partial(_one_object, draw_task)
+                                                                                for kind, draw_task in _TASKS.items()}

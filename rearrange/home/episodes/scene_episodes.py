@@ -40,8 +40,8 @@ def in_terms_of(home: SceneHome, episode: Episode) -> Episode:
 
     def receptacles(named: tuple[str, ...], points: list[Pose], what: str) -> tuple[str, ...]:
         named = (*named, *("" for _ in points[len(named):]))
-        return tuple(_receptacle(layout, surfaces, name, point, f"episode {episode.id!r}: the {what} {episode.objects[index]}")
-                     for name, point, index in zip(named, points, targets))
+        return tuple(_receptacle(layout, surfaces, name, point, f"episode {episode.id!r}: the {what} "
+                                 f"{episode.objects[index]}") for name, point, index in zip(named, points, targets))
 
     start = episode.robot_start
     return replace(

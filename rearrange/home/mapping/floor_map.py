@@ -48,8 +48,8 @@ class Camera:
 
 
 HEAD_CAMERA = Camera(HEAD_CAMERA_POSITION_M[0], HEAD_CAMERA_POSITION_M[2],
-                     (HEAD_CAMERA_TARGET_M[0] - HEAD_CAMERA_POSITION_M[0], HEAD_CAMERA_TARGET_M[2] - HEAD_CAMERA_POSITION_M[2]),
-                     HEAD_CAMERA_FOV_DEG)
+                     (HEAD_CAMERA_TARGET_M[0] - HEAD_CAMERA_POSITION_M[0],
+                      HEAD_CAMERA_TARGET_M[2] - HEAD_CAMERA_POSITION_M[2]), HEAD_CAMERA_FOV_DEG)
 """The Fetch's."""
 
 
@@ -57,7 +57,8 @@ class FloorMap:
     """The map of one robot; `start`: the base pose at which it begins, whose place is its middle. `cells`: on a side, of 0.1 m.
     `clearance`: what its routes keep from things."""
 
-    def __init__(self, start: PlanePose, camera: Camera = HEAD_CAMERA, cells: int = _CELLS, clearance: Clearance = FETCH) -> None:
+    def __init__(self, start: PlanePose, camera: Camera = HEAD_CAMERA, cells: int = _CELLS,
+                 clearance: Clearance = FETCH) -> None:
         self._middle, self._camera, self._clearance = start[:2], camera, clearance
         self._cells = np.zeros((cells, cells), np.uint8)  # axes of the world; 0 unknown, 1 free, 2 low, 3 tall things
         self._route: tuple[tuple, Route] | None = None  # and where it leads
@@ -71,8 +72,8 @@ class FloorMap:
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
         elbow, own_m = np.array(_ELBOW_M), _OWN_M if hand else -1.0
         camera, arm = self._camera, np.array(hand or _ELBOW_M) - elbow
-        _enter(self._cells, depth[:, :, 0], _rays(len(depth), camera), camera.ahead_m, camera.height_m, x, y, pose[2], _CELL_M, _TALL_M,
-               elbow, arm, own_m)
+        _enter(self._cells, depth[:, :, 0], _rays(len(depth), camera), camera.ahead_m, camera.height_m, x, y, pose[2],
+               _CELL_M, _TALL_M, elbow, arm, own_m)
 
     def touched(self, x: float, y: float) -> None:
         """Something stands at a point (world, m) that no image has shown: the robot has run into it."""

@@ -45,7 +45,8 @@ class Route:
     something tall; `cells`, `cell_m`: how many cells the map has on a side, and their side.
     """
 
-    def __init__(self, target: tuple[float, float], in_fridge: bool, cells: int, cell_m: float, clearance: Clearance = FETCH) -> None:
+    def __init__(self, target: tuple[float, float], in_fridge: bool, cells: int, cell_m: float,
+                 clearance: Clearance = FETCH) -> None:
         self._cells, self._cell_m = cells, cell_m
         self._near = np.array((clearance.touch_m, *(margin for margin, _ in clearance.margins))) / cell_m
         self._counts = np.array([cost for _, cost in clearance.margins])

@@ -50,7 +50,8 @@ class VisualOdometry:
         x, y, yaw = self._at
         return self._start[0] + x, self._start[1] + y, wrap_angle(yaw)
 
-    def see(self, depth: np.ndarray, expected: tuple[float, float, float], deviation: tuple[float, float, float], ahead_m: float) -> None:
+    def see(self, depth: np.ndarray, expected: tuple[float, float, float], deviation: tuple[float, float, float],
+            ahead_m: float) -> None:
         """A motion was made, and this is seen after it. expected: ahead, to the left (m) and about (rad), with its standard deviations.
         ahead_m: how much of it may be missing, because something was in the way."""
         x, y, yaw = self._at
@@ -62,14 +63,16 @@ class VisualOdometry:
         if count < FEWEST:
             self._at = guess
             return
-        self._at = _matched(self._map, self._points[:count], guess, yaw, -max(wide[0], ahead_m + CELL_M), wide, deviations)
+        self._at = _matched(self._map, self._points[:count], guess, yaw, -max(wide[0], ahead_m + CELL_M), wide,
+                            deviations)
         self._enter(count)
 
     def _scan(self, depth: np.ndarray) -> int:
         """Points of this image; how many."""
         size = len(depth)
         half = int(ROWS * size)
-        return _scan(depth, self._slopes, self._far_m, self._near_m, size // 2 - half, min(size // 2 + half, size), self._points)
+        return _scan(depth, self._slopes, self._far_m, self._near_m, size // 2 - half, min(size // 2 + half, size),
+                     self._points)
 
     def _enter(self, count: int) -> None:
         _enter(self._map, self._points[:count], *self._at)
@@ -185,7 +188,8 @@ def _fit(grid, points, x, y, yaw, guess, c, s, deviations):
 
 @njit(cache=True, nogil=True)
 def _unlikely(ahead, across, about, deviations):
-    return PRIOR * min((ahead / deviations[0]) ** 2 + (across / deviations[1]) ** 2 + (about / deviations[2]) ** 2, FARTHEST)
+    return PRIOR * min((ahead / deviations[0]) ** 2 + (across / deviations[1]) ** 2 + (about / deviations[2]) ** 2,
+                       FARTHEST)
 
 
 @njit(cache=True, nogil=True)
@@ -195,7 +199,8 @@ def _between(grid, at_i, at_j):
     if i < 0 or j < 0 or i >= n - 1 or j >= n - 1:
         return 0.0
     a, b = at_i - i, at_j - j
-    return (1 - a) * ((1 - b) * grid[i, j] + b * grid[i, j + 1]) + a * ((1 - b) * grid[i + 1, j] + b * grid[i + 1, j + 1])
+    return (1 - a) * ((1 - b) * grid[i, j] + b * grid[i, j + 1]) + a * ((1 - b) * grid[i + 1, j]
+                                                                        + b * grid[i + 1, j + 1])
 
 
 @njit(cache=True, nogil=True)

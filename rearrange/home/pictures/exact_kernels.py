@@ -54,10 +54,11 @@ def draw_exactly(shapes, halves, xpos, xmat, pose, slopes, far, inverse_depth, c
 
 
 @njit(cache=True, **_OPTIONS)
-def draw_meshes_exactly(groups, balls, vertices, triangles, xpos, xmat, pose, slopes, far, inverse_depth, codes, first_code):
+def draw_meshes_exactly(groups, balls, vertices, triangles, xpos, xmat, pose, slopes, far, inverse_depth, codes,
+                        first_code):
     """`rearrange.home.pictures.meshes.draw_meshes` with codes, of a square image; pose as in `draw_exactly`."""
-    _draw_meshes(groups, balls, vertices, triangles, xpos, xmat, pose[3:4], _turned(pose), 0, slopes, slopes, far, inverse_depth, codes,
-                 first_code)
+    _draw_meshes(groups, balls, vertices, triangles, xpos, xmat, pose[3:4], _turned(pose), 0, slopes, slopes, far,
+                 inverse_depth, codes, first_code)
 
 
 @njit(cache=True, **_OPTIONS)
@@ -149,7 +150,8 @@ def color_exactly(inverse_depth, codes, slopes, pose, shapes, halves, xpos, xmat
         if shapes[n, 0] == BOX or shapes[n, 0] == PLANE:
             for k in range(3):
                 x, y, z = F(xmat[g, k]), F(xmat[g, 3 + k]), F(xmat[g, 6 + k])
-                towards = x * (camera[3, 0] - centers[n, 0]) + y * (camera[3, 1] - centers[n, 1]) + z * (camera[3, 2] - centers[n, 2])
+                towards = x * (camera[3, 0] - centers[n, 0]) + y * (
+                    camera[3, 1] - centers[n, 1]) + z * (camera[3, 2] - centers[n, 2])
                 sign = F(1) if towards > F(0) else F(-1)
                 normal, at = (sign * x, sign * y, sign * z), FACES * n + k
                 bright = _light(normal, light)
@@ -173,8 +175,8 @@ def color_exactly(inverse_depth, codes, slopes, pose, shapes, halves, xpos, xmat
             if code >= 0 and kind == PLANE and normals[at, 2] > F(0):
                 _color_floor(row, x, end, inverse_depth[y], slopes, v, camera, boards)
             elif code >= 0 and kind != BOX and kind != PLANE:
-                _color_round(row, x, end, inverse_depth[y], slopes, v, camera, kind, centers[n], long_axes[n], halves[n], colors[n],
-                             light, levels)
+                _color_round(row, x, end, inverse_depth[y], slopes, v, camera, kind, centers[n], long_axes[n],
+                             halves[n], colors[n], light, levels)
             else:
                 red, green, blue = (faces[at, 0], faces[at, 1], faces[at, 2]) if code >= 0 else SKY_RGB
                 for i in range(x, end):

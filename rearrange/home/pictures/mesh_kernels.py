@@ -22,7 +22,8 @@ _SMALLEST_PX2 = 1e-6  # twice the area of a triangle that is drawn
 
 
 @part
-def _project(first, last, vertices, row, xpos, xmat, cam_xpos, cam_xmat, camera, pitch, u_first, v_first, corners, points):
+def _project(first, last, vertices, row, xpos, xmat, cam_xpos, cam_xmat, camera, pitch, u_first, v_first, corners,
+             points):
     """Corners of a group in the camera frame (m), and as pixel column, pixel row, inverse depth, which is 0 where they are too near."""
     turn, shift = np.empty((3, 3), np.float32), np.empty(3, np.float32)
     dx, dy, dz = xpos[row, 0] - cam_xpos[camera, 0], xpos[row, 1] - cam_xpos[camera, 1], xpos[row, 2] - cam_xpos[camera, 2]
@@ -103,9 +104,9 @@ def _fill_near(corners, a, b, c, us, vs, image, codes, code):
     bx, by, bz = np.float64(corners[b, 0]), np.float64(corners[b, 1]), np.float64(corners[b, 2])
     cx, cy, cz = np.float64(corners[c, 0]), np.float64(corners[c, 1]), np.float64(corners[c, 2])
     side, below = -np.float64(us[0]), -np.float64(vs[0])
-    if (az <= 0.0 and bz <= 0.0 and cz <= 0.0
-            or ax > side * az and bx > side * bz and cx > side * cz or -ax > side * az and -bx > side * bz and -cx > side * cz
-            or ay > below * az and by > below * bz and cy > below * cz or -ay > below * az and -by > below * bz and -cy > below * cz):
+    if (az <= 0.0 and bz <= 0.0 and cz <= 0.0 or ax > side * az and bx > side * bz and cx > side * cz or -ax > side * az
+        and -bx > side * bz and -cx > side * cz or ay > below * az and by > below * bz and cy > below * cz
+        or -ay > below * az and -by > below * bz and -cy > below * cz):
         return
     # Normals of the planes through the camera and an edge, pointing inwards, and of the triangle.
     edge = np.empty((3, 3), np.float64)
@@ -175,7 +176,8 @@ def _turns_away(corners, a, b, c):
 
 
 @part
-def _draw(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, image, codes, first_code):
+def _draw(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, image, codes,
+          first_code):
     """The body of `rearrange.home.pictures.meshes.draw_meshes`."""
     rows, columns = image.shape
     pitch, u_first, v_first = us[1] - us[0], us[0], vs[0]
@@ -200,11 +202,13 @@ def _draw(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, ca
         count += 1
     for n in chosen[np.argsort(distance[:count])]:  # the nearest first, which hide others
         row, first, last = groups[n, 0], groups[n, 1], groups[n, 2]
-        _project(first, last, vertices, row, xpos, xmat, cam_xpos, cam_xmat, camera, pitch, u_first, v_first, corners, points)
+        _project(first, last, vertices, row, xpos, xmat, cam_xpos, cam_xmat, camera, pitch, u_first, v_first, corners,
+                 points)
         if _is_hidden(points, last - first, image):
             continue
         for t in range(groups[n, 3], groups[n, 4]):
-            a, b, c = np.uintp(triangles[t, 0] - first), np.uintp(triangles[t, 1] - first), np.uintp(triangles[t, 2] - first)
+            a, b, c = np.uintp(triangles[t, 0] - first), np.uintp(
+                triangles[t, 1] - first), np.uintp(triangles[t, 2] - first)
             code = np.int32(first_code + FACES * t)
             if groups[n, 5] and _turns_away(corners, a, b, c):
                 b, c = c, b
@@ -221,7 +225,8 @@ def draw_mesh_depth(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, ca
 
 
 @compiled
-def draw_mesh_depth_and_codes(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, image, codes,
-                              first_code):
+def draw_mesh_depth_and_codes(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far,
+                              image, codes, first_code):
     """`rearrange.home.pictures.meshes.draw_meshes` with codes."""
-    _draw(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, image, codes, first_code)
+    _draw(groups, balls, vertices, triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, image, codes,
+          first_code)

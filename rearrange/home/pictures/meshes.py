@@ -59,8 +59,8 @@ class MeshTable:
     def rgb(self) -> np.ndarray:
         """(T, 3) float32, sRGB."""
         read = {id(mesh): mesh.rgb() for mesh, _ in self.colours}
-        return np.concatenate([np.empty((0, 3)), *(
-            np.broadcast_to(read[id(mesh)], (len(mesh.triangles), 3))[chosen] for mesh, chosen in self.colours)]).astype(np.float32)
+        return np.concatenate([np.empty((0, 3)), *(np.broadcast_to(read[id(mesh)], (len(mesh.triangles), 3))[chosen]
+                                                   for mesh, chosen in self.colours)]).astype(np.float32)
 
 
 def mesh_table(meshes: Iterable[Mesh]) -> MeshTable:
@@ -70,7 +70,8 @@ def mesh_table(meshes: Iterable[Mesh]) -> MeshTable:
     for mesh in map(_welded, meshes):
         closed = _is_closed(mesh) if mesh.two_sided else np.ones(len(mesh.triangles), bool)  # the far side is hidden anyway
         middles = mesh.vertices[mesh.triangles].mean(axis=1)
-        grouped = [(both, chosen) for both in (False, True) for chosen in _neighbours(middles, np.flatnonzero(closed != both))]
+        grouped = [(both, chosen) for both in (False, True)
+                   for chosen in _neighbours(middles, np.flatnonzero(closed != both))]
         for both, chosen in grouped:
             used, local = np.unique(mesh.triangles[chosen], return_inverse=True)
             points = mesh.vertices[used]
@@ -87,10 +88,10 @@ def mesh_table(meshes: Iterable[Mesh]) -> MeshTable:
     def joined(arrays: list, width: int, dtype: type) -> np.ndarray:
         return np.ascontiguousarray(np.concatenate([np.empty((0, width)), *arrays]), dtype)
 
-    return MeshTable(
-        np.array(groups, np.int32).reshape(-1, 6), np.array(balls, np.float32).reshape(-1, 4), joined(vertices, 3, np.float32),
-        joined(triangles, 3, np.int32), np.concatenate([np.empty(0, np.int32), *rows]).astype(np.int32),
-        np.concatenate([np.empty(0, np.int32), *owners]).astype(np.int32), tuple(shown))
+    return MeshTable(np.array(groups, np.int32).reshape(-1, 6), np.array(balls, np.float32).reshape(-1, 4),
+                     joined(vertices, 3, np.float32), joined(triangles, 3, np.int32),
+                     np.concatenate([np.empty(0, np.int32), *rows]).astype(np.int32),
+                     np.concatenate([np.empty(0, np.int32), *owners]).astype(np.int32), tuple(shown))
 
 
 def _welded(mesh: Mesh) -> Mesh:
@@ -140,8 +141,8 @@ def draw_meshes(table: MeshTable, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs
     xpos (R, 3), xmat (R, 9): frames of the meshes' rows. The other arguments are those of `draw`. Codes of pixels that a mesh is seen
     in are first_code + FACES * triangle.
     """
-    arguments = (table.groups, table.balls, table.vertices, table.triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far,
-                 inverse_depth)
+    arguments = (table.groups, table.balls, table.vertices, table.triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us,
+                 vs, far, inverse_depth)
     if codes is None:
         draw_mesh_depth(*arguments)
     else:

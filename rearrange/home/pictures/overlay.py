@@ -54,18 +54,8 @@ def _depth_colors() -> np.ndarray:
     """(256, 3) uint8: black, violet, red, orange, pale yellow, with even steps of lightness (after matplotlib's
     inferno).
     """
-    stops = np.array(
-        [
-            [0, 0, 4],
-            [40, 11, 84],
-            [101, 21, 110],
-            [159, 42, 99],
-            [212, 72, 66],
-            [245, 125, 21],
-            [250, 193, 39],
-            [252, 255, 164],
-        ]
-    )
+    stops = np.array([[0, 0, 4], [40, 11, 84], [101, 21, 110], [159, 42, 99], [212, 72, 66], [245, 125, 21],
+                      [250, 193, 39], [252, 255, 164]])
     at = np.linspace(0, 255, len(stops))
     return np.stack([np.interp(np.arange(256), at, stops[:, c]) for c in range(3)], axis=1).round().astype(np.uint8)
 
@@ -82,15 +72,8 @@ def text_width(text: str, size: int = 16) -> float:
     return _font(size).getlength(text)
 
 
-def draw_text(
-    image: np.ndarray,
-    xy: tuple[int, int],
-    text: str,
-    size: int = 16,
-    rgb: tuple[int, int, int] = (255, 255, 255),
-    shadow: bool = False,
-    line_gap: int | None = None,
-) -> None:
+def draw_text(image: np.ndarray, xy: tuple[int, int], text: str, size: int = 16,
+              rgb: tuple[int, int, int] = (255, 255, 255), shadow: bool = False, line_gap: int | None = None) -> None:
     """Write text (lines separated by newlines, line_gap pixels apart) into a uint8 image, in place.
 
     xy: left and top in pixels; shadow: a dark edge, for use over pictures.

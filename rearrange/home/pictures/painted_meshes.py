@@ -39,8 +39,9 @@ class PaintedMeshes:
         turns = data.xmat.reshape(-1, 3, 3)[self.table.rows]
         faces[:, 0] = np.einsum("nij,nj->ni", turns, self._normals)
         nothing = np.zeros((count, 3), np.float32)
-        return (np.concatenate([shapes, np.tile(np.int32((BOX, 0)), (count, 1))]), np.concatenate([halves, np.ones((count, 4), np.float32)]),
-                np.concatenate([centers, nothing]), np.concatenate([normals, faces.reshape(-1, 3)]), np.concatenate([long_axes, nothing]))
+        return (np.concatenate([shapes, np.tile(np.int32((BOX, 0)), (count, 1))]),
+                np.concatenate([halves, np.ones((count, 4), np.float32)]), np.concatenate([centers, nothing]),
+                np.concatenate([normals, faces.reshape(-1, 3)]), np.concatenate([long_axes, nothing]))
 
     def between(self, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray) -> PaintedMeshes:
         """Without what is higher than `cut_above_m` and crosses a sight line to the target."""
@@ -57,7 +58,8 @@ class PaintedMeshes:
         triangles = table.triangles.copy()
         triangles[away] = triangles[away][:, :1]  # without area they are not drawn
         cut = PaintedMeshes.__new__(PaintedMeshes)
-        cut.table, cut.linear, cut._cut_above_m, cut._normals = replace(table, triangles=triangles), self.linear, self._cut_above_m, self._normals
+        cut.table, cut.linear, cut._cut_above_m, cut._normals = replace(
+            table, triangles=triangles), self.linear, self._cut_above_m, self._normals
         return cut
 
 
@@ -65,7 +67,8 @@ def _crossed(corners: np.ndarray, eye: np.ndarray, target: np.ndarray) -> np.nda
     """Which triangles (n, 3, 3) a fan of sight lines from the eye to around the target crosses (after Moeller and Trumbore)."""
     sideways = np.cross(target - eye, (0.0, 0.0, 1.0))
     sideways /= max(np.linalg.norm(sideways), 1e-6)
-    goals: Sequence[np.ndarray] = [target * (1, 1, height) + side * sideways for side in _LINES_WIDE_M for height in _LINES_HIGH_M]
+    goals: Sequence[np.ndarray] = [target * (1, 1, height) + side * sideways for side in _LINES_WIDE_M
+                                   for height in _LINES_HIGH_M]
     a, ab, ac = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     start = eye - a
     across = np.cross(start, ab)

@@ -34,8 +34,8 @@ def _buffers(size: int) -> tuple[np.ndarray, np.ndarray]:
     return np.empty((size, size), np.float32), np.empty((size, size), np.int32)
 
 
-def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.ndarray, size: int, colors: np.ndarray | None,
-               light: np.ndarray, ids: np.ndarray | None, fov_deg: float = 90.0, far_m: float = 10.0,
+def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.ndarray, size: int, colors: np.ndarray
+               | None, light: np.ndarray, ids: np.ndarray | None, fov_deg: float = 90.0, far_m: float = 10.0,
                meshes: tuple[MeshTable, np.ndarray, np.ndarray] | None = None) -> dict[str, np.ndarray]:
     """Those of IMAGES that are wanted, square: depth (size, size, 1) float32, 0..1 over `far_m`; rgb (size, size, 3) uint8; segmentation
     (size, size, 1) uint16.
@@ -51,8 +51,8 @@ def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.
     first_code = FACES * len(shapes)
     if meshes is not None:
         table, rows_xpos, rows_xmat = meshes
-        draw_meshes_exactly(table.groups, table.balls, table.vertices, table.triangles, rows_xpos, rows_xmat, pose, slopes, far, inverse,
-                            codes, first_code)
+        draw_meshes_exactly(table.groups, table.balls, table.vertices, table.triangles, rows_xpos, rows_xmat, pose,
+                            slopes, far, inverse, codes, first_code)
     seen: dict[str, np.ndarray] = {}
     if "depth" in wanted:
         depth_exactly(inverse, far, seen.setdefault("depth", np.empty((size, size, 1), np.float32)))
@@ -61,8 +61,8 @@ def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.
         of_shapes = codes if meshes is None else np.where(codes < first_code, codes, NO_CODE)
         color_exactly(inverse, of_shapes, slopes, pose, shapes, halves, xpos, xmat, colors, light, _levels(), image)
         if meshes is not None:
-            color_meshes_exactly(codes, first_code, slopes, pose, table.rows, rows_xmat, table.normals, colors[len(shapes):], light,
-                                 _levels(), image)
+            color_meshes_exactly(codes, first_code, slopes, pose, table.rows, rows_xmat, table.normals,
+                                 colors[len(shapes):], light, _levels(), image)
     if "segmentation" in wanted:
         shapes_exactly(codes, ids, seen.setdefault("segmentation", np.empty((size, size, 1), np.uint16)))
     return seen

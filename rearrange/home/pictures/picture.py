@@ -78,13 +78,8 @@ def camera_axes(eye_m: Vector, target_m: Vector) -> np.ndarray:
     return np.stack([right, np.cross(forward, right), forward, eye])
 
 
-def follow_camera(
-    base_pose: Vector,
-    previous: tuple[np.ndarray, np.ndarray] | None = None,
-    distance_m: float = 2.1,
-    height_m: float = 2.3,
-    smoothing: float = 0.06,
-) -> tuple[np.ndarray, np.ndarray]:
+def follow_camera(base_pose: Vector, previous: tuple[np.ndarray, np.ndarray] | None = None, distance_m: float = 2.1,
+                  height_m: float = 2.3, smoothing: float = 0.06) -> tuple[np.ndarray, np.ndarray]:
     """Eye and target (world, m) of a camera behind and to the left of a robot at base_pose (x, y, yaw) that shows where
     its arm works.
 
@@ -125,9 +120,8 @@ def _scene_of_marks(marks: Sequence[Sphere | Ghost]) -> tuple[tuple[np.ndarray, 
     return scene, np.array(colors, np.float32)
 
 
-def _surfaces(
-    shapes: np.ndarray, halves: np.ndarray, centers: np.ndarray, rotations: np.ndarray, eye: np.ndarray
-) -> tuple[np.ndarray, ...]:
+def _surfaces(shapes: np.ndarray, halves: np.ndarray, centers: np.ndarray, rotations: np.ndarray,
+              eye: np.ndarray) -> tuple[np.ndarray, ...]:
     """What the kernels of `rearrange.home.pictures.shading` take per shape: shapes, halves, centers, flat_normals, long_axes."""
     centers = centers[shapes[:, 1]]
     axes = rotations[shapes[:, 1]].reshape(-1, 3, 3).transpose(0, 2, 1)  # axes[n, k]: axis k in the world
@@ -137,15 +131,13 @@ def _surfaces(
     return shapes, halves, centers.astype(np.float32), normals.reshape(-1, 3), axes[:, 2].astype(np.float32)
 
 
-def _between(
-    eye: np.ndarray, target: np.ndarray, centers: np.ndarray, rotations: np.ndarray, halves: np.ndarray
-) -> np.ndarray:
+def _between(eye: np.ndarray, target: np.ndarray, centers: np.ndarray, rotations: np.ndarray,
+             halves: np.ndarray) -> np.ndarray:
     """Which boxes (N) stand before a robot-sized surface around the target, by a fan of sight lines to it."""
     sideways = np.cross(target - eye, (0.0, 0.0, 1.0))
     sideways /= max(np.linalg.norm(sideways), 1e-6)
     goals = np.array(
-        [target * (1, 1, height) + side * sideways for side in np.linspace(-0.4, 0.4, 7) for height in (0, 1, 1.7)]
-    )
+        [target * (1, 1, height) + side * sideways for side in np.linspace(-0.4, 0.4, 7) for height in (0, 1, 1.7)])
     start = np.einsum("gji,gj->gi", rotations, eye - centers)[:, None]  # (boxes, 1, 3), in the boxes' frames
     step = np.einsum("gji,lj->gli", rotations, goals - eye)  # (boxes, lines, 3)
     step = np.where(np.abs(step) < 1e-9, 1e-9, step)
@@ -164,26 +156,13 @@ class Painter:
     some geoms. materials (ngeom,): of `rearrange.home.pictures.textures`, None: all plain.
     """
 
-    def __init__(
-        self,
-        model: mujoco.MjModel,
-        width: int = 512,
-        height: int = 512,
-        fov_deg: float = 60.0,
-        supersample: int = 2,
-        hide_groups: tuple[int, ...] = (4,),
-        cut_above_m: float = 1.25,
-        stub_m: float = 0.12,
-        meshes: MeshTable | None = None,
-        fade_frames: int = 1,
-        attached: Attached | None = None,
-        materials: np.ndarray | None = None,
-    ):
+    def __init__(self, model: mujoco.MjModel, width: int = 512, height: int = 512, fov_deg: float = 60.0,
+                 supersample: int = 2, hide_groups: tuple[int, ...] = (4,), cut_above_m: float = 1.25,
+                 stub_m: float = 0.12, meshes: MeshTable | None = None, fade_frames: int = 1,
+                 attached: Attached | None = None, materials: np.ndarray | None = None):
         if min(width, height, supersample, fade_frames) < 1 or not 0.0 < fov_deg < 180.0:
-            raise ValueError(
-                f"picture: width {width}, height {height}, supersample {supersample}, fade_frames {fade_frames} (at least 1), "
-                f"fov_deg {fov_deg} (0 to 180)"
-            )
+            raise ValueError(f"picture: width {width}, height {height}, supersample {supersample}, fade_frames "
+                             f"{fade_frames} (at least 1), fov_deg {fov_deg} (0 to 180)")
         self._cut_above_m, self._stub_m = cut_above_m, stub_m
         self._shapes, self._halves = shape_table(model, hide_groups)
         if attached is not None:
@@ -219,9 +198,11 @@ class Painter:
         """Rows for shapes that are no geoms: their poses follow those of the geoms."""
         count = len(attached.kinds)
         rows = np.column_stack([attached.kinds, model.ngeom + np.arange(count)]).astype(np.int32)
-        self._shapes, self._halves = np.concatenate([self._shapes, rows]), np.concatenate([self._halves, attached.halves])
+        self._shapes, self._halves = np.concatenate(
+            [self._shapes, rows]), np.concatenate([self._halves, attached.halves])
         linear = np.column_stack([attached.rgb**2.2, np.ones(count)]).astype(np.float32)
-        self._colors, self._bodies = np.concatenate([self._colors, linear]), np.concatenate([self._bodies, attached.bodies])
+        self._colors, self._bodies = np.concatenate(
+            [self._colors, linear]), np.concatenate([self._bodies, attached.bodies])
         self._articulated = np.concatenate([self._articulated, np.zeros(count, bool)])
         self._materials = np.concatenate([self._materials, np.zeros(count, np.int32)])
 
@@ -232,9 +213,8 @@ class Painter:
         places, turns = self._attached.poses(data)
         return np.concatenate([data.geom_xpos, places]), np.concatenate([data.geom_xmat, turns])
 
-    def render(
-        self, data: mujoco.MjData, eye_m: Vector, target_m: Vector, marks: Sequence[WireBox | Sphere | Ghost] = ()
-    ) -> np.ndarray:
+    def render(self, data: mujoco.MjData, eye_m: Vector, target_m: Vector,
+               marks: Sequence[WireBox | Sphere | Ghost] = ()) -> np.ndarray:
         """The scene from eye_m towards target_m (world), uint8 (height, width, 3); marks are faint behind things."""
         axes, target = camera_axes(eye_m, target_m), np.asarray(target_m, float)
         self._advance_fading(self._blocking(data, axes[3], target), axes[3])
@@ -279,7 +259,8 @@ class Painter:
         shares = of_code[np.minimum(rows, len(kept))].reshape(height, rows.shape[0] // height, width, -1)
         return shares.mean(axis=(1, 3))
 
-    def _paint(self, data: mujoco.MjData, axes: np.ndarray, target: np.ndarray, cut: np.ndarray, cut_meshes: bool = True) -> np.ndarray:
+    def _paint(self, data: mujoco.MjData, axes: np.ndarray, target: np.ndarray, cut: np.ndarray,
+               cut_meshes: bool = True) -> np.ndarray:
         """Draw into the image, without marks; cut: which of the cuttable rows are cut down. The rows that are drawn."""
         centers, turns = self._poses(data)
         kept, halves = self._cut_away(data, cut, centers)
@@ -299,7 +280,8 @@ class Painter:
         occlusion(self._depth, self._codes, *view, *surfaces, self._pattern, self._coarse_z, self._open)
         blur(self._coarse_z, self._open, self._blurred)
         light = (sun, self._shadow, self._coarse_z, self._blurred)
-        paint(self._depth, self._codes, *view, *surfaces, colors, materials, np.ascontiguousarray(frames), *light, tone_table(), self._image)
+        paint(self._depth, self._codes, *view, *surfaces, colors, materials, np.ascontiguousarray(frames), *light,
+              tone_table(), self._image)
         return kept
 
     def _draw_marks(self, axes: np.ndarray, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
@@ -316,7 +298,8 @@ class Painter:
     def _blocking(self, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray) -> np.ndarray:
         """Which of the cuttable rows block the view."""
         geoms, centers = self._shapes[self._cuttable, 1], data.geom_xpos
-        rotations, sizes, reach = data.geom_xmat[geoms].reshape(-1, 3, 3), self._halves[self._cuttable, :3], self._extents(data)
+        rotations, sizes, reach = data.geom_xmat[geoms].reshape(
+            -1, 3, 3), self._halves[self._cuttable, :3], self._extents(data)
         tall = centers[geoms, 2] + reach[:, 2] > self._cut_above_m
         blocking = tall & _between(eye, target, centers[geoms], rotations, sizes)
         high = tall | (centers[geoms, 2] - reach[:, 2] > 0.7 * self._cut_above_m)  # would float without the rest
@@ -385,12 +368,6 @@ class Painter:
                 if min(start[2], end[2]) < NEAR_M:  # clip the end that is behind the eye
                     start, end = (start, end) if start[2] > end[2] else (end, start)
                     end = start + (end - start) * (start[2] - NEAR_M) / (start[2] - end[2])
-                ends = [
-                    (
-                        F(x / z * self._focal_px + (width - 1) / 2),
-                        F(y / z * self._focal_px + (height - 1) / 2),
-                        F(1 / z),
-                    )
-                    for x, y, z in (start, end)
-                ]
+                ends = [(F(x / z * self._focal_px + (width - 1) / 2), F(y / z * self._focal_px + (height - 1) / 2),
+                         F(1 / z)) for x, y, z in (start, end)]
                 blend_line(self._image, self._depth, *ends, rgb, thickness)

@@ -28,17 +28,8 @@ from rearrange.home.pictures.raster_kernels import (
     normalise,
 )
 
-__all__ = [
-    "FACES",
-    "NO_CODE",
-    "SHAPE_NAMES",
-    "DepthCamera",
-    "box_half_extents",
-    "compiled",
-    "draw",
-    "pixel_slopes",
-    "shape_table",
-]
+__all__ = ["FACES", "NO_CODE", "SHAPE_NAMES", "DepthCamera", "box_half_extents", "compiled", "draw", "pixel_slopes",
+           "shape_table"]
 
 SHAPE_NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", CYLINDER: "cylinder", BOX: "box"}
 ENDLESS_M = 1e3  # half extent that stands for an endless plane
@@ -69,10 +60,8 @@ def shape_table(model: mujoco.MjModel, hide_groups: tuple[int, ...] = ()) -> tup
             continue
         kind = int(model.geom_type[g])
         if kind not in SHAPE_NAMES:
-            raise ValueError(
-                f"geom {g} ({model.geom(g).name!r}) has a type that cannot be drawn; "
-                f"allowed: {', '.join(SHAPE_NAMES.values())}"
-            )
+            raise ValueError(f"geom {g} ({model.geom(g).name!r}) has a type that cannot be drawn; allowed: "
+                             f"{', '.join(SHAPE_NAMES.values())}")
         half = box_half_extents(kind, model.geom_size[g])
         shapes.append((kind, g))
         halves.append((*half, math.hypot(*half)))
@@ -116,20 +105,11 @@ class DepthCamera:
     not hidden, and `meshes`, whose rows are bodies of the model.
     """
 
-    def __init__(
-        self,
-        model: mujoco.MjModel,
-        size: int = 128,
-        fov_deg: float = 90.0,
-        far_m: float = 10.0,
-        camera: str = "head",
-        hide_groups: tuple[int, ...] = (),
-        meshes: MeshTable | None = None,
-    ):
+    def __init__(self, model: mujoco.MjModel, size: int = 128, fov_deg: float = 90.0, far_m: float = 10.0,
+                 camera: str = "head", hide_groups: tuple[int, ...] = (), meshes: MeshTable | None = None):
         if size < 2 or not 0.0 < fov_deg < 180.0 or far_m <= 0.0:
-            raise ValueError(
-                f"depth camera: size {size} (at least 2), fov_deg {fov_deg} (0 to 180), far_m {far_m} (above 0)"
-            )
+            raise ValueError(f"depth camera: size {size} (at least 2), fov_deg {fov_deg} (0 to 180), far_m {far_m} "
+                             "(above 0)")
         self.size = size
         self._far = F(far_m)
         slopes = pixel_slopes(size, 2.0 * math.tan(math.radians(fov_deg) / 2.0) / size)
@@ -143,10 +123,11 @@ class DepthCamera:
 
     def render(self, data: mujoco.MjData | Poses, out: np.ndarray) -> np.ndarray:
         """Write the image of the present poses to `out` (size, size), contiguous float32, and return it."""
-        draw_depth(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat, *self._view,
-                   self._inverse_depth)
+        draw_depth(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat,
+                   *self._view, self._inverse_depth)
         if self._meshes is not None:
-            draw_meshes(self._meshes, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, *self._view, self._inverse_depth)
+            draw_meshes(self._meshes, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, *self._view,
+                        self._inverse_depth)
         normalise(self._inverse_depth, self._far, out)
         return out
 
@@ -154,10 +135,10 @@ class DepthCamera:
         """The same image in `out`; returns which geom each pixel shows, (size, size) int32, -1 for none; for a mesh the first geom of
         its body.
         """
-        draw_depth_and_codes(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat, *self._view,
-                             self._inverse_depth, self._codes)
+        draw_depth_and_codes(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat,
+                             *self._view, self._inverse_depth, self._codes)
         if self._meshes is not None:
-            draw_meshes(self._meshes, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, *self._view, self._inverse_depth, self._codes,
-                        FACES * len(self._shapes))
+            draw_meshes(self._meshes, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, *self._view,
+                        self._inverse_depth, self._codes, FACES * len(self._shapes))
         normalise(self._inverse_depth, self._far, out)
         return self._geoms[self._codes // FACES]  # NO_CODE is rounded down to the last one

@@ -316,8 +316,7 @@ def _out_of_view(g, radius, xpos, cam_xpos, cam_xmat, camera, limit_u, limit_v, 
     x = abs(cam_xmat[camera, 0] * dx + cam_xmat[camera, 3] * dy + cam_xmat[camera, 6] * dz)
     y = abs(cam_xmat[camera, 1] * dx + cam_xmat[camera, 4] * dy + cam_xmat[camera, 7] * dz)
     return (x - limit_u * z > radius * math.sqrt(1.0 + limit_u * limit_u)) or (
-        y - limit_v * z > radius * math.sqrt(1.0 + limit_v * limit_v)
-    )
+        y - limit_v * z > radius * math.sqrt(1.0 + limit_v * limit_v))
 
 
 @part

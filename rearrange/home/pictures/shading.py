@@ -52,11 +52,8 @@ def _normal(code, shapes, halves, flat_normals, long_axes, offset):
 def _surface(y, x, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes):
     """World point, ray and normal (three floats each) of sample (y, x); camera: `camera_axes` as float32."""
     u, v, z, n = us[x], vs[y], F(1) / q, np.uintp(code) // np.uintp(FACES)
-    ray = (
-        camera[0, 0] * u + camera[1, 0] * v + camera[2, 0],
-        camera[0, 1] * u + camera[1, 1] * v + camera[2, 1],
-        camera[0, 2] * u + camera[1, 2] * v + camera[2, 2],
-    )
+    ray = (camera[0, 0] * u + camera[1, 0] * v + camera[2, 0], camera[0, 1] * u + camera[1, 1] * v + camera[2, 1],
+           camera[0, 2] * u + camera[1, 2] * v + camera[2, 2])
     point = (camera[3, 0] + z * ray[0], camera[3, 1] + z * ray[1], camera[3, 2] + z * ray[2])
     offset = (point[0] - centers[n, 0], point[1] - centers[n, 1], point[2] - centers[n, 2])
     return point, ray, _normal(code, shapes, halves, flat_normals, long_axes, offset)
@@ -98,9 +95,8 @@ def _sunlight(shadow, sun, point):
 
 
 @compiled
-def occlusion(
-    depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, pattern, z, open_share
-):
+def occlusion(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, pattern, z,
+              open_share):
     """Screen-space ambient occlusion on a coarse grid: fills z and open_share (rows, columns); 1 is unobstructed.
 
     pattern (16, N, 2): offsets in the unit disc, another rotation for each cell of a 4x4 tile; the blur over such tiles
@@ -122,9 +118,8 @@ def occlusion(
             if code < 0:
                 continue
             here = z[y, x]
-            _, _, (wx, wy, wz) = _surface(
-                sy, sx, F(1) / here, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes
-            )
+            _, _, (wx, wy, wz) = _surface(sy, sx, F(1) / here, code, us, vs, camera, shapes, halves, centers,
+                                          flat_normals, long_axes)
             nx = camera[0, 0] * wx + camera[0, 1] * wy + camera[0, 2] * wz
             ny = camera[1, 0] * wx + camera[1, 1] * wy + camera[1, 2] * wz
             nz = camera[2, 0] * wx + camera[2, 1] * wy + camera[2, 2] * wz
@@ -176,27 +171,8 @@ def _coarse(z, values, fy, fx, depth):
 
 
 @compiled
-def paint(
-    depth_buffer,
-    codes,
-    us,
-    vs,
-    camera,
-    shapes,
-    halves,
-    centers,
-    flat_normals,
-    long_axes,
-    colors,
-    materials,
-    frames,
-    sun,
-    shadow,
-    z,
-    open_share,
-    tones,
-    image,
-):
+def paint(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, colors, materials,
+          frames, sun, shadow, z, open_share, tones, image):
     """Shade every pixel of `image` from its samples; a pixel that shows one face is shaded once, at its last sample.
 
     materials (N,): of `rearrange.home.pictures.textures`. frames (N, 3, 3): the axes of each shape, one in a row.
@@ -223,13 +199,13 @@ def paint(
                         blue += weight * background
                         continue
                     n, q = np.uintp(code) // np.uintp(FACES), depth_buffer[sy, sx]
-                    point, ray, normal = _surface(
-                        sy, sx, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes
-                    )
+                    point, ray, normal = _surface(sy, sx, q, code, us, vs, camera, shapes, halves, centers,
+                                                  flat_normals, long_axes)
                     own_red, own_green, own_blue = colors[n, 0], colors[n, 1], colors[n, 2]
                     if materials[n] != PLAIN:
-                        own_red, own_green, own_blue, shines = _texture(code, n, point, ray, normal, (us[1] - us[0]) / q, materials[n], shapes,
-                                                                        halves, centers, frames, (own_red, own_green, own_blue))
+                        own_red, own_green, own_blue, shines = _texture(
+                            code, n, point, ray, normal, (us[1] - us[0]) / q, materials[n], shapes, halves, centers,
+                            frames, (own_red, own_green, own_blue))
                         if shines:
                             red += weight * own_red
                             green += weight * own_green
@@ -258,10 +234,11 @@ def _texture(code, n, point, ray, normal, width, material, shapes, halves, cente
              frames[n, 1, 0] * dx + frames[n, 1, 1] * dy + frames[n, 1, 2] * dz,
              frames[n, 2, 0] * dx + frames[n, 2, 1] * dy + frames[n, 2, 2] * dz)
     through = frames[n, 0, 0] * ray[0] + frames[n, 0, 1] * ray[1] + frames[n, 0, 2] * ray[2]
-    along = (frames[n, 1, 0] * ray[0] + frames[n, 1, 1] * ray[1] + frames[n, 1, 2] * ray[2]) / max(F(1e-3), abs(through))
+    along = (frames[n, 1, 0] * ray[0] + frames[n, 1, 1] * ray[1]
+             + frames[n, 1, 2] * ray[2]) / max(F(1e-3), abs(through))
     slant = -(normal[0] * ray[0] + normal[1] * ray[1] + normal[2] * ray[2])
-    return textured(material, shapes[n, 0], np.uintp(code) % np.uintp(FACES), np.int64(n), local, (halves[n, 0], halves[n, 1], halves[n, 2]),
-                    along, width / max(F(0.25), slant), rgb)
+    return textured(material, shapes[n, 0], np.uintp(code) % np.uintp(FACES), np.int64(n), local,
+                    (halves[n, 0], halves[n, 1], halves[n, 2]), along, width / max(F(0.25), slant), rgb)
 
 
 @inlined
@@ -285,9 +262,8 @@ def _blend(image, y, x, rgb, alpha):
 
 
 @compiled
-def blend_shapes(
-    image, depth_buffer, mark_depth, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, colors
-):
+def blend_shapes(image, depth_buffer, mark_depth, codes, us, vs, camera, shapes, halves, centers, flat_normals,
+                 long_axes, colors):
     """Blend translucent shapes over the picture; colors (N, 4): sRGB and alpha; parts behind something are faint."""
     rows, columns, _ = image.shape
     s = np.uintp(codes.shape[0] // rows)
@@ -301,9 +277,8 @@ def blend_shapes(
                         weight += F(1) if q >= depth_buffer[j, i] * F(0.999) else F(HIDDEN)
             if code >= 0:
                 n = np.uintp(code) // np.uintp(FACES)
-                _, _, (nx, ny, nz) = _surface(
-                    sy, sx, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes
-                )
+                _, _, (nx, ny, nz) = _surface(sy, sx, q, code, us, vs, camera, shapes, halves, centers, flat_normals,
+                                              long_axes)
                 bright = F(0.72) + F(0.28) * (F(0.5) * nz - F(0.25) * nx - F(0.35) * ny)
                 rgb = (bright * colors[n, 0], bright * colors[n, 1], bright * colors[n, 2])
                 _blend(image, y, x, rgb, colors[n, 3] * weight / F(s * s))

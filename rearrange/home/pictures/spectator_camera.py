@@ -36,7 +36,8 @@ class SpectatorCamera:
         self._angle: float | None = None  # of the eye around the robot, world
         self._works = False
 
-    def follow(self, base_pose: Sequence[float], hand: Sequence[float], blocked: Blocked) -> tuple[np.ndarray, np.ndarray]:
+    def follow(self, base_pose: Sequence[float], hand: Sequence[float],
+               blocked: Blocked) -> tuple[np.ndarray, np.ndarray]:
         """Eye and target (world, m). base_pose: x, y (m), yaw (rad). hand: the end-effector. blocked: whether something stands on the
         straight line between two points.
         """
@@ -88,10 +89,12 @@ class SpectatorCamera:
         base = np.array([x, y])
         eye = self._eye(base + 0.5 * self._near * (hand[:2] - base), yaw + SIDES_RAD[side])
         trunk = base - _TRUNK_BACK_M * np.array([math.cos(yaw), math.sin(yaw)])
-        return sum(passes_column(eye, point, trunk) or blocked(tuple(eye), tuple(point)) for point in hand + _AROUND_M) / len(_AROUND_M)
+        return sum(passes_column(eye, point, trunk) or blocked(tuple(eye), tuple(point)) for point in hand
+                   + _AROUND_M) / len(_AROUND_M)
 
 
-def passes_column(start: np.ndarray, end: np.ndarray, middle: np.ndarray, radius_m: float = _TRUNK_M, top_m: float = _TRUNK_TOP_M) -> bool:
+def passes_column(start: np.ndarray, end: np.ndarray, middle: np.ndarray, radius_m: float = _TRUNK_M,
+                  top_m: float = _TRUNK_TOP_M) -> bool:
     """Whether the straight line between two points (3,) crosses an upright column at `middle` (2,) from the floor to `top_m`."""
     way, offset = end - start, start[:2] - middle
     a, b, c = float(way[:2] @ way[:2]), float(offset @ way[:2]), float(offset @ offset) - radius_m**2

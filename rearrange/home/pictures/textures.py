@@ -68,15 +68,18 @@ def textured(material, kind, face, seed, p, half, along_ray, footprint, rgb):
     if material == WOOD:
         coarse = _smooth(u * F(1.6), v * F(26), seed)
         fine = _smooth(u * F(6), v * F(130), seed + 7)
-        tint += F(0.42) * (coarse - F(0.5)) * _fine(F(0.03), footprint) + F(0.22) * (fine - F(0.5)) * _fine(F(0.008), footprint)
-        return rgb[0] * tint, rgb[1] * tint * (F(0.97) + F(0.03) * coarse), rgb[2] * tint * (F(0.9) + F(0.1) * coarse), False
+        tint += F(0.42) * (coarse - F(0.5)) * _fine(F(0.03),
+                                                    footprint) + F(0.22) * (fine - F(0.5)) * _fine(F(0.008), footprint)
+        return rgb[0] * tint, rgb[1] * tint * (F(0.97)
+                                               + F(0.03) * coarse), rgb[2] * tint * (F(0.9) + F(0.1) * coarse), False
     if material == FABRIC:
         mottled = _smooth(u * F(30), v * F(30), seed) - F(0.5)
         thread = F(math.sin(u * F(500))) * F(math.sin(v * F(500)))  # 12 mm
         tint += F(0.12) * mottled * _fine(F(0.04), footprint) + F(0.08) * thread * _fine(F(0.006), footprint)
         return rgb[0] * tint, rgb[1] * tint, rgb[2] * tint, False
     i, j = math.floor(u / F(TILE_M)), math.floor(v / F(TILE_M))
-    into = min(TILE_M * min(u / F(TILE_M) - F(i), F(i) + F(1) - u / F(TILE_M)), TILE_M * min(v / F(TILE_M) - F(j), F(j) + F(1) - v / F(TILE_M)))
+    into = min(TILE_M * min(u / F(TILE_M) - F(i), F(i) + F(1) - u / F(TILE_M)),
+               TILE_M * min(v / F(TILE_M) - F(j), F(j) + F(1) - v / F(TILE_M)))
     tint = F(0.88) + F(0.24) * noise(i + 3 * seed, j)
     width = max(F(JOINT_M), F(0.7) * footprint)
     joint = max(F(0), F(1) - F(into) / width) * min(F(1), F(JOINT_M) / width)
@@ -127,5 +130,5 @@ def _window(p, half, along_ray, rgb):
     up = (share - hills) / (F(1) - hills)
     cloud = F(0.65) * _smooth(far * F(1.3), up * F(3.2), 5) + F(0.35) * _smooth(far * F(3.7), up * F(8), 6)
     cloud = min(F(1), max(F(0), (cloud - F(0.50)) * F(5)))
-    return (F(0.62) - F(0.42) * up + cloud * F(0.9) * (F(0.28) + F(0.42) * up), F(0.78) - F(0.34) * up + cloud * F(0.9) * (F(0.12) + F(0.34) * up),
-            F(0.92) - F(0.12) * up + cloud * F(0.10), True)
+    return (F(0.62) - F(0.42) * up + cloud * F(0.9) * (F(0.28) + F(0.42) * up), F(0.78) - F(0.34) * up
+            + cloud * F(0.9) * (F(0.12) + F(0.34) * up), F(0.92) - F(0.12) * up + cloud * F(0.10), True)

@@ -15,7 +15,8 @@ from rearrange.home.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, SPHER
 from rearrange.home.robot.fetch_looks import FETCH, INSTEAD_OF, Shape
 
 _KINDS = {"box": BOX, "cylinder": CYLINDER, "capsule": CAPSULE, "sphere": SPHERE}
-_TURNS = {"x": np.array([(0, 0, 1), (0, 1, 0), (-1, 0, 0)], float), "y": np.array([(1, 0, 0), (0, 0, 1), (0, -1, 0)], float),
+_TURNS = {"x": np.array([(0, 0, 1), (0, 1, 0), (-1, 0, 0)], float),
+          "y": np.array([(1, 0, 0), (0, 0, 1), (0, -1, 0)], float),
           "z": np.eye(3)}  # of a shape whose long axis shall be that axis of the body
 
 
@@ -36,7 +37,8 @@ class Attached:
     def poses(self, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
         """Where they are now: (n, 3) middles and (n, 9) rotation matrices, world."""
         frames = data.xmat[self.bodies].reshape(-1, 3, 3)
-        return data.xpos[self.bodies] + np.einsum("nij,nj->ni", frames, self.places), (frames @ self.turns).reshape(-1, 9)
+        return data.xpos[self.bodies] + np.einsum("nij,nj->ni", frames,
+                                                  self.places), (frames @ self.turns).reshape(-1, 9)
 
 
 def attach(model: mujoco.MjModel, shapes: Sequence[Shape], instead_of: Sequence[str]) -> Attached:

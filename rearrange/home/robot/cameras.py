@@ -9,10 +9,8 @@ import numpy as np
 
 from rearrange.home.robot import fetch
 
-CAMERAS = {
-    "head": (fetch.HEAD_CAMERA_POSITION_M, fetch.HEAD_CAMERA_TARGET_M),
-    "arm": (fetch.ARM_CAMERA_POSITION_M, fetch.ARM_CAMERA_TARGET_M),
-}
+CAMERAS = {"head": (fetch.HEAD_CAMERA_POSITION_M, fetch.HEAD_CAMERA_TARGET_M),
+           "arm": (fetch.ARM_CAMERA_POSITION_M, fetch.ARM_CAMERA_TARGET_M)}
 """Of each camera: where it is and a point that it looks at, in the frame that it is fixed to. Head: base. Arm: end-effector."""
 FOV_DEG, RANGE_M = fetch.HEAD_CAMERA_FOV_DEG, fetch.HEAD_CAMERA_RANGE_M
 

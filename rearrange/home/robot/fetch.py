@@ -11,15 +11,8 @@ import math
 
 BASE_JOINT_NAMES: tuple[str, ...] = ("base_x", "base_y", "base_yaw")
 TORSO_JOINT_NAME = "torso_lift"
-JOINT_NAMES: tuple[str, ...] = (
-    "shoulder_pan",
-    "shoulder_lift",
-    "upperarm_roll",
-    "elbow_flex",
-    "forearm_roll",
-    "wrist_flex",
-    "wrist_roll",
-)
+JOINT_NAMES: tuple[str, ...] = ("shoulder_pan", "shoulder_lift", "upperarm_roll", "elbow_flex", "forearm_roll",
+                                "wrist_flex", "wrist_roll")
 """The seven arm joints, in the order of the action and of the `joint` observation."""
 
 ARM_START_RAD: tuple[float, ...] = (-0.45, -1.08, 0.1, 0.935, -0.001, 1.573, 0.005)
@@ -29,15 +22,8 @@ REST_POSITION_M: tuple[float, float, float] = (0.5, 0.0, 1.0)
 """Where the end-effector rests, in the base frame."""
 ARM_DELTA_RAD = 0.0125
 """Change of a joint target at full action, per 30 Hz step."""
-ARM_LIMITS_RAD: tuple[tuple[float, float], ...] = (
-    (-1.6056, 1.6056),
-    (-1.221, 1.518),
-    (-12.6, 12.6),
-    (-2.251, 2.251),
-    (-12.6, 12.6),
-    (-2.16, 2.16),
-    (-12.6, 12.6),
-)
+ARM_LIMITS_RAD: tuple[tuple[float, float], ...] = ((-1.6056, 1.6056), (-1.221, 1.518), (-12.6, 12.6), (-2.251, 2.251),
+                                                   (-12.6, 12.6), (-2.16, 2.16), (-12.6, 12.6))
 """Joint limits; the three rolls turn without end and are bounded at two turns either way."""
 TORSO_LIMITS_M: tuple[float, float] = (0.0, 0.386)
 BASE_RADIUS_M = 0.275
@@ -61,8 +47,7 @@ _LINKS: tuple[tuple[str, str, str, float, float, str], ...] = (
     ("0.133 0 0", "0 1 0", "0 0 0 0.19 0 0", 0.050, 2.10, BLUE),
     ("0.197 0 0", "1 0 0", "0 0 0 0.11 0 0", 0.048, 1.66, LIGHT),
     ("0.1245 0 0", "0 1 0", "0 0 0 0.13 0 0", 0.045, 1.66, BLUE),
-    ("0.1385 0 0", "1 0 0", "0 0 0 0.06 0 0", 0.045, 0.135, LIGHT),
-)
+    ("0.1385 0 0", "1 0 0", "0 0 0 0.06 0 0", 0.045, 0.135, LIGHT))
 # What collides is fewer and simpler shapes, unseen, because each costs time: three capsules from joint to joint, which a
 # roll of the links does not move, with the links' own radii; and the torso, which stays at its height, as a part of the
 # base. Body: (name, type, size, place).
@@ -70,31 +55,20 @@ _COLLISION: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "shoulder_pan": (("arm_shoulder", "capsule", "0.055", 'fromto="0 0 0 0.117 0 0.06"'),),
     "shoulder_lift": (("arm_upperarm", "capsule", "0.055", 'fromto="0 0 0 0.339 0 0"'),),
     "elbow_flex": (("arm_forearm", "capsule", "0.050", 'fromto="0 0 0 0.307 0 0"'),),
-    "wrist_flex": (("arm_wrist", "capsule", "0.045", 'fromto="0 0 0 0.1985 0 0"'),),
-}
+    "wrist_flex": (("arm_wrist", "capsule", "0.045", 'fromto="0 0 0 0.1985 0 0"'),)}
 _TORSO_COLLISION: tuple[tuple[str, str, str, str], ...] = (
     ("base_torso_space", "box", "0.085 0.135 0.22", f'pos="-0.071875 0 {0.69743 + TORSO_START_M:.5f}"'),
-    ("base_head_space", "box", "0.085 0.12 0.045", f'pos="-0.001875 0 {1.03243 + TORSO_START_M:.5f}"'),
-)
+    ("base_head_space", "box", "0.085 0.12 0.045", f'pos="-0.001875 0 {1.03243 + TORSO_START_M:.5f}"'))
 # Of the base: name, radius, from and to which height (m), mass (kg), colour, and from which height it collides: the skirt
 # from below the floor, which it does not touch. One that ends above it is pushed up at the edge of something 3 cm high, and
 # held down by the base's joints with 300 kN.
 _ROUND: tuple[tuple[str, float, float, float, float, str, float], ...] = (
-    ("base_body", BASE_RADIUS_M, 0.07, 0.31, 48, DARK, 0.07),
-    ("base_skirt", 0.24, 0.01, 0.07, 2, BLACK, -0.09),
-    ("base_deck", 0.25, 0.31, 0.36, 2, LIGHT, 0.31),
-)
+    ("base_body", BASE_RADIUS_M, 0.07, 0.31, 48, DARK, 0.07), ("base_skirt", 0.24, 0.01, 0.07, 2, BLACK, -0.09),
+    ("base_deck", 0.25, 0.31, 0.36, 2, LIGHT, 0.31))
 _SIDES = 24
 _NOTHING = 'contype="0" conaffinity="0"'
-_SERVOS: tuple[tuple[float, float, float], ...] = (
-    (400, 40, 34),
-    (700, 70, 130),
-    (300, 30, 76),
-    (400, 40, 66),
-    (150, 12, 30),
-    (150, 12, 26),
-    (60, 4, 8),
-)
+_SERVOS: tuple[tuple[float, float, float], ...] = ((400, 40, 34), (700, 70, 130), (300, 30, 76), (400, 40, 66),
+                                                   (150, 12, 30), (150, 12, 26), (60, 4, 8))
 """Of each arm joint: position gain (N m/rad), velocity gain (N m s/rad), torque limit (N m)."""
 
 
@@ -107,7 +81,8 @@ def robot_assets() -> str:
     def vertices(radius: float, low: float, top: float) -> str:
         outer = radius / math.cos(math.pi / _SIDES)  # the sides touch the circle
         angles = [2 * math.pi * (k + 0.5) / _SIDES for k in range(_SIDES)]
-        return " ".join(f"{outer * math.cos(a):.6f} {outer * math.sin(a):.6f} {z:.6g}" for z in (low, top) for a in angles)
+        return " ".join(f"{outer * math.cos(a):.6f} {outer * math.sin(a):.6f} {z:.6g}" for z in (low, top)
+                        for a in angles)
 
     return "".join(f'<mesh name="{name}" vertex="{vertices(radius, low, top)}"/>'
                    for name, radius, _, top, *_, low in _ROUND)
@@ -124,40 +99,30 @@ def robot_body(base_bits: str, arm_bits: str, prisms: bool = True) -> str:
                 for name, kind, size, place in shapes]
 
     def geom(name: str, kind: str, size: str, position: str, mass: float, rgba: str, bits: str = base_bits) -> str:
-        return (
-            f'<geom name="{name}" type="{kind}" size="{size}" pos="{position}" mass="{mass}" rgba="{rgba}" '
-            f'group="3" {bits}/>'
-        )
+        return (f'<geom name="{name}" type="{kind}" size="{size}" pos="{position}" mass="{mass}" rgba="{rgba}" '
+                f'group="3" {bits}/>')
 
-    s = [
-        '<body name="base">',
-        '<joint name="base_x" type="slide" axis="1 0 0"/><joint name="base_y" type="slide" axis="0 1 0"/>',
-        '<joint name="base_yaw" type="hinge" axis="0 0 1"/>',
-        *(geom(name, "cylinder", f"{radius} {(top - bottom) / 2:.6g}", f"0 0 {(top + bottom) / 2:.6g}", mass, rgba, bits)
-          for name, radius, bottom, top, mass, rgba, _ in _ROUND),
-        geom("base_column", "box", "0.10 0.14 0.20", "-0.10 0 0.55", 20, DARK),
-        *(f'<geom name="{name}_space" type="mesh" mesh="{name}" mass="0" rgba="0 0 0 0" group="3" {base_bits}/>'
-          for name, *_ in (_ROUND if prisms else ())),
-        *spaces(_TORSO_COLLISION, base_bits),
-        _head_camera(),
-        '<body name="torso" pos="-0.086875 0 0.37743" gravcomp="1">',
-        f'<joint name="{TORSO_JOINT_NAME}" type="slide" axis="0 0 1" range="{TORSO_LIMITS_M[0]} {TORSO_LIMITS_M[1]}" '
-        'armature="5" damping="20"/>',
-        geom("base_torso", "box", "0.085 0.135 0.22", "0.015 0 0.32", 11, LIGHT, _NOTHING),
-        geom("base_neck", "cylinder", "0.045 0.04", "0.045 0 0.57", 1, DARK, _NOTHING),
-        geom("base_head", "box", "0.085 0.12 0.045", "0.085 0 0.655", 3, LIGHT, _NOTHING),
-        geom("base_visor", "box", "0.008 0.10 0.028", "0.172 0 0.66", 0.2, BLACK, _NOTHING),
-    ]
+    s = ['<body name="base">',
+         '<joint name="base_x" type="slide" axis="1 0 0"/><joint name="base_y" type="slide" axis="0 1 0"/>',
+         '<joint name="base_yaw" type="hinge" axis="0 0 1"/>',
+         *(geom(name, "cylinder", f"{radius} {(top - bottom) / 2:.6g}", f"0 0 {(top + bottom) / 2:.6g}", mass, rgba,
+                bits) for name, radius, bottom, top, mass, rgba, _ in _ROUND),
+         geom("base_column", "box", "0.10 0.14 0.20", "-0.10 0 0.55", 20, DARK),
+         *(f'<geom name="{name}_space" type="mesh" mesh="{name}" mass="0" rgba="0 0 0 0" group="3" {base_bits}/>'
+           for name, *_ in (_ROUND if prisms else ())), *spaces(_TORSO_COLLISION, base_bits), _head_camera(),
+         '<body name="torso" pos="-0.086875 0 0.37743" gravcomp="1">', f'<joint name="{TORSO_JOINT_NAME}" '
+         f'type="slide" axis="0 0 1" range="{TORSO_LIMITS_M[0]} {TORSO_LIMITS_M[1]}" armature="5" damping="20"/>',
+         geom("base_torso", "box", "0.085 0.135 0.22", "0.015 0 0.32", 11, LIGHT, _NOTHING),
+         geom("base_neck", "cylinder", "0.045 0.04", "0.045 0 0.57", 1, DARK, _NOTHING),
+         geom("base_head", "box", "0.085 0.12 0.045", "0.085 0 0.655", 3, LIGHT, _NOTHING),
+         geom("base_visor", "box", "0.008 0.10 0.028", "0.172 0 0.66", 0.2, BLACK, _NOTHING)]
     for name, limits, link in zip(JOINT_NAMES, ARM_LIMITS_RAD, _LINKS, strict=True):
         offset, axis, line, radius, mass, rgba = link
         span = f'range="{limits[0]} {limits[1]}"' if abs(limits[0]) < 12 else ""
-        s += [
-            f'<body name="{name}_link" pos="{offset}" gravcomp="1">',
-            f'<joint name="{name}" axis="{axis}" {span} armature="0.3" damping="2"/>',
-            f'<geom name="arm_{name}" type="capsule" fromto="{line}" size="{radius}" mass="{mass}" rgba="{rgba}" '
-            f'group="3" {_NOTHING}/>',
-            *spaces(_COLLISION.get(name, ()), arm_bits),
-        ]
+        s += [f'<body name="{name}_link" pos="{offset}" gravcomp="1">',
+              f'<joint name="{name}" axis="{axis}" {span} armature="0.3" damping="2"/>',
+              f'<geom name="arm_{name}" type="capsule" fromto="{line}" size="{radius}" mass="{mass}" rgba="{rgba}" '
+              f'group="3" {_NOTHING}/>', *spaces(_COLLISION.get(name, ()), arm_bits)]
     s += [
         '<body name="gripper" pos="0.16645 0 0" gravcomp="1">',
         geom("gripper_palm", "box", "0.055 0.045 0.035", "-0.045 0 0", 1.2, DARK, arm_bits),
@@ -171,19 +136,13 @@ def robot_body(base_bits: str, arm_bits: str, prisms: bool = True) -> str:
 
 def robot_actuators() -> str:
     """MJCF of the servos: base velocities (m/s, rad/s, world axes), torso height (m), arm joint positions (rad)."""
-    s = [
-        f'<velocity name="{name}" joint="{name}" kv="{kv}" forcerange="-{force} {force}"/>'
-        for name, kv, force in (("base_x", 3000, 400), ("base_y", 3000, 400), ("base_yaw", 800, 120))
-    ]
-    s.append(
-        f'<position name="{TORSO_JOINT_NAME}" joint="{TORSO_JOINT_NAME}" kp="8000" kv="800" '
-        'forcerange="-450 450" inheritrange="1"/>'
-    )
+    s = [f'<velocity name="{name}" joint="{name}" kv="{kv}" forcerange="-{force} {force}"/>'
+         for name, kv, force in (("base_x", 3000, 400), ("base_y", 3000, 400), ("base_yaw", 800, 120))]
+    s.append(f'<position name="{TORSO_JOINT_NAME}" joint="{TORSO_JOINT_NAME}" kp="8000" kv="800" forcerange="-450 '
+             '450" inheritrange="1"/>')
     for name, (low, high), (kp, kv, force) in zip(JOINT_NAMES, ARM_LIMITS_RAD, _SERVOS, strict=True):
-        s.append(
-            f'<position name="{name}" joint="{name}" kp="{kp}" kv="{kv}" forcerange="-{force} {force}" '
-            f'ctrlrange="{low} {high}"/>'
-        )
+        s.append(f'<position name="{name}" joint="{name}" kp="{kp}" kv="{kv}" forcerange="-{force} {force}" '
+                 f'ctrlrange="{low} {high}"/>')
     return "\n".join(s)
 
 
@@ -193,7 +152,5 @@ def _head_camera() -> str:
     dz = HEAD_CAMERA_TARGET_M[2] - HEAD_CAMERA_POSITION_M[2]
     length = (dx * dx + dz * dz) ** 0.5
     position = " ".join(str(v) for v in HEAD_CAMERA_POSITION_M)
-    return (
-        f'<camera name="head" pos="{position}" xyaxes="0 -1 0 {-dz / length:.6f} 0 {dx / length:.6f}" '
-        f'fovy="{HEAD_CAMERA_FOV_DEG}"/>'
-    )
+    return (f'<camera name="head" pos="{position}" xyaxes="0 -1 0 {-dz / length:.6f} 0 {dx / length:.6f}" '
+            f'fovy="{HEAD_CAMERA_FOV_DEG}"/>')

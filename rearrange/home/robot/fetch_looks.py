@@ -38,12 +38,11 @@ def _base() -> list[Shape]:
         Shape("base", "box", (0.010, 0.070, 0.030), (0.270, 0.0, 0.255), _DARK),
     ]
     for side in (-1, 1):
-        made += [
-            Shape("base", "cylinder", (0.080, 0.022), (0.0, side * 0.270, 0.080), _BLACK, "y"),
-            Shape("base", "cylinder", (0.046, 0.024), (0.0, side * 0.270, 0.080), _GREY, "y"),
-            Shape("base", "cylinder", (0.015, 0.027), (0.0, side * 0.270, 0.080), _BLUE, "y"),
-        ]
-        made += [Shape("base", "cylinder", (0.030, 0.014), (end * 0.19, side * 0.13, 0.030), _DARK, "y") for end in (-1, 1)]
+        made += [Shape("base", "cylinder", (0.080, 0.022), (0.0, side * 0.270, 0.080), _BLACK, "y"),
+                 Shape("base", "cylinder", (0.046, 0.024), (0.0, side * 0.270, 0.080), _GREY, "y"),
+                 Shape("base", "cylinder", (0.015, 0.027), (0.0, side * 0.270, 0.080), _BLUE, "y")]
+        made += [Shape("base", "cylinder", (0.030, 0.014), (end * 0.19, side * 0.13, 0.030), _DARK, "y")
+                 for end in (-1, 1)]
     return made
 
 
@@ -67,15 +66,13 @@ def _torso() -> list[Shape]:
 
 def _head() -> list[Shape]:
     """A neck that pans, a wide flat head with rounded ends, and the bar of its camera with three lenses."""
-    made = [
-        Shape("torso", "cylinder", (0.040, 0.035), (0.045, 0.0, 0.575), _DARK),
-        Shape("torso", "cylinder", (0.058, 0.016), (0.045, 0.0, 0.607), _GREY),
-        Shape("torso", "box", (0.050, 0.085, 0.036), (0.080, 0.0, 0.658), _SHELL),
-        *(Shape("torso", "cylinder", (0.050, 0.036), (0.080, side * 0.085, 0.658), _SHELL) for side in (-1, 1)),
-        Shape("torso", "box", (0.034, 0.062, 0.005), (0.070, 0.0, 0.697), _BLUE),
-        Shape("torso", "capsule", (0.024, 0.082), (0.142, 0.0, 0.662), _BLACK, "y"),
-        Shape("torso", "box", (0.010, 0.060, 0.012), (0.126, 0.0, 0.662), _DARK),
-    ]
+    made = [Shape("torso", "cylinder", (0.040, 0.035), (0.045, 0.0, 0.575), _DARK),
+            Shape("torso", "cylinder", (0.058, 0.016), (0.045, 0.0, 0.607), _GREY),
+            Shape("torso", "box", (0.050, 0.085, 0.036), (0.080, 0.0, 0.658), _SHELL),
+            *(Shape("torso", "cylinder", (0.050, 0.036), (0.080, side * 0.085, 0.658), _SHELL) for side in (-1, 1)),
+            Shape("torso", "box", (0.034, 0.062, 0.005), (0.070, 0.0, 0.697), _BLUE),
+            Shape("torso", "capsule", (0.024, 0.082), (0.142, 0.0, 0.662), _BLACK, "y"),
+            Shape("torso", "box", (0.010, 0.060, 0.012), (0.126, 0.0, 0.662), _DARK)]
     for y, radius, rgb in ((-0.055, 0.013, _GLASS), (0.010, 0.013, _GLASS), (0.055, 0.008, _RED)):
         made += [Shape("torso", "cylinder", (radius + 0.004, 0.005), (0.163, y, 0.662), _GREY, "x"),
                  Shape("torso", "cylinder", (radius, 0.006), (0.164, y, 0.662), rgb, "x")]
@@ -85,7 +82,8 @@ def _head() -> list[Shape]:
 def _arm() -> list[Shape]:
     """Dark housings at the joints that flex, with pale caps, and dark rings at those that roll."""
     made = [Shape("shoulder_pan_link", "cylinder", (0.062, 0.030), (0.0, 0.0, 0.0), _DARK)]
-    for link, radius, half in (("shoulder_lift", 0.062, 0.062), ("elbow_flex", 0.056, 0.057), ("wrist_flex", 0.050, 0.052)):
+    for link, radius, half in (("shoulder_lift", 0.062, 0.062), ("elbow_flex", 0.056, 0.057),
+                               ("wrist_flex", 0.050, 0.052)):
         made += [Shape(f"{link}_link", "cylinder", (radius, half), (0.0, 0.0, 0.0), _DARK, "y"),
                  Shape(f"{link}_link", "cylinder", (0.7 * radius, half + 0.004), (0.0, 0.0, 0.0), _SHELL, "y")]
     made += [Shape(f"{link}_link", "cylinder", (radius, 0.010), (0.0, 0.0, 0.0), _DARK, "x")
@@ -95,19 +93,17 @@ def _arm() -> list[Shape]:
 
 def _gripper() -> list[Shape]:
     """A round flange, a wide palm with two short fingers that stand beside the suction cup, and the wrist camera behind its lens."""
-    made = [
-        Shape("gripper", "cylinder", (0.046, 0.014), (-0.092, 0.0, 0.0), _GREY, "x"),
-        Shape("gripper", "cylinder", (0.040, 0.020), (-0.064, 0.0, 0.0), _SHELL, "x"),
-        Shape("gripper", "box", (0.024, 0.066, 0.030), (-0.024, 0.0, 0.0), _DARK),
-        Shape("gripper", "box", (0.025, 0.040, 0.006), (-0.024, 0.0, 0.031), _BLUE),
-        Shape("gripper", "box", (0.014, 0.018, 0.009), (-0.032, 0.0, 0.046), _BLACK),
-        Shape("gripper", "cylinder", (0.016, 0.010), (0.006, 0.0, 0.0), _GREY, "x"),
-    ]
+    made = [Shape("gripper", "cylinder", (0.046, 0.014), (-0.092, 0.0, 0.0), _GREY, "x"),
+            Shape("gripper", "cylinder", (0.040, 0.020), (-0.064, 0.0, 0.0), _SHELL, "x"),
+            Shape("gripper", "box", (0.024, 0.066, 0.030), (-0.024, 0.0, 0.0), _DARK),
+            Shape("gripper", "box", (0.025, 0.040, 0.006), (-0.024, 0.0, 0.031), _BLUE),
+            Shape("gripper", "box", (0.014, 0.018, 0.009), (-0.032, 0.0, 0.046), _BLACK),
+            Shape("gripper", "cylinder", (0.016, 0.010), (0.006, 0.0, 0.0), _GREY, "x")]
     made += [Shape("gripper", "box", (0.018, 0.007, 0.011), (0.014, side * 0.056, 0.0), _GREY) for side in (-1, 1)]
     return made
 
 
 FETCH: tuple[Shape, ...] = (*_base(), *_torso(), *_head(), *_arm(), *_gripper())
-INSTEAD_OF: tuple[str, ...] = ("base_body", "base_skirt", "base_deck", "base_column", "base_torso", "base_neck", "base_head", "base_visor",
-                               "gripper_palm")
+INSTEAD_OF: tuple[str, ...] = ("base_body", "base_skirt", "base_deck", "base_column", "base_torso", "base_neck",
+                               "base_head", "base_visor", "gripper_palm")
 """Geoms of the model that these shapes stand for."""
