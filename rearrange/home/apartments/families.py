@@ -16,11 +16,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rearrange.home.apartments import furnishing as layout_furnishing
-from rearrange.home.apartments import furniture
+from rearrange.home.apartments import furnishing
 from rearrange.home.apartments.floor_plan import WALL_HALF_M, FloorPlan
 from rearrange.home.apartments.furnishing import Furnishing
+from rearrange.home.apartments.furniture import armchair, bookcase, low_shelf, plant, round_table, sideboard, table
 from rearrange.home.apartments.palettes import PALETTES
+from rearrange.home.apartments.parts import Piece
 
 T = WALL_HALF_M
 
@@ -32,7 +33,8 @@ def _door(rng: np.random.Generator, low: float, high: float,
     return rng.uniform(low + width / 2 + 0.05, high - width / 2 - 0.05), width
 
 
-# --- 0: quarters -------------------------------------------------------------------------------------------------
+def _coffee_table(home: Furnishing, *sizes_and_style) -> Piece:
+    return table(home.rng, home.palette, "coffee_table", "coffee_table", *sizes_and_style)
 
 
 def _plan_quarters(rng: np.random.Generator) -> FloorPlan:
@@ -53,19 +55,15 @@ def _plan_quarters(rng: np.random.Generator) -> FloorPlan:
 def _furnish_quarters(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
     sides = {"row": ("north",), "counter": ("north",), "fridge": ("east", "west", "north")}
-    layout_furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD", "DDSD"), sides)
-    layout_furnishing.dining_group(home, "dining", furniture.table(rng, palette, "dining_table"),
-                                   int(rng.integers(2, 5)))
-    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.8, 1.1), (0.5, 0.65), (0.40, 0.48))
-    layout_furnishing.lounge(home, "living", ("south", "west"), ("north", "east"), coffee)
-    home.against(furniture.bookcase(rng, palette), "living", ("west", "south", "north", "east"), 0.6)
-    layout_furnishing.bedroom(home, "bedroom", ("west", "north"), ("east", "north", "south"))
-    home.optional(furniture.sideboard(rng, palette), "dining", ("south", "east"), 0.5)
-    home.optional(furniture.armchair(rng, palette, "armchair"), "living", ("east", "west", "north"), 0.5)
-    home.optional(furniture.plant(rng, palette), "living", ("west", "south"), 0.6, 1.0)
-
-
-# --- 1: open plan ------------------------------------------------------------------------------------------------
+    furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD", "DDSD"), sides)
+    furnishing.dining_group(home, "dining", table(rng, palette, "dining_table"), (2, 5))
+    coffee = _coffee_table(home, (0.8, 1.1), (0.5, 0.65), (0.40, 0.48))
+    furnishing.lounge(home, "living", ("south", "west"), ("north", "east"), coffee)
+    home.against(bookcase(rng, palette), "living", ("west", "south", "north", "east"), 0.6)
+    furnishing.bedroom(home, "bedroom", ("west", "north"), ("east", "north", "south"))
+    home.optional(sideboard(rng, palette), "dining", ("south", "east"), 0.5)
+    home.optional(armchair(rng, palette), "living", ("east", "west", "north"), 0.5)
+    home.optional(plant(rng, palette), "living", ("west", "south"), 0.6, 1.0)
 
 
 def _plan_open(rng: np.random.Generator) -> FloorPlan:
@@ -85,20 +83,16 @@ def _plan_open(rng: np.random.Generator) -> FloorPlan:
 def _furnish_open(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
     sides = {"row": ("north",), "counter": ("north", "east"), "fridge": ("east", "west", "north")}
-    layout_furnishing.kitchen(home, "kitchen", ("DDSC", "DDSD", "CDSDC", "DSDC", "DDSDC"), sides)
+    furnishing.kitchen(home, "kitchen", ("DDSC", "DDSD", "CDSDC", "DSDC", "DDSDC"), sides)
     style = ("legs", "panels")[rng.integers(2)]
-    dining = furniture.table(rng, palette, "dining_table", length_m=(1.3, 1.7), style=style)
-    layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)
-    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.7), (0.40, 0.46),
-                             "panels")
-    layout_furnishing.lounge(home, "living", ("west",), ("north", "south"), coffee)
-    home.against(furniture.low_shelf(rng, palette), "living", ("south", "north"), 0.4)
-    layout_furnishing.bedroom(home, "bedroom", ("west", "north"), ("north", "east", "south"))
-    home.optional(furniture.bookcase(rng, palette, "tall_bookcase"), "dining", ("east", "south"), 0.4)
-    home.optional(furniture.plant(rng, palette), "dining", ("east", "south"), 0.6, 1.0)
-
-
-# --- 2: corridor -------------------------------------------------------------------------------------------------
+    dining = table(rng, palette, "dining_table", length_m=(1.3, 1.7), style=style)
+    furnishing.dining_group(home, "dining", dining, (2, 5), 0.5)
+    coffee = _coffee_table(home, (0.7, 1.0), (0.5, 0.7), (0.40, 0.46), "panels")
+    furnishing.lounge(home, "living", ("west",), ("north", "south"), coffee)
+    home.against(low_shelf(rng, palette), "living", ("south", "north"), 0.4)
+    furnishing.bedroom(home, "bedroom", ("west", "north"), ("north", "east", "south"))
+    home.optional(bookcase(rng, palette, "tall_bookcase"), "dining", ("east", "south"), 0.4)
+    home.optional(plant(rng, palette), "dining", ("east", "south"), 0.6, 1.0)
 
 
 def _plan_corridor(rng: np.random.Generator) -> FloorPlan:
@@ -122,20 +116,17 @@ def _plan_corridor(rng: np.random.Generator) -> FloorPlan:
 
 def _furnish_corridor(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
-    layout_furnishing.kitchen_corner(home, "kitchen", ("north",), ("west", "east", "north"),
-                                     ("CDSD", "DSDC", "DDSDC", "CDSDC"), rng.random() < 0.5)
-    dining = furniture.table(rng, palette, "dining_table", length_m=(1.0, 1.4), style="pedestal")
-    layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 4)), 0.4)
-    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
-    layout_furnishing.lounge(home, "living", ("south", "west", "east"), ("north", "south", "west", "east"), coffee)
-    home.against(furniture.bookcase(rng, palette), "living", ("north", "west", "east", "south"), 0.6)
-    layout_furnishing.bedroom(home, "bedroom", ("north", "east"), ("west", "east", "south"))
-    home.optional(furniture.sideboard(rng, palette), "dining", ("south", "east", "west"), 0.6)
-    home.optional(furniture.armchair(rng, palette, "armchair"), "living", ("west", "east"), 0.5)
-    home.optional(furniture.plant(rng, palette), "corridor", ("west", "east"), 0.5, 1.0)
-
-
-# --- 3: studio ---------------------------------------------------------------------------------------------------
+    furnishing.kitchen_corner(home, "kitchen", ("north",), ("west", "east", "north"),
+                              ("CDSD", "DSDC", "DDSDC", "CDSDC"), rng.random() < 0.5)
+    dining = table(rng, palette, "dining_table", length_m=(1.0, 1.4), style="pedestal")
+    furnishing.dining_group(home, "dining", dining, (2, 4), 0.4)
+    coffee = _coffee_table(home, (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
+    furnishing.lounge(home, "living", ("south", "west", "east"), ("north", "south", "west", "east"), coffee)
+    home.against(bookcase(rng, palette), "living", ("north", "west", "east", "south"), 0.6)
+    furnishing.bedroom(home, "bedroom", ("north", "east"), ("west", "east", "south"))
+    home.optional(sideboard(rng, palette), "dining", ("south", "east", "west"), 0.6)
+    home.optional(armchair(rng, palette), "living", ("west", "east"), 0.5)
+    home.optional(plant(rng, palette), "corridor", ("west", "east"), 0.5, 1.0)
 
 
 def _plan_studio(rng: np.random.Generator) -> FloorPlan:
@@ -156,22 +147,18 @@ def _plan_studio(rng: np.random.Generator) -> FloorPlan:
 
 def _furnish_studio(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
-    layout_furnishing.kitchen_row(home, "kitchen", ("north", "west"), ("DSDC", "CDSD", "DDSC"), rng.random() < 0.7)
+    furnishing.kitchen_row(home, "kitchen", ("north", "west"), ("DSDC", "CDSD", "DDSC"), rng.random() < 0.7)
     if rng.random() < 0.5:
-        dining = furniture.round_table(rng, palette, "dining_table")
+        dining = round_table(rng, palette, "dining_table")
     else:
-        dining = furniture.table(rng, palette, "dining_table", length_m=(1.0, 1.5), style="panels")
-    layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)
-    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.6, 0.9), (0.55, 0.75), (0.42, 0.5),
-                             "pedestal")
-    layout_furnishing.lounge(home, "living", ("north", "east"), ("south", "east", "west", "north"), coffee)
-    home.against(furniture.low_shelf(rng, palette), "hall", ("east", "south"), 0.5)
-    layout_furnishing.bedroom(home, "bedroom", ("south", "east"), ("east", "west", "south"))
-    home.optional(furniture.armchair(rng, palette, "armchair"), "living", ("east", "south", "west"), 0.7)
-    home.optional(furniture.sideboard(rng, palette), "living", ("north", "east", "south"), 0.4)
-
-
-# --- 4: two wings ------------------------------------------------------------------------------------------------
+        dining = table(rng, palette, "dining_table", length_m=(1.0, 1.5), style="panels")
+    furnishing.dining_group(home, "dining", dining, (2, 5), 0.5)
+    coffee = _coffee_table(home, (0.6, 0.9), (0.55, 0.75), (0.42, 0.5), "pedestal")
+    furnishing.lounge(home, "living", ("north", "east"), ("south", "east", "west", "north"), coffee)
+    home.against(low_shelf(rng, palette), "hall", ("east", "south"), 0.5)
+    furnishing.bedroom(home, "bedroom", ("south", "east"), ("east", "west", "south"))
+    home.optional(armchair(rng, palette), "living", ("east", "south", "west"), 0.7)
+    home.optional(sideboard(rng, palette), "living", ("north", "east", "south"), 0.4)
 
 
 def _plan_wings(rng: np.random.Generator) -> FloorPlan:
@@ -191,26 +178,20 @@ def _plan_wings(rng: np.random.Generator) -> FloorPlan:
 
 def _furnish_wings(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
-    layout_furnishing.kitchen_corner(home, "kitchen", ("west", "north"), ("north", "south", "west"),
-                                     ("DDSC", "DSDC", "CDSD", "DSD"), rng.random() < 0.6)
+    furnishing.kitchen_corner(home, "kitchen", ("west", "north"), ("north", "south", "west"),
+                              ("DDSC", "DSDC", "CDSD", "DSD"), rng.random() < 0.6)
     if rng.random() < 0.4:
-        dining = furniture.round_table(rng, palette, "dining_table")
+        dining = round_table(rng, palette, "dining_table")
     else:
-        dining = furniture.table(rng, palette, "dining_table", length_m=(1.2, 1.8), depth_m=(0.8, 1.0),
-                                 style="pedestal")
-    layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(3, 5)), 0.7)
-    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.8, 1.0), (0.55, 0.7), (0.38, 0.46),
-                             "panels")
-    layout_furnishing.lounge(home, "living", ("east", "north", "south"), ("west", "north", "south"), coffee)
-    home.against((furniture.bookcase, furniture.low_shelf)[rng.integers(2)](rng, palette), "dining",
-                 ("north", "south", "east"), 0.5)
-    layout_furnishing.bedroom(home, "bedroom", ("south", "west"), ("north", "west", "east"))
-    home.optional(furniture.sideboard(rng, palette), "dining", ("north", "south", "east", "west"), 0.6)
-    home.optional(furniture.armchair(rng, palette, "armchair"), "living", ("east", "north", "south"), 0.6)
-    home.optional(furniture.plant(rng, palette), "dining", ("south", "north"), 0.6, 1.0)
-
-
-# --- 5: ring -----------------------------------------------------------------------------------------------------
+        dining = table(rng, palette, "dining_table", length_m=(1.2, 1.8), depth_m=(0.8, 1.0), style="pedestal")
+    furnishing.dining_group(home, "dining", dining, (3, 5), 0.7)
+    coffee = _coffee_table(home, (0.8, 1.0), (0.55, 0.7), (0.38, 0.46), "panels")
+    furnishing.lounge(home, "living", ("east", "north", "south"), ("west", "north", "south"), coffee)
+    home.against((bookcase, low_shelf)[rng.integers(2)](rng, palette), "dining", ("north", "south", "east"), 0.5)
+    furnishing.bedroom(home, "bedroom", ("south", "west"), ("north", "west", "east"))
+    home.optional(sideboard(rng, palette), "dining", ("north", "south", "east", "west"), 0.6)
+    home.optional(armchair(rng, palette), "living", ("east", "north", "south"), 0.6)
+    home.optional(plant(rng, palette), "dining", ("south", "north"), 0.6, 1.0)
 
 
 def _plan_ring(rng: np.random.Generator) -> FloorPlan:
@@ -235,17 +216,16 @@ def _plan_ring(rng: np.random.Generator) -> FloorPlan:
 def _furnish_ring(home: Furnishing) -> None:
     rng, palette = home.rng, home.palette
     sides = {"row": ("north",), "counter": ("north", "east"), "fridge": ("east", "north")}
-    layout_furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD"), sides)
-    dining = furniture.table(rng, palette, "dining_table", length_m=(1.1, 1.5),
-                             style=("legs", "pedestal")[rng.integers(2)])
-    layout_furnishing.dining_group(home, "dining", dining, int(rng.integers(2, 5)), 0.5)
-    coffee = furniture.table(rng, palette, "coffee_table", "coffee_table", (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
-    layout_furnishing.lounge(home, "living", ("west", "south"), ("north", "south", "west"), coffee)
-    home.against(furniture.bookcase(rng, palette), "dining", ("east", "south"), 0.5)
-    layout_furnishing.bedroom(home, "bedroom", ("north", "west"), ("west", "south", "north"))
-    home.optional(furniture.armchair(rng, palette, "armchair"), "living", ("west", "south", "north"), 0.6)
-    home.optional(furniture.sideboard(rng, palette), "dining", ("south", "east"), 0.5)
-    home.optional(furniture.plant(rng, palette), "hall", ("north",), 0.6, 1.0)
+    furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD"), sides)
+    dining = table(rng, palette, "dining_table", length_m=(1.1, 1.5), style=("legs", "pedestal")[rng.integers(2)])
+    furnishing.dining_group(home, "dining", dining, (2, 5), 0.5)
+    coffee = _coffee_table(home, (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
+    furnishing.lounge(home, "living", ("west", "south"), ("north", "south", "west"), coffee)
+    home.against(bookcase(rng, palette), "dining", ("east", "south"), 0.5)
+    furnishing.bedroom(home, "bedroom", ("north", "west"), ("west", "south", "north"))
+    home.optional(armchair(rng, palette), "living", ("west", "south", "north"), 0.6)
+    home.optional(sideboard(rng, palette), "dining", ("south", "east"), 0.5)
+    home.optional(plant(rng, palette), "hall", ("north",), 0.6, 1.0)
 
 
 FAMILIES: tuple[tuple[Callable[[np.random.Generator], FloorPlan], Callable[[Furnishing], None]], ...] = (

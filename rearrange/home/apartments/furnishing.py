@@ -97,7 +97,7 @@ class Furnishing:
 
     def optional(self, piece: Piece, room: str, sides: tuple[str, ...], probability: float = 1.0,
                  corner: float = 0.5) -> bool:
-        """As `against`, but does without when there is no place."""
+        """Like `against`, but skips the piece if it does not fit."""
         if self.rng.random() > probability:
             return False
         try:
@@ -191,9 +191,15 @@ def kitchen(home: Furnishing, room: str, columns: tuple[str, ...], sides: dict[s
         kitchen_corner(home, room, sides["counter"], sides["fridge"], columns)
 
 
-def dining_group(home: Furnishing, room: str, table: Piece, chairs: int, spread_m: float = 0.6) -> None:
-    """The dining table around the middle of a room, with chairs drawn up to its long sides."""
+def dining_group(home: Furnishing, room: str, table: Piece, chairs: tuple[int, int], spread_m: float = 0.6) -> None:
+    """The dining table near the middle of a room, with chairs at its long sides.
+
+    Args:
+        chairs: Drawn from this half-open range.
+        spread_m: How far the table may be from the middle, along x and along y.
+    """
     rng, area = home.rng, home.room(room)
+    most_chairs = int(rng.integers(*chairs))
     for _ in range(TRIES):
         yaw = math.pi / 2 * rng.integers(2)
         x, y = area.center
@@ -217,7 +223,7 @@ def dining_group(home: Furnishing, room: str, table: Piece, chairs: int, spread_
             turn = -math.pi / 2 if side > 0 else math.pi / 2
             local = (0.0, side / 2 * (half_y + away), turn + rng.uniform(-0.15, 0.15))
         placed += home.put(seat, compose(pose, local))
-        if placed == chairs:
+        if placed == most_chairs:
             break
     if placed < 2:
         raise DoesNotFit("chairs")
