@@ -33,8 +33,7 @@ from rearrange.home.pictures.looks import Looks
 from rearrange.home.robot.cameras import FOV_DEG, RANGE_M, mounting
 from rearrange.home.settings.own_networks import of_checkpoint
 from rearrange.navigation import CONFIGS
-from rearrange.navigation.agent import action_space, limited
-from rearrange.navigation.fetch_commands import CarriedOut, Held
+from rearrange.navigation.agent import CarriedOut, Held, action_space, limited
 from rearrange.navigation.gps_compass import EGOMOTION_SPACE, egomotion
 from rearrange.navigation.pointnav import GOAL_SPACE, polar_goal
 from rearrange.navigation.settings import PointNavConfig

@@ -17,8 +17,8 @@ import numpy as np
 from rearrange.home.apartments.objects import OBJECTS
 from rearrange.home.geometry import to_frame
 from rearrange.home.numba_cache import njit
+from rearrange.home.robot.cameras import camera_points, mounting, to_world
 from rearrange.home.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
-from rearrange.home.robot.head_camera import camera_axes, camera_points, to_world
 
 if TYPE_CHECKING:
     from rearrange.home.apartments.parts import Body
@@ -66,7 +66,7 @@ def sight(depth_m: np.ndarray, owners: np.ndarray, index: int, name: str, base_p
 def looks_through(depth_m: np.ndarray, points: np.ndarray, base_pose: PlanePose) -> np.ndarray:
     """Which of the points (n, 3) the camera looks at and sees what is behind them: (n,) bool."""
     x, y = to_frame(points[:, 0], points[:, 1], base_pose)
-    right, down, away = np.stack(camera_axes()) @ (np.stack([x, y, points[:, 2]]) - np.array(HEAD_CAMERA_POSITION_M)[:, None])
+    right, down, away = mounting("head")[:3] @ (np.stack([x, y, points[:, 2]]) - np.array(HEAD_CAMERA_POSITION_M)[:, None])
     size = math.isqrt(len(depth_m))
     slope = math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2))
     image, found = depth_m.reshape(size, size), np.zeros(len(points), bool)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rearrange.home.geometry import quat_matrix
 from rearrange.home.numba_cache import njit
-from rearrange.home.robot.head_camera import camera_points, to_world
+from rearrange.home.robot.cameras import camera_points, to_world
 from skills.experts.motion import Pose2, arm_model
 
 if TYPE_CHECKING:

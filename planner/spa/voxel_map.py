@@ -13,8 +13,8 @@ import numpy as np
 from planner.spa.senses import Senses, arm_spheres, gap_m
 from rearrange.home.apartments.floor_grid import CELL_M, DistanceField, FloorGrid
 from rearrange.home.numba_cache import njit
+from rearrange.home.robot.cameras import mounting
 from rearrange.home.robot.fetch import BASE_RADIUS_M, HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
-from rearrange.home.robot.head_camera import camera_axes
 from skills.experts.motion import Pose2
 
 HALF_M, HEIGHT_M = 16.0, 1.4  # of the map around where the robot began
@@ -42,7 +42,7 @@ class Map:
         low = [max(0, int((v - _CARVE_M) / CELL_M)) for v in frame[2:]]
         high = [min(len(self.boxes), int((v + _CARVE_M) / CELL_M)) for v in frame[2:]]
         slope = math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2))
-        eye, axes = np.array(HEAD_CAMERA_POSITION_M), np.stack(camera_axes())
+        eye, axes = np.array(HEAD_CAMERA_POSITION_M), mounting("head")[:3]
         _carve(self.boxes, np.array([*low, *high]), frame, axes, eye, depth, slope, CELL_M, _BEHIND_M)
         i, j, k = (((points[:, c] - (*self.corner, 0.0)[c]) / CELL_M).astype(int) for c in range(3))
         n, m = self.boxes.shape[0], self.boxes.shape[2]

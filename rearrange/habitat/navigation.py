@@ -18,8 +18,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.geometry import wrap_angle
 from rearrange.home.scene_files.check_complete import scene_name
 from rearrange.home.simulation.observations import CAMERA_OF
-from rearrange.navigation.cylinder import Cylinder
-from rearrange.navigation.cylinder_motion import GAIN, TURN_COSTS_M
+from rearrange.navigation.cylinder import GAIN, TURN_COSTS_M, Cylinder
 from rearrange.navigation.distances import ways
 from rearrange.navigation.env import NavigationEnv, Observation
 from rearrange.navigation.episodes import NavEpisode

@@ -12,8 +12,8 @@ import numpy as np
 
 from rearrange.home.apartments.parts import Part
 from rearrange.home.geometry import PlanePose
+from rearrange.home.robot.cameras import camera_points, to_world
 from rearrange.home.robot.fetch import HEAD_CAMERA_RANGE_M
-from rearrange.home.robot.head_camera import camera_points, to_world
 from rearrange.home.simulation.simulator_interface import NOTHING
 
 _SLACK_M = 0.004  # around a box

@@ -26,11 +26,8 @@ from rearrange.home.robot.cameras import in_world
 from rearrange.home.settings.environment import SEEN, SPLITS, HomeSettings
 from rearrange.home.simulation.observations import CAMERA_OF, seen_space, wording
 from rearrange.navigation.agent import RIGHT, NavAgent
-from rearrange.navigation.cylinder import Cylinder
-from rearrange.navigation.cylinder_motion import usual_motion
+from rearrange.navigation.cylinder import Cylinder, usual_motion
 from rearrange.navigation.episodes import NavEpisode
-from rearrange.navigation.explore import Explore
-from rearrange.navigation.flee import Flee
 from rearrange.navigation.goals import GoalTask
 from rearrange.navigation.gps_compass import EGOMOTION_SPACE, egomotion
 from rearrange.navigation.home_cache import Home, load_home
@@ -39,6 +36,7 @@ from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.settings import NavigationConfig
 from rearrange.navigation.shapes import look, look_at_meshes, look_for
+from rearrange.navigation.start_tasks import Explore, Flee
 
 if TYPE_CHECKING:
     from rearrange.navigation.habitat_episodes import HabitatEpisode

@@ -14,8 +14,7 @@ from rearrange.home.apartments.episodes import Episode
 from rearrange.home.geometry import wrap_angle
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from rearrange.home.simulation.simulator_interface import STEP_S
-from rearrange.navigation.agent import NavAgent, limited
-from rearrange.navigation.fetch_commands import CarriedOut, Held
+from rearrange.navigation.agent import CarriedOut, Held, NavAgent, limited
 from rearrange.navigation.homes import WALL_M
 from rearrange.navigation.settings import NavigationConfig
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from rearrange.home.apartments.floor_grid import CELL_M, interpolate
-from rearrange.navigation.cylinder_motion import turns_to_goal
+from rearrange.navigation.cylinder import turns_to_goal
 from rearrange.navigation.distances import distances, next_corner, shortest_path, ways
 from rearrange.navigation.homes import Building, free_floor, make_building
 from rearrange.navigation.shapes import Meshes, Shapes, shapes_of

@@ -16,8 +16,7 @@ import numpy as np
 from rearrange.home.errors import UserError
 from rearrange.home.mapping.floor_map import Camera, FloorMap
 from rearrange.home.mapping.route import Clearance
-from rearrange.navigation.agent import FORWARD, LEFT, RIGHT, STOP
-from rearrange.navigation.fetch_commands import CarriedOut
+from rearrange.navigation.agent import FORWARD, LEFT, RIGHT, STOP, CarriedOut
 from rearrange.navigation.goals import GoalTask
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from rearrange.home.apartments.floor_grid import CELL_M, distance_field, interpo
 from rearrange.home.apartments.layouts import make_layout
 from rearrange.home.pictures.raster import draw, pixel_slopes, shape_table
 from rearrange.home.simulation.mujoco.build_model import compile_home
-from rearrange.navigation.cylinder_motion import drive
+from rearrange.navigation.cylinder import drive
 from rearrange.navigation.distances import MARGIN, distances, opened, path_length, shortest_path, ways
 from rearrange.navigation.home_cache import Field, load_home
 from rearrange.navigation.homes import home_name, make_building

@@ -11,7 +11,7 @@ import rearrange  # noqa: F401 registers the ids
 from rearrange.home.errors import UserError
 from rearrange.home.pictures.depth_noise import noisy_depth
 from rearrange.navigation import make_env
-from rearrange.navigation.cylinder_motion import motion_noise, usual_motion
+from rearrange.navigation.cylinder import motion_noise, usual_motion
 from rearrange.navigation.episodes import LONGEST_M, SHORTEST_M, kept_share
 from rearrange.navigation.scripted_agents import SCRIPTED
 

@@ -20,6 +20,7 @@ from rearrange.home.pictures.raster import SHAPE_NAMES, box_half_extents, draw, 
 from rearrange.home.pictures.raster_kernels import BOX, FACES, F
 from rearrange.home.pictures.shading import blend_line, blend_shapes, blur, occlusion, occlusion_pattern, paint, tone_table
 from rearrange.home.pictures.visual_only_shapes import Attached
+from rearrange.home.robot.cameras import camera_axes
 
 Vector = Sequence[float] | np.ndarray
 
@@ -62,20 +63,6 @@ class Ghost:
     quat: Vector = (1.0, 0.0, 0.0, 0.0)
     rgb: Vector = (0.2, 0.6, 1.0)
     alpha: float = 0.45
-
-
-def camera_axes(eye_m: Vector, target_m: Vector) -> np.ndarray:
-    """(4, 3) float64: right, down and forward of a level camera at eye_m that looks at target_m, and eye_m itself."""
-    eye, forward = np.asarray(eye_m, float), np.asarray(target_m, float) - np.asarray(eye_m, float)
-    distance = np.linalg.norm(forward)
-    if distance < 1e-6:
-        raise ValueError(f"the eye and the target of a picture are the same point, {tuple(eye)}")
-    forward /= distance
-    right = np.cross(forward, (0.0, 0.0, 1.0))
-    if np.linalg.norm(right) < 1e-6:  # straight up or down: world y is up in the picture
-        right = np.array([1.0, 0.0, 0.0])
-    right /= np.linalg.norm(right)
-    return np.stack([right, np.cross(forward, right), forward, eye])
 
 
 def follow_camera(base_pose: Vector, previous: tuple[np.ndarray, np.ndarray] | None = None, distance_m: float = 2.1,

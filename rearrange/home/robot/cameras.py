@@ -1,32 +1,44 @@
-"""The robot's cameras: where each is mounted, and its pose in the world."""
+"""The robot's cameras: where each is mounted, its pose in the world, and what the head camera sees at a pixel."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 
 import numpy as np
 
+from rearrange.home.geometry import PlanePose
 from rearrange.home.robot import fetch
 
 CAMERAS = {"head": (fetch.HEAD_CAMERA_POSITION_M, fetch.HEAD_CAMERA_TARGET_M),
            "arm": (fetch.ARM_CAMERA_POSITION_M, fetch.ARM_CAMERA_TARGET_M)}
-"""Of each camera: where it is and a point that it looks at, in the frame that it is fixed to. Head: base. Arm: end-effector."""
+"""Place of each camera and a point that it looks at. Head: in the base frame. Arm: in that of the end-effector."""
 FOV_DEG, RANGE_M = fetch.HEAD_CAMERA_FOV_DEG, fetch.HEAD_CAMERA_RANGE_M
 
 
-@cache
-def mounting(camera: str) -> np.ndarray:
-    """(4, 3): right, down and forward of a camera, and its place (m), in the frame that it is fixed to. Level: right has no z."""
-    eye, target = (np.array(point, float) for point in CAMERAS[camera])
-    forward = (target - eye) / np.linalg.norm(target - eye)
+def camera_axes(eye_m: Sequence[float] | np.ndarray, target_m: Sequence[float] | np.ndarray) -> np.ndarray:
+    """(4, 3) float64: right, down and forward of a level camera at eye_m that looks at target_m, and eye_m itself."""
+    eye, forward = np.asarray(eye_m, float), np.asarray(target_m, float) - np.asarray(eye_m, float)
+    distance = np.linalg.norm(forward)
+    if distance < 1e-6:
+        raise ValueError(f"the eye and the target of a picture are the same point, {tuple(eye)}")
+    forward /= distance
     right = np.cross(forward, (0.0, 0.0, 1.0))
+    if np.linalg.norm(right) < 1e-6:  # straight up or down: world y is up in the picture
+        right = np.array([1.0, 0.0, 0.0])
     right /= np.linalg.norm(right)
     return np.stack([right, np.cross(forward, right), forward, eye])
 
 
+@cache
+def mounting(camera: str) -> np.ndarray:
+    """`camera_axes` of a camera of the robot, (4, 3), in the frame that it is fixed to."""
+    return camera_axes(*CAMERAS[camera])
+
+
 def shifted(mounted: np.ndarray, shift_m: np.ndarray, turn_rad: np.ndarray) -> np.ndarray:
-    """A mounting (4, 3) after a shift along its own axes (right, down, forward) and a turn about them, a rotation vector."""
+    """A mounting (4, 3) after a shift along its own axes and a turn about them, which is a rotation vector."""
     angle = float(np.linalg.norm(turn_rad))
     x, y, z = turn_rad / angle if angle else turn_rad
     cross = np.array([(0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)])
@@ -35,7 +47,34 @@ def shifted(mounted: np.ndarray, shift_m: np.ndarray, turn_rad: np.ndarray) -> n
 
 
 def in_world(mounted: np.ndarray, rotation: np.ndarray, origin: np.ndarray) -> np.ndarray:
-    """A mounting (4, 3) in the world; rotation (3, 3) and origin (3,) of the frame that it is fixed to."""
+    """A mounting (4, 3) in the world. It is fixed to a frame with this rotation (3, 3) and origin (3,)."""
     made = mounted @ rotation.T
     made[3] += origin
     return made
+
+
+@lru_cache(maxsize=4)
+def _rays(size: int) -> np.ndarray:
+    """Rays (size * size, 3) through the pixels of the head camera in the base frame, one metre along its axis."""
+    slope = math.tan(math.radians(FOV_DEG / 2))
+    across = ((np.arange(size) + 0.5) * 2 / size - 1) * slope
+    columns, rows = np.meshgrid(across, across)
+    return np.column_stack([columns.ravel(), rows.ravel(), np.ones(size * size)]) @ mounting("head")[:3]
+
+
+def camera_points(depth_m: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Points (n, 3) of the base frame that some pixels of the head camera see.
+
+    Args:
+        depth_m: The whole square image, one row after another.
+        which: The pixels, (pixels,) bool or their indices.
+    """
+    return np.array(fetch.HEAD_CAMERA_POSITION_M) + _rays(math.isqrt(len(depth_m)))[which] * depth_m[which, None]
+
+
+def to_world(local: np.ndarray, base_pose: PlanePose) -> np.ndarray:
+    """Points (n, 3) of the base frame in the world, which is the frame of the odometry."""
+    x, y, yaw = base_pose
+    cos, sin = math.cos(yaw), math.sin(yaw)
+    ahead, left, up = local.T
+    return np.column_stack([x + cos * ahead - sin * left, y + sin * ahead + cos * left, up])
