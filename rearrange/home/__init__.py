@@ -1,1 +1,1 @@
-"""The home: flats and what is in them, the robot, the simulator, what is seen and drawn, episodes; and what every part of it needs."""
+"""The home: flats and their contents, robot, simulator, pictures and episodes, and what all of these share."""

@@ -6,8 +6,8 @@ __all__ = ["NoStartPose", "UserError"]
 class UserError(ValueError):
     """A mistake of the user, told in one sentence: what is wrong, the value, what is allowed, what to do.
 
-    The command line prints the message without a traceback and exits with status 2. From an environment worker, too, it is told
-    without one.
+    The command line prints the message without a traceback and exits with status 2. Environment workers pass it on
+    likewise.
     """
 
     in_plain_words = True

@@ -1,7 +1,7 @@
 """Reading files that others may have written: regular files only, and never more than a limit.
 
-Opening a pipe waits for its other end, and a device may never end; a file that inflates, or nests, takes memory and time without
-bound. Whoever reads a file that a user can name reads it here. Imports nothing heavy.
+Opening a pipe waits for its other end, and a device may never end. A file that inflates, or nests, takes memory and
+time without bound. Whoever reads a file that a user can name reads it here. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ MOST_DIGITS = 300  # of a whole number in a JSON text; a longer one is read as i
 
 
 def read_bytes(path: str | os.PathLike, most: int) -> bytes:
-    """The content of a regular file of at most `most` bytes. Raises OSError, with the reason in `strerror`, for any other."""
+    """The content of a regular file of at most `most` bytes. Raises OSError, with its reason in `strerror`, for any
+    other.
+    """
     with open_regular(path) as file:
         return _at_most(file.read, most, path)
 
@@ -39,8 +41,10 @@ def read_json(path: str | os.PathLike, most: int = MOST_JSON) -> Any:
 
 
 def parse_json(text: bytes) -> Any:
-    """The values of a JSON text. Raises ValueError if it is none, nests too deep, holds more than `MOST_VALUES`, or names a key of
-    an object twice: some readers take the first value, others the last one.
+    """The values of a JSON text.
+
+    Raises ValueError if it is none, nests too deep or holds more than `MOST_VALUES`. The same for an object that names
+    a key twice: some readers take the first value, others the last one.
     """
     if sum(map(text.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise ValueError(f"it holds more than {MOST_VALUES:,} values")
@@ -63,8 +67,10 @@ def _whole_number(digits: str) -> int | float:
 
 
 def unzipped(content: bytes, most: int, path: str | os.PathLike) -> bytes:
-    """`content`, without its compression by gzip where it has one. Raises OSError where that gives more than `most` bytes, and
-    OSError, EOFError or zlib.error where it is damaged."""
+    """`content` without its gzip compression, if it has one.
+
+    Raises OSError for more than `most` bytes, and OSError, EOFError or zlib.error if it is damaged.
+    """
     if not content.startswith(GZIP):
         return content
     with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
@@ -72,7 +78,8 @@ def unzipped(content: bytes, most: int, path: str | os.PathLike) -> bytes:
 
 
 def open_regular(path: str | os.PathLike) -> IO[bytes]:
-    """A regular file, open for reading. Raises OSError for a directory, a pipe, a socket or a device, and waits for none."""
+    """A regular file, open for reading. Raises OSError for directories, pipes, sockets and devices, and waits for none.
+    """
     file = open(path, "rb", opener=not_waiting)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -86,7 +93,7 @@ def not_waiting(name: str, flags: int) -> int:
 
 
 def may_be_written(path: Path) -> bool:
-    """Whether `path` is free for a file, or has a regular one: what is written to a pipe or a device is lost, or waits for ever."""
+    """Whether `path` is free, or a regular file: what is written to a pipe or a device is lost, or waits for ever."""
     return not os.path.lexists(path) or path.is_file() or path.is_symlink() and not path.exists()
 
 

@@ -1,8 +1,7 @@
-"""Small geometry of poses: plane poses (x, y, yaw), quaternions (w, x, y, z) and rectangles on the floor.
+"""Geometry of poses: plane poses (x, y, yaw), quaternions (w, x, y, z) and rectangles on the floor.
 
-World frame: z up, metres, radians. A plane pose (x, y, yaw) names a frame whose x axis points along yaw.
-Everything takes and returns plain floats or numpy arrays; nothing here knows a simulator, so it is not MuJoCo's mju_quat... that
-turns quaternions.
+World frame: z up, metres, radians. A plane pose names a frame whose x axis points along yaw. Everything takes and
+returns plain floats or numpy arrays and works without MuJoCo.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""numba for all of this program (`from rearrange.home.numba_cache import njit`), with a place where compiled code can be kept.
+"""numba for all of this program (`from rearrange.home.numba_cache import njit`), with a place for compiled code.
 
-numba keeps it beside the source or in the user's cache, and fails where neither can be written, as in a container with a package
-folder and a home that are read-only. Then a temporary folder is taken, which our child processes take too.
+numba keeps it beside the source or in the user's cache, and fails where neither can be written, as in a container whose
+package folder and home are read-only. Then a temporary folder is taken, also by our child processes.
 """
 
 from __future__ import annotations

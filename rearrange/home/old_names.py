@@ -1,4 +1,6 @@
-"""Modules that the documentation of version 0.2 named, and where they are now. The old names work for one version, with a warning."""
+"""Old names of modules in documentation of version 0.2, and the new ones. Old names work for one version, with a
+warning.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +53,6 @@ class OldNames(MetaPathFinder, Loader):
 
 
 def install() -> None:
-    """Let imports find old names: before all others, since a package under its old name has the folder of the new one."""
+    """Let imports find old names before all others: a package under its old name has the folder of the new one."""
     if not any(isinstance(finder, OldNames) for finder in sys.meta_path):
         sys.meta_path.insert(0, OldNames())

@@ -1,4 +1,4 @@
-"""Whether Python finds our packages by their names, which are common words: a folder `trainer` or `eval` may be in the way.
+"""Whether Python finds our packages by their common names: a folder `trainer` or `eval` may be in the way.
 
 Standard library only, and quick: every command asks first.
 """
@@ -31,7 +31,9 @@ def check(*names: str) -> None:
 
 
 def load(name: str) -> ModuleType:
-    """One of our packages, by its name; raises InTheWay. A project with a package `trainer` of its own can still use `skills`."""
+    """One of our packages, by its name; raises InTheWay. Projects with their own package `trainer` can still use
+    `skills`.
+    """
     check(name)
     return import_module(name)
 

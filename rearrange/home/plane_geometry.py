@@ -1,4 +1,6 @@
-"""Poses (x, y, yaw) on the floor: the frame whose x axis points along yaw. Metres, radians; plain numbers, without numpy."""
+"""Poses (x, y, yaw) on the floor: the frame whose x axis points along yaw. Metres, radians; plain numbers without
+numpy.
+"""
 
 from __future__ import annotations
 

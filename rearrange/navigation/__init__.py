@@ -1,4 +1,4 @@
-"""Navigation as in DD-PPO and VER: PointNav and its like, with a kinematic agent and without physics, or with the Fetch and physics."""
+"""Navigation as in DD-PPO and VER: PointNav and its like, with a kinematic agent, or with the Fetch and physics."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def title(task: str) -> str:
 
 
 def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the environment of a task in the type of their rules. UserError for the first that there is not, or that its rule
-    refuses."""
+    """Settings of the environment of a task in the type of their rules. UserError for the first unknown or refused one.
+    """
     config = config_class(task)
     rules = {key.name: key.rule for settings in (HomeSettings, config) for key in keys_of(settings)}
     known = [*(field.name for field in dataclasses.fields(config)), *OF_HOME, "expert_action"]
@@ -60,9 +60,13 @@ def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:
-    """A Gymnasium environment for a navigation task. `settings`: fields of its config, those of HomeSettings in OF_HOME, and
-    `expert_action`: observations also say which action leads to the goal by the shortest way. They may be what they may be on the
-    command line: UserError else."""
+    """A Gymnasium environment for a navigation task.
+
+    Args:
+        settings: Fields of the task's config, those of HomeSettings in OF_HOME, and `expert_action`. With the last,
+            observations also say which action leads to the goal by the shortest way. UserError for a value that the
+            command line would refuse.
+    """
     from rearrange.navigation.env import NavigationEnv
 
     settings = checked_settings(task, settings)

@@ -1,7 +1,8 @@
-"""Who drives in a navigation task: what its actions mean, and how they move it. Two there are: `cylinder` and `fetch`.
+"""Who drives in a navigation task: what its actions mean, and how they move it. There are `cylinder` and `fetch`.
 
-Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `nav.actions=velocity` two numbers in [-1, 1], a forward and a
-turning speed, of which each agent says how fast they are; both near rest mean stop, as in habitat-lab's velocity control.
+Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `nav.actions=velocity` they are two numbers in
+[-1, 1], a forward and a turning speed. Each agent says how fast they are. Both near rest mean stop, as in habitat-lab's
+velocity control.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class NavAgent(ABC):
         """An episode begins, at the pose of `env`."""
 
     def command(self, action: Any) -> tuple[float, float]:
-        """What an action means, for `move`; both 0: stop. Of a discrete one metres ahead and radians to the left. ValueError."""
+        """What an action means, for `move`: of a discrete one metres ahead and radians to the left; both 0: stop.
+        ValueError.
+        """
         if self.is_discrete:
             number = np.asarray(action)
             if number.ndim or number.dtype.kind not in "iu" or int(number) not in self._commands:
@@ -93,7 +96,12 @@ def moved(pose: PlanePose, ahead: float, right: float = 0.0, turn: float = 0.0) 
 
 
 class CarriedOut:
-    """A step ahead or a turn, at the base's speeds, until odometry says that it is done. ahead_m, turn_rad: one of them is 0. repeat: steps of 1/30 s for which a command holds."""
+    """A step ahead or a turn, at the base's speeds, until odometry says that it is done.
+
+    Args:
+        ahead_m, turn_rad: One of them is 0.
+        repeat: Steps of 1/30 s for which a command holds.
+    """
 
     def __init__(self, limits: SimulatorConfig, pose: PlanePose, ahead_m: float, turn_rad: float,
                  repeat: int = 1) -> None:
@@ -105,7 +113,9 @@ class CarriedOut:
         self._left = math.ceil(_PATIENCE * (ahead_m / self._speed_m + abs(turn_rad) / self._turn_rad))
 
     def command(self, pose: PlanePose) -> tuple[float, float]:
-        """Forward and turning command of the base, -1..1, until the next."""
+        """What an action means, for `move`: of a discrete one metres ahead and radians to the left; both 0: stop.
+        ValueError.
+        """
         self._left -= 1
         turn_left = wrap_angle(self._to[2] - pose[2])
         ahead = min(max(self._ahead_left_m(pose) / self._speed_m, 0.0), 1.0) if self._drives else 0.0
@@ -130,7 +140,9 @@ class Held:
         self._speeds, self._left = speeds, steps
 
     def command(self, pose: PlanePose) -> tuple[float, float]:
-        """As of `CarriedOut`."""
+        """What an action means, for `move`: of a discrete one metres ahead and radians to the left; both 0: stop.
+        ValueError.
+        """
         self._left -= 1
         return self._speeds
 

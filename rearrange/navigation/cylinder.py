@@ -23,7 +23,7 @@ STRIDE_M = 0.01  # a motion is made of strides this long
 GAIN = 0.3  # share of a step forward that has to bring the agent nearer
 TURN_COSTS_M = 0.02  # what a turn counts as beside a blocked way
 
-# Mean and standard deviation, along and across the heading (m) and about the vertical (rad), of a step forward and of a turn.
+# Mean and standard deviation along and across the heading (m) and about the vertical (rad): a step forward, a turn.
 FORWARD = ((0.017, 0.007**0.5), (0.042, 0.023**0.5), (0.031, 0.026**0.5))
 TURN = ((0.001, 0.001**0.5), (0.005, 0.004**0.5), (0.043, 0.017**0.5))
 CUT = 3.0  # standard deviations, beyond which nothing is drawn
@@ -31,7 +31,8 @@ LEAST = 0.95  # share of a motion that noise may take away
 
 
 class Cylinder(NavAgent):
-    """A velocity is one forward, from none at -1 to `forward_m` a step at 1, and one of the turn, `turn_deg` to the left at 1."""
+    """A velocity goes forward, from none at -1 to `forward_m` a step at 1, and turns, by `turn_deg` to the left at 1.
+    """
 
     def speeds(self, speed: float, turn: float) -> tuple[float, float]:
         share = (speed + 1.0) / 2.0
@@ -58,7 +59,7 @@ class Cylinder(NavAgent):
         env.pose = (x, y, yaw)
 
     def drive(self, env: NavigationEnv, dx: float, dy: float) -> tuple[float, float, float, bool]:
-        """Drive so far (m) from where `env` is: -> x, y, the metres that were driven, and whether something was in the way."""
+        """Drive from where `env` is: new x, y, the metres that were driven, and whether something was in the way."""
         x, y, _ = env.pose
         new_x, new_y, blocked = drive(env.home.free, CELL_M, x, y, dx, dy, self.config.sliding)
         return new_x, new_y, math.hypot(new_x - x, new_y - y), blocked
@@ -66,8 +67,9 @@ class Cylinder(NavAgent):
 
 @njit(cache=True, nogil=True)
 def drive(free, cell, x, y, dx, dy, slide):
-    """Where a motion from a free point (m) ends, and whether something blocked it: -> x, y, blocked. `slide`: along what blocks it,
-    cell side by cell side; else it ends there.
+    """Where a motion from a free point (m) ends, and whether something blocked it: x, y, blocked.
+
+    slide: go on along what blocks it, cell side by cell side; else the motion ends there.
     """
     strides = max(1, int(math.ceil(math.hypot(dx, dy) / STRIDE_M - 1e-9)))
     sx, sy = dx / strides, dy / strides
@@ -107,8 +109,9 @@ def _free(free, cell, x, y, to_x, to_y):
 
 @njit(cache=True, nogil=True)
 def turns_to_goal(free, distance_m, cell, x, y, yaw, corner, turn, forward, slide):
-    """How many turns (of `turn` rad, to the left) come before the next step forward (m) on the way to a goal: those to the next corner
-    of the shortest way, or where that is blocked those after which a step leads nearest.
+    """How many turns (of `turn` rad, to the left) come before the next step forward (m) on the way to a goal.
+
+    They lead to the next corner of the shortest way; where that is blocked, to where a step leads nearest to the goal.
     """
     off = math.atan2(corner[1] - y, corner[0] - x) - yaw
     off -= 2 * math.pi * round(off / (2 * math.pi))
@@ -143,7 +146,7 @@ def motion_noise(ahead_m: float, turn_rad: float, multiplier: float,
 
 def usual_motion(ahead_m: float, turn_rad: float,
                  multiplier: float) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """What a commanded motion leads to on the average, ahead, to the left (m), turned (rad), and its standard deviations."""
+    """Mean result of a commanded motion, ahead, to the left (m), turned (rad), and its standard deviations."""
     (a, ahead), (c, across), (t, about) = FORWARD if ahead_m else TURN
     sign = -1.0 if turn_rad < 0.0 else 1.0
     return ((ahead_m + multiplier * a, -multiplier * c, turn_rad + sign * multiplier * t),

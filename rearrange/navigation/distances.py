@@ -1,8 +1,8 @@
-"""How far it is to drive: geodesic distances over the floor grid, quickly, since every episode has another goal.
+"""Geodesic distances over the floor grid, quickly, since every episode has another goal.
 
-The same distances as `rearrange.home.apartments.floor_grid` (16 neighbours, no corner is cut), without a heap: every step is at least
-one cell long, so cells whose distance lies in the same interval of one cell cannot improve each other, and are taken in any order
-(Dial, "Algorithm 360", CACM 1969). The steps that each cell has are found once per home.
+The same distances as `rearrange.home.apartments.floor_grid` (16 neighbours, no corner is cut), without a heap. Every
+step is at least one cell long, so cells whose distances lie in one interval of a cell cannot improve each other. They
+are taken in any order (Dial, "Algorithm 360", CACM 1969). The steps of each cell are found once per home.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def opened(free: np.ndarray) -> np.ndarray:
 
 
 def ways(free: np.ndarray) -> np.ndarray:
-    """Of each free cell which of the 16 steps can be made: a bit for each, uint16. The outermost `MARGIN` cells are not free."""
+    """The possible ones of the 16 steps from each free cell, a bit for each, uint16. The outermost `MARGIN` cells are
+    not free.
+    """
     return _ways(free, STEP_I, STEP_J)
 
 
@@ -36,8 +38,10 @@ def distances(cell_ways: np.ndarray, goals: np.ndarray) -> np.ndarray:
 
 
 def shortest_path(distance_m: np.ndarray, free: np.ndarray, x: float, y: float) -> np.ndarray:
-    """The shortest way from a world point (m) down a distance field: corners (n, 2), from the point to the goal. It goes straight
-    wherever nothing is in between, so it is up to 3 % shorter than the grid's own."""
+    """The shortest way from a world point (m) down a distance field: corners (n, 2), from the point to the goal.
+
+    It goes straight wherever nothing is in between, so it is up to 3 % shorter than the grid's own.
+    """
     return _straightened(_descended(distance_m, x, y, CELL_M), free, CELL_M)
 
 

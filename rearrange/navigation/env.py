@@ -1,7 +1,6 @@
 """The Gymnasium environment of navigation tasks: an agent in a home, with a level camera.
 
-Who drives is `rearrange.navigation.cylinder`, without physics, or `rearrange.navigation.fetch`, with physics; they say what actions
-mean.
+Who drives is `rearrange.navigation.cylinder`, without physics, or `rearrange.navigation.fetch`, with physics.
 """
 
 from __future__ import annotations
@@ -44,15 +43,17 @@ if TYPE_CHECKING:
 TASKS = {"pointnav": PointNav, "objectnav": ObjectNav, "flee": Flee, "explore": Explore}
 _EPISODES = 1 << 31
 OF_A_GOAL = {"train": 4}
-"""So many episodes in a row share their home and goal, because distances are what a reset costs; elsewhere each has its own."""
+"""So many episodes in a row share home and goal, because a reset costs distances; elsewhere each has its own."""
 MOST_HOMES = 64  # that are tried for an episode
 
 Observation = dict[str, Any]
 
 
 class NavigationEnv(gymnasium.Env):
-    """One navigation task in the homes of one split. begins_solved: whether success holds already where the episode began, but for a stop
-    or the end of its time; it can be so of a file's alone, as others are drawn again.
+    """One navigation task in the homes of one split.
+
+    begins_solved: whether a stop, or the end of time, would be a success where the episode began. That happens only in
+    episodes of a file; others are then drawn again.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
@@ -61,7 +62,9 @@ class NavigationEnv(gymnasium.Env):
     begins_solved = False
 
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings, advised: bool = False) -> None:
-        """advised: observations also have `expert_action`, the number of the action that leads to the goal by the shortest way, and 1."""
+        """advised: observations also have `expert_action`, the number of the action on the shortest way to the goal,
+        and 1.
+        """
         self.name, self.config, self.split = task, config, home.split
         self.render_mode = home.render_mode
         self.task = self.make_task()

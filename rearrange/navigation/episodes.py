@@ -1,7 +1,7 @@
 """Episodes of PointNav by Habitat's rule (habitat-lab, pointnav_generator.py), the same for the same (split, index).
 
-Start and goal lie on one island of floor, 1 to 30 m of driving apart; the start looks anywhere. Ways that are nearly straight are
-rare: where driving is less than 1.1 times as far as flying, an episode is kept with the probability 20 (ratio - 0.98)².
+Start and goal lie on one island of floor, 1 to 30 m of driving apart. The start looks anywhere. Nearly straight ways
+are rare: if driving is less than 1.1 times as far as flying, an episode is kept with probability 20 (ratio - 0.98)².
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _DRAWS = 100  # goals that are tried in a home
 
 @dataclass(frozen=True)
 class NavEpisode:
-    """id: "<scene>/<index>"; start: x, y (m), yaw (rad); goal: x, y (m), in the frame of the home; category: of furniture, if
-    any."""
+    """id: "<scene>/<index>". start: x, y (m), yaw (rad), and goal: x, y (m), in the home's frame. category: of
+    furniture.
+    """
 
     id: str
     scene: str

@@ -1,8 +1,8 @@
-"""The Fetch as the agent of a navigation task: its base driven by velocities in MuJoCo, among walls and furniture that stop it.
+"""The Fetch as the agent of a navigation task: its base, driven by velocities in MuJoCo among walls and furniture.
 
-The arm is tucked as in Fetch Robotics' own demo: it stays above the base, so that the robot is as wide as its base. Drawers and
-doors are shut, and there are no objects. MuJoCo's homes are flats (`nav.size=small`); their frame begins inside the outer walls, that of
-`rearrange.navigation.homes` outside.
+The arm is tucked as in Fetch Robotics' own demo: it stays above the base, so that the robot is as wide as its base.
+Drawers and doors are shut, and there are no objects. MuJoCo's homes are flats (`nav.size=small`). Their frame begins
+inside the outer walls, that of `rearrange.navigation.homes` outside.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
 
 TUCKED_RAD = (1.32, 1.40, -0.2, 1.72, 0.0, 1.66, 0.0)
-"""Arm joints of `tuck` in Fetch Robotics' pick and place demo (fetch_gazebo, demo.py): within 0.24 m of the middle of the base, at 0.53 to 0.99 m."""
+"""Arm joints of `tuck` in Fetch Robotics' demo (fetch_gazebo, demo.py): within 0.24 m of the base's middle, 0.53 to
+0.99 m high.
+"""
 
 
 class Fetch(NavAgent):
-    """A velocity is the command of the base, as skills have it: forward, or backward, and turn to the left, of full speed at 1, for
-    `action_repeat` steps of 1/30 s. A discrete action is carried out until odometry says that it is done. Stop brakes for 1/30 s.
+    """A velocity is the command of the base, as skills have it, for `action_repeat` steps of 1/30 s; 1 is full speed.
 
-    A collision is an action in which something touches the robot.
+    A discrete action is carried out until odometry says that it is done. Stop brakes for 1/30 s. An action counts as a
+    collision if something touches the robot.
     """
 
     failures = ("unstable",)

@@ -44,7 +44,7 @@ class GoalTask:
         return self.start_m < self.config.success_m
 
     def best_action(self, env: NavigationEnv) -> int:
-        """The number of the discrete action that brings the agent to the goal by the shortest way: what who knows the home does."""
+        """The number of the discrete action on the shortest way to the goal."""
         if self.at_goal(*env.pose[:2]):
             return STOP
         turns = self.field.turns(*env.pose, math.radians(env.config.turn_deg), env.config.forward_m, env.config.sliding)
@@ -84,13 +84,12 @@ class GoalTask:
 # Measures (Anderson et al., "On Evaluation of Embodied Navigation Agents", 2018; Habitat's SoftSPL)
 
 def spl(success: bool, shortest_m: float, driven_m: float) -> float:
-    """Success weighted by path length: of a success, the shortest way over what was driven, at most 1; 1 where there was no way to drive
-    and none was driven."""
+    """Success weighted by path length, at most 1; a success without any way to drive, and without driving, counts as 1.
+    """
     longer_m = max(shortest_m, driven_m)
     return 0.0 if not success else shortest_m / longer_m if longer_m > NO_WAY_M else 1.0
 
 
 def soft_spl(shortest_m: float, driven_m: float, left_m: float) -> float:
-    """The same without the need to stop: the share of the way that was made instead of success. Of an episode that begins at its goal
-    there is no such share, and SPL counts instead."""
+    """SPL with the share of the way that was made instead of success; not for episodes that begin at their goal."""
     return max(0.0, 1.0 - left_m / max(shortest_m, 1e-9)) * shortest_m / max(shortest_m, driven_m, 1e-9)

@@ -28,8 +28,10 @@ def gps_compass(start: PlanePose, pose: PlanePose) -> np.ndarray:
 
 
 def egomotion(before: PlanePose, pose: PlanePose) -> np.ndarray:
-    """How far ahead and to the left of where it was an agent is (in 0.25 m), and how far it turned to the left (in 30 degrees): (3,)
-    float32. A step forward that shows as 0 was blocked."""
+    """Motion since the pose before: ahead and to the left (in 0.25 m), turn to the left (in 30 degrees), (3,) float32.
+
+    A step forward that shows as 0 was blocked.
+    """
     ahead, left = to_frame(pose[0], pose[1], before)
     seen = ahead / MOTION_UNIT_M, left / MOTION_UNIT_M, wrap_angle(pose[2] - before[2]) / MOTION_UNIT_RAD
     return np.array([min(max(value, -most), most) for value, most in zip(seen, _FASTEST)], np.float32)

@@ -1,5 +1,4 @@
-"""Habitat's own episodes of PointNav and ObjectNav (`val.json.gz`, with or without a folder `content` beside it), read and checked
-without Habitat.
+"""Habitat's own episodes of PointNav and ObjectNav (`val.json.gz`, or files in `content` beside it), without Habitat.
 
 Frame: z up, metres: Habitat's point (x, y, z) is (x, -z, y). Its agent looks along -z, ours along x at yaw 0.
 """
@@ -32,8 +31,9 @@ _A_LIST, _A_TEXT = (list, "a list"), (str, "a text")
 
 @dataclass(frozen=True)
 class HabitatEpisode:
-    """id; scene: path of its file as Habitat has it; start: x, y, z (m); yaw_rad; goals: points (m), of ObjectNav the view points;
-    shortest_m: the shortest way, by Habitat; category: of ObjectNav."""
+    """scene: path of its file as Habitat has it. goals: points (m), of ObjectNav the view points. shortest_m: by
+    Habitat.
+    """
 
     id: str
     scene: str
@@ -51,8 +51,10 @@ class HabitatEpisode:
 
 
 def read_habitat_episodes(path: str | Path) -> list[HabitatEpisode]:
-    """The episodes of a file, and of the files in a folder `content` beside it, as in Habitat's splits for training. UserError for
-    the first thing that is not as it should be: the file, the episode, the field, the value."""
+    """The episodes of a file, and of the files in a folder `content` beside it, as in Habitat's splits for training.
+
+    UserError for the first mistake: the file, the episode, the field, the value.
+    """
     path = Path(path)
     found = _read(path)
     for part in sorted((path.parent / "content").glob("*.json.gz")):
@@ -64,8 +66,8 @@ def read_habitat_episodes(path: str | Path) -> list[HabitatEpisode]:
 
 
 def categories_of(path: str | Path, episodes: Sequence[HabitatEpisode]) -> tuple[str, ...]:
-    """The categories of a file of ObjectNav in the order of their numbers, or without these in that of the alphabet. UserError where
-    an episode has another."""
+    """The categories of a file of ObjectNav in the order of their numbers, else of the alphabet. UserError for another.
+    """
     numbers = _content(Path(path)).get("category_to_task_category_id")
     there = {episode.category for episode in episodes if episode.category is not None}
     if numbers is None:
@@ -198,15 +200,15 @@ def summary(shortest_m: Sequence[float], ratio: Sequence[float]) -> list[str]:
 
 
 def show(action: str, path: str) -> None:
-    """`rearrange scenes list` and `check` of an episode file: its scenes with their episodes, or how far goals are. UserError for a
-    file that is not as it should be."""
+    """`rearrange scenes list` and `check` of an episode file: its scenes with their episodes, or how far goals are."""
     episodes = read_habitat_episodes(path)
     scenes = Counter(episode.scene for episode in episodes)
     if action == "list":
         print("\n".join(f"{name}   {count:,} episodes" for name, count in sorted(scenes.items())))
         return
     kinds = Counter(episode.category for episode in episodes if episode.category is not None)
-    of = f"ObjectNav: {', '.join(f'{name} {count:,}' for name, count in sorted(kinds.items()))}" if kinds else "PointNav"
+    counts = ", ".join(f"{name} {count:,}" for name, count in sorted(kinds.items()))
+    of = f"ObjectNav: {counts}" if kinds else "PointNav"
     print(f"{path}: {len(episodes):,} episodes in {len(scenes):,} scenes   {of}")
     print("\n".join([*repeated_ids(path, episodes),
                      *summary([episode.shortest_m for episode in episodes], [episode.ratio for episode in episodes])]))

@@ -1,5 +1,4 @@
-"""Homes with all that an environment needs of them, kept while they are used: drawing a flat takes 8 ms, a large home several times
-that."""
+"""Homes with all that an environment needs of them. They are kept: drawing a flat takes 8 ms, a large home more."""
 
 from __future__ import annotations
 
@@ -41,8 +40,10 @@ class Home:
         return 0 <= i < self.free.shape[0] and 0 <= j < self.free.shape[1] and bool(self.free[i, j])
 
     def nearest(self, x: float, y: float) -> tuple[float, float]:
-        """A point where the agent can be, or else the middle of the nearest free cell: physics lets a robot a little nearer to things than
-        the cells."""
+        """The point itself if the agent can be there, else the middle of the nearest free cell.
+
+        Physics lets a robot a little nearer to things than the cells.
+        """
         if self.is_free(x, y):
             return x, y
         i, j = x / CELL_M - 0.5, y / CELL_M - 0.5

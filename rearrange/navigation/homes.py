@@ -1,7 +1,6 @@
 """The homes of navigation tasks: one flat, or several that are joined by doorways.
 
-A home's frame: z up, metres; its outer walls begin at x = 0 and y = 0. The same (split, size, index) gives the same home
-everywhere.
+Frame: z up, metres; the outer walls begin at x = 0 and y = 0. The same (split, size, index) gives the same home.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ Span = tuple[float, float, float, float]  # low x, low y, high x, high y
 
 @dataclass(frozen=True, eq=False)
 class Building:
-    """What stands in a home. size_m: with its outer walls. inside: rectangles of floor, rooms and doorways between flats."""
+    """Contents of a home. size_m: with its outer walls. inside: rectangles of floor, rooms and doorways between flats.
+    """
 
     name: str
     size_m: tuple[float, float]
@@ -72,8 +72,10 @@ def make_building(name: str) -> Building:
 
 
 def free_floor(building: Building, radius_m: float, height_m: float) -> np.ndarray:
-    """Cells on which an agent, a cylinder, can stand and from which it gets everywhere: the largest connected set without slivers.
-    Shape (cells in x, cells in y), bool; the outermost two cells are never free."""
+    """Where an agent, a cylinder, can stand and from where it gets everywhere, (cells in x, cells in y), bool.
+
+    It is the largest connected set without slivers. The outermost two cells are never free.
+    """
     blocked = blocked_cells(building.size_m, building.parts, building.bodies, radius_m, below_m=height_m)
     inside = np.zeros_like(blocked)
     for low_x, low_y, high_x, high_y in building.inside:
@@ -142,7 +144,7 @@ def _overlap(place: list[float], size: tuple[float, float], other: tuple[float, 
 
 
 def _doorway(edge: float, axis: int, span: tuple[float, float], flats: list, rng: np.random.Generator) -> Span | None:
-    """A doorway through the two walls that begin at `edge` along `axis`, where nothing stands before it on either side."""
+    """A doorway through the two walls that begin at `edge` along `axis`, with nothing before it on either side."""
     width = rng.uniform(*DOOR_M)
     starts = np.arange(span[0] + 0.1, span[1] - width - 0.1, CELL_M)
     rng.shuffle(starts)
@@ -184,7 +186,7 @@ def _moved_in(name: str, flats: list[Layout], places: list[tuple[float, float]],
             px, py, *rest = piece.footprint
             furniture.append(replace(piece, footprint=(px + x, py + y, *rest), parts=_shifted(piece.parts, first),
                                      bodies=_shifted(piece.bodies, first_body)))
-    walls: list[Part] = []  # what is left of those that are cut; it stands behind all others, so that furniture keeps its numbers
+    walls: list[Part] = []  # remains of cut ones, behind all other parts, so that furniture keeps its numbers
     for door in doors:
         for k, part in enumerate(parts):
             if part is not NOTHING and _cuts(part, door):
@@ -213,7 +215,8 @@ def _cuts(part: Part, door: Span) -> bool:
     """Whether a doorway goes through a wall, or what hangs on it."""
     a, b, c, d = _span(part)
     beyond = -1e-6 if part.solid or part.top_m < HANGS_M else HANGS_M  # rugs lie
-    return part.shape == "box" and a < door[2] + beyond and c > door[0] - beyond and b < door[3] + beyond and d > door[1] - beyond
+    return (part.shape == "box" and a < door[2] + beyond and c > door[0] - beyond
+            and b < door[3] + beyond and d > door[1] - beyond)
 
 
 def _cut(wall: Part, door: Span) -> list[Part]:

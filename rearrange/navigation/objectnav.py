@@ -1,7 +1,7 @@
-"""ObjectNav: a category of furniture, success when the agent stops where it sees a piece of it from near by.
+"""ObjectNav: a category of furniture, success when the agent stops near a piece of it and sees it.
 
-As in Habitat, the goals of an episode are view points: floor within `view_m` of the footprint of an instance from which the level
-camera, turned towards it, sees it.
+As in Habitat, the goals of an episode are view points: floor within `view_m` of the footprint of an instance, from
+which the level camera sees it when it is turned towards it.
 """
 
 from __future__ import annotations

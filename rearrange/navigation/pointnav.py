@@ -51,14 +51,15 @@ class PointNav(GoalTask):
         return f"go to the point {place}", f"drive to a point that is {place}", f"stop at the point {place}"
 
     def observe(self, env: NavigationEnv) -> dict[str, np.ndarray]:
-        """Where the goal is from where the agent thinks it stands: distance (in 5 m, and in m up to 1), cosine and sine of the
-        angle to the left."""
+        """Where the goal is from where the agent thinks that it stands."""
         return {"pointgoal": polar_goal(env.believed_pose, self.goal)}
 
 
 def polar_goal(pose: PlanePose, goal: tuple[float, float]) -> np.ndarray:
-    """A goal (m) as the observation `pointgoal` shows it from a pose: (4,) float32, distance in 5 m, distance up to 1 m, cosine and sine
-    of the angle to the left."""
+    """A goal (m) as `pointgoal` shows it from a pose, (4,) float32.
+
+    Distance in 5 m, distance in m up to 1, cosine and sine of the angle to the left.
+    """
     x, y, yaw = pose
     dx, dy = goal[0] - x, goal[1] - y
     away, angle = min(math.hypot(dx, dy), MOST_M), math.atan2(dy, dx) - yaw

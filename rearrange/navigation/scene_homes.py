@@ -1,7 +1,7 @@
-"""Scenes of a Habitat data set, or homes in MJCF, as homes of navigation tasks: read without Habitat, and without physics.
+"""Scenes of a Habitat data set, or homes in MJCF, as homes of navigation tasks: without Habitat, and without physics.
 
-Floor, walls and furniture are those that the embedded simulator finds; everything that opens is shut. A scene's frame: z up, metres,
-the low corner of its floor at 0.
+Floor, walls and furniture are those that the embedded simulator finds. Everything that opens is shut. Frame: z up,
+metres, the low corner of the floor at 0.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from rearrange.navigation.home_cache import Field, Home
 from rearrange.navigation.homes import Building, whole_floor
 from rearrange.navigation.shapes import NO_SHAPES, Meshes
 
-BESIDE_M, LEVEL_M = 0.3, 0.5  # so far from our floor a place of Habitat's may be: its mesh is not our cells, its floor not level
+BESIDE_M, LEVEL_M = 0.3, 0.5  # how far Habitat's places may be from our floor, beside it and in height
 
 
 @lru_cache(maxsize=KEPT_SCENES)
 def load_scene_home(dataset: Path, name: str, radius_m: float, height_m: float) -> Home:
-    """A scene by its name in the data set, for an agent of a size. UserError for a file that is not as it should be, and for a scene in
-    which such an agent can go nowhere.
+    """A scene by its name in the data set, for an agent of a size.
+
+    UserError for a damaged file, and for a scene in which such an agent can go nowhere.
     """
     pieces = pieces_of(dataset, name)
     if not len(pieces.floor):
@@ -55,7 +56,7 @@ def load_scene_home(dataset: Path, name: str, radius_m: float, height_m: float) 
 
 
 def point_episodes(file: str, dataset: Path) -> list[HabitatEpisode]:
-    """The episodes of a file of PointNav. UserError also for one in a scene that the data set lacks, or of ObjectNav."""
+    """The episodes of a file of PointNav. UserError for one of ObjectNav, or in a scene that the data set lacks."""
     found, there = read_habitat_episodes(file), set(data_set(dataset).scenes)
     for episode in found:
         if episode.category is not None:

@@ -1,8 +1,8 @@
 """Scripted agents of navigation tasks: the floors and ceilings beside which a trained policy is read.
 
-Forward and goal follower are habitat-lab's (habitat_baselines/agents/simple_agents.py). The map agent sees what a policy sees,
-depth and pose, and no more; the oracle knows the home. All choose among the discrete actions; where the Fetch is driven by velocities,
-each choice is carried out by them.
+Forward and goal follower are habitat-lab's (habitat_baselines/agents/simple_agents.py). The map agent sees what a
+policy sees, depth and pose. The oracle knows the home. All choose among the discrete actions; where the Fetch is driven
+by velocities, these carry out each choice.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class GoalFollower(PointAgent):
 
 
 class MapAndPlan(PointAgent):
-    """Draws a map of the floor from depth and pose, and drives the shortest way through it; what it has not seen counts as free."""
+    """Draws a map of the floor from depth and pose and drives the shortest way through it; unseen floor counts as free.
+    """
 
     def __init__(self, env: NavigationEnv) -> None:
         super().__init__(env)
@@ -134,7 +135,9 @@ class MapAndPlan(PointAgent):
 
 
 class Oracle(Scripted):
-    """Knows the home: drives to the next corner of the shortest way; where that is blocked, to where the way becomes shortest."""
+    """Knows the home: drives to the next corner of the shortest way, or, if that is blocked, to where the way is
+    shortest.
+    """
 
     def __init__(self, env: NavigationEnv) -> None:
         super().__init__(env)
@@ -148,7 +151,7 @@ class Oracle(Scripted):
     def choose(self, observation: dict[str, np.ndarray]) -> int:
         action = self.env.task.best_action(self.env)
         if self.env.config.agent == "fetch" and {action, self._last} == {LEFT, RIGHT}:
-            action = FORWARD  # it drifts a little while it turns, and another corner may be the next: no turning back and forth
+            action = FORWARD  # not back and forth: it drifts while it turns, and the next corner may change
         self._last = action
         return action
 

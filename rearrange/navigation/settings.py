@@ -89,7 +89,8 @@ class NavigationConfig:
             raise UserError("nav.scene_dataset= is for nav.agent=cylinder: the Fetch's physics knows our flats.")
 
     def _check_agent(self) -> None:
-        """UserError for a setting that the agent has not. Those of a checkpoint name all settings: what has its default is not given."""
+        """UserError for a setting that the agent lacks. Checkpoints name all settings: a default counts as not given.
+        """
         if self.agent == "cylinder":
             if self.action_repeat != 1:
                 raise UserError(f"nav.action_repeat={self.action_repeat} is for nav.agent=fetch, which is driven "

@@ -12,16 +12,15 @@ from rearrange.home.apartments.floor_plan import WALL_HEIGHT_M
 from rearrange.home.apartments.parts import Part
 from rearrange.home.numba_cache import njit
 from rearrange.home.pictures.meshes import MeshTable, draw_meshes
-from rearrange.home.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, FACES, PLANE, draw_depth, draw_depth_and_codes
+from rearrange.home.pictures.raster_kernels import FACES, KINDS, PLANE, draw_depth, draw_depth_and_codes
 from rearrange.navigation.homes import NOTHING, Building
 
-KINDS = {"box": BOX, "cylinder": CYLINDER, "capsule": CAPSULE}
 ENDLESS_M = 1e3
 
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """Arguments of `rearrange.home.pictures.raster.draw`, and of each shape its piece of furniture (-1: none), its colour and what it is."""
+    """Arguments of `raster.draw`, and of each shape its piece of furniture (-1: none), its colour and what it is."""
 
     shapes: np.ndarray  # (n, 2) int32
     halves: np.ndarray  # (n, 4) float32
@@ -91,7 +90,9 @@ def _rotation(part: Part) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def look(shapes, halves, centers, rotations, x, y, z, yaw, slopes, near, far, inverse, out):
-    """Draw what a level camera at (x, y, z) sees along `yaw` into `out` (size, size, 1): depth within [near, far], over far."""
+    """Draw what a level camera at (x, y, z) sees along `yaw` into `out` (size, size, 1): depth in [near, far], over
+    far.
+    """
     draw_depth(shapes, halves, centers, rotations, np.array([[x, y, z]]), _camera(yaw), 0, slopes, slopes, far, inverse)
     _shown(inverse, near, far, out)
 

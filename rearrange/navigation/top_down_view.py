@@ -30,7 +30,8 @@ def picture(env: NavigationEnv) -> np.ndarray:
     draw = ImageDraw.Draw(image)
     view = View(env.home)
     shortest = getattr(env.task, "shortest", None)
-    goal = env.episode.goal or (shortest is not None and tuple(shortest[-1, :2])) or None  # of ObjectNav the nearest view point
+    # The goal of ObjectNav is the nearest view point.
+    goal = env.episode.goal or (shortest is not None and tuple(shortest[-1, :2])) or None
     if shortest is not None:
         draw.line([view.at(*point[:2]) for point in shortest], fill=SHORTEST_RGB, width=4)
     if len(env.path) > 1:
@@ -61,7 +62,9 @@ class View:
 
 @lru_cache(maxsize=16)
 def _empty(home: Home) -> np.ndarray:
-    """The home without an episode: rooms, where the agent can be, and everything that stands there, what is higher on top."""
+    """The home without an episode: rooms, where the agent can be, and everything that stands there, higher things on
+    top.
+    """
     from PIL import Image, ImageDraw
 
     image = Image.new("RGB", (SIZE, SIZE), OUTSIDE_RGB)

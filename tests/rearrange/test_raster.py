@@ -10,7 +10,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.home.pictures.raster import FACES, NO_CODE, DepthCamera, draw, pixel_slopes, shape_table
+from rearrange.home.pictures.raster import DepthCamera, draw, pixel_slopes, shape_table
+from rearrange.home.pictures.raster_kernels import FACES, NO_CODE
 
 FAR_M = 10.0
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -1,7 +1,8 @@
-"""Episodes: what stands where and what is to be moved; read from and written to Habitat's rearrangement episode files.
+"""Episodes: what stands where and what is to be moved, read from and written to Habitat's episode files.
 
-Files follow habitat-lab's RearrangeEpisode schema (`.json` or `.json.gz`), in Habitat's y-up frame (`rearrange.home.axis_conventions`).
-Files of `rearrange scenes export` hold some fields twice: as Habitat needs them, and as ours in `info`, which count here.
+Files follow habitat-lab's RearrangeEpisode schema (`.json` or `.json.gz`), in Habitat's y-up frame
+(`rearrange.home.axis_conventions`). Files of `rearrange scenes export` hold some fields twice: as Habitat needs them,
+and as ours in `info`. Ours count here.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ class Marker:
 
 @dataclass(frozen=True)
 class Handoff:
-    """The state in which a plan handed over to a skill: the robot stands at `robot_start`. Files of before say neither where its arm was,
-    which is then in the start posture, nor how it held what it holds.
+    """State in which a plan handed over to a skill; the robot stands at `robot_start`.
+
+    Older files lack the arm, which is then in its start posture, and how the robot held what it holds.
     """
 
     skill: str
@@ -85,8 +87,9 @@ class Episode:
 
 
 def read_episodes(path: str | Path) -> list[Episode]:
-    """Read an episode file, or all that match a pattern with `*`, in order of their names; a file that is not one raises UserError
-    naming the file, the field and what was expected.
+    """Read an episode file, or all that match a pattern with `*`, in order of their names.
+
+    Raises UserError for a file that is none; it names the file, the field and what was expected.
     """
     path = Path(path)
     if "*" in str(path):
@@ -101,7 +104,7 @@ def read_episodes(path: str | Path) -> list[Episode]:
 
 
 def repeated_ids(path: str | Path, episodes: Sequence[Any]) -> list[str]:
-    """A sentence for ids that stand more than once in a file of episodes, which have `id` and `scene`; none where each stands once."""
+    """A sentence about ids that occur more than once in a file of episodes; nothing if each occurs once."""
     first: dict[str, int] = {}
     again = [(number, first[each.id]) for number, each in enumerate(episodes)
              if first.setdefault(each.id, number) != number]
@@ -113,7 +116,8 @@ def repeated_ids(path: str | Path, episodes: Sequence[Any]) -> list[str]:
     every = "its contents are" if len(again) == 1 else "the contents of all of them are"
     told = (f"{every} the same" if same == len(again) else f"{every} others, in other scenes" if scenes == len(again)
             else f"{every} others" if not same else f"the contents of {same} of them are the same")
-    repeat = f"{len(again):,} of {len(episodes):,} episodes {'has' if len(again) == 1 else 'have'} an id that stands before"
+    have = "has" if len(again) == 1 else "have"
+    repeat = f"{len(again):,} of {len(episodes):,} episodes {have} an id that stands before"
     return [f"{path}: {repeat}, first {episodes[number].id!r} of episodes {before} and {number}; {told}"]
 
 

@@ -1,9 +1,9 @@
 """Where a robot can stand in a home, and how far it has to drive: a 5 cm grid of the floor and geodesic distances.
 
-The robot is a disc. A cell is free when a robot centred on it touches nothing lower than its head; the free cells that
-belong together form the reachable floor. Distances come from a Dijkstra search over 16 neighbours (steps of one cell,
-diagonals, knight's moves), which overestimates straight lines by at most 2.7 % and on average by 1 %. Compiled here, because SciPy
-and scikit-image would add 150 MB for a label, a dilation and a search, and their search wants a sparse matrix built first.
+The robot is a disc. A cell is free when a robot centred on it touches nothing lower than its head. The free cells that
+are connected form the reachable floor. Distances come from a Dijkstra search over 16 neighbours (steps of one cell,
+diagonals, knight's moves). It overestimates straight lines by at most 2.7 % and on average by 1 %. It is compiled here:
+SciPy and scikit-image would add 150 MB for a label, a dilation and a search that first wants a sparse matrix.
 """
 
 from __future__ import annotations
@@ -85,9 +85,14 @@ class FloorGrid:
 
 def distance_field(blocked: np.ndarray, goals: np.ndarray, weight: np.ndarray, near: tuple[int, int] = (-1, -1),
                    farther_m: float = math.inf) -> DistanceField:
-    """Driving distances to the nearest of the cells `goals` (n, 2), the way into a cell counting `weight` (float32, 1 or more)
-    times. Cells over which the way from the cell `near` would be longer by more than `farther_m` may be left at inf, which is
-    faster (A* instead of Dijkstra's search).
+    """Driving distances to the nearest goal.
+
+    Args:
+        goals: Cells, (n, 2).
+        weight: How many times the way into a cell counts, float32, 1 or more.
+        near: A cell. Cells over which its way would be longer by more than `farther_m` may be left at inf. That is
+            faster (A* instead of Dijkstra's search).
+        farther_m: See `near`.
     """
     return DistanceField(shortest_distances(blocked, goals, CELL_M, weight, near, farther_m))
 
@@ -95,7 +100,8 @@ def distance_field(blocked: np.ndarray, goals: np.ndarray, weight: np.ndarray, n
 def shortest_distances(blocked: np.ndarray, goals: np.ndarray, cell_m: float, weight: np.ndarray,
                        near: tuple[int, int] = (-1, -1), farther_m: float = math.inf) -> np.ndarray:
     """As `distance_field`, for cells of any size: the distances (m), float32, of the shape of `blocked`."""
-    return _dijkstra(blocked, np.asarray(goals, np.int64), cell_m, weight, near[0], near[1], farther_m)  # one type: compiled once
+    goals = np.asarray(goals, np.int64)  # one type: compiled once
+    return _dijkstra(blocked, goals, cell_m, weight, near[0], near[1], farther_m)
 
 
 def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}) -> FloorGrid:
@@ -110,8 +116,7 @@ def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, 
 def blocked_cells(size_m: tuple[float, float], parts: tuple[Part, ...], bodies: tuple[Body, ...],
                   radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}, above_m: float = 0.0,
                   below_m: float = HEAD_HEIGHT_M) -> np.ndarray:
-    """Cells whose centre is nearer than `radius_m` to a solid part that begins below `below_m` and reaches higher than `above_m`, or
-    to the outer walls.
+    """Cells nearer than `radius_m` to the outer walls, or to a solid part between the heights `above_m` and `below_m`.
     """
     opened = (p for body in bodies for p in body.parts_at(openings.get(body.name, 0.0)))
     solid = [p for p in (*parts, *opened) if p.solid]

@@ -19,8 +19,10 @@ ALL_SIDES = (FRONT, LEFT, BACK, RIGHT)
 
 
 def clear_of_deck(height_m: float) -> float:
-    """The height of a table top, 3.5 cm thick, raised where its underside would come less than 15 mm below the robot's deck, which is
-    0.36 m high: the deck gets under its edge, and held down by the joints of its base the robot is stuck there.
+    """The height of a table top, raised where its edge would catch the robot's deck.
+
+    Tops are 3.5 cm thick and the deck is 0.36 m high. An edge less than 15 mm above or below it holds the robot fast:
+    the deck gets under it, and the joints of the base hold it down.
     """
     return 0.397 if 0.345 < height_m - _TOP_M < 0.361 else height_m
 

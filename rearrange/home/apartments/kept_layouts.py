@@ -1,5 +1,6 @@
-"""Layouts that were drawn before, kept beside numba's compiled code. Drawing one takes 14 ms, two thirds of what the first visit of a
-home costs, and every worker of every training visits all 96 of its split.
+"""Layouts that were drawn before, kept beside numba's compiled code.
+
+Drawing one takes 14 ms, two thirds of a home's first visit. Every worker of a training visits all 96 of its split.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Apartments: a layout says where everything in a home stands; the same (split, index) gives the same home everywhere.
 
-Whole families of flats are held out: 0-2 for training, 3 for validation, 4 for testing, as HAB holds out macro layouts, and 5 for a
-last look, when nothing is chosen any more.
-A layout is drawn at random until it passes every check: nothing overlaps, doors and drawers have room to move, all
-rooms are connected for a robot, and every receptacle has room before it to stand.
+Whole families of flats are held out, as HAB holds out macro layouts: 0-2 for training, 3 for validation, 4 for testing,
+and 5 for a last look, when nothing is chosen any more. A layout is drawn at random until it passes every check: nothing
+overlaps, doors and drawers can move, a robot gets into all rooms and can stand before every receptacle.
 """
 
 from __future__ import annotations

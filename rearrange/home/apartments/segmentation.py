@@ -1,6 +1,7 @@
-"""Numbers of what a pixel can show: parts of the robot, the building, objects, furniture with its drawers and doors; and their names.
+"""Numbers and names of what a pixel can show: the robot, the building, objects, furniture with its drawers and doors.
 
-0 is nothing. The robot and the building have the same numbers everywhere, and object i of an episode is OBJECT + i; furniture follows.
+0 is nothing. Robot and building have the same numbers everywhere. Object i of an episode is OBJECT + i. Furniture
+follows.
 """
 
 from __future__ import annotations

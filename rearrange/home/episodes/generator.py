@@ -32,8 +32,8 @@ MAX_OBJECTS = 20
 CLOSE_FROM_M_OR_RAD = {"drawer": (0.4, 0.5), "fridge": (math.pi / 4, 2 * math.pi / 3)}  # where the close skills start
 REACH_M = 0.3  # what is to be moved stands at most this far behind an edge before which the robot can stand
 REACH_UNDER_M = {"fridge": 0.15, "shelf": 0.15}  # where a board above forces the arm to come in level
-# At 0.0125 rad a step the arm needs more than the 200 steps of an episode to a hand that comes in low and level, or near
-# the floor, and back: nothing is moved from or to a board lower than this with another one less far above it, or a
+# At 0.0125 rad a step the arm needs more than the 200 steps of an episode to a hand that comes in low and level, or
+# near the floor, and back: nothing is moved from or to a board lower than this with another one less far above it, or a
 # drawer below the top row. Tall objects stay out from under boards: they are held by their top.
 LOW_BOARD_M, LOW_CLEARANCE_M = 0.7, 0.5
 UNDER_BOARD_HEIGHT_M = 0.12
@@ -52,7 +52,7 @@ _TRIES = 60
 
 
 class SceneLacks(UserError):
-    """A scene that is none of our homes has nothing that an episode of some kind is about. lacking: what, without the scene's name."""
+    """An external scene lacks what an episode of some kind is about. lacking: what, without the scene's name."""
 
     def __init__(self, scene: str, lacking: str, advice: str = "choose other scenes") -> None:
         super().__init__(f"scene {scene} {lacking}: {advice}.")
@@ -116,8 +116,13 @@ def generate_episode(kind: str, split: str, index: int, num_layouts: int = 96) -
 
 def generate_in_scenes(kind: str, where: str, scenes: Sequence[str], index: int,
                        layout_of: Callable[[str], Layout]) -> Episode:
-    """Episode `index` of a kind in scenes that are not our homes, in turn; `where`: what they are called together. Raises SceneLacks
-    when a scene has nothing that such an episode is about.
+    """Episode `index` of a kind in external scenes, which take turns.
+
+    Args:
+        where: What the scenes are called together.
+
+    Raises:
+        SceneLacks: A scene has nothing that such an episode is about.
     """
     scene = scenes[index % len(scenes)]
     rng = np.random.default_rng([zlib.crc32(f"{kind}/{where}".encode()), index])
@@ -169,8 +174,10 @@ def _out_of(kind: str, opened: bool, layout: Layout, rng: np.random.Generator) -
 
 
 def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
-    """So that every skill is often the next one: the object on an open receptacle, in a drawer or in the fridge, a third
-    each, the latter two shut in half of the episodes; the goal in a drawer or the fridge in a third.
+    """A task for which every skill is often the next one.
+
+    The object is on an open receptacle, in a drawer or in the fridge, a third each; the latter two are shut in half of
+    the episodes. The goal is in a drawer or the fridge in a third.
     """
     shut: dict[bool, list[Receptacle]] = {True: [], False: []}
     for receptacle in layout.receptacles:

@@ -1,7 +1,7 @@
-"""Episodes of external scenes, as HAB's, in our terms: our frame, our names of joints, and which receptacle an object is on.
+"""Episodes of external scenes, as HAB's, in our frame and with our names of joints and receptacles.
 
-HAB's episodes name receptacles by the object that they belong to and its link alone (nothing for those of the stage), so
-that the receptacle is the one under the object. Needs no simulator.
+HAB's episodes name a receptacle only by its object and link, and those of the stage not at all. So the receptacle is
+the one under the object. Needs no simulator.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _NEAR_M = 0.3  # an object that is over no receptacle belongs to the one within 
 
 
 def in_terms_of(home: SceneHome, episode: Episode) -> Episode:
-    """The same episode as the layout of its scene has it. Raises UserError when an object is on nothing that is known."""
+    """The same episode with the names of its scene's layout. Raises UserError when an object is on no known receptacle.
+    """
     layout, origin = home.layout, home.origin_m
 
     def moved(pose: Pose) -> Pose:

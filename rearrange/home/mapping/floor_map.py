@@ -1,9 +1,9 @@
 """What depth images have shown of the floor since a skill began: a map that grows while the robot drives.
 
-Each pixel of the head camera is a point in the base frame. Points at the height of the floor show free cells, and so does the floor
-between two of them in a column of the image; points above it, up to the robot's head, show occupied cells. The map is kept in the
-frame of the start and shown around the robot, the way a robot maps with a depth camera and odometry (Elfes 1989, "Using occupancy
-grids for mobile robot perception and navigation"), without noise and so without probabilities.
+Each pixel of the head camera is a point in the base frame. Points at the height of the floor show free cells, as does
+the floor between two of them in a column of the image. Higher points, up to the robot's head, show occupied cells. The
+map is kept in the frame of the start and shown around the robot. Robots map so with a depth camera and odometry (Elfes
+1989, "Using occupancy grids for mobile robot perception and navigation"); without noise it needs no probabilities.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ _CELLS = 256  # on its side, with the start in the middle
 _FAR_M = 10.0  # of the depth image
 _FLOOR_M = 0.06  # what is lower is floor
 _TALL_M = 1.15  # what reaches higher is a wall, a fridge or a cupboard: nobody reaches across
-_ELBOW_M = 0.4, -0.12, 1.25  # base frame: from here to the end-effector is the robot's own arm, as far as the camera sees it
+_ELBOW_M = 0.4, -0.12, 1.25  # base frame; the camera sees the robot's own arm from here to the end-effector
 _OWN_M = 0.27  # around that line: what is nearer may be the arm or what it carries
 _CLEAR_M = 0.3  # where the robot stands is free
 
 
 @dataclass(frozen=True)
 class Camera:
-    """A depth camera on a robot: how far it sits before the base's middle and above the floor (m), the direction in which it looks,
-    ahead and up, and its field of view.
+    """A depth camera on a robot.
+
+    Its place is before the base's middle and above the floor (m). `axis`: its direction, ahead and up.
     """
 
     ahead_m: float
@@ -54,8 +55,13 @@ HEAD_CAMERA = Camera(HEAD_CAMERA_POSITION_M[0], HEAD_CAMERA_POSITION_M[2],
 
 
 class FloorMap:
-    """The map of one robot; `start`: the base pose at which it begins, whose place is its middle. `cells`: on a side, of 0.1 m.
-    `clearance`: what its routes keep from things."""
+    """The map of one robot.
+
+    Args:
+        start: Base pose at the beginning; its place is the middle of the map.
+        cells: On a side, of 0.1 m.
+        clearance: Distance of routes from things.
+    """
 
     def __init__(self, start: PlanePose, camera: Camera = HEAD_CAMERA, cells: int = _CELLS,
                  clearance: Clearance = FETCH) -> None:
@@ -66,8 +72,12 @@ class FloorMap:
         """What `route` gave last, for spectators."""
 
     def add(self, depth: np.ndarray, pose: PlanePose, hand: tuple[float, float, float] | None = None) -> None:
-        """Enter a depth image, (size, size, 1), 0..1 over 10 m, that was taken with the base at `pose` and the end-effector at
-        `hand` (base frame, m); without a hand there is no arm to be seen.
+        """Enter a depth image.
+
+        Args:
+            depth: (size, size, 1), 0..1 over 10 m.
+            pose: The base pose at which it was taken.
+            hand: The end-effector then (base frame, m); None: there is no arm to be seen.
         """
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
         elbow, own_m = np.array(_ELBOW_M), _OWN_M if hand else -1.0
@@ -82,9 +92,11 @@ class FloorMap:
             self._cells[i, j] = 3
 
     def around(self, pose: PlanePose, target: tuple[float, float]) -> np.ndarray:
-        """The map around a base pose, what lies ahead on top: (64, 64, 2) float32, cells of 0.2 m. First what is known, 0 nothing,
-        0.5 free, 1 occupied; then where the target is (world, m), 1 in the nine cells around it, on the edge where it is
-        farther away.
+        """The map around a base pose, with what lies ahead on top.
+
+        Returns:
+            (64, 64, 2) float32, cells of 0.2 m. First what is known: 0 nothing, 0.5 free, 1 occupied. Then the target
+                (world, m): 1 in the nine cells around it, on the edge if it is farther away.
         """
         out = np.zeros((MAP_SIZE, MAP_SIZE, 2), np.float32)
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]

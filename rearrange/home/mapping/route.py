@@ -1,12 +1,12 @@
-"""The way to a place through a map of the floor that is not complete: what nothing has been seen of counts as free.
+"""The way to a place through an incomplete map of the floor; what nothing has been seen of counts as free.
 
-Planning with the free-space assumption (Koenig and Likhachev, "D* Lite", AAAI 2002) over a map that the depth images draw, for the
-short-term goal of a policy that learns to drive there, as in Chaplot et al., "Learning to Explore using Active Neural SLAM" (ICLR
-2020).
+Planning with the free-space assumption (Koenig and Likhachev, "D* Lite", AAAI 2002) over the map of the depth images.
+It gives short-term goals to a policy that learns to drive there, as in Chaplot et al., "Learning to Explore using
+Active Neural SLAM" (ICLR 2020).
 
-The place is that of an object, inside or on something. So no cell is forbidden: what is in the way only counts as so much longer,
-and what the arm cannot reach across, such as a wall, as longer still. The way ends on the side of a counter on which one can reach
-across it.
+The place is that of an object, inside or on something. So no cell is forbidden. A way through things only counts as
+longer, and through what the arm cannot reach across, such as a wall, as longer still. The way ends on the side of a
+counter from which one can reach across it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from rearrange.home.numba_cache import njit
 
 _LOW_COST, _TALL_COST = 20.0, 100.0  # by how much longer a metre counts where the robot would touch something
 _BEHIND_M = 0.4  # how deep what has been seen is taken to be
-_FRIDGE_M = 0.6  # so near to a target that may be in a fridge nothing counts as tall: the front of the fridge is the way to it
+_FRIDGE_M = 0.6  # nearer to a target that may be in a fridge nothing counts as tall: its front is the way in
 _PATIENCE = 24  # images after which a way is planned again, in case there is a shorter one
-_WORSE_M = 0.5  # a way that has become longer by more is planned again at once; one that is shorter by less is not taken up
+_WORSE_M = 0.5  # a way that became longer by more is planned again at once; one shorter by less is not taken
 _ASTRAY_M = 0.4  # farther from the way than this it is planned again
 _POINTS_M = (0.5, 1.5)  # along the way
 
@@ -41,8 +41,12 @@ FETCH = Clearance(0.22, ((0.36, 2.0), (0.5, 1.4)))
 
 
 class Route:
-    """The way to one place. `target`: x, y (m) in the frame of the map, whose middle is 0, 0; `in_fridge`: whether it may be in
-    something tall; `cells`, `cell_m`: how many cells the map has on a side, and their side.
+    """The way to one place.
+
+    Args:
+        target: x, y (m) in the frame of the map, whose middle is 0, 0.
+        in_fridge: Whether it may be in something tall.
+        cells, cell_m: How many cells the map has on a side, and their side.
     """
 
     def __init__(self, target: tuple[float, float], in_fridge: bool, cells: int, cell_m: float,
@@ -60,9 +64,13 @@ class Route:
         self._looks = 0
 
     def ahead(self, cells: np.ndarray, pose: PlanePose) -> np.ndarray:
-        """The way from a base pose in the frame of the map, through `cells` (n, n): 0 unknown, 1 free, 2 low and 3 tall things.
+        """The way from a base pose in the frame of the map.
 
-        (5,) float32: its length (m), and the points 0.5 m and 1.5 m along it, ahead and left (m) in the base frame.
+        Args:
+            cells: The map (n, n): 0 unknown, 1 free, 2 low and 3 tall things.
+
+        Returns:
+            (5,) float32: its length (m), and the points 0.5 m and 1.5 m along it, ahead and left (m) in the base frame.
         """
         here = self._cell_of(pose[:2])
         _enter(self._cost, self._seen, cells, here[0], here[1], self._near, self._counts,

@@ -1,8 +1,8 @@
-"""Where a robot is, by what its depth images show: each is laid onto the map that those before have made.
+"""Where a robot is, by its depth images: each is laid onto the map that the earlier ones have made.
 
-Correlative scan matching (Olson 2009, "Real-time correlative scan matching") against a map of where walls and furniture were seen,
-from the pose that the command is expected to lead to. As in "The surprising effectiveness of visual odometry techniques for embodied
-PointGoal navigation" (Zhao et al. 2021), whoever steers needs not know: it gets a pose, as from GPS and compass.
+Correlative scan matching (Olson 2009, "Real-time correlative scan matching") against a map of the walls and furniture
+that were seen, from the pose to which the command should lead. As in "The surprising effectiveness of visual odometry
+techniques for embodied PointGoal navigation" (Zhao et al. 2021), it gives a pose, like GPS and compass.
 """
 
 from __future__ import annotations
@@ -16,21 +16,25 @@ from rearrange.home.numba_cache import njit
 
 CELL_M = 0.03
 BLUR_M = 0.04  # a point of the map attracts from about so far
-KNOWN = 0.6  # nearer than that to what is there, points change nothing: the first look at a thing is from the best known pose
+KNOWN = 0.6  # points nearer to a known thing change nothing: its first look was from the best known pose
 ROWS = 0.3  # share of the image's rows above and below the horizon that are used; beyond are floor and ceiling
-BANDS, STEP = 5, 2  # of rows, one depth for each column; every second pixel, since the noise of Redwood repeats them in pairs
+BANDS, STEP = 5, 2  # bands of rows, one depth a column; every second pixel: Redwood's noise repeats them in pairs
 FAR_M = 8.0  # depth is too uncertain beyond
-JOINED = 0.3  # of two columns: relative difference of depth up to which they show one thing
+JOINED = 0.3  # two columns with at most this relative difference of depth show one thing
 POINTS, FEWEST = 320, 20  # that are compared, at most and at least
-PRIOR = 0.006  # share of the points that must fit better for a pose that is one standard deviation from the expected one
+PRIOR = 0.006  # share of points that must fit better for a pose one standard deviation from the expected one
 FARTHEST = 15.0  # squared deviations: beyond, a pose is no less likely, since something may have been in the way
 TURN_STEP_RAD = math.radians(1.0)
 DEVIATION = (0.02, 0.02, math.radians(1.0))  # at least, of a motion ahead (m), across (m) and about (rad)
 
 
 class VisualOdometry:
-    """The pose of one robot, and its map. `slopes` (size,): of the image's columns, metres to the right per metre of depth. far_m, near_m:
-    depth that the image shows as 1, and at least."""
+    """The pose of one robot, and its map.
+
+    Args:
+        slopes: Of the image's columns (size,), metres to the right per metre of depth.
+        far_m, near_m: Depth that the image shows as 1, and at least.
+    """
 
     def __init__(self, slopes: np.ndarray, far_m: float, near_m: float, reach_m: float = 32.0) -> None:
         self._slopes, self._far_m, self._near_m = slopes, far_m, near_m
@@ -52,8 +56,12 @@ class VisualOdometry:
 
     def see(self, depth: np.ndarray, expected: tuple[float, float, float], deviation: tuple[float, float, float],
             ahead_m: float) -> None:
-        """A motion was made, and this is seen after it. expected: ahead, to the left (m) and about (rad), with its standard deviations.
-        ahead_m: how much of it may be missing, because something was in the way."""
+        """Follow a motion by the image that was taken after it.
+
+        Args:
+            expected, deviation: Its mean and standard deviation: ahead, to the left (m) and about (rad).
+            ahead_m: How much of it may be missing, because something was in the way.
+        """
         x, y, yaw = self._at
         c, s = math.cos(yaw + expected[2]), math.sin(yaw + expected[2])
         guess = x + c * expected[0] - s * expected[1], y + s * expected[0] + c * expected[1], yaw + expected[2]
@@ -68,7 +76,9 @@ class VisualOdometry:
         self._enter(count)
 
     def _scan(self, depth: np.ndarray) -> int:
-        """Points of this image; how many."""
+        """Write points (ahead, left) that a depth image shows, the median of each column in each band of rows; how
+        many.
+        """
         size = len(depth)
         half = int(ROWS * size)
         return _scan(depth, self._slopes, self._far_m, self._near_m, size // 2 - half, min(size // 2 + half, size),
@@ -80,8 +90,7 @@ class VisualOdometry:
 
 @njit(cache=True, nogil=True)
 def _scan(depth, slopes, far, near, top, bottom, out):
-    """Points (ahead, left) along what a depth image shows: for each band of rows the median of each column, neighbours joined. -> how
-    many."""
+    """Write points (ahead, left) that a depth image shows, the median of each column in each band of rows; how many."""
     count = 0
     values = np.empty(depth.shape[0], np.float32)
     for band in range(BANDS):
@@ -116,8 +125,7 @@ def _scan(depth, slopes, far, near, top, bottom, out):
 
 @njit(cache=True, nogil=True)
 def _matched(grid, points, guess, heading, least_ahead, wide, deviations):
-    """The pose near `guess` at which the points fit best: every second cell of a window, then ever smaller steps from the
-    best."""
+    """The pose near `guess` at which the points fit best: every second cell of a window, then ever smaller steps."""
     every = max(1, len(points) // POINTS)
     used = points[::every]
     n, half, count = grid.shape[0], grid.shape[0] / 2, len(used)
@@ -150,7 +158,7 @@ def _matched(grid, points, guess, heading, least_ahead, wide, deviations):
                     x, y, yaw = guess[0] + u * CELL_M, guess[1] + v * CELL_M, guess[2] + about
     best = _fit(grid, used, x, y, yaw, guess, c, s, deviations)
     size, angle = CELL_M, TURN_STEP_RAD / 2
-    ahead, left = used[:, 0].mean(), used[:, 1].mean()  # turns are made about the middle of the points: about the robot, they would shift all
+    ahead, left = used[:, 0].mean(), used[:, 1].mean()  # a turn about the robot would shift all points
     for _ in range(5):
         for _ in range(10):
             before = best

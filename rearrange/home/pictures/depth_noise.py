@@ -1,7 +1,7 @@
-"""What a real depth camera gets wrong: noise that grows with distance, and holes. Images 0..1 over a range; 0: nothing was measured.
+"""Errors of a real depth camera: noise that grows with distance, and holes. Images 0..1 over a range; 0: not measured.
 
-Numbers of the noise: habitat-sim, redwood_depth_noise_model.py (after Choi et al., "Robust Reconstruction of Indoor Scenes", CVPR
-2015), whose table of a lens's distortion is left out.
+Numbers of the noise: habitat-sim, redwood_depth_noise_model.py (after Choi et al., "Robust Reconstruction of Indoor
+Scenes", CVPR 2015), without its table of a lens's distortion.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _JUMP = 0.05  # share of the depth from which on a neighbour that is farther mak
 
 
 def noisy_depth(depth: np.ndarray, far_m: float, multiplier: float, rng: np.random.Generator) -> None:
-    """Add noise to a depth image (size, size, 1), 0..1 over `far_m`, in place. What is not seen, from 10 m on, reads 0."""
+    """Add noise to a depth image (size, size, 1), 0..1 over `far_m`, in place. What is 10 m away or more reads 0."""
     _noisy_depth(depth, far_m, multiplier, rng.standard_normal((*depth.shape[:2], 3), np.float32))
 
 
@@ -34,7 +34,7 @@ def _noisy_depth(depth, far, multiplier, drawn):
 
 
 def punch_holes(depth: np.ndarray, share: float, rng: np.random.Generator) -> None:
-    """Let this share of the pixels of a depth image (rows, columns, 1) read 0, in place: patches, most of them along edges."""
+    """Set this share of a depth image (rows, columns, 1) to 0, in place: patches, most of them along edges."""
     rows, columns = depth.shape[:2]
     count = round(share * rows * columns)
     if not count:

@@ -1,9 +1,9 @@
-"""Kernels of camera images that are the same, bit for bit, on every machine: depth, colours, and which shape a pixel shows.
+"""Kernels of camera images that are the same, bit for bit, on every machine: depth, colours, and the shape of a pixel.
 
-The kernels of videos and of the depth image alone may reorder sums and join products with sums, which processors do differently. Here
-every operation of floating point is done as it is written: the same poses give the same pixels. It costs a twentieth of the time.
+The kernels of videos and of plain depth may reorder sums and fuse products with sums, which processors do differently.
+Here every operation is done as it is written, so that the same poses give the same pixels. It costs a twentieth more.
 
-Light is plain: the sun, without shadows, and a sky that is brighter above; one sample for a pixel.
+Light is plain: the sun, without shadows, and a sky that is brighter above. A pixel has one sample.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _turned(pose):
 
 @njit(cache=True, **_OPTIONS)
 def draw_exactly(shapes, halves, xpos, xmat, pose, slopes, far, inverse_depth, codes):
-    """`rearrange.home.pictures.raster.draw` with codes, of a square image; pose (4, 3): right, down, forward and place of the camera."""
+    """`raster.draw` with codes, of a square image; pose (4, 3): right, down, forward and place of the camera."""
     _draw(shapes, halves, xpos, xmat, pose[3:4], _turned(pose), 0, slopes, slopes, far, inverse_depth, codes)
 
 
@@ -71,7 +71,7 @@ def depth_exactly(inverse_depth, far, out):
 
 @njit(cache=True, **_OPTIONS)
 def shapes_exactly(codes, of_shape, out):
-    """out (rows, columns, 1) = `of_shape` (shapes + 1) of the shape that a pixel shows; the last entry where it shows none."""
+    """out (rows, columns, 1): `of_shape` (shapes + 1) of the shape at a pixel; its last entry where there is none."""
     for y in range(out.shape[0]):
         for x in range(out.shape[1]):
             out[y, x, 0] = of_shape[codes[y, x] // FACES if codes[y, x] >= 0 else of_shape.shape[0] - 1]
@@ -81,7 +81,8 @@ def shapes_exactly(codes, of_shape, out):
 def _light(normal, light):
     """Linear light (red, green, blue) on a surface.
 
-    light (3, 3): the way to the sun; its linear light; that of the sky, all of it on what faces up, 0.55 of it on what faces down.
+    light (3, 3): the way to the sun; its linear light; that of the sky, whole on what faces up, 0.55 on what faces
+    down.
     """
     sunny = max(F(0), normal[0] * light[0, 0] + normal[1] * light[0, 1] + normal[2] * light[0, 2])
     sky = F(0.775) + F(0.225) * normal[2]
@@ -186,10 +187,10 @@ def color_exactly(inverse_depth, codes, slopes, pose, shapes, halves, xpos, xmat
 
 @njit(cache=True, **_OPTIONS)
 def color_meshes_exactly(codes, first_code, slopes, pose, rows, xmat, normals, colors, light, levels, image):
-    """Colours of the pixels whose codes are of triangles, `draw_meshes_exactly`'s; the others stay.
+    """Colours of the pixels that show triangles, by the codes of `draw_meshes_exactly`; the others stay.
 
-    rows (T,): frames of the triangles in xmat (R, 9). normals (T, 3): in these frames; what faces away is lit as from its other side.
-    colors (T, 3): linear. light, levels: as in `color_exactly`.
+    rows (T,): frames of the triangles in xmat (R, 9). normals (T, 3): in these frames; triangles are lit from both
+    sides. colors (T, 3): linear. light, levels: as in `color_exactly`.
     """
     camera = pose.astype(np.float32)
     for y in range(image.shape[0]):

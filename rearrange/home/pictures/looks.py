@@ -25,8 +25,10 @@ def _light(towards: tuple[float, ...], sun: tuple[float, ...], sky: tuple[float,
 
 @dataclass(frozen=True, eq=False)
 class Looks:
-    """color_share, color_seed: how far every colour is from its own, 1: any other. light (3, 3): as `exact_kernels` takes it. moves: of
-    each camera that is elsewhere than on the robot as it is, a shift (m) along, and a turn (rad, a rotation vector) about its axes.
+    """How everything looks.
+
+    color_share, color_seed: how far every colour is from its own, 1: any other. light (3, 3): as `exact_kernels` takes
+    it. moves: of each camera that was moved, a shift (m) along its axes and a turn about them (rad, a rotation vector).
     """
 
     color_share: float = 0.0
@@ -46,8 +48,11 @@ PLAIN = Looks()
 
 def draw_looks(rng: np.random.Generator, colors: float = 0.0, light: float = 0.0, camera_m: float = 0.0,
                camera_deg: float = 0.0) -> Looks:
-    """Looks of an episode. colors, light: from 0, as it is, to 1, anything. camera_m, camera_deg: the farthest that a camera is shifted
-    along, and turned about, each of its axes. All numbers are drawn whatever is asked for: one setting does not change another.
+    """Looks of an episode. All numbers are drawn whatever is asked for: one setting does not change another.
+
+    Args:
+        colors, light: From 0, as it is, to 1, anything.
+        camera_m, camera_deg: The farthest that a camera is shifted along, and turned about, each of its axes.
     """
     seed, drawn = int(rng.integers(2**31)), rng.uniform(-1.0, 1.0, 9)
     moves = {name: rng.uniform(-1.0, 1.0, (2, 3)) for name in CAMERAS}
@@ -65,22 +70,30 @@ def draw_looks(rng: np.random.Generator, colors: float = 0.0, light: float = 0.0
 
 
 class LookRngs:
-    """The generators of looks and of depth noise in the episodes of one environment. The same seed gives the same; an episode that is asked
-    for by its number alone is always the same.
+    """Generators of looks and depth noise in the episodes of one environment, the same for the same seed.
+
+    An episode that is asked for by its number alone is always the same.
     """
 
     def __init__(self) -> None:
         self._episodes = 0  # since the last seed
 
     def next(self, episode_id: str, environment_seed: int, seeded: bool, fixed: bool) -> np.random.Generator:
-        """Of an episode that begins. seeded: the environment has just been given its seed. fixed: the episode alone counts."""
+        """The generator of an episode that begins.
+
+        Args:
+            seeded: The environment has just been given its seed.
+            fixed: The episode alone counts.
+        """
         self._episodes = 1 if seeded else self._episodes + 1
         own = zlib.crc32(episode_id.encode())
         return np.random.default_rng([own] if fixed else [own, abs(environment_seed), self._episodes])
 
 
 def linear_colors(rgb: np.ndarray, things: np.ndarray, looks: Looks) -> np.ndarray:
-    """Colours (n, 3) sRGB of shapes in these looks, linear float32. things (n,): shapes of one thing that have one colour keep one."""
+    """Colours (n, 3) sRGB of shapes in these looks, linear float32. things (n,): parts of one thing and colour keep one
+    colour.
+    """
     rgb = np.asarray(rgb, float)
     if looks.color_share:
         kinds, which = np.unique(np.column_stack([things, np.round(255 * rgb)]), axis=0, return_inverse=True)

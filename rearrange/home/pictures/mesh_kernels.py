@@ -1,12 +1,15 @@
-"""Kernels that draw triangle meshes into the buffer of `rearrange.home.pictures.raster_kernels`: inverse depth q = 1/z, as there.
+"""Kernels that draw triangle meshes into the buffer of `rearrange.home.pictures.raster_kernels`: inverse depth q = 1/z,
+as there.
 
 * On the screen q is linear, so that a triangle is a span of each pixel row and one plane of q.
-* Two triangles compute the ends of their common edge from the same numbers in the same order, so that nothing shows between them.
-* A triangle that reaches behind the camera has no image on the screen: its edges are planes through the camera, whose signs say
-  which rays meet it. That needs no clipping, and few triangles are so near.
-* Only faces that turn towards the camera are drawn, corners counterclockwise, as glTF has them, unless a group is two-sided.
-* Triangles lie in groups of neighbours with a ball around each: a group that is out of view costs one test, and one that is hidden
-  by nearer groups, which are drawn before it, the projection of its corners.
+* Two triangles compute the ends of their common edge from the same numbers in the same order, so that nothing shows
+  between them.
+* A triangle that reaches behind the camera has no image on the screen: its edges are planes through the camera, whose
+  signs say which rays meet it. That needs no clipping, and few triangles are so near.
+* Only faces that turn towards the camera are drawn, corners counterclockwise, as glTF has them, unless a group is
+  two-sided.
+* Triangles lie in groups of neighbours with a ball around each: a group that is out of view costs one test, and one
+  that is hidden by nearer groups, which are drawn before it, the projection of its corners.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import math
 
 import numpy as np
 
-from rearrange.home.pictures.raster_kernels import FACES, F, _out_of_view, compiled, inlined, part
+from rearrange.home.pictures.raster_kernels import FACES, F, _out_of_view, _put, compiled, inlined, part
 
 _NEAR_M = 0.05  # nearer corners are not projected: their pixels would be too far away to be computed with
 _SMALLEST_PX2 = 1e-6  # twice the area of a triangle that is drawn
@@ -24,9 +27,11 @@ _SMALLEST_PX2 = 1e-6  # twice the area of a triangle that is drawn
 @part
 def _project(first, last, vertices, row, xpos, xmat, cam_xpos, cam_xmat, camera, pitch, u_first, v_first, corners,
              points):
-    """Corners of a group in the camera frame (m), and as pixel column, pixel row, inverse depth, which is 0 where they are too near."""
+    """Corners of a group in the camera frame (m), and as pixel column, row and inverse depth, 0 if they are too near.
+    """
     turn, shift = np.empty((3, 3), np.float32), np.empty(3, np.float32)
-    dx, dy, dz = xpos[row, 0] - cam_xpos[camera, 0], xpos[row, 1] - cam_xpos[camera, 1], xpos[row, 2] - cam_xpos[camera, 2]
+    place, eye = xpos[row], cam_xpos[camera]
+    dx, dy, dz = place[0] - eye[0], place[1] - eye[1], place[2] - eye[2]
     for k in range(3):
         sign = 1.0 if k == 0 else -1.0  # MuJoCo's camera axes are right, up, back; ours right, down, forward
         rx, ry, rz = sign * cam_xmat[camera, k], sign * cam_xmat[camera, 3 + k], sign * cam_xmat[camera, 6 + k]
@@ -91,10 +96,7 @@ def _fill(points, a, b, c, columns, rows, image, codes, code):
         start = qa + (y - ya) * per_row - xa * per_column
         for x in range(np.uintp(math.ceil(left)), np.uintp(math.floor(right)) + np.uintp(1)):
             q = min(max(start + F(x) * per_column, low_q), high_q)
-            seen = q > image[row, x]
-            image[row, x] = q if seen else image[row, x]
-            if codes is not None:
-                codes[row, x] = code if seen else codes[row, x]
+            _put(image, codes, row, x, q, code, q > image[row, x])
 
 
 @part
@@ -137,15 +139,12 @@ def _fill_near(corners, a, b, c, us, vs, image, codes, code):
         start, per_column = nx * u_first + ny * v + nz, nx * pitch
         for x in range(np.uintp(math.ceil(left)), np.uintp(math.floor(right)) + np.uintp(1)):
             q = F(start + np.float64(x) * per_column)
-            seen = q > image[row, x]
-            image[row, x] = q if seen else image[row, x]
-            if codes is not None:
-                codes[row, x] = code if seen else codes[row, x]
+            _put(image, codes, row, x, q, code, q > image[row, x])
 
 
 @part
 def _is_hidden(points, count, image):
-    """Whether what is drawn in the rectangle around some projected corners is nearer than all of them, or nothing is in it."""
+    """Whether everything in the rectangle around some projected corners is nearer than they are, or it is empty."""
     rows, columns = image.shape
     low_x, high_x, low_y, high_y = F(columns), F(-1), F(rows), F(-1)
     near_q, far_q = F(0), F(1)

@@ -18,9 +18,11 @@ GROUP_TRIANGLES = 64
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles that move with one frame. row: of that frame in `xpos` and `xmat`. vertices: (n, 3) in the frame (m). triangles:
-    (m, 3), seen from where their corners are counterclockwise, or with `two_sided` from both sides. rgb: gives (m, 3)
-    sRGB of each triangle, or (3,) of all, when colours are asked for. owner: a number that triangles which belong together share.
+    """Triangles that move with one frame.
+
+    row: of that frame in `xpos` and `xmat`. vertices: (n, 3) in the frame (m). triangles: (m, 3), seen from where their
+    corners are counterclockwise, or with `two_sided` from both sides. rgb: gives sRGB (m, 3), or (3,) of all, when
+    colours are asked for. owner: a number that triangles share which belong together.
     """
 
     row: int
@@ -35,9 +37,9 @@ class Mesh:
 class MeshTable:
     """Meshes as the kernels take them; never written to, so that all cameras of a process share it.
 
-    groups (G, 6) int32: row of the frame, first and last + 1 vertex, first and last + 1 triangle, whether seen from both sides.
-    balls (G, 4) float32: middle in the frame and radius (m). vertices (V, 3) float32. triangles (T, 3) int32: rows of `vertices`.
-    rows (T,), owners (T,) int32: of each triangle. rgb (T, 3) float32: sRGB.
+    groups (G, 6) int32: row of the frame, first and last + 1 vertex, first and last + 1 triangle, two-sided or not.
+    balls (G, 4) float32: middle in the frame and radius (m). vertices (V, 3) float32. triangles (T, 3) int32: rows of
+    `vertices`. rows (T,), owners (T,) int32: of each triangle.
     """
 
     groups: np.ndarray
@@ -68,7 +70,8 @@ def mesh_table(meshes: Iterable[Mesh]) -> MeshTable:
     groups, balls, vertices, triangles, rows, owners, shown = [], [], [], [], [], [], []
     corners = faces = 0
     for mesh in map(_welded, meshes):
-        closed = _is_closed(mesh) if mesh.two_sided else np.ones(len(mesh.triangles), bool)  # the far side is hidden anyway
+        # Of a closed part the far side is hidden anyway.
+        closed = _is_closed(mesh) if mesh.two_sided else np.ones(len(mesh.triangles), bool)
         middles = mesh.vertices[mesh.triangles].mean(axis=1)
         grouped = [(both, chosen) for both in (False, True)
                    for chosen in _neighbours(middles, np.flatnonzero(closed != both))]
@@ -101,7 +104,7 @@ def _welded(mesh: Mesh) -> Mesh:
 
 
 def _is_closed(mesh: Mesh) -> np.ndarray:
-    """(m,) bool: of each triangle, whether it is of a closed part of the mesh, of which each edge is there once in each direction."""
+    """(m,) bool: whether each triangle is of a closed part, whose edges are there once in each direction."""
     count = len(mesh.vertices)
     part = np.arange(count)  # of each corner the lowest corner that it is joined to
     while True:
@@ -136,10 +139,13 @@ def _neighbours(middles: np.ndarray, chosen: np.ndarray) -> list[np.ndarray]:
 
 def draw_meshes(table: MeshTable, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, inverse_depth, codes=None,
                 first_code: int = 0) -> None:
-    """Draw meshes into a buffer into which shapes were drawn before, as `rearrange.home.pictures.raster.draw` does.
+    """Draw meshes into a buffer into which `rearrange.home.pictures.raster.draw` has drawn shapes.
 
-    xpos (R, 3), xmat (R, 9): frames of the meshes' rows. The other arguments are those of `draw`. Codes of pixels that a mesh is seen
-    in are first_code + FACES * triangle.
+    Args:
+        xpos, xmat: Frames of the meshes' rows, (R, 3), (R, 9).
+        first_code: Pixels of a mesh get the codes first_code + FACES * triangle.
+
+    The other arguments are those of `draw`.
     """
     arguments = (table.groups, table.balls, table.vertices, table.triangles, xpos, xmat, cam_xpos, cam_xmat, camera, us,
                  vs, far, inverse_depth)

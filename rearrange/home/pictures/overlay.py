@@ -27,8 +27,13 @@ def depth_picture(depth: np.ndarray, size: int | None = None, mask: np.ndarray |
 
 
 def floor_picture(floor_map: np.ndarray, cell_m: float, size: int, route: np.ndarray | None = None) -> np.ndarray:
-    """A map of the floor as `floor_map.FloorMap.around` gives it, (H, W, 2), with cells of `cell_m`, as uint8 (size, size, 3): what is unknown dark, free
-    grey, occupied pale, the target orange, the robot a blue arrow that points up; points of `route` (`Route.ahead`) as blue dots.
+    """A map of the floor as uint8 (size, size, 3).
+
+    Unknown is dark, free grey, occupied pale and the target orange. The robot is a blue arrow that points up.
+
+    Args:
+        floor_map: (H, W, 2), as `floor_map.FloorMap.around` gives it, with cells of `cell_m`.
+        route: Of `Route.ahead`; its points are blue dots.
     """
     rows, columns = ((np.arange(size) * count) // size for count in floor_map.shape[:2])
     seen, target = (floor_map[rows[:, None], columns[None, :], k] for k in (0, 1))

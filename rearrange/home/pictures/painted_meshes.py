@@ -30,9 +30,7 @@ class PaintedMeshes:
         draw_meshes(self.table, data.xpos, data.xmat, *view)
 
     def surfaces(self, data: mujoco.MjData, before: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        """What the kernels of `rearrange.home.pictures.shading` take per shape, of the shapes before and of each triangle: a shape with one
-        flat face.
-        """
+        """`surfaces` of the shading kernels: the shapes before, and each triangle as a shape with one flat face."""
         shapes, halves, centers, normals, long_axes = before
         count = len(self.table.triangles)
         faces = np.zeros((count, FACES, 3), np.float32)
@@ -64,7 +62,8 @@ class PaintedMeshes:
 
 
 def _crossed(corners: np.ndarray, eye: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Which triangles (n, 3, 3) a fan of sight lines from the eye to around the target crosses (after Moeller and Trumbore)."""
+    """Which triangles (n, 3, 3) some sight lines from the eye to around the target cross (after Moeller and Trumbore).
+    """
     sideways = np.cross(target - eye, (0.0, 0.0, 1.0))
     sideways /= max(np.linalg.norm(sideways), 1e-6)
     goals: Sequence[np.ndarray] = [target * (1, 1, height) + side * sideways for side in _LINES_WIDE_M

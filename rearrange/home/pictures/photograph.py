@@ -1,6 +1,7 @@
-"""A camera that shows depth, colours, and whose each pixel is, of one drawing by the rasteriser: the same pixels on every machine.
+"""A camera that shows depth, colours and the thing at each pixel, all of one drawing: the same pixels on every machine.
 
-Frames: as in `rearrange.home.pictures.raster`. A camera's pose is (4, 3) float64: right, down and forward in the world, and its place (m).
+Frames: as in `rearrange.home.pictures.raster`. A camera's pose is (4, 3) float64: right, down and forward in the world,
+and its place (m).
 """
 
 from __future__ import annotations
@@ -37,12 +38,19 @@ def _buffers(size: int) -> tuple[np.ndarray, np.ndarray]:
 def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.ndarray, size: int, colors: np.ndarray
                | None, light: np.ndarray, ids: np.ndarray | None, fov_deg: float = 90.0, far_m: float = 10.0,
                meshes: tuple[MeshTable, np.ndarray, np.ndarray] | None = None) -> dict[str, np.ndarray]:
-    """Those of IMAGES that are wanted, square: depth (size, size, 1) float32, 0..1 over `far_m`; rgb (size, size, 3) uint8; segmentation
-    (size, size, 1) uint16.
+    """Those of IMAGES that are wanted, square.
 
-    scene: shapes, halves, xpos and xmat of `rearrange.home.pictures.raster.draw`. colors (N, 3) float32, linear, of each shape; light (3, 3):
-    see `exact_kernels`. ids (N + 1,) uint16: of each shape, and of a pixel that shows none. meshes: drawn beside the shapes, with xpos
-    and xmat of their rows; colors and ids have their triangles behind the shapes.
+    Args:
+        scene: shapes, halves, xpos and xmat of `rearrange.home.pictures.raster.draw`.
+        colors: Linear, of each shape, (N, 3) float32.
+        light: (3, 3), see `exact_kernels`.
+        ids: Of each shape, and of a pixel that shows none, (N + 1,) uint16.
+        meshes: Drawn beside the shapes, with xpos and xmat of their rows; colors and ids have their triangles behind
+            the shapes.
+
+    Returns:
+        depth (size, size, 1) float32, 0..1 over `far_m`; rgb (size, size, 3) uint8; segmentation (size, size, 1)
+            uint16.
     """
     shapes, halves, xpos, xmat = scene
     slopes, far = _slopes(size, fov_deg), F(far_m)

@@ -1,4 +1,5 @@
-"""Third-person RGB pictures of a home without GL: visibility by `rearrange.home.pictures.raster`, then light, shadow and marks.
+"""Third-person RGB pictures of a home without GL: visibility by `rearrange.home.pictures.raster`, then light, shadow
+and marks.
 
 Frames and units: world z up, metres, quaternions (w, x, y, z); colours sRGB in [0, 1] in the interface and linear
 inside; images uint8 (H, W, 3). The scene is rasterised `supersample` times as large as the picture; a pixel whose
@@ -14,11 +15,11 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from rearrange.home.pictures import shading
 from rearrange.home.pictures.meshes import MeshTable
 from rearrange.home.pictures.painted_meshes import PaintedMeshes
-from rearrange.home.pictures.raster import SHAPE_NAMES, box_half_extents, draw, pixel_slopes, shape_table
-from rearrange.home.pictures.raster_kernels import BOX, FACES, F
-from rearrange.home.pictures.shading import blend_line, blend_shapes, blur, occlusion, occlusion_pattern, paint, tone_table
+from rearrange.home.pictures.raster import box_half_extents, draw, pixel_slopes, shape_table
+from rearrange.home.pictures.raster_kernels import BOX, FACES, KINDS, F
 from rearrange.home.pictures.visual_only_shapes import Attached
 from rearrange.home.robot.cameras import camera_axes
 
@@ -90,15 +91,14 @@ def _mujoco_camera(axes: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
 
 def _scene_of_marks(marks: Sequence[Sphere | Ghost]) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Shapes, halves, centres and rotations of the marks as `draw` takes them; colours (N, 4) sRGB and alpha."""
-    kinds = {name: kind for kind, name in SHAPE_NAMES.items()}
     shapes, halves, centers, rotations, colors = [], [], [], np.empty((len(marks), 9)), []
     for n, mark in enumerate(marks):
         if isinstance(mark, Sphere):
             mark = Ghost("sphere", (mark.radius_m,), mark.center_m, rgb=mark.rgb, alpha=mark.alpha)
-        if mark.shape not in kinds:
-            raise ValueError(f"a mark has the shape {mark.shape!r}; allowed: {', '.join(kinds)}")
-        half = box_half_extents(kinds[mark.shape], (*mark.size, 0.0, 0.0)[:3])
-        shapes.append((kinds[mark.shape], n))
+        if mark.shape not in KINDS:
+            raise ValueError(f"a mark has the shape {mark.shape!r}; allowed: {', '.join(KINDS)}")
+        half = box_half_extents(KINDS[mark.shape], (*mark.size, 0.0, 0.0)[:3])
+        shapes.append((KINDS[mark.shape], n))
         halves.append((*half, math.hypot(*half)))
         centers.append(mark.position_m)
         mujoco.mju_quat2Mat(rotations[n], np.asarray(mark.quat, float))
@@ -109,7 +109,7 @@ def _scene_of_marks(marks: Sequence[Sphere | Ghost]) -> tuple[tuple[np.ndarray, 
 
 def _surfaces(shapes: np.ndarray, halves: np.ndarray, centers: np.ndarray, rotations: np.ndarray,
               eye: np.ndarray) -> tuple[np.ndarray, ...]:
-    """What the kernels of `rearrange.home.pictures.shading` take per shape: shapes, halves, centers, flat_normals, long_axes."""
+    """`surfaces` of the shading kernels: shapes, halves, centers, flat_normals, long_axes."""
     centers = centers[shapes[:, 1]]
     axes = rotations[shapes[:, 1]].reshape(-1, 3, 3).transpose(0, 2, 1)  # axes[n, k]: axis k in the world
     towards = np.einsum("nki,ni->nk", axes, eye - centers)
@@ -136,11 +136,16 @@ def _between(eye: np.ndarray, target: np.ndarray, centers: np.ndarray, rotations
 class Painter:
     """Third-person pictures of one model, for videos.
 
-    fov_deg: vertical field of view; hide_groups: geom groups left out (the ceiling). Walls and furniture
-    higher than `cut_above_m` that stand between the eye and the target are cut down to `stub_m`. meshes: drawn beside the geoms; those
-    of a thing that stands in between are left out, of the thing with number 0 the triangles that do. fade_frames: what is cut down, and
-    what is whole again, fades in so many pictures; 1: at once, and no picture depends on the one before. attached: shapes that are drawn in place of
-    some geoms. materials (ngeom,): of `rearrange.home.pictures.textures`, None: all plain.
+    Args:
+        fov_deg: Vertical field of view.
+        supersample: Samples of a pixel along each side.
+        hide_groups: Geom groups that are left out (the ceiling).
+        cut_above_m: Higher walls and furniture that stand between the eye and the target are cut down to `stub_m`.
+        meshes: Drawn beside the geoms. Those of a thing in between are left out; of thing 0, the triangles in between.
+        fade_frames: In so many pictures things fade when they are cut down or whole again; 1: at once, and no picture
+            depends on the one before.
+        attached: Shapes that are drawn in place of some geoms.
+        materials: Of `rearrange.home.pictures.textures`, (ngeom,); None: all plain.
     """
 
     def __init__(self, model: mujoco.MjModel, width: int = 512, height: int = 512, fov_deg: float = 60.0,
@@ -178,7 +183,7 @@ class Painter:
         coarse = (max(2, height // 2), max(2, width // 2))
         self._coarse_z, self._open, self._blurred = (np.empty(coarse, np.float32) for _ in range(3))
         self._image = np.empty((height, width, 3), np.uint8)
-        self._pattern = occlusion_pattern()
+        self._pattern = shading.occlusion_pattern()
         self._meshes = None if meshes is None else PaintedMeshes(meshes, cut_above_m)
 
     def _attach(self, model: mujoco.MjModel, attached: Attached) -> None:
@@ -217,7 +222,9 @@ class Painter:
         return self._image.copy()
 
     def render_from(self, data: mujoco.MjData, axes: np.ndarray) -> np.ndarray:
-        """What a camera sees, (height, width, 3) uint8, with nothing cut away; axes (4, 3): right, down, forward and its place."""
+        """What a camera sees, (height, width, 3) uint8, with nothing cut away; axes (4, 3): right, down, forward,
+        place.
+        """
         self._paint(data, axes, axes[3] + axes[2], np.zeros(len(self._cuttable), bool), cut_meshes=False)
         return self._image.copy()
 
@@ -233,8 +240,9 @@ class Painter:
         self._last_eye = eye.copy()
 
     def _shares(self, kept: np.ndarray, elsewhere: float) -> np.ndarray:
-        """Of each pixel of the picture that was painted last, how much of it is to be seen, (height, width) float32: of what fades as it
-        fades; `elsewhere`, where a shadow of it may lie, one share.
+        """Share of the picture that was painted last in each pixel of the mix, (height, width) float32.
+
+        A thing that fades has its own share. Elsewhere, where its shadow may lie, it is `elsewhere`.
         """
         of_row = np.full(len(self._halves), elsewhere, np.float32)
         of_row[self._cuttable] = np.where(self._presence < 1.0, self._presence, elsewhere)
@@ -264,11 +272,11 @@ class Painter:
             surfaces, colors = meshes.surfaces(data, surfaces), np.concatenate([colors[:, :3], meshes.linear])
             materials = np.concatenate([materials, np.zeros(len(meshes.linear), np.int32)])
         view = (self._us, self._vs, axes.astype(np.float32))
-        occlusion(self._depth, self._codes, *view, *surfaces, self._pattern, self._coarse_z, self._open)
-        blur(self._coarse_z, self._open, self._blurred)
+        shading.occlusion(self._depth, self._codes, view, surfaces, self._pattern, self._coarse_z, self._open)
+        shading.blur(self._coarse_z, self._open, self._blurred)
         light = (sun, self._shadow, self._coarse_z, self._blurred)
-        paint(self._depth, self._codes, *view, *surfaces, colors, materials, np.ascontiguousarray(frames), *light,
-              tone_table(), self._image)
+        shading.paint(self._depth, self._codes, view, surfaces, colors, materials, np.ascontiguousarray(frames), light,
+                      shading.tone_table(), self._image)
         return kept
 
     def _draw_marks(self, axes: np.ndarray, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
@@ -301,7 +309,7 @@ class Painter:
         return blocking
 
     def _cut_away(self, data: mujoco.MjData, cut: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of the shape table to draw and their halves, with some of the cuttable rows cut down; moves the centres of these."""
+        """Rows of the shape table to draw and their halves, some of them cut down; moves the centres of these."""
         halves, kept = self._halves.copy(), np.ones(len(self._halves), bool)
         geoms, reach = self._shapes[self._cuttable, 1], self._extents(data)
         for row, geom, half_height in zip(self._cuttable[cut], geoms[cut], reach[cut, 2], strict=True):
@@ -335,7 +343,7 @@ class Painter:
         scene, colors = _scene_of_marks(marks)
         draw(*scene, *_mujoco_camera(axes), self._us, self._vs, F(FAR_M), self._mark_depth, self._mark_codes)
         view, surfaces = (self._us, self._vs, axes.astype(np.float32)), _surfaces(*scene, axes[3])
-        blend_shapes(self._image, self._depth, self._mark_depth, self._mark_codes, *view, *surfaces, colors)
+        shading.blend_shapes(self._image, self._depth, self._mark_depth, self._mark_codes, view, surfaces, colors)
 
     def _draw_wire(self, axes: np.ndarray, box: WireBox) -> None:
         """Blend the twelve edges of a box."""
@@ -357,4 +365,4 @@ class Painter:
                     end = start + (end - start) * (start[2] - NEAR_M) / (start[2] - end[2])
                 ends = [(F(x / z * self._focal_px + (width - 1) / 2), F(y / z * self._focal_px + (height - 1) / 2),
                          F(1 / z)) for x, y, z in (start, end)]
-                blend_line(self._image, self._depth, *ends, rgb, thickness)
+                shading.blend_line(self._image, self._depth, *ends, rgb, thickness)

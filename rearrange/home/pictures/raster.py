@@ -12,26 +12,10 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from rearrange.home.pictures import raster_kernels as kernels
 from rearrange.home.pictures.meshes import MeshTable, draw_meshes
-from rearrange.home.pictures.raster_kernels import (
-    BOX,
-    CAPSULE,
-    CYLINDER,
-    FACES,
-    NO_CODE,
-    PLANE,
-    SPHERE,
-    F,
-    compiled,
-    draw_depth,
-    draw_depth_and_codes,
-    normalise,
-)
+from rearrange.home.pictures.raster_kernels import BOX, CAPSULE, FACES, KINDS, PLANE, SPHERE, F
 
-__all__ = ["FACES", "NO_CODE", "SHAPE_NAMES", "DepthCamera", "box_half_extents", "compiled", "draw", "pixel_slopes",
-           "shape_table"]
-
-SHAPE_NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", CYLINDER: "cylinder", BOX: "box"}
 ENDLESS_M = 1e3  # half extent that stands for an endless plane
 
 
@@ -45,9 +29,9 @@ def draw(shapes, halves, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, in
     """
     arguments = (shapes, halves, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, inverse_depth)
     if codes is None:
-        draw_depth(*arguments)
+        kernels.draw_depth(*arguments)
     else:
-        draw_depth_and_codes(*arguments, codes)
+        kernels.draw_depth_and_codes(*arguments, codes)
 
 
 def shape_table(model: mujoco.MjModel, hide_groups: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
@@ -59,9 +43,9 @@ def shape_table(model: mujoco.MjModel, hide_groups: tuple[int, ...] = ()) -> tup
         if model.geom_group[g] in hide_groups or (model.geom_rgba[g, 3] == 0 and model.geom_matid[g] < 0):
             continue
         kind = int(model.geom_type[g])
-        if kind not in SHAPE_NAMES:
+        if kind not in KINDS.values():
             raise ValueError(f"geom {g} ({model.geom(g).name!r}) has a type that cannot be drawn; allowed: "
-                             f"{', '.join(SHAPE_NAMES.values())}")
+                             f"{', '.join(KINDS)}")
         half = box_half_extents(kind, model.geom_size[g])
         shapes.append((kind, g))
         halves.append((*half, math.hypot(*half)))
@@ -86,7 +70,7 @@ def pixel_slopes(count: int, pitch: float) -> np.ndarray:
 
 
 class Poses(NamedTuple):
-    """Where everything is: arrays of MuJoCo's data, which it keeps in place. Taken from there they cost more than from here."""
+    """Where everything is: arrays of MuJoCo's data, which it keeps in place. Reading them from there costs more."""
 
     geom_xpos: np.ndarray
     geom_xmat: np.ndarray
@@ -101,8 +85,9 @@ class Poses(NamedTuple):
 
 
 class DepthCamera:
-    """A square depth camera of a model: z-depth over `far_m`, 1 where nothing is nearer. It draws the geoms of the groups that are
-    not hidden, and `meshes`, whose rows are bodies of the model.
+    """A square depth camera of a model: z-depth over `far_m`, 1 where nothing is nearer.
+
+    It draws the geoms of the groups that are not hidden, and `meshes`, whose rows are bodies of the model.
     """
 
     def __init__(self, model: mujoco.MjModel, size: int = 128, fov_deg: float = 90.0, far_m: float = 10.0,
@@ -119,26 +104,22 @@ class DepthCamera:
         self._inverse_depth = np.empty((size, size), np.float32)
         self._codes = np.empty((size, size), np.int32)
         of_meshes = model.body_geomadr[meshes.rows] if meshes is not None else ()
-        self._geoms = np.concatenate([self._shapes[:, 1], of_meshes, [-1]]).astype(np.int32)  # of each code; the last of NO_CODE
+        # The geom of each code; the last is that of NO_CODE.
+        self._geoms = np.concatenate([self._shapes[:, 1], of_meshes, [-1]]).astype(np.int32)
 
     def render(self, data: mujoco.MjData | Poses, out: np.ndarray) -> np.ndarray:
         """Write the image of the present poses to `out` (size, size), contiguous float32, and return it."""
-        draw_depth(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat,
-                   *self._view, self._inverse_depth)
-        if self._meshes is not None:
-            draw_meshes(self._meshes, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, *self._view,
-                        self._inverse_depth)
-        normalise(self._inverse_depth, self._far, out)
-        return out
+        return self._render(data, out, None)
 
     def render_geoms(self, data: mujoco.MjData, out: np.ndarray) -> np.ndarray:
-        """The same image in `out`; returns which geom each pixel shows, (size, size) int32, -1 for none; for a mesh the first geom of
-        its body.
-        """
-        draw_depth_and_codes(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, data.cam_xpos, data.cam_xmat,
-                             *self._view, self._inverse_depth, self._codes)
-        if self._meshes is not None:
-            draw_meshes(self._meshes, data.xpos, data.xmat, data.cam_xpos, data.cam_xmat, *self._view,
-                        self._inverse_depth, self._codes, FACES * len(self._shapes))
-        normalise(self._inverse_depth, self._far, out)
+        """Like `render`; gives the geom of each pixel, (size, size) int32: -1 for none, of a mesh its body's first."""
+        self._render(data, out, self._codes)
         return self._geoms[self._codes // FACES]  # NO_CODE is rounded down to the last one
+
+    def _render(self, data: mujoco.MjData | Poses, out: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
+        camera = data.cam_xpos, data.cam_xmat, *self._view, self._inverse_depth, codes
+        draw(self._shapes, self._halves, data.geom_xpos, data.geom_xmat, *camera)
+        if self._meshes is not None:
+            draw_meshes(self._meshes, data.xpos, data.xmat, *camera, FACES * len(self._shapes))
+        kernels.normalise(self._inverse_depth, self._far, out)
+        return out

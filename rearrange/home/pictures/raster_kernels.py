@@ -27,6 +27,7 @@ from rearrange.home.numba_cache import njit
 
 F = np.float32
 PLANE, SPHERE, CAPSULE, CYLINDER, BOX = 0, 2, 3, 5, 6  # values of mjtGeom
+KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "cylinder": CYLINDER, "box": BOX}
 NO_CODE = -1  # what `codes` holds where nothing is seen
 FACES = 4  # codes are FACES * row + axis of the box face that is seen (0 for round shapes)
 
@@ -55,12 +56,20 @@ def inlined(function):
     return njit(forceinline=True, **_OPTIONS)(function)
 
 
+@inlined
+def _put(image, codes, y, x, q, code, shown):
+    """Write a pixel where a surface is to be shown."""
+    image[y, x] = q if shown else image[y, x]
+    if codes is not None:
+        codes[y, x] = code if shown else codes[y, x]
+
+
 @part
 def _draw_box(image, codes, code, spans, y0, y1, us, vs, planes, faces):
     """Draw a box (or plane) from outside: q = min of three planes (a, b, c), each a slope in u and a value at u = 0."""
     code_a, code_b, code_c = code + faces[0], code + faces[1], code + faces[2]
     for y in range(y0, y1):
-        row, v = image[y], vs[y]
+        v = vs[y]
         a1, a0 = planes[0, 0], planes[0, 2] + v * planes[0, 1]
         b1, b0 = planes[1, 0], planes[1, 2] + v * planes[1, 1]
         c1, c0 = planes[2, 0], planes[2, 2] + v * planes[2, 1]
@@ -68,12 +77,9 @@ def _draw_box(image, codes, code, spans, y0, y1, us, vs, planes, faces):
             u = us[x]
             qa, qb, qc = a0 + a1 * u, b0 + b1 * u, c0 + c1 * u
             q = min(min(qa, qb), qc)
-            seen = q > row[x]
-            row[x] = q if seen else row[x]
-            if codes is not None:
-                face = code_b if qb < qa else code_a
-                face = code_c if qc < min(qa, qb) else face
-                codes[y, x] = face if seen else codes[y, x]
+            face = code_b if qb < qa else code_a
+            face = code_c if qc < min(qa, qb) else face
+            _put(image, codes, y, x, q, face, q > image[y, x])
 
 
 @part
@@ -107,7 +113,6 @@ def _draw_sphere(image, codes, code, spans, y0, y1, us, vs, axes, o, r):
     c = ox * ox + oy * oy + oz * oz - r * r
     sign, inverse_c, rr = (F(1) if c > F(0) else F(-1)), F(1) / c, r * r
     for y in range(y0, y1):
-        row = image[y]
         (dx0, dy0, dz0), (sx, sy, sz) = _row_direction(axes, vs[y])
         for x in range(spans[y, 0], spans[y, 1]):
             u = us[x]
@@ -115,10 +120,7 @@ def _draw_sphere(image, codes, code, spans, y0, y1, us, vs, axes, o, r):
             kx, ky, kz = oy * dz - oz * dy, oz * dx - ox * dz, ox * dy - oy * dx
             disc = (dx * dx + dy * dy + dz * dz) * rr - (kx * kx + ky * ky + kz * kz)
             q = (sign * math.sqrt(max(disc, F(0))) - (ox * dx + oy * dy + oz * dz)) * inverse_c
-            seen = (disc > F(0)) & (q > row[x])
-            row[x] = q if seen else row[x]
-            if codes is not None:
-                codes[y, x] = code if seen else codes[y, x]
+            _put(image, codes, y, x, q, code, (disc > F(0)) & (q > image[y, x]))
 
 
 @part
@@ -134,7 +136,6 @@ def _draw_cylinder(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
     end_inverse = F(0) if inside_slab else F(1) / ((h if oz > F(0) else -h) - oz)
     up_inverse, down_inverse = (F(1) / (h - oz), F(-1) / (h + oz)) if inside else (F(0), F(0))
     for y in range(y0, y1):
-        row = image[y]
         (dx0, dy0, dz0), (sx, sy, sz) = _row_direction(axes, vs[y])
         for x in range(spans[y, 0], spans[y, 1]):
             u = us[x]
@@ -148,10 +149,7 @@ def _draw_cylinder(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
             end_q = dz * end_inverse
             ex, ey = ox * end_q + dx, oy * end_q + dy
             q = end_q if (end_q > F(0)) & (ex * ex + ey * ey <= rr * end_q * end_q) else q
-            seen = q > row[x]
-            row[x] = q if seen else row[x]
-            if codes is not None:
-                codes[y, x] = code if seen else codes[y, x]
+            _put(image, codes, y, x, q, code, q > image[y, x])
 
 
 @part
@@ -169,7 +167,6 @@ def _draw_capsule(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
     top, bottom = oz - h, oz + h
     inverse_top, inverse_bottom = F(1) / (c + top * top), F(1) / (c + bottom * bottom)
     for y in range(y0, y1):
-        row = image[y]
         (dx0, dy0, dz0), (sx, sy, sz) = _row_direction(axes, vs[y])
         for x in range(spans[y, 0], spans[y, 1]):
             u = us[x]
@@ -186,10 +183,7 @@ def _draw_capsule(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
             ball_q = (sign * math.sqrt(max(ball_disc, F(0))) - (b + z * dz)) * inverse_ball
             ball_q = ball_q if ball_disc > F(0) else F(0)
             q = side_q if (not above_end) & (abs(along) <= h * side_q) else ball_q
-            seen = (disc > F(0)) & (q > row[x])
-            row[x] = q if seen else row[x]
-            if codes is not None:
-                codes[y, x] = code if seen else codes[y, x]
+            _put(image, codes, y, x, q, code, (disc > F(0)) & (q > image[y, x]))
 
 
 @part

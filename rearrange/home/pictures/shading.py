@@ -1,12 +1,12 @@
 """Kernels that turn visible faces into colours: light, shadow, ambient occlusion, floor planks and blending of marks.
 
-The buffers are those of `rearrange.home.pictures.raster.draw`, `supersample` times as large as the picture: inverse depth (1/m) and
-codes. World z up, metres; light and colours are linear unless called sRGB; images uint8 (H, W, 3).
+The buffers are those of `rearrange.home.pictures.raster.draw`, `supersample` times as large as the picture: inverse
+depth (1/m) and codes. World z up, metres. Light and colours are linear unless called sRGB. Images are uint8 (H, W, 3).
 
-Arguments that several kernels share:
-us, vs: ray slopes of the samples' columns and rows. camera (4, 3) float32: right, down, forward, eye. Per shape:
-shapes (N, 2) and halves (N, 4) as `rearrange.home.pictures.raster.draw` takes them, centers (N, 3), flat_normals (FACES * N, 3) by
-code, long_axes (N, 3).
+Two arguments are tuples that several kernels share:
+view: us, vs, the ray slopes of the samples' columns and rows; camera (4, 3) float32: right, down, forward, eye.
+surfaces: of each shape shapes (N, 2) and halves (N, 4) as `raster.draw` takes them, centers (N, 3),
+flat_normals (FACES * N, 3) by code, long_axes (N, 3).
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ def _normal(code, shapes, halves, flat_normals, long_axes, offset):
 
 
 @inlined
-def _surface(y, x, q, code, us, vs, camera, shapes, halves, centers, flat_normals, long_axes):
-    """World point, ray and normal (three floats each) of sample (y, x); camera: `camera_axes` as float32."""
+def _surface(y, x, q, code, view, surfaces):
+    """World point, ray and normal (three floats each) of sample (y, x)."""
+    us, vs, camera = view
+    shapes, halves, centers, flat_normals, long_axes = surfaces
     u, v, z, n = us[x], vs[y], F(1) / q, np.uintp(code) // np.uintp(FACES)
     ray = (camera[0, 0] * u + camera[1, 0] * v + camera[2, 0], camera[0, 1] * u + camera[1, 1] * v + camera[2, 1],
            camera[0, 2] * u + camera[1, 2] * v + camera[2, 2])
@@ -95,13 +97,13 @@ def _sunlight(shadow, sun, point):
 
 
 @compiled
-def occlusion(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, pattern, z,
-              open_share):
+def occlusion(depth_buffer, codes, view, surfaces, pattern, z, open_share):
     """Screen-space ambient occlusion on a coarse grid: fills z and open_share (rows, columns); 1 is unobstructed.
 
     pattern (16, N, 2): offsets in the unit disc, another rotation for each cell of a 4x4 tile; the blur over such tiles
     evens them out.
     """
+    us, vs, camera = view
     rows, columns = z.shape
     step = np.uintp(codes.shape[0] // rows)
     half_step = step // np.uintp(2)
@@ -118,8 +120,7 @@ def occlusion(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat
             if code < 0:
                 continue
             here = z[y, x]
-            _, _, (wx, wy, wz) = _surface(sy, sx, F(1) / here, code, us, vs, camera, shapes, halves, centers,
-                                          flat_normals, long_axes)
+            _, _, (wx, wy, wz) = _surface(sy, sx, F(1) / here, code, view, surfaces)
             nx = camera[0, 0] * wx + camera[0, 1] * wy + camera[0, 2] * wz
             ny = camera[1, 0] * wx + camera[1, 1] * wy + camera[1, 2] * wz
             nz = camera[2, 0] * wx + camera[2, 1] * wy + camera[2, 2] * wz
@@ -171,12 +172,12 @@ def _coarse(z, values, fy, fx, depth):
 
 
 @compiled
-def paint(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_normals, long_axes, colors, materials,
-          frames, sun, shadow, z, open_share, tones, image):
+def paint(depth_buffer, codes, view, surfaces, colors, materials, frames, light, tones, image):
     """Shade every pixel of `image` from its samples; a pixel that shows one face is shaded once, at its last sample.
 
     materials (N,): of `rearrange.home.pictures.textures`. frames (N, 3, 3): the axes of each shape, one in a row.
     """
+    (us, _, _), shapes, (sun, shadow, z, open_share) = view, surfaces[0], light
     rows, columns, _ = image.shape
     s, one = np.uintp(codes.shape[0] // rows), np.uintp(1)
     scale, share, per_cell = F(TONES - 1) / F(BRIGHTEST), F(1) / F(s * s), F(z.shape[0]) / F(codes.shape[0])
@@ -199,18 +200,17 @@ def paint(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_nor
                         blue += weight * background
                         continue
                     n, q = np.uintp(code) // np.uintp(FACES), depth_buffer[sy, sx]
-                    point, ray, normal = _surface(sy, sx, q, code, us, vs, camera, shapes, halves, centers,
-                                                  flat_normals, long_axes)
-                    own_red, own_green, own_blue = colors[n, 0], colors[n, 1], colors[n, 2]
+                    point, ray, normal = _surface(sy, sx, q, code, view, surfaces)
+                    own = colors[n, 0], colors[n, 1], colors[n, 2]
                     if materials[n] != PLAIN:
                         own_red, own_green, own_blue, shines = _texture(
-                            code, n, point, ray, normal, (us[1] - us[0]) / q, materials[n], shapes, halves, centers,
-                            frames, (own_red, own_green, own_blue))
+                            code, n, point, ray, normal, (us[1] - us[0]) / q, materials[n], surfaces, frames, own)
                         if shines:
                             red += weight * own_red
                             green += weight * own_green
                             blue += weight * own_blue
                             continue
+                        own = own_red, own_green, own_blue
                     fy, fx = (F(sy) + F(0.5)) * per_cell - F(0.5), (F(sx) + F(0.5)) * per_cell - F(0.5)
                     openness = _coarse(z, open_share, fy, fx, F(1) / q)
                     r, g, b = _light(point, ray, normal, sun, shadow, openness)
@@ -218,17 +218,19 @@ def paint(depth_buffer, codes, us, vs, camera, shapes, halves, centers, flat_nor
                     if shapes[n, 0] == PLANE:
                         slant = -(normal[0] * ray[0] + normal[1] * ray[1] + normal[2] * ray[2])
                         albedo = weight * _plank(point[0], point[1], (us[1] - us[0]) / (q * max(F(0.1), slant)))
-                    red += albedo * own_red * r
-                    green += albedo * own_green * g
-                    blue += albedo * own_blue * b
+                    red += albedo * own[0] * r
+                    green += albedo * own[1] * g
+                    blue += albedo * own[2] * b
             image[y, x, 0] = tones[np.uintp(min(red * scale, F(TONES - 1)))]
             image[y, x, 1] = tones[np.uintp(min(green * scale, F(TONES - 1)))]
             image[y, x, 2] = tones[np.uintp(min(blue * scale, F(TONES - 1)))]
 
 
 @inlined
-def _texture(code, n, point, ray, normal, width, material, shapes, halves, centers, frames, rgb):
-    """Colour of a point of shape n, and whether it shines by itself; width: of a pixel at this distance, seen from the front (m)."""
+def _texture(code, n, point, ray, normal, width, material, surfaces, frames, rgb):
+    """Colour of a point of shape n, and whether it shines by itself; width: of a pixel that faces the camera there (m).
+    """
+    shapes, halves, centers, _, _ = surfaces
     dx, dy, dz = point[0] - centers[n, 0], point[1] - centers[n, 1], point[2] - centers[n, 2]
     local = (frames[n, 0, 0] * dx + frames[n, 0, 1] * dy + frames[n, 0, 2] * dz,
              frames[n, 1, 0] * dx + frames[n, 1, 1] * dy + frames[n, 1, 2] * dz,
@@ -262,8 +264,7 @@ def _blend(image, y, x, rgb, alpha):
 
 
 @compiled
-def blend_shapes(image, depth_buffer, mark_depth, codes, us, vs, camera, shapes, halves, centers, flat_normals,
-                 long_axes, colors):
+def blend_shapes(image, depth_buffer, mark_depth, codes, view, surfaces, colors):
     """Blend translucent shapes over the picture; colors (N, 4): sRGB and alpha; parts behind something are faint."""
     rows, columns, _ = image.shape
     s = np.uintp(codes.shape[0] // rows)
@@ -277,8 +278,7 @@ def blend_shapes(image, depth_buffer, mark_depth, codes, us, vs, camera, shapes,
                         weight += F(1) if q >= depth_buffer[j, i] * F(0.999) else F(HIDDEN)
             if code >= 0:
                 n = np.uintp(code) // np.uintp(FACES)
-                _, _, (nx, ny, nz) = _surface(sy, sx, q, code, us, vs, camera, shapes, halves, centers, flat_normals,
-                                              long_axes)
+                _, _, (nx, ny, nz) = _surface(sy, sx, q, code, view, surfaces)
                 bright = F(0.72) + F(0.28) * (F(0.5) * nz - F(0.25) * nx - F(0.35) * ny)
                 rgb = (bright * colors[n, 0], bright * colors[n, 1], bright * colors[n, 2])
                 _blend(image, y, x, rgb, colors[n, 3] * weight / F(s * s))

@@ -16,9 +16,9 @@ SIDES_RAD = tuple(math.radians(degrees) for degrees in (136, -136, 95, -95, 55, 
 """Around the robot from its heading, left positive; of sides that see the hand as well, the first is taken."""
 BETTER = 0.3  # of the sight lines to the hand: another side is taken when so many more are free there ...
 PATIENCE = 15  # ... for so many steps
-FAR_M, NEAR_M = (2.1, 2.3), (1.35, 1.75)  # distance on the floor, and height, while the robot drives and while the hand works
+FAR_M, NEAR_M = (2.1, 2.3), (1.35, 1.75)  # floor distance and height while the robot drives, and while the hand works
 TURN, MOST_TURN_RAD, SHIFT, APPROACH = 0.06, 0.04, 0.12, 0.03  # shares of what is left that are made up in a step
-WORKING_M, DRIVING_M = 0.002, 0.008  # in a step: the hand works when it moves so far in the base frame, and no more when the base does
+WORKING_M, DRIVING_M = 0.002, 0.008  # motion in a step at which the hand works, and of the base at which it stops
 AHEAD_M, LOOK_AT_M = 0.45, 0.75  # what is looked at while the robot drives
 _AROUND_M = 0.1 * np.array([(0, 0, 0), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)])
 _TRUNK_M, _TRUNK_BACK_M, _TRUNK_TOP_M = 0.19, 0.06, 1.3  # the robot's own torso and head as a column
@@ -38,8 +38,12 @@ class SpectatorCamera:
 
     def follow(self, base_pose: Sequence[float], hand: Sequence[float],
                blocked: Blocked) -> tuple[np.ndarray, np.ndarray]:
-        """Eye and target (world, m). base_pose: x, y (m), yaw (rad). hand: the end-effector. blocked: whether something stands on the
-        straight line between two points.
+        """Eye and target (world, m).
+
+        Args:
+            base_pose: x, y (m), yaw (rad).
+            hand: The end-effector.
+            blocked: Whether something stands on the straight line between two points.
         """
         x, y, yaw = (float(value) for value in base_pose)
         hand = np.asarray(hand, float)
@@ -95,7 +99,7 @@ class SpectatorCamera:
 
 def passes_column(start: np.ndarray, end: np.ndarray, middle: np.ndarray, radius_m: float = _TRUNK_M,
                   top_m: float = _TRUNK_TOP_M) -> bool:
-    """Whether the straight line between two points (3,) crosses an upright column at `middle` (2,) from the floor to `top_m`."""
+    """Whether the line between two points (3,) crosses an upright column at `middle` (2,) from the floor to `top_m`."""
     way, offset = end - start, start[:2] - middle
     a, b, c = float(way[:2] @ way[:2]), float(offset @ way[:2]), float(offset @ offset) - radius_m**2
     if a < 1e-12:

@@ -1,4 +1,5 @@
-"""Wood, fabric, tiles, labels and the sky behind a window as functions of a point on a shape, for pictures from outside.
+"""Wood, fabric, tiles, labels and the sky behind a window as functions of a point on a shape, for pictures from
+outside.
 
 No observation of a robot has them. Points and lengths in the frame of the shape (m); colours linear.
 """
@@ -39,7 +40,9 @@ def _smooth(x, y, seed):
 
 @inlined
 def _fine(length, footprint):
-    """How much of a pattern of this length a pixel with this footprint (m) shows, 0 to 1: what is finer fades instead of flickering."""
+    """Share, 0 to 1, of a pattern of this length that a pixel with this footprint (m) shows: finer ones fade, not
+    flicker.
+    """
     return min(F(1), max(F(0), F(1.5) - footprint / length))
 
 
@@ -47,8 +50,9 @@ def _fine(length, footprint):
 def textured(material, kind, face, seed, p, half, along_ray, footprint, rgb):
     """Colour (red, green, blue) of a point, and whether it shines by itself.
 
-    kind, face: of the shape, and the axis of the box face that is seen. p, half: the point, and half extents, in the shape's frame.
-    along_ray: of the ray, how far it goes along y for each metre along x. footprint: width of a pixel there (m).
+    kind, face: of the shape, and the axis of the box face that is seen. p, half: the point, and half extents, in the
+    frame of the shape. along_ray: how far the ray goes along y for each metre along x. footprint: width of a pixel
+    there (m).
     """
     if material == WINDOW:
         return _window(p, half, along_ray, rgb)
@@ -89,7 +93,7 @@ def textured(material, kind, face, seed, p, half, along_ray, footprint, rgb):
 
 @inlined
 def _label(kind, face, seed, p, half, footprint, rgb):
-    """Of a can: metal ends, its colour, a pale band with lines of print. Of a carton: its colour, and a pale field with print."""
+    """A can has metal ends and a pale band with lines of print; a carton has a pale field with print."""
     height = p[2] / half[2]
     if kind == CYLINDER:
         if abs(height) > F(0.90):

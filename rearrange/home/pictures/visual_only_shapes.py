@@ -1,5 +1,6 @@
-"""Shapes that pictures from outside show on bodies of a model, in place of some of its geoms. They are no part of the model: physics, depth
-and what a robot's cameras see know nothing of them.
+"""Shapes that pictures from outside show on bodies of a model, in place of some of its geoms.
+
+They are no part of the model: neither physics, nor depth, nor the robot's cameras know of them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ import mujoco
 import numpy as np
 
 from rearrange.home.pictures.raster import box_half_extents
-from rearrange.home.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, SPHERE
+from rearrange.home.pictures.raster_kernels import KINDS
 from rearrange.home.robot.fetch_looks import FETCH, INSTEAD_OF, Shape
 
-_KINDS = {"box": BOX, "cylinder": CYLINDER, "capsule": CAPSULE, "sphere": SPHERE}
 _TURNS = {"x": np.array([(0, 0, 1), (0, 1, 0), (-1, 0, 0)], float),
           "y": np.array([(1, 0, 0), (0, 0, 1), (0, -1, 0)], float),
           "z": np.eye(3)}  # of a shape whose long axis shall be that axis of the body
@@ -22,8 +22,11 @@ _TURNS = {"x": np.array([(0, 0, 1), (0, 1, 0), (-1, 0, 0)], float),
 
 @dataclass(frozen=True, eq=False)
 class Attached:
-    """kinds (n,): as `raster.draw` has them. halves (n, 4): half extents and bounding radius (m). bodies (n,): of the model. places
-    (n, 3), turns (n, 3, 3): in the frames of the bodies. rgb (n, 3): sRGB. instead_of: geoms of the model that are not drawn.
+    """Shapes on bodies.
+
+    kinds (n,): as `raster.draw` has them. halves (n, 4): half extents and bounding radius (m). bodies (n,): of the
+    model. places (n, 3), turns (n, 3, 3): in the frames of the bodies. rgb (n, 3): sRGB. instead_of: geoms that are not
+    drawn.
     """
 
     kinds: np.ndarray
@@ -42,10 +45,10 @@ class Attached:
 
 
 def attach(model: mujoco.MjModel, shapes: Sequence[Shape], instead_of: Sequence[str]) -> Attached:
-    """Shapes on bodies of a model, by their names, in place of geoms. Raises KeyError where the model has no such body or geom."""
-    halves = np.array([box_half_extents(_KINDS[shape.kind], (*shape.size_m, 0.0, 0.0)[:3]) for shape in shapes])
+    """Shapes on bodies of a model, by name, in place of geoms. Raises KeyError where the model lacks a body or geom."""
+    halves = np.array([box_half_extents(KINDS[shape.kind], (*shape.size_m, 0.0, 0.0)[:3]) for shape in shapes])
     return Attached(
-        np.array([_KINDS[shape.kind] for shape in shapes], np.int32),
+        np.array([KINDS[shape.kind] for shape in shapes], np.int32),
         np.column_stack([halves, np.linalg.norm(halves, axis=1)]).astype(np.float32),
         np.array([model.body(shape.body).id for shape in shapes]), np.array([shape.place_m for shape in shapes], float),
         np.array([_TURNS[shape.axis] for shape in shapes]), np.array([shape.rgb for shape in shapes], float),

@@ -32,8 +32,9 @@ HEAD_CAMERA_POSITION_M: tuple[float, float, float] = (0.25, 0.0, 1.2)
 HEAD_CAMERA_TARGET_M: tuple[float, float, float] = (0.75, 0.0, 1.0)
 HEAD_CAMERA_FOV_DEG = 90.0
 HEAD_CAMERA_RANGE_M = 10.0
-# On top of the gripper, as HAB's arm camera, of which it sees the tip of the cup at its lower edge, and what hangs there. HAB's is 0.1 m
-# above the middle: where Pick starts, that is inside a wall or a shelf in 8 of 60 episodes, and 0.05 m in none.
+# On top of the gripper, like HAB's arm camera; it sees the tip of the cup at its lower edge, and what hangs there.
+# HAB's is 0.1 m above the middle. Where Pick starts, that is inside a wall or shelf in 8 of 60 episodes, and 0.05 m in
+# none.
 ARM_CAMERA_POSITION_M: tuple[float, float, float] = (-0.05, 0.0, 0.05)
 ARM_CAMERA_TARGET_M: tuple[float, float, float] = (0.2, 0.0, 0.0)
 
@@ -48,9 +49,9 @@ _LINKS: tuple[tuple[str, str, str, float, float, str], ...] = (
     ("0.197 0 0", "1 0 0", "0 0 0 0.11 0 0", 0.048, 1.66, LIGHT),
     ("0.1245 0 0", "0 1 0", "0 0 0 0.13 0 0", 0.045, 1.66, BLUE),
     ("0.1385 0 0", "1 0 0", "0 0 0 0.06 0 0", 0.045, 0.135, LIGHT))
-# What collides is fewer and simpler shapes, unseen, because each costs time: three capsules from joint to joint, which a
-# roll of the links does not move, with the links' own radii; and the torso, which stays at its height, as a part of the
-# base. Body: (name, type, size, place).
+# What collides is fewer and simpler shapes, unseen, because each costs time: three capsules from joint to joint, which
+# a roll of the links does not move, with the links' own radii; and the torso, which stays at its height, as a part of
+# the base. Body: (name, type, size, place).
 _COLLISION: dict[str, tuple[tuple[str, str, str, str], ...]] = {
     "shoulder_pan": (("arm_shoulder", "capsule", "0.055", 'fromto="0 0 0 0.117 0 0.06"'),),
     "shoulder_lift": (("arm_upperarm", "capsule", "0.055", 'fromto="0 0 0 0.339 0 0"'),),
@@ -59,9 +60,9 @@ _COLLISION: dict[str, tuple[tuple[str, str, str, str], ...]] = {
 _TORSO_COLLISION: tuple[tuple[str, str, str, str], ...] = (
     ("base_torso_space", "box", "0.085 0.135 0.22", f'pos="-0.071875 0 {0.69743 + TORSO_START_M:.5f}"'),
     ("base_head_space", "box", "0.085 0.12 0.045", f'pos="-0.001875 0 {1.03243 + TORSO_START_M:.5f}"'))
-# Of the base: name, radius, from and to which height (m), mass (kg), colour, and from which height it collides: the skirt
-# from below the floor, which it does not touch. One that ends above it is pushed up at the edge of something 3 cm high, and
-# held down by the base's joints with 300 kN.
+# Of the base: name, radius, from and to which height (m), mass (kg), colour, and from which height it collides: the
+# skirt from below the floor, which it does not touch. One that ends above it is pushed up at the edge of something 3 cm
+# high, and held down by the base's joints with 300 kN.
 _ROUND: tuple[tuple[str, float, float, float, float, str, float], ...] = (
     ("base_body", BASE_RADIUS_M, 0.07, 0.31, 48, DARK, 0.07), ("base_skirt", 0.24, 0.01, 0.07, 2, BLACK, -0.09),
     ("base_deck", 0.25, 0.31, 0.36, 2, LIGHT, 0.31))
@@ -75,8 +76,8 @@ _SERVOS: tuple[tuple[float, float, float], ...] = ((400, 40, 34), (700, 70, 130)
 def robot_assets() -> str:
     """MJCF of the prisms that stand for the round parts of the base in collisions.
 
-    MuJoCo 3.15 to 4.0 turns the normal of a cylinder at the edge of a box into that of one of its faces, by 39 degrees in
-    the median (3.9 does not): a base of cylinders sinks centimetres into the corners of furniture.
+    At the edge of a box, MuJoCo 3.15 to 4.0 turns the normal of a cylinder by 39 degrees in the median (3.9 does not).
+    A base of cylinders then sinks centimetres into the corners of furniture.
     """
     def vertices(radius: float, low: float, top: float) -> str:
         outer = radius / math.cos(math.pi / _SIDES)  # the sides touch the circle

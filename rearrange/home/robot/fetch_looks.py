@@ -26,7 +26,9 @@ class Shape:
 
 
 def _base() -> list[Shape]:
-    """A round shell with the laser's slot around it, two driven wheels, four castors, a dark deck with a charging port's frame."""
+    """A round shell with the laser's slot, two driven wheels, four castors, a dark deck and the frame of a charging
+    port.
+    """
     made = [
         Shape("base", "cylinder", (0.235, 0.045), (0.0, 0.0, 0.085), _BLACK),
         Shape("base", "cylinder", (0.275, 0.035), (0.0, 0.0, 0.145), _SHELL),
@@ -92,7 +94,7 @@ def _arm() -> list[Shape]:
 
 
 def _gripper() -> list[Shape]:
-    """A round flange, a wide palm with two short fingers that stand beside the suction cup, and the wrist camera behind its lens."""
+    """A round flange, a wide palm with two short fingers beside the suction cup, and the wrist camera."""
     made = [Shape("gripper", "cylinder", (0.046, 0.014), (-0.092, 0.0, 0.0), _GREY, "x"),
             Shape("gripper", "cylinder", (0.040, 0.020), (-0.064, 0.0, 0.0), _SHELL, "x"),
             Shape("gripper", "box", (0.024, 0.066, 0.030), (-0.024, 0.0, 0.0), _DARK),

@@ -8,7 +8,7 @@ from rearrange.home.numba_cache import float64, njit
 @njit((float64[::1], float64[::1], float64[::1], float64, float64, float64[::1], float64[::1], float64[::1]),
       cache=True, nogil=True)
 def move_targets(target, command, angle, delta, lag, low, high, ctrl):
-    """Add `delta` times the commands to the targets, which stay within `lag` of the joint's angle and inside its limits.
+    """Add `delta` times the commands to the targets, which stay near the joint's angle (`lag`) and inside its limits.
 
     All arrays (joints,), rad; `target` and the controls `ctrl` are written.
     """
