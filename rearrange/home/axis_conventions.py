@@ -1,7 +1,6 @@
 """Between our world, z up, and Habitat's, y up: the point (x, y, z) of ours is (x, z, -y) there, in metres.
 
-A rotation R of ours is C R C^T there, with C that change of axes. Habitat's 4x4 transforms are row by row, translation
-in the last column.
+A rotation R of ours is C R C^T there, with C that change of axes. Habitat's 4x4 transforms are given by rows.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ __all__ = ["NoStartPose", "UserError"]
 class UserError(ValueError):
     """A mistake of the user, told in one sentence: what is wrong, the value, what is allowed, what to do.
 
-    The command line prints the message without a traceback and exits with status 2. Environment workers pass it on
-    likewise.
+    The command line and environment workers pass it on without a traceback; the command line exits with status 2.
     """
 
     in_plain_words = True

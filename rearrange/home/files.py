@@ -23,8 +23,7 @@ MOST_DIGITS = 300  # of a whole number in a JSON text; a longer one is read as i
 
 
 def read_bytes(path: str | os.PathLike, most: int) -> bytes:
-    """The content of a regular file of at most `most` bytes. Raises OSError, with its reason in `strerror`, for any
-    other.
+    """The content of a regular file of at most `most` bytes. Raises OSError with its reason in `strerror` for others.
     """
     with open_regular(path) as file:
         return _at_most(file.read, most, path)

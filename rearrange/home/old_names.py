@@ -1,6 +1,4 @@
-"""Old names of modules in documentation of version 0.2, and the new ones. Old names work for one version, with a
-warning.
-"""
+"""Old names of modules that documentation of version 0.2 has, for one version, with a warning."""
 
 from __future__ import annotations
 

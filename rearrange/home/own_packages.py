@@ -31,8 +31,7 @@ def check(*names: str) -> None:
 
 
 def load(name: str) -> ModuleType:
-    """One of our packages, by its name; raises InTheWay. Projects with their own package `trainer` can still use
-    `skills`.
+    """One of our packages, by name; raises InTheWay. Projects with a package `trainer` of their own can use `skills`.
     """
     check(name)
     return import_module(name)

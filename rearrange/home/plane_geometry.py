@@ -1,6 +1,4 @@
-"""Poses (x, y, yaw) on the floor: the frame whose x axis points along yaw. Metres, radians; plain numbers without
-numpy.
-"""
+"""Poses (x, y, yaw) on the floor: the frame whose x axis points along yaw. Metres, radians; plain numbers, no numpy."""
 
 from __future__ import annotations
 

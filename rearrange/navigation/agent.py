@@ -1,8 +1,7 @@
 """Who drives in a navigation task: what its actions mean, and how they move it. There are `cylinder` and `fetch`.
 
 Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `nav.actions=velocity` they are two numbers in
-[-1, 1], a forward and a turning speed. Each agent says how fast they are. Both near rest mean stop, as in habitat-lab's
-velocity control.
+[-1, 1], a forward and a turning speed. Each agent says how fast they are. Both near rest mean stop, as in habitat-lab.
 """
 
 from __future__ import annotations
@@ -49,9 +48,7 @@ class NavAgent(ABC):
         """An episode begins, at the pose of `env`."""
 
     def command(self, action: Any) -> tuple[float, float]:
-        """What an action means, for `move`: of a discrete one metres ahead and radians to the left; both 0: stop.
-        ValueError.
-        """
+        """What an action means, for `move`: metres ahead and radians to the left, or speeds; both 0: stop."""
         if self.is_discrete:
             number = np.asarray(action)
             if number.ndim or number.dtype.kind not in "iu" or int(number) not in self._commands:
@@ -113,9 +110,7 @@ class CarriedOut:
         self._left = math.ceil(_PATIENCE * (ahead_m / self._speed_m + abs(turn_rad) / self._turn_rad))
 
     def command(self, pose: PlanePose) -> tuple[float, float]:
-        """What an action means, for `move`: of a discrete one metres ahead and radians to the left; both 0: stop.
-        ValueError.
-        """
+        """Forward and turning command of the base, -1..1, until the next."""
         self._left -= 1
         turn_left = wrap_angle(self._to[2] - pose[2])
         ahead = min(max(self._ahead_left_m(pose) / self._speed_m, 0.0), 1.0) if self._drives else 0.0
@@ -140,9 +135,7 @@ class Held:
         self._speeds, self._left = speeds, steps
 
     def command(self, pose: PlanePose) -> tuple[float, float]:
-        """What an action means, for `move`: of a discrete one metres ahead and radians to the left; both 0: stop.
-        ValueError.
-        """
+        """As of `CarriedOut`."""
         self._left -= 1
         return self._speeds
 

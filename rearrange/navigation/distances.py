@@ -26,8 +26,8 @@ def opened(free: np.ndarray) -> np.ndarray:
 
 
 def ways(free: np.ndarray) -> np.ndarray:
-    """The possible ones of the 16 steps from each free cell, a bit for each, uint16. The outermost `MARGIN` cells are
-    not free.
+    """The possible ones of the 16 steps from each free cell, as bits of a uint16. The outermost `MARGIN` cells are not
+    free.
     """
     return _ways(free, STEP_I, STEP_J)
 

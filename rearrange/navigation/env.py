@@ -62,9 +62,7 @@ class NavigationEnv(gymnasium.Env):
     begins_solved = False
 
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings, advised: bool = False) -> None:
-        """advised: observations also have `expert_action`, the number of the action on the shortest way to the goal,
-        and 1.
-        """
+        """advised: observations have `expert_action` too, the number of the action on the shortest way, and 1."""
         self.name, self.config, self.split = task, config, home.split
         self.render_mode = home.render_mode
         self.task = self.make_task()

@@ -22,8 +22,7 @@ _DRAWS = 100  # goals that are tried in a home
 
 @dataclass(frozen=True)
 class NavEpisode:
-    """id: "<scene>/<index>". start: x, y (m), yaw (rad), and goal: x, y (m), in the home's frame. category: of
-    furniture.
+    """id: "<scene>/<index>". start: x, y (m), yaw (rad). goal: x, y (m). category: of furniture. In the home's frame.
     """
 
     id: str

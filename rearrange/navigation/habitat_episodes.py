@@ -31,9 +31,7 @@ _A_LIST, _A_TEXT = (list, "a list"), (str, "a text")
 
 @dataclass(frozen=True)
 class HabitatEpisode:
-    """scene: path of its file as Habitat has it. goals: points (m), of ObjectNav the view points. shortest_m: by
-    Habitat.
-    """
+    """scene: path of its file by Habitat. goals: points (m), of ObjectNav the view points. shortest_m: by Habitat."""
 
     id: str
     scene: str

@@ -135,8 +135,7 @@ class MapAndPlan(PointAgent):
 
 
 class Oracle(Scripted):
-    """Knows the home: drives to the next corner of the shortest way, or, if that is blocked, to where the way is
-    shortest.
+    """Knows the home: drives to the next corner of the shortest way; if that is blocked, to where the way is shortest.
     """
 
     def __init__(self, env: NavigationEnv) -> None:

@@ -90,8 +90,7 @@ def _rotation(part: Part) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def look(shapes, halves, centers, rotations, x, y, z, yaw, slopes, near, far, inverse, out):
-    """Draw what a level camera at (x, y, z) sees along `yaw` into `out` (size, size, 1): depth in [near, far], over
-    far.
+    """Draw what a level camera at (x, y, z) sees along `yaw` into `out` (size, size, 1): depth over far, at least near.
     """
     draw_depth(shapes, halves, centers, rotations, np.array([[x, y, z]]), _camera(yaw), 0, slopes, slopes, far, inverse)
     _shown(inverse, near, far, out)

@@ -62,9 +62,7 @@ class View:
 
 @lru_cache(maxsize=16)
 def _empty(home: Home) -> np.ndarray:
-    """The home without an episode: rooms, where the agent can be, and everything that stands there, higher things on
-    top.
-    """
+    """The home without an episode: rooms, where the agent can be, and everything that stands there."""
     from PIL import Image, ImageDraw
 
     image = Image.new("RGB", (SIZE, SIZE), OUTSIDE_RGB)

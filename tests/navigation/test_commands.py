@@ -62,7 +62,8 @@ def test_another_task_begins_with_what_fits(place, capsys):
     words = ["nav=flee", "experiment=debug", "policy=light", "policy.image_size=16", "nav.num_homes=4", "name=b",
              f"output={place}"]
     assert main(["train", *words, f"checkpoint={place}/train/pointnav/a", "transfer=pointnav"]) == 0
-    assert "taken over: egomotion, depth, previous action, body, lstm; new: gps_compass, normalizer, value_body, mean, value, return_scale\n" in capsys.readouterr().out
+    assert ("taken over: egomotion, depth, previous action, body, lstm; "
+            "new: gps_compass, normalizer, value_body, mean, value, return_scale\n") in capsys.readouterr().out
 
 
 def test_a_film_shows_the_map(place, capsys):

@@ -18,6 +18,7 @@ from rearrange.navigation import make_env
 from rearrange.navigation.agent import moved
 from rearrange.navigation.home_cache import field_to
 from rearrange.navigation.scripted_agents import SCRIPTED
+from tests.navigation.player import play
 
 HOMES = {"split": "val", "num_homes": 3, "agent": "fetch"}
 AHEAD, STOP = np.array([1.0, 0.0], np.float32), np.array([0.05, -0.05], np.float32)
@@ -54,14 +55,9 @@ def test_the_oracle_reaches_its_goals(task, settings):
     env = make_env(task, depth_size=0, **HOMES, **settings)
     agent = SCRIPTED["oracle"](env)
     for index in range(3):
-        observation, _ = env.reset(options={"episode": index})
+        env.reset(options={"episode": index})
         assert not env.agent.sim.robot_collides(), "it starts where it touches nothing"
-        agent.begin()
-        over = False
-        while not over:
-            observation, reward, terminated, truncated, info = env.step(agent.act(observation))
-            over = terminated or truncated
-        metrics = info["metrics"]
+        metrics = play(env, agent, index)[1]["metrics"]
         assert metrics["success"] == 1 and metrics["spl"] > 0.75 and metrics["failure/unstable"] == 0
         assert metrics["driven_m"] > metrics["shortest_m"] - env.config.success_m - 0.1
 
@@ -104,7 +100,8 @@ def test_what_stands_in_the_way_stops_it_and_counts_as_a_collision(env):
 
 def test_nearly_no_velocity_is_stop(env):
     *_, (_, _, terminated, truncated, info) = drive(env, 0, [AHEAD, STOP])
-    assert terminated and not truncated and info["metrics"]["failure/stopped_elsewhere"] == 1 and info["metrics"]["episode_steps"] == 2
+    metrics = info["metrics"]
+    assert terminated and not truncated and metrics["failure/stopped_elsewhere"] == 1 and metrics["episode_steps"] == 2
     flee = make_env("flee", depth_size=0, max_steps=9, **HOMES)
     *_, (_, _, terminated, truncated, info) = drive(flee, 0, [AHEAD] * 5 + [STOP] * 4)
     assert truncated and not terminated and info["metrics"]["driven_m"] > 0, "it coasts, and the episode goes on"

@@ -148,7 +148,9 @@ def test_the_camera_sees_what_the_embedded_simulators_does():
 
 @pytest.mark.parametrize("name", ["val/large/25", "train/large/1"])
 def test_nothing_hangs_in_a_doorway(name):
-    """A window, or a flat's entrance, goes with the wall that a doorway is cut into, though it begins some millimetres beyond it."""
+    """A window, or a flat's entrance, goes with the wall that a doorway is cut into, though it begins some millimetres
+    beyond it.
+    """
     building = make_building(name)
     doors = [span for span in building.inside if min(span[2] - span[0], span[3] - span[1]) < 0.5]
     hanging = [part for part in building.parts if not part.solid and part.top_m > 0.1]

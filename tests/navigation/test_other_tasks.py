@@ -15,6 +15,7 @@ from rearrange.navigation import make_env
 from rearrange.navigation.objectnav import footprint_distance, view_points
 from rearrange.navigation.scripted_agents import SCRIPTED
 from rearrange.navigation.settings import CATEGORIES
+from tests.navigation.player import play
 
 STOP, FORWARD, LEFT = range(3)
 
@@ -60,14 +61,9 @@ def test_the_mask_shows_the_category_and_nothing_else(env):
 def test_the_oracle_finds_everything_and_its_reward_adds_up(env):
     agent = SCRIPTED["oracle"](env)
     for index in range(6):
-        observation, _ = env.reset(options={"episode": index})
-        agent.begin()
-        total, over, start_m = 0.0, False, env.task.start_m
-        while not over:
-            observation, reward, terminated, truncated, info = env.step(agent.act(observation))
-            total, over = total + reward, terminated or truncated
+        total, info = play(env, agent, index)
         if info["success"]:
-            made = start_m - info["metrics"]["distance_to_goal_m"]
+            made = env.task.start_m - info["metrics"]["distance_to_goal_m"]
             assert total == pytest.approx(made + 2.5 - 0.001 * info["metrics"]["episode_steps"], abs=1e-6)
     assert info["metrics"]["distance_to_goal_m"] < 0.5
 

@@ -1,4 +1,6 @@
-"""The environment of PointNav: Gymnasium's contract, Habitat's episode rule, rewards that add up, noise, scripted agents."""
+"""The environment of PointNav: Gymnasium's contract, Habitat's episode rule, rewards that add up, noise, scripted
+agents.
+"""
 
 import math
 
@@ -14,6 +16,7 @@ from rearrange.navigation import make_env
 from rearrange.navigation.cylinder import motion_noise, usual_motion
 from rearrange.navigation.episodes import LONGEST_M, SHORTEST_M, kept_share
 from rearrange.navigation.scripted_agents import SCRIPTED
+from tests.navigation.player import play
 
 STOP, FORWARD, LEFT, RIGHT = range(4)
 
@@ -21,16 +24,6 @@ STOP, FORWARD, LEFT, RIGHT = range(4)
 @pytest.fixture(scope="module")
 def env():
     return make_env("pointnav", depth_size=32, split="val", num_homes=8)
-
-
-def play(env, agent, episode):
-    observation, _ = env.reset(options={"episode": episode})
-    agent.begin()
-    total, over = 0.0, False
-    while not over:
-        observation, reward, terminated, truncated, info = env.step(agent.act(observation))
-        total, over = total + reward, terminated or truncated
-    return total, info["metrics"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +112,8 @@ def test_egomotion_is_what_odometry_says():
 
 
 def test_rewards_add_up_to_the_way_that_was_made(env):
-    total, metrics = play(env, SCRIPTED["oracle"](env), 5)
+    total, info = play(env, SCRIPTED["oracle"](env), 5)
+    metrics = info["metrics"]
     made = env.task.start_m - metrics["distance_to_goal_m"]
     assert metrics["success"] == 1 and metrics["spl"] > 0.9
     assert total == pytest.approx(made - 0.01 * metrics["episode_steps"] + 2.5 * metrics["spl"], abs=1e-6)
@@ -176,7 +170,9 @@ def followed(odometry, **settings):
 
 
 def test_visual_odometry_knows_what_slides_and_noise_do_to_motions():
-    """By depth alone: with exact motions and images to centimetres, with the challenge's noise far better than the commands."""
+    """By depth alone: with exact motions and images to centimetres, with the challenge's noise far better than the
+    commands.
+    """
     away_m, turned = followed("visual")
     assert away_m < 0.1 and turned < math.radians(1)
     noise = {"actuation_noise": 0.5, "depth_noise": 1.0}
@@ -217,8 +213,7 @@ def test_scripted_agents_reach_what_they_should(name, least):
 @pytest.mark.parametrize("episode", [36, 58])
 def test_the_oracle_turns_away_from_a_corner_that_it_cannot_slide_along(episode):
     env = make_env("pointnav", split="val", depth_size=0, sliding=False)
-    _, metrics = play(env, SCRIPTED["oracle"](env), episode)
-    assert metrics["success"] == 1.0
+    assert play(env, SCRIPTED["oracle"](env), episode)[1]["success"]
 
 
 @pytest.mark.parametrize("task", ["pointnav", "objectnav"])

@@ -1,4 +1,6 @@
-"""Agents in the scenes of a data set. A home of ours, exported and read again, is the home that it was: its floor and its depth."""
+"""Agents in the scenes of a data set. A home of ours, exported and read again, is the home that it was: its floor and
+its depth.
+"""
 
 import json
 import math
@@ -15,6 +17,7 @@ from rearrange.navigation import make_env
 from rearrange.navigation.home_cache import load_home
 from rearrange.navigation.homes import WALL_M
 from rearrange.navigation.scripted_agents import SCRIPTED
+from tests.navigation.player import play
 
 AGENT = (0.1, 1.5)
 
@@ -55,13 +58,7 @@ def test_the_oracle_and_the_map_reach_goals_there(data_set, env):
     assert env.reset(options={"episode": 3})[1]["scene"] == "rearrange/val_0000"
     mapped = make_env("pointnav", scene_dataset=str(data_set), split="val", depth_size=128)
     for place, name in ((env, "oracle"), (mapped, "map")):
-        agent = SCRIPTED[name](place)
-        observation, _ = place.reset(options={"episode": 3})
-        agent.begin()
-        over = False
-        while not over:
-            observation, _, terminated, truncated, info = place.step(agent.act(observation))
-            over = terminated or truncated
+        _, info = play(place, SCRIPTED[name](place), 3)
         assert info["success"] and info["metrics"]["spl"] > 0.8, name
 
 

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from rearrange.home.apartments.containers import OPEN_M_OR_RAD
-from rearrange.home.apartments.episodes import Episode, Marker, read_episodes, write_episodes
+from rearrange.home.apartments.episodes import Episode, Handoff, Marker, read_episodes, write_episodes
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.episodes import generator as made
 from rearrange.home.episodes.generator import MIN_MOVE_M, generate_episode
 from rearrange.home.errors import UserError
+from rearrange.home.geometry import to_frame
 
 
 @pytest.fixture
@@ -156,14 +158,9 @@ def test_unknown_kind_and_negative_index_are_the_users_mistake():
 
 
 def test_what_is_moved_is_where_the_arm_gets_in_time():
-    from rearrange.home.apartments.kept_layouts import scene_layout
-    from rearrange.home.apartments.objects import OBJECTS
-    from rearrange.home.episodes import generator as made
-    from rearrange.home.geometry import to_frame
-
     for split in ("train", "val", "test"):
         for index in range(150):
-            episode = made.generate_episode("pick", split, index)
+            episode = generate_episode("pick", split, index)
             layout = scene_layout(episode.scene)
             bodies = {body.name: body for body in layout.bodies}
             model = OBJECTS[episode.objects[0]]
@@ -184,10 +181,6 @@ def test_what_is_moved_is_where_the_arm_gets_in_time():
 
 
 def test_a_handoff_is_kept_in_the_file_and_damage_to_it_is_told(tmp_path):
-    from dataclasses import replace
-
-    from rearrange.home.apartments.episodes import Handoff
-
     episode = generate_episode("pick", "train", 0)
     kept = [replace(episode, robot_start=(1.0, 2.0, 0.5), handoff=Handoff("place", 0, 0)),
             replace(episode, robot_start=(1.0, 2.0, 0.5), handoff=Handoff("open_fridge", "fridge_door"))]

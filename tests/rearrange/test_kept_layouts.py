@@ -1,4 +1,6 @@
-"""Layouts that are read from files are those that are drawn, and files that cannot be read or written change nothing."""
+"""Layouts that are read from files are those that are drawn, and files that cannot be read or written change
+nothing.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Homes of all splits (a thousand of them in the slow test): nothing overlaps, everything moves freely, everything can be reached."""
+"""Homes of all splits (a thousand of them in the slow test): nothing overlaps, everything moves freely, everything can
+be reached.
+"""
 
 import itertools
 import math

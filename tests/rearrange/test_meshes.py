@@ -17,7 +17,6 @@ def GREY():
     return np.array((0.5, 0.5, 0.5))
 
 
-
 def ball(radius, rings=9):
     """A closed mesh of a ball that is a little dented: vertices and triangles, counterclockwise from outside."""
     rng = np.random.default_rng(rings)
@@ -40,8 +39,10 @@ def scene_of(meshes, poses, camera, primitives=""):
     """A model with each mesh on a body of its own, what `DepthCamera` draws of it, and its state."""
     assets = bodies = ""
     for n, ((vertices, triangles), (position, quat)) in enumerate(zip(meshes, poses)):
-        assets += f'<mesh name="m{n}" vertex="{numbers(vertices.ravel())}" face="{numbers(triangles.ravel())}" inertia="shell"/>'
-        bodies += f'<body pos="{numbers(position)}" quat="{numbers(quat)}"><geom type="mesh" mesh="m{n}" group="3"/></body>'
+        corners, faces = numbers(vertices.ravel()), numbers(triangles.ravel())
+        assets += f'<mesh name="m{n}" vertex="{corners}" face="{faces}" inertia="shell"/>'
+        bodies += (f'<body pos="{numbers(position)}" quat="{numbers(quat)}">'
+                   f'<geom type="mesh" mesh="m{n}" group="3"/></body>')
     model = mujoco.MjModel.from_xml_string(f'<mujoco><asset>{assets}</asset><worldbody><camera name="head" '
                                            f'{camera}/>{primitives}{bodies}</worldbody></mujoco>')
     data = mujoco.MjData(model)
@@ -76,13 +77,16 @@ def test_meshes_and_primitives_agree_with_rays(size):
 
 @pytest.mark.parametrize("eye", [(0, 0, 1.1), (1.93, 1.9, 1.1), (-1.5, 0.3, 0.02), (1.96, 0, 0.5)])
 def test_walls_that_reach_behind_the_camera(eye):
-    """In a room of six slabs, from its middle, from a corner, near the floor, and nearer to a wall than corners are projected."""
+    """In a room of six slabs, from its middle, from a corner, near the floor, and nearer to a wall than corners are
+    projected.
+    """
     slabs = [box(low, high)
              for low, high in (((-2, -2, -0.1), (2, 2, 0)), ((-2, -2, 2.5), (2, 2, 2.6)), ((-2.1, -2, 0), (-2, 2, 2.5)),
                                ((2, -2, 0), (2.1, 2, 2.5)), ((-2, -2.1, 0), (2, -2, 2.5)), ((-2, 2, 0), (2, 2.1, 2.5)))]
     still = [((0, 0, 0), (1, 0, 0, 0))] * len(slabs)
     for yaw in np.linspace(0, 2 * np.pi, 8):
-        looking = f'pos="{numbers(eye)}" xyaxes="{np.sin(yaw)} {-np.cos(yaw)} 0 {0.3 * np.cos(yaw)} {0.3 * np.sin(yaw)} 1"'
+        c, s = np.cos(yaw), np.sin(yaw)
+        looking = f'pos="{numbers(eye)}" xyaxes="{s} {-c} 0 {0.3 * c} {0.3 * s} 1"'
         model, data, table = scene_of(slabs, still, looking)
         depth, (oracle, _) = drawn(model, data, table, 64), cast_rays(model, data, 64)
         assert (oracle < 1).all()
@@ -112,7 +116,8 @@ def test_faces_that_turn_away_are_not_drawn():
     assert back[16, 16] == pytest.approx(0.4, abs=1e-5)
     both = [drawn(model, data, mesh_table([Mesh(0, vertices, faces, GREY, two_sided=True)]), 32)[16, 16]
             for faces in (triangles, triangles[:, ::-1], triangles[4:, ::-1])]
-    assert both == pytest.approx([0.3, 0.4, 0.3], abs=1e-5)  # the last is open: its faces, which look inwards, are seen from outside
+    # The last is open: its faces, which look inwards, are seen from outside.
+    assert both == pytest.approx([0.3, 0.4, 0.3], abs=1e-5)
 
 
 def test_codes_name_the_triangle_that_is_seen():

@@ -15,12 +15,14 @@ from rearrange.home import numba_cache
 
 ROOT = Path(__file__).resolve().parents[2]
 ONCE = "import rearrange.home.robot.motors"
-TWICE = f"import subprocess, sys, rearrange.home.robot.motors; subprocess.run([sys.executable, '-P', '-c', {ONCE!r}], check=True)"
+TWICE = f"import subprocess, sys; {ONCE}; subprocess.run([sys.executable, '-P', '-c', {ONCE!r}], check=True)"
 
 
 @pytest.fixture
 def read_only(tmp_path):
-    """A copy of the package and a home that cannot be written, not even by root, as the start of a command and its environment."""
+    """A copy of the package and a home that cannot be written, not even by root, as the start of a command and its
+    environment.
+    """
     for name in ("rearrange", "skills"):
         shutil.copytree(ROOT / name, tmp_path / "installed" / name,
                         ignore=shutil.ignore_patterns("__pycache__", "*.pt"))

@@ -235,7 +235,8 @@ place, far = (0.0, 0.0, -1.0), np.ones(3)
 marks = [picture.WireBox(place, (0.1, 0.1, 0.1)), picture.Sphere(place, 0.1)]
 shown(mujoco.MjModel.from_xml_string(xml.format("")), np.empty((16, 16), np.float32), 16, 16, (0.0, -1.0, 0.0), marks)
 marks = [picture.WireBox(place, place), picture.Ghost("box", (1, 1, 1), place), picture.Sphere(place, 1)]
-shown(mujoco.MjModel.from_xml_string(xml.format("<geom size='.2'/>")), np.empty((64, 64, 1), np.float32)[:, :, 0], 40, 32, far, marks)
+other = mujoco.MjModel.from_xml_string(xml.format("<geom size='.2'/>"))
+shown(other, np.empty((64, 64, 1), np.float32)[:, :, 0], 40, 32, far, marks)
 """
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr

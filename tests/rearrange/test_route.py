@@ -76,7 +76,9 @@ def test_it_ends_on_the_side_from_which_one_reaches_across(side):
 
 
 def test_the_front_of_a_fridge_is_a_way_in_for_who_looks_for_something_in_a_fridge():
-    """Tall in front and beside; nobody has looked behind the wall in which it stands, and the way there is 12 m long."""
+    """Tall in front and beside; nobody has looked behind the wall in which it stands, and the way there is 12 m
+    long.
+    """
     fridge = (TALL, 3.0, 3.1, -0.35, 0.35), (TALL, 3.1, 3.4, 0.3, 0.4), (TALL, 3.1, 3.4, -0.4, -0.3)
     cells = a_map(*fridge, (TALL, 3.3, 3.4, 0.4, 5.5), (TALL, 3.3, 3.4, -5.5, -0.4))
     front, behind = (route_to((3.4, 0.0), where).ahead(cells, (1.0, 0.0, 0.0))[0] for where in (True, False))

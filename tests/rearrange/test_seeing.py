@@ -1,4 +1,6 @@
-"""What can be seen beside a task's own observations: exact pixels, colours, numbers of things, the wrist, random looks, words."""
+"""What can be seen beside a task's own observations: exact pixels, colours, numbers of things, the wrist, random looks,
+words.
+"""
 
 from __future__ import annotations
 
@@ -311,7 +313,7 @@ def test_things_of_an_external_scene_get_our_numbers():
     names = number_things(objects, robot, [sofa], {"kitchen:0000": cabinet}, {"drawer_0": (cabinet, 4)})
     assert [thing.visual_scene_nodes[0].semantic_id for thing in objects] == [12, 13]
     assert names == {14: "furniture/sofa", 15: "furniture/kitchen", 16: "furniture/drawer_0"}
-    assert sofa.visual_scene_nodes[0].semantic_id == 14 and links[3][0].semantic_id == 15 and links[4][0].semantic_id == 16
+    assert [node.semantic_id for node in (sofa.visual_scene_nodes[0], links[3][0], links[4][0])] == [14, 15, 16]
     assert [node[0].semantic_id for node in own.values()] == [
         segmentation.ROBOT[part] for part in ("base", "torso", "arm", "gripper", "gripper")]
     assert part_of_link(11) == "head" and plain_name("frl_apartment_chair_:0012") == "frl_apartment_chair"

@@ -1,4 +1,6 @@
-"""What only a spectator sees: the Fetch's own shapes, and materials. Depth, cameras and physics know nothing of them."""
+"""What only a spectator sees: the Fetch's own shapes, and materials. Depth, cameras and physics know nothing of
+them.
+"""
 
 from __future__ import annotations
 

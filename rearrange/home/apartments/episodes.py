@@ -134,9 +134,7 @@ def _parse(path: Path, raw: bytes) -> tuple[Episode, ...]:
 
 
 def write_episodes(path: str | Path, episodes: list[Episode]) -> None:
-    """Write an episode file; a name that ends in `.gz` is compressed (without a time stamp: same episodes, same
-    bytes).
-    """
+    """Write an episode file; a name in `.gz` is compressed without a time stamp: same episodes, same bytes."""
     path = Path(path)
     text = json.dumps({"config": None, "episodes": [episode_to_habitat(episode) for episode in episodes]}).encode()
     try:

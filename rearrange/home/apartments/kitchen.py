@@ -1,8 +1,7 @@
 """The kitchen: a counter with drawers and a sink, and a fridge with a door.
 
 Modelled on HAB's kitchen counter and fridge (ReplicaCAD): drawers slide 0.5 m, the fridge's upper door swings 2.4 rad,
-the counter is `counter_left` and `counter_right` of the sink as seen by someone who faces it. Frames as in
-`layout_parts`.
+the counter is `counter_left` and `counter_right` of the sink as one faces it. Frames as in `parts`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Numbers and names of what a pixel can show: the robot, the building, objects, furniture with its drawers and doors.
 
-0 is nothing. Robot and building have the same numbers everywhere. Object i of an episode is OBJECT + i. Furniture
-follows.
+0 is nothing. Robot and building have the same numbers everywhere. Object i of an episode is OBJECT + i, then furniture.
 """
 
 from __future__ import annotations

@@ -258,9 +258,7 @@ def _surfaces(layout: Layout, openings: dict[str, float]) -> dict[str, _Surface]
 
 
 def _place(surface: _Surface, model: ObjectModel, rng: np.random.Generator, reachable: bool = False) -> Pose | None:
-    """A free pose on a surface, or None; `reachable` keeps to the accessible edges and keeps the way from there
-    free.
-    """
+    """A free pose on a surface, or None; `reachable` keeps to the accessible edges and keeps the way in free."""
     if not surface.fits(model):
         return None
     if reachable and _is_under_board(surface.receptacle) and 2 * model.half_height_m > UNDER_BOARD_HEIGHT_M:

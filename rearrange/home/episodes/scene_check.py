@@ -73,8 +73,7 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
 
 
 def check_joints(layout: Layout, episode: Episode) -> None:
-    """Raise Unsolvable for a drawer or door that a home of ours does not have, or that cannot stand where the episode
-    puts it.
+    """Raise Unsolvable for a drawer or door that a home of ours lacks, or that cannot stand where the episode puts it.
     """
     if not layout.is_ours:
         return

@@ -76,9 +76,7 @@ class VisualOdometry:
         self._enter(count)
 
     def _scan(self, depth: np.ndarray) -> int:
-        """Write points (ahead, left) that a depth image shows, the median of each column in each band of rows; how
-        many.
-        """
+        """Points of this image; how many."""
         size = len(depth)
         half = int(ROWS * size)
         return _scan(depth, self._slopes, self._far_m, self._near_m, size // 2 - half, min(size // 2 + half, size),
@@ -90,7 +88,7 @@ class VisualOdometry:
 
 @njit(cache=True, nogil=True)
 def _scan(depth, slopes, far, near, top, bottom, out):
-    """Write points (ahead, left) that a depth image shows, the median of each column in each band of rows; how many."""
+    """Write points (ahead, left) of a depth image, the median of each column in each band of rows; how many."""
     count = 0
     values = np.empty(depth.shape[0], np.float32)
     for band in range(BANDS):

@@ -81,8 +81,7 @@ def shapes_exactly(codes, of_shape, out):
 def _light(normal, light):
     """Linear light (red, green, blue) on a surface.
 
-    light (3, 3): the way to the sun; its linear light; that of the sky, whole on what faces up, 0.55 on what faces
-    down.
+    light (3, 3): the way to the sun; its linear light; that of the sky, of which 0.55 reach what faces down.
     """
     sunny = max(F(0), normal[0] * light[0, 0] + normal[1] * light[0, 1] + normal[2] * light[0, 2])
     sky = F(0.775) + F(0.225) * normal[2]

@@ -91,9 +91,7 @@ class LookRngs:
 
 
 def linear_colors(rgb: np.ndarray, things: np.ndarray, looks: Looks) -> np.ndarray:
-    """Colours (n, 3) sRGB of shapes in these looks, linear float32. things (n,): parts of one thing and colour keep one
-    colour.
-    """
+    """Colours (n, 3) sRGB of shapes in these looks, linear float32. things (n,): parts of one thing keep one colour."""
     rgb = np.asarray(rgb, float)
     if looks.color_share:
         kinds, which = np.unique(np.column_stack([things, np.round(255 * rgb)]), axis=0, return_inverse=True)

@@ -1,5 +1,4 @@
-"""Kernels that draw triangle meshes into the buffer of `rearrange.home.pictures.raster_kernels`: inverse depth q = 1/z,
-as there.
+"""Kernels that draw triangle meshes into the buffer of `rearrange.home.pictures.raster_kernels` (inverse depth).
 
 * On the screen q is linear, so that a triangle is a span of each pixel row and one plane of q.
 * Two triangles compute the ends of their common edge from the same numbers in the same order, so that nothing shows

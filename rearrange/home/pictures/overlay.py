@@ -12,8 +12,7 @@ def depth_picture(depth: np.ndarray, size: int | None = None, mask: np.ndarray |
     """A normalised depth image (H, W) or (H, W, 1) as uint8 (size, size, 3): near bright yellow, far dark violet,
     nothing black, and green where `mask`, of the same shape, is above a half.
 
-    The scale is the square root of nearness, which spends most colours on the first metres. Enlarged without smoothing:
-    pixels stay honest.
+    The scale is the square root of nearness, which spends most colours on the first metres. Enlarged without smoothing.
     """
     depth = np.clip(np.asarray(depth, np.float32).reshape(depth.shape[:2]), 0.0, 1.0)
     image = _depth_colors()[np.round(255 * (1.0 - np.sqrt(depth))).astype(np.intp)]
@@ -56,8 +55,7 @@ _MASK_RGB = np.array([40, 230, 90], np.uint8)
 
 @cache
 def _depth_colors() -> np.ndarray:
-    """(256, 3) uint8: black, violet, red, orange, pale yellow, with even steps of lightness (after matplotlib's
-    inferno).
+    """(256, 3) uint8: black, violet, red, orange, pale yellow in even steps of lightness (after matplotlib's inferno).
     """
     stops = np.array([[0, 0, 4], [40, 11, 84], [101, 21, 110], [159, 42, 99], [212, 72, 66], [245, 125, 21],
                       [250, 193, 39], [252, 255, 164]])

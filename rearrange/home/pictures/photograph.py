@@ -1,7 +1,6 @@
 """A camera that shows depth, colours and the thing at each pixel, all of one drawing: the same pixels on every machine.
 
-Frames: as in `rearrange.home.pictures.raster`. A camera's pose is (4, 3) float64: right, down and forward in the world,
-and its place (m).
+Frames: as in `rearrange.home.pictures.raster`. Poses of cameras are those of `camera_axes`, (4, 3).
 """
 
 from __future__ import annotations
@@ -12,21 +11,13 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from rearrange.home.pictures.exact_kernels import (
-    color_exactly,
-    color_meshes_exactly,
-    depth_exactly,
-    draw_exactly,
-    draw_meshes_exactly,
-    level_table,
-    shapes_exactly,
-)
+from rearrange.home.pictures import exact_kernels as kernels
 from rearrange.home.pictures.meshes import MeshTable
 from rearrange.home.pictures.raster import pixel_slopes
 from rearrange.home.pictures.raster_kernels import FACES, NO_CODE, F
 
 IMAGES = ("depth", "rgb", "segmentation")
-_levels = cache(level_table)
+_levels = cache(kernels.level_table)
 
 
 @lru_cache(maxsize=8)  # one drawing is looked at before the next
@@ -35,8 +26,9 @@ def _buffers(size: int) -> tuple[np.ndarray, np.ndarray]:
     return np.empty((size, size), np.float32), np.empty((size, size), np.int32)
 
 
-def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.ndarray, size: int, colors: np.ndarray
-               | None, light: np.ndarray, ids: np.ndarray | None, fov_deg: float = 90.0, far_m: float = 10.0,
+def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.ndarray, size: int,
+               colors: np.ndarray | None, light: np.ndarray, ids: np.ndarray | None, fov_deg: float = 90.0,
+               far_m: float = 10.0,
                meshes: tuple[MeshTable, np.ndarray, np.ndarray] | None = None) -> dict[str, np.ndarray]:
     """Those of IMAGES that are wanted, square.
 
@@ -45,34 +37,33 @@ def photograph(wanted: Collection[str], scene: tuple[np.ndarray, ...], pose: np.
         colors: Linear, of each shape, (N, 3) float32.
         light: (3, 3), see `exact_kernels`.
         ids: Of each shape, and of a pixel that shows none, (N + 1,) uint16.
-        meshes: Drawn beside the shapes, with xpos and xmat of their rows; colors and ids have their triangles behind
-            the shapes.
+        meshes: With xpos and xmat of their rows. Their triangles follow the shapes in colors and ids.
 
     Returns:
-        depth (size, size, 1) float32, 0..1 over `far_m`; rgb (size, size, 3) uint8; segmentation (size, size, 1)
-            uint16.
+        depth (..., 1) float32, 0..1 over `far_m`; rgb (..., 3) uint8; segmentation (..., 1) uint16.
     """
     shapes, halves, xpos, xmat = scene
     slopes, far = _slopes(size, fov_deg), F(far_m)
     inverse, codes = _buffers(size)
-    draw_exactly(shapes, halves, xpos, xmat, pose, slopes, far, inverse, codes)
+    kernels.draw_exactly(shapes, halves, xpos, xmat, pose, slopes, far, inverse, codes)
     first_code = FACES * len(shapes)
     if meshes is not None:
         table, rows_xpos, rows_xmat = meshes
-        draw_meshes_exactly(table.groups, table.balls, table.vertices, table.triangles, rows_xpos, rows_xmat, pose,
-                            slopes, far, inverse, codes, first_code)
+        kernels.draw_meshes_exactly(table.groups, table.balls, table.vertices, table.triangles, rows_xpos, rows_xmat,
+                                    pose, slopes, far, inverse, codes, first_code)
     seen: dict[str, np.ndarray] = {}
     if "depth" in wanted:
-        depth_exactly(inverse, far, seen.setdefault("depth", np.empty((size, size, 1), np.float32)))
+        kernels.depth_exactly(inverse, far, seen.setdefault("depth", np.empty((size, size, 1), np.float32)))
     if "rgb" in wanted:
         image = seen.setdefault("rgb", np.empty((size, size, 3), np.uint8))
         of_shapes = codes if meshes is None else np.where(codes < first_code, codes, NO_CODE)
-        color_exactly(inverse, of_shapes, slopes, pose, shapes, halves, xpos, xmat, colors, light, _levels(), image)
+        kernels.color_exactly(inverse, of_shapes, slopes, pose, shapes, halves, xpos, xmat, colors, light, _levels(),
+                              image)
         if meshes is not None:
-            color_meshes_exactly(codes, first_code, slopes, pose, table.rows, rows_xmat, table.normals,
-                                 colors[len(shapes):], light, _levels(), image)
+            kernels.color_meshes_exactly(codes, first_code, slopes, pose, table.rows, rows_xmat, table.normals,
+                                         colors[len(shapes):], light, _levels(), image)
     if "segmentation" in wanted:
-        shapes_exactly(codes, ids, seen.setdefault("segmentation", np.empty((size, size, 1), np.uint16)))
+        kernels.shapes_exactly(codes, ids, seen.setdefault("segmentation", np.empty((size, size, 1), np.uint16)))
     return seen
 
 

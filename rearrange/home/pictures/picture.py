@@ -1,5 +1,4 @@
-"""Third-person RGB pictures of a home without GL: visibility by `rearrange.home.pictures.raster`, then light, shadow
-and marks.
+"""Third-person RGB pictures of a home without GL: visibility by `raster`, then light, shadow and marks.
 
 Frames and units: world z up, metres, quaternions (w, x, y, z); colours sRGB in [0, 1] in the interface and linear
 inside; images uint8 (H, W, 3). The scene is rasterised `supersample` times as large as the picture; a pixel whose
@@ -68,11 +67,11 @@ class Ghost:
 
 def follow_camera(base_pose: Vector, previous: tuple[np.ndarray, np.ndarray] | None = None, distance_m: float = 2.1,
                   height_m: float = 2.3, smoothing: float = 0.06) -> tuple[np.ndarray, np.ndarray]:
-    """Eye and target (world, m) of a camera behind and to the left of a robot at base_pose (x, y, yaw) that shows where
-    its arm works.
+    """Eye and target (world, m) of a camera behind and to the left of a robot, which shows where its arm works.
 
-    previous: the result for the frame before, of which `1 - smoothing` is kept, so that the view does not swing as the
-    robot turns.
+    Args:
+        base_pose: x, y (m), yaw (rad) of the robot.
+        previous: The result for the frame before. `1 - smoothing` of it is kept: the view does not swing.
     """
     x, y, yaw = (float(value) for value in base_pose)
     c, s = math.cos(yaw), math.sin(yaw)
@@ -222,9 +221,7 @@ class Painter:
         return self._image.copy()
 
     def render_from(self, data: mujoco.MjData, axes: np.ndarray) -> np.ndarray:
-        """What a camera sees, (height, width, 3) uint8, with nothing cut away; axes (4, 3): right, down, forward,
-        place.
-        """
+        """What a camera sees, (height, width, 3) uint8, with nothing cut away; axes: as of `camera_axes`."""
         self._paint(data, axes, axes[3] + axes[2], np.zeros(len(self._cuttable), bool), cut_meshes=False)
         return self._image.copy()
 

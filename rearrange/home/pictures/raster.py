@@ -35,9 +35,7 @@ def draw(shapes, halves, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, in
 
 
 def shape_table(model: mujoco.MjModel, hide_groups: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
-    """`shapes` and `halves` of `draw` for the geoms of a model, without hidden groups and wholly transparent geoms (as
-    `mj_ray`).
-    """
+    """`shapes` and `halves` of `draw` for the geoms of a model, without hidden groups and transparent geoms."""
     shapes, halves = [], []
     for g in range(model.ngeom):
         if model.geom_group[g] in hide_groups or (model.geom_rgba[g, 3] == 0 and model.geom_matid[g] < 0):

@@ -125,9 +125,7 @@ def _draw_sphere(image, codes, code, spans, y0, y1, us, vs, axes, o, r):
 
 @part
 def _draw_cylinder(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
-    """Draw a cylinder along its z: side and one end disc, each where it can be seen from o; from inside, the far side
-    of both.
-    """
+    """Draw a cylinder along its z: side and one end disc, each where it is seen from o; from inside, the far sides."""
     ox, oy, oz = o[0], o[1], o[2]
     c = ox * ox + oy * oy - r * r
     inside_round, inside_slab = c < F(0), abs(oz) < h
@@ -154,9 +152,7 @@ def _draw_cylinder(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
 
 @part
 def _draw_capsule(image, codes, code, spans, y0, y1, us, vs, axes, o, r, h):
-    """Draw a capsule along its z: its side where the infinite cylinder is met between the ends, else the end ball on
-    that side.
-    """
+    """Draw a capsule along its z: its side where a ray meets the cylinder between the ends, else an end ball."""
     ox, oy, oz = o[0], o[1], o[2]
     radial = ox * ox + oy * oy
     beyond = oz - min(max(oz, -h), h)
@@ -224,9 +220,7 @@ def _silhouette(p, axes, front, v_first, pitch, u_first, edges):
 
 @part
 def _screen_rectangle(p, axes, limit_u, limit_v, pitch, u_first, v_first, columns, rows):
-    """Pixel rectangle (x0, x1, y0, y1), half open, around a box that lies wholly in front of the camera; empty when off
-    screen.
-    """
+    """Pixel rectangle (x0, x1, y0, y1), half open, around a box before the camera; empty when off screen."""
     u_low, u_high, v_low, v_high = F(1e9), F(-1e9), F(1e9), F(-1e9)
     for corner in range(8):
         s0, s1, s2 = F(1 - 2 * (corner & 1)), F(1 - (corner & 2)), F(1 - ((corner & 4) >> 1))
@@ -259,8 +253,7 @@ def _find_spans(edges, left, right, flat, x0, x1, y0, y1, spans):
 
 @part
 def _visible_planes(axes, o, half, front, planes, faces):
-    """The box faces that face the camera: planes[k] = coefficients of q in (u, v, 1), one repeated where they are fewer
-    than three.
+    """The box faces that face the camera: planes[k] = coefficients of q in (u, v, 1), one repeated if there are fewer.
 
     front[k]: which face of axis k, -1 or 1, or 0 for none; faces[k]: the axis of planes[k]. Returns their number; 0
     means that the camera is inside.
@@ -283,8 +276,7 @@ def _visible_planes(axes, o, half, front, planes, faces):
 
 @part
 def _to_camera(g, half, xpos, xmat, cam_xpos, cam_xmat, camera, p, o, axes, extents):
-    """Pose of geom g in the camera frame: centre p, unit axes (rows), half axes `extents`; o: the camera in the geom's
-    frame.
+    """Pose of geom g in the camera frame: centre p, unit axes (rows), half axes `extents`; o: the camera in its frame.
     """
     dx, dy, dz = xpos[g, 0] - cam_xpos[camera, 0], xpos[g, 1] - cam_xpos[camera, 1], xpos[g, 2] - cam_xpos[camera, 2]
     for k in range(3):
@@ -300,9 +292,7 @@ def _to_camera(g, half, xpos, xmat, cam_xpos, cam_xmat, camera, p, o, axes, exte
 
 @part
 def _out_of_view(g, radius, xpos, cam_xpos, cam_xmat, camera, limit_u, limit_v, far):
-    """True when the ball around the geom is behind the camera, beyond `far` or beside the frustum (four planes through
-    the camera).
-    """
+    """Whether the ball around the geom is behind the camera, beyond `far` or beside the frustum (four planes)."""
     dx, dy, dz = xpos[g, 0] - cam_xpos[camera, 0], xpos[g, 1] - cam_xpos[camera, 1], xpos[g, 2] - cam_xpos[camera, 2]
     z = -(cam_xmat[camera, 2] * dx + cam_xmat[camera, 5] * dy + cam_xmat[camera, 8] * dz)
     if z < -radius or z > far + radius:

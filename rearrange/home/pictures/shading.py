@@ -100,8 +100,7 @@ def _sunlight(shadow, sun, point):
 def occlusion(depth_buffer, codes, view, surfaces, pattern, z, open_share):
     """Screen-space ambient occlusion on a coarse grid: fills z and open_share (rows, columns); 1 is unobstructed.
 
-    pattern (16, N, 2): offsets in the unit disc, another rotation for each cell of a 4x4 tile; the blur over such tiles
-    evens them out.
+    pattern (16, N, 2): offsets in the unit disc, turned in each cell of a 4x4 tile; the blur evens them out.
     """
     us, vs, camera = view
     rows, columns = z.shape

@@ -1,5 +1,4 @@
-"""Wood, fabric, tiles, labels and the sky behind a window as functions of a point on a shape, for pictures from
-outside.
+"""Wood, fabric, tiles, labels and the sky behind a window as functions of a point, for pictures from outside.
 
 No observation of a robot has them. Points and lengths in the frame of the shape (m); colours linear.
 """
@@ -40,9 +39,7 @@ def _smooth(x, y, seed):
 
 @inlined
 def _fine(length, footprint):
-    """Share, 0 to 1, of a pattern of this length that a pixel with this footprint (m) shows: finer ones fade, not
-    flicker.
-    """
+    """Share, 0 to 1, of a pattern of this length that a pixel of this width (m) shows: finer ones fade, not flicker."""
     return min(F(1), max(F(0), F(1.5) - footprint / length))
 
 

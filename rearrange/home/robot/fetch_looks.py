@@ -26,9 +26,7 @@ class Shape:
 
 
 def _base() -> list[Shape]:
-    """A round shell with the laser's slot, two driven wheels, four castors, a dark deck and the frame of a charging
-    port.
-    """
+    """A round shell with the laser's slot, two driven wheels, four castors, a dark deck and a charging port's frame."""
     made = [
         Shape("base", "cylinder", (0.235, 0.045), (0.0, 0.0, 0.085), _BLACK),
         Shape("base", "cylinder", (0.275, 0.035), (0.0, 0.0, 0.145), _SHELL),
