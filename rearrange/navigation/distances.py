@@ -11,30 +11,32 @@ import math
 
 import numpy as np
 
-from rearrange.home.apartments.floor_grid import CELL_M
+from rearrange.home.apartments.floor_grid import CELL_M, STEP_I, STEP_J, is_open
 from rearrange.home.numba_cache import njit
 
-STEP_I = np.array([1, -1, 0, 0, 1, 1, -1, -1, 2, 2, -2, -2, 1, 1, -1, -1])
-STEP_J = np.array([0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 2, -2, 2, -2])
 STEP_CELLS = np.hypot(STEP_I, STEP_J).astype(np.float32)
 MARGIN = 2  # cells around a grid that are never free, so that no step leaves it
 
 
 def opened(free: np.ndarray) -> np.ndarray:
     """The floor without slivers: cells of squares of 3 x 3 free cells. Shape (cells in x, cells in y), bool."""
-    return _opened(free)
+    nx, ny = free.shape
+    cells = [(slice(a, nx - 2 + a), slice(b, ny - 2 + b)) for a in range(3) for b in range(3)]  # of all squares
+    whole = np.logical_and.reduce([free[each] for each in cells])
+    floor = np.zeros_like(free)
+    for each in cells:
+        floor[each] |= whole
+    return floor
 
 
 def ways(free: np.ndarray) -> np.ndarray:
-    """The possible ones of the 16 steps from each free cell, as bits of a uint16. The outermost `MARGIN` cells are not
-    free.
-    """
-    return _ways(free, STEP_I, STEP_J)
+    """The possible ones of the 16 steps from each free cell, as bits of a uint16. `MARGIN` cells are not free."""
+    return _ways(~free)
 
 
 def distances(cell_ways: np.ndarray, goals: np.ndarray) -> np.ndarray:
     """Metres from every cell to the nearest of the cells `goals` (n, 2), float32; inf where there is no way."""
-    return _distances(cell_ways, np.ascontiguousarray(goals, np.int64), STEP_I, STEP_J, STEP_CELLS, CELL_M)
+    return _distances(cell_ways, np.ascontiguousarray(goals, np.int64), CELL_M)
 
 
 def shortest_path(distance_m: np.ndarray, free: np.ndarray, x: float, y: float) -> np.ndarray:
@@ -56,55 +58,28 @@ def path_length(path: np.ndarray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _opened(free):
-    nx, ny = free.shape
-    out = np.zeros((nx, ny), np.bool_)
-    for i in range(1, nx - 1):
-        for j in range(1, ny - 1):
-            if free[i, j]:
-                whole = True
-                for a in range(i - 1, i + 2):
-                    for b in range(j - 1, j + 2):
-                        whole = whole and free[a, b]
-                if whole:
-                    for a in range(i - 1, i + 2):
-                        for b in range(j - 1, j + 2):
-                            out[a, b] = True
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _ways(free, step_i, step_j):
-    nx, ny = free.shape
+def _ways(blocked):
+    nx, ny = blocked.shape
     out = np.zeros((nx, ny), np.uint16)
     for i in range(2, nx - 2):
         for j in range(2, ny - 2):
-            if not free[i, j]:
+            if blocked[i, j]:
                 continue
             bits = 0
             for q in range(16):
-                di, dj = step_i[q], step_j[q]
-                if not free[i + di, j + dj]:
-                    continue
-                if q >= 8:
-                    hi = di // 2 if abs(di) == 2 else 0
-                    hj = dj // 2 if abs(dj) == 2 else 0
-                    if not (free[i + hi, j + hj] and free[i + di - hi, j + dj - hj]):
-                        continue
-                elif q >= 4 and not (free[i, j + dj] and free[i + di, j]):
-                    continue
-                bits |= 1 << q
+                if is_open(blocked, i, j, q):
+                    bits |= 1 << q
             out[i, j] = bits
     return out
 
 
 @njit(cache=True, nogil=True)
-def _distances(ways, goals, step_i, step_j, step_cells, cell):
+def _distances(ways, goals, cell):
     nx, ny = ways.shape
     flat = ways.reshape(-1)
     distance = np.full(nx * ny, np.inf, np.float32)
     done = np.zeros(nx * ny, np.bool_)
-    offsets = step_i * ny + step_j
+    offsets = STEP_I * ny + STEP_J
     room = nx * ny + len(goals)
     buckets, counts = np.empty((4, room), np.int32), np.zeros(4, np.int64)
     for k in range(len(goals)):
@@ -124,7 +99,7 @@ def _distances(ways, goals, step_i, step_j, step_cells, cell):
             for q in range(16):
                 if bits >> q & 1:
                     to = at + offsets[q]
-                    longer = d + step_cells[q]
+                    longer = d + STEP_CELLS[q]
                     if longer < distance[to]:
                         distance[to] = longer
                         c = int(longer) & 3

@@ -3,15 +3,12 @@
 import math
 from itertools import pairwise
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 import rearrange  # noqa: F401 registers the ids
 from eval.point_goal import level_depth
 from rearrange.home.apartments.floor_grid import CELL_M, blocked_cells
-from rearrange.home.errors import UserError
 from rearrange.home.geometry import wrap_angle
 from rearrange.home.simulation.simulator_interface import STEP_S
 from rearrange.navigation import make_env
@@ -32,11 +29,6 @@ def env():
 def drive(env, episode, actions):
     env.reset(options={"episode": episode})
     return [env.step(action) for action in actions]
-
-
-def test_gymnasium_finds_nothing_wrong():
-    check_env(gymnasium.make("rearrange/PointNav-v0", depth_size=16, num_homes=1, agent="fetch").unwrapped,
-              skip_render_check=True)
 
 
 def test_the_same_number_is_the_same_episode_whatever_was_driven_before(env):
@@ -125,22 +117,6 @@ def test_a_pose_nearer_to_things_than_the_cells_allow_has_a_distance_too(env):
     assert home.is_free(*near) and field.at(x + 0.2,
                                             y) >= math.dist(near, (x + 0.2, y)) and math.isfinite(field.at(x + 0.2, y))
     assert home.nearest(*env.pose[:2]) == env.pose[:2]
-
-
-@pytest.mark.parametrize("settings, words",
-                         [({"size": "large"}, "nav.size=large is not for nav.agent=fetch, whose physics knows single "
-                           "flats: it must be small"), ({"size": "mixed"}, "nav.size=mixed"),
-                          ({"sliding": False}, "nav.sliding=false is not for.*leave it at true"),
-                          ({"radius_m": 0.2}, "nav.radius_m=0.2 is not for nav.agent=fetch.*leave it at 0.1"),
-                          ({"turn_deg": 30}, "nav.turn_deg=30"), ({"actuation_noise": 0.5}, "nav.actuation_noise=0.5"),
-                          ({"odometry": "commands"}, "must be perfect or start"),
-                          ({"odometry": "visual"}, "nav.odometry=visual is not for nav.agent=fetch"),
-                          ({"actions": "discrete", "action_repeat": 2}, "nav.action_repeat=2 is for velocities"),
-                          ({"agent": "cylinder", "action_repeat": 2}, "nav.action_repeat=2 is for nav.agent=fetch"),
-                          ({"agent": "fetsch"}, "cylinder or fetch")])
-def test_what_it_has_not_is_one_sentence(settings, words):
-    with pytest.raises(UserError, match=words):
-        make_env("pointnav", **({"agent": "fetch"} | settings))
 
 
 def test_a_discrete_action_has_the_size_of_the_settings():

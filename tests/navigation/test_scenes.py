@@ -124,11 +124,6 @@ def test_a_scene_without_a_floor_is_refused(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_scenes_need_a_data_set():
-    with pytest.raises(UserError, match="nav.scenes=a needs nav.scene_dataset="):
-        make_env("pointnav", scenes="a")
-
-
 @pytest.mark.parametrize("settings, words", [
     ({"task": "flee"}, "sim=habitat is for nav=pointnav and nav=objectnav"),
     ({"episodes": None}, "nav=pointnav sim=habitat needs nav.scene_dataset=.* and nav.episodes="),

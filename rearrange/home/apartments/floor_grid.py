@@ -23,6 +23,9 @@ from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 CELL_M = 0.05
 HEAD_HEIGHT_M = 1.4
 """What hangs higher than this does not block a robot."""
+STEP_I = np.array([1, -1, 0, 0, 1, 1, -1, -1, 2, 2, -2, -2, 1, 1, -1, -1])
+STEP_J = np.array([0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 2, -2, 2, -2])
+"""The 16 steps from a cell: four along the axes, four diagonals, eight knight's moves."""
 
 
 @dataclass(frozen=True)
@@ -187,12 +190,22 @@ def _nearest(free, fi, fj):
     return bi, bj
 
 
+@njit(nogil=True)
+def is_open(blocked, i, j, q):
+    """Whether step q from a cell leads to a free cell and cuts the corner of no blocked one."""
+    di, dj = STEP_I[q], STEP_J[q]
+    if blocked[i + di, j + dj]:
+        return False
+    if q >= 8:
+        hi, hj = int(di / 2), int(dj / 2)
+        return not (blocked[i + hi, j + hj] or blocked[i + di - hi, j + dj - hj])
+    return q < 4 or not (blocked[i, j + dj] or blocked[i + di, j])
+
+
 @njit(cache=True, nogil=True)
 def _dijkstra(blocked, goals, cell, weight, near_i, near_j, farther):
     """Shortest 16-neighbour paths to the nearest of some cells; no step may cut the corner of a blocked cell."""
-    step_i = np.array([1, -1, 0, 0, 1, 1, -1, -1, 2, 2, -2, -2, 1, 1, -1, -1])
-    step_j = np.array([0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 2, -2, 2, -2])
-    length = (np.sqrt((step_i * step_i + step_j * step_j).astype(np.float64)) * cell).astype(np.float32)
+    length = (np.sqrt((STEP_I * STEP_I + STEP_J * STEP_J).astype(np.float64)) * cell).astype(np.float32)
     distance = np.full(blocked.shape, np.inf, np.float32)
     ahead = cell if near_i >= 0 else 0.0  # metres per cell of what is still to come at least
     last = np.inf
@@ -213,15 +226,8 @@ def _dijkstra(blocked, goals, cell, weight, near_i, near_j, farther):
         if i == near_i and j == near_j:
             last = min(last, d + farther)
         for q in range(16):
-            a, b = i + step_i[q], j + step_j[q]
-            if a < 0 or b < 0 or a >= nx or b >= ny or blocked[a, b]:
-                continue
-            if q >= 8:
-                si = step_i[q] // 2 if abs(step_i[q]) == 2 else 0
-                sj = step_j[q] // 2 if abs(step_j[q]) == 2 else 0
-                if blocked[i + si, j + sj] or blocked[a - si, b - sj]:
-                    continue
-            elif q >= 4 and (blocked[i, b] or blocked[a, j]):
+            a, b = i + STEP_I[q], j + STEP_J[q]
+            if a < 0 or b < 0 or a >= nx or b >= ny or not is_open(blocked, i, j, q):
                 continue
             longer = d + length[q] * weight[a, b]
             if longer < distance[a, b]:
