@@ -10,18 +10,25 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-MOVED = {"rearrange.apartments": "rearrange.home.apartments", "rearrange.episode_making": "rearrange.home.episodes",
-         "rearrange.errors": "rearrange.home.errors",
-         "rearrange.habitat.simulator": "rearrange.habitat.habitat_simulator",
-         "rearrange.habitat_axes": "rearrange.home.axis_conventions", "rearrange.home_scene": "rearrange.env.home_env",
-         "rearrange.mujoco_sim": "rearrange.home.simulation.mujoco",
-         "rearrange.navigation.flee": "rearrange.navigation.start_tasks",
+MOVED = {
+    "rearrange.apartments": "rearrange.home.apartments",
+    "rearrange.episode_making": "rearrange.home.episodes",
+    "rearrange.errors": "rearrange.home.errors",
+    "rearrange.habitat.simulator": "rearrange.habitat.habitat_simulator",
+    "rearrange.habitat_axes": "rearrange.home.axis_conventions",
+    "rearrange.home_scene": "rearrange.env.home_env",
+    "rearrange.mujoco_sim": "rearrange.home.simulation.mujoco",
+    "rearrange.navigation.flee": "rearrange.navigation.start_tasks",
     "rearrange.observations": "rearrange.home.simulation.observations",
-         "rearrange.pictures": "rearrange.home.pictures", "rearrange.registration": "rearrange.env.registration",
-         "rearrange.robot": "rearrange.home.robot", "rearrange.settings": "rearrange.home.settings",
-         "rearrange.settings.rules": "rearrange.home.settings.setting_fields",
-         "rearrange.simulator": "rearrange.home.simulation.simulator_interface",
-         "rearrange.simulators": "rearrange.env.make_simulator", "skills.marks": "skills.picture_marks"}
+    "rearrange.pictures": "rearrange.home.pictures",
+    "rearrange.registration": "rearrange.env.registration",
+    "rearrange.robot": "rearrange.home.robot",
+    "rearrange.settings": "rearrange.home.settings",
+    "rearrange.settings.rules": "rearrange.home.settings.setting_fields",
+    "rearrange.simulator": "rearrange.home.simulation.simulator_interface",
+    "rearrange.simulators": "rearrange.env.make_simulator",
+    "skills.marks": "skills.picture_marks",
+}
 
 
 def new_name(old: str) -> str | None:

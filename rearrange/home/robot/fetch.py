@@ -32,9 +32,8 @@ HEAD_CAMERA_POSITION_M: tuple[float, float, float] = (0.25, 0.0, 1.2)
 HEAD_CAMERA_TARGET_M: tuple[float, float, float] = (0.75, 0.0, 1.0)
 HEAD_CAMERA_FOV_DEG = 90.0
 HEAD_CAMERA_RANGE_M = 10.0
-# On top of the gripper, like HAB's arm camera; it sees the tip of the cup at its lower edge, and what hangs there.
-# HAB's is 0.1 m above the middle. Where Pick starts, that is inside a wall or shelf in 8 of 60 episodes, and 0.05 m in
-# none.
+# On top of the gripper, like HAB's arm camera; at its lower edge it sees the tip of the cup and what hangs there. HAB's
+# is 0.1 m above the middle, which is inside a wall or shelf in 8 of 60 starts of Pick; 0.05 m is in none.
 ARM_CAMERA_POSITION_M: tuple[float, float, float] = (-0.05, 0.0, 0.05)
 ARM_CAMERA_TARGET_M: tuple[float, float, float] = (0.2, 0.0, 0.0)
 
@@ -64,7 +63,8 @@ _TORSO_COLLISION: tuple[tuple[str, str, str, str], ...] = (
 # skirt from below the floor, which it does not touch. One that ends above it is pushed up at the edge of something 3 cm
 # high, and held down by the base's joints with 300 kN.
 _ROUND: tuple[tuple[str, float, float, float, float, str, float], ...] = (
-    ("base_body", BASE_RADIUS_M, 0.07, 0.31, 48, DARK, 0.07), ("base_skirt", 0.24, 0.01, 0.07, 2, BLACK, -0.09),
+    ("base_body", BASE_RADIUS_M, 0.07, 0.31, 48, DARK, 0.07),
+    ("base_skirt", 0.24, 0.01, 0.07, 2, BLACK, -0.09),
     ("base_deck", 0.25, 0.31, 0.36, 2, LIGHT, 0.31))
 _SIDES = 24
 _NOTHING = 'contype="0" conaffinity="0"'
