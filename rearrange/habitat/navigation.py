@@ -16,7 +16,7 @@ from rearrange.home.apartments.floor_grid import CELL_M
 from rearrange.home.axis_conventions import Point
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import wrap_angle
-from rearrange.home.scene_files.check_complete import scene_name
+from rearrange.home.scene_files.scene_data import scene_name
 from rearrange.home.simulation.observations import CAMERA_OF
 from rearrange.navigation.cylinder import GAIN, TURN_COSTS_M, Cylinder
 from rearrange.navigation.distances import ways

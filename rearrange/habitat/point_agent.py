@@ -18,8 +18,8 @@ from rearrange.habitat.silence_log import one_line, quiet_loading
 from rearrange.home.axis_conventions import Point, to_y_up, to_z_up
 from rearrange.home.errors import UserError
 from rearrange.home.nvidia import has_nvidia_device
-from rearrange.home.scene_files.check_complete import scene_name
 from rearrange.home.scene_files.reading import need_json
+from rearrange.home.scene_files.scene_data import scene_name
 
 DATA_SET, INSTANCE = ".scene_dataset_config.json", ".scene_instance.json"
 _SAME_M = 0.01  # a navigation mesh for a radius or a height that differs by less is used as it is

@@ -20,9 +20,9 @@ from rearrange.habitat.temporary_folder import own_folder
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.apartments.objects import OBJECTS
 from rearrange.home.errors import UserError
-from rearrange.home.scene_files.check_complete import files_called, need_template, need_urdf, templates_of
 from rearrange.home.scene_files.reading import need_json
-from rearrange.home.scene_files.scene_data import SceneData
+from rearrange.home.scene_files.scene_data import SceneData, files_called, need_template, templates_of
+from rearrange.home.scene_files.urdf import need_urdf
 from rearrange.home.simulation.mujoco.build_model import TIMESTEP_S
 
 SUBSTEPS = 4  # of physics in 1/30 s

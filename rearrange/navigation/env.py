@@ -242,7 +242,7 @@ class NavigationEnv(gymnasium.Env):
 
     def listed_episode(self, number: int) -> tuple[Home, NavEpisode]:
         """An episode of the file, and its home."""
-        from rearrange.home.scene_files.check_complete import scene_name
+        from rearrange.home.scene_files.scene_data import scene_name
         from rearrange.navigation.scene_homes import load_scene_home, placed
 
         found = self.listed_episodes[number]

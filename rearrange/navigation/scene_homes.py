@@ -14,7 +14,7 @@ import numpy as np
 
 from rearrange.home.errors import UserError
 from rearrange.home.pictures.meshes import mesh_table
-from rearrange.home.scene_files.check_complete import scene_name
+from rearrange.home.scene_files.scene_data import scene_name
 from rearrange.home.simulation.scenes.floor import blocked_cells, floor_of
 from rearrange.home.simulation.scenes.scene import KEPT_SCENES, data_set, name_of, pieces_of
 from rearrange.home.simulation.scenes.scene_parts import STILL

@@ -20,9 +20,9 @@ from rearrange.habitat.homes import Homes
 from rearrange.habitat.temporary_folder import own_folder
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.errors import UserError
-from rearrange.home.scene_files.check_complete import files_called, need_template, need_urdf, templates_of
 from rearrange.home.scene_files.reading import need_json
-from rearrange.home.scene_files.scene_data import SceneData, scenes_of
+from rearrange.home.scene_files.scene_data import SceneData, files_called, need_template, scenes_of, templates_of
+from rearrange.home.scene_files.urdf import need_urdf
 from rearrange.home.simulation.simulator_interface import SimulatorConfig
 
 URDF = '<robot name="r"><link name="a"><visual><geometry><mesh filename="a.glb"/></geometry></visual></link></robot>'

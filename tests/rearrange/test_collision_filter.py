@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from rearrange.home.simulation.mujoco.compiled_home import load_home
-from rearrange.home.simulation.mujoco.fast_paths import PLAIN
-from rearrange.home.simulation.mujoco.model_copy import HomeCopy
+from rearrange.home.simulation.mujoco.model_copy import PLAIN, HomeCopy
 from skills import make_env
 
 FIELDS = ("body_contype", "body_conaffinity", "bvh_child", "bvh_nodeid", "bvh_aabb")  # of the model, that a step changes

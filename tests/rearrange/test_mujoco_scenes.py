@@ -23,10 +23,9 @@ from rearrange.home.pictures.exact_kernels import SKY_RGB
 from rearrange.home.pictures.looks import PLAIN
 from rearrange.home.pictures.photograph import IMAGES
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
-from rearrange.home.simulation.scenes.convex_parts import MOST_CORNERS, hull
+from rearrange.home.simulation.scenes.convex_parts import MOST_CORNERS, flat_pieces, hull
 from rearrange.home.simulation.scenes.scene_selection import generated_episode, scenes_of, usable
 from rearrange.home.simulation.scenes.scene_simulator import SceneSimulator
-from rearrange.home.simulation.scenes.walls import flat_pieces
 from rearrange.home.simulation.simulator_interface import FIRST_JOINT, SimulatorConfig
 from skills import make_env
 from tests.habitat.others import as_of_others

@@ -1,6 +1,4 @@
-"""The simulator: objects rest, the hand holds only what it touches, furniture stops the robot, states are up to
-date.
-"""
+"""The simulator: objects rest, the hand holds only what it touches, furniture stops the robot, states are new."""
 
 from __future__ import annotations
 
@@ -36,11 +34,17 @@ def on_table(names: tuple[str, ...] = ("005_tomato_soup_can",), scene: str = "tr
                    target_receptacles=(table.name,), **changes)
 
 
+def placed(*names: str, yaw: float = 0.0, **config) -> MujocoSimulator:
+    """A robot in the middle of the room, objects on the table."""
+    sim = MujocoSimulator(SimulatorConfig(**config))
+    sim.reset(on_table(names) if names else on_table())
+    sim.place_robot(2.0, 2.0, yaw)
+    return sim
+
+
 @pytest.fixture
 def sim() -> MujocoSimulator:
-    sim = MujocoSimulator()
-    sim.reset(on_table())
-    return sim
+    return placed()
 
 
 def put_cup_on(sim: MujocoSimulator, i: int, gap_m: float = -0.001) -> None:
@@ -59,8 +63,8 @@ def test_objects_of_a_hundred_episodes_stay_where_they_are_put():
         assert (sim.data.tree_asleep[trees] >= 0).all(), f"episode {i}"
 
 
-def test_positions_after_a_step_are_those_of_the_new_state(sim):
-    sim.place_robot(2.0, 2.0, 0.3)
+def test_positions_after_a_step_are_those_of_the_new_state():
+    sim = placed(yaw=0.3)
     fresh = mujoco.MjData(sim.model)
     for _ in range(10):
         sim.step(arm=[1, 1, -1, 1, 0, 1, 0], base=[0.2, 0.5])
@@ -69,11 +73,8 @@ def test_positions_after_a_step_are_those_of_the_new_state(sim):
         assert np.allclose(fresh.site("end_effector").xpos, sim.ee_position, atol=1e-9)
 
 
-def test_a_step_is_four_substeps_of_mujoco(sim):
-    sim.place_robot(2.0, 2.0, 0.3)
-    plain = MujocoSimulator()
-    plain.reset(on_table())
-    plain.place_robot(2.0, 2.0, 0.3)
+def test_a_step_is_four_substeps_of_mujoco():
+    sim, plain = placed(yaw=0.3), placed(yaw=0.3)
     for k in range(60):
         sim.step(arm=[math.sin(0.1 * k + j) for j in range(7)], base=[0.5, -0.5])
         plain.data.ctrl[:] = sim.data.ctrl
@@ -83,7 +84,6 @@ def test_a_step_is_four_substeps_of_mujoco(sim):
 
 
 def test_the_arm_moves_at_most_its_delta_and_the_target_waits_for_a_blocked_joint(sim):
-    sim.place_robot(2.0, 2.0, 0.0)
     sim.step(arm=[1.0, 0, 0, 0, 0, 0, 0])
     assert sim._target_rad[0] == pytest.approx(ARM_START_RAD[0] + 0.0125)
     for _ in range(400):
@@ -109,7 +109,7 @@ def test_furniture_stops_the_base():
 
 
 def test_an_arm_in_a_wall_is_a_collision(sim):
-    """Base poses along two walls, turned all ways: MuJoCo alone sees no contact in one of seven of those with an arm in the wall."""
+    """Base poses along two walls, turned all ways: of arms in the wall MuJoCo alone sees no contact in one of seven."""
     size_x, size_y = sim.home.layout.size_m
     deep = 0
     for x in (0.4, size_x - 0.4):
@@ -124,9 +124,7 @@ def test_an_arm_in_a_wall_is_a_collision(sim):
 
 def test_what_is_squeezed_does_not_fly_off():
     """Light boxes pressed 2 cm and more into a table, turned at random: the solver always comes to its end."""
-    sim, rng = MujocoSimulator(), np.random.default_rng(0)
-    sim.reset(on_table(("009_gelatin_box", "003_cracker_box")))
-    sim.place_robot(2.0, 2.0, 0.3)
+    sim, rng = placed("009_gelatin_box", "003_cracker_box", yaw=0.3), np.random.default_rng(0)
     poses = [sim.object_pose(i) for i in range(2)]
     for _ in range(60):
         for i, (x, y, z, *_) in enumerate(poses):
@@ -140,7 +138,6 @@ def test_what_is_squeezed_does_not_fly_off():
 
 
 def test_suction_holds_only_what_the_cup_touches(sim):
-    sim.place_robot(2.0, 2.0, 0.0)
     put_cup_on(sim, 0, gap_m=0.002)
     sim.step(grip=-1.0)
     assert sim.held is None
@@ -168,9 +165,7 @@ def test_suction_holds_only_what_the_cup_touches(sim):
 def test_an_angle_limit_refuses_the_rim(sim):
     """The cup's side against the can holds with no limit, and does not within 45 degrees."""
     for limit, expected in ((None, 0), (math.radians(45), None)):
-        limited = MujocoSimulator(SimulatorConfig(suction_max_angle_rad=limit))
-        limited.reset(on_table())
-        limited.place_robot(2.0, 2.0, 0.0)
+        limited = placed(suction_max_angle_rad=limit)
         x, y, z = limited.ee_position
         limited._set_object(0, (x + CAN.radius_m + 0.024, y, z + 0.02, 1.0, 0.0, 0.0, 0.0))
         mujoco.mj_forward(limited.model, limited.data)
@@ -179,8 +174,7 @@ def test_an_angle_limit_refuses_the_rim(sim):
 
 
 def test_the_wanted_object_is_held_when_several_are_touched():
-    sim = MujocoSimulator()
-    sim.reset(on_table(("005_tomato_soup_can", "005_tomato_soup_can")))
+    sim = placed("005_tomato_soup_can", "005_tomato_soup_can")
     for wanted in (0, 1):
         sim.suction.release()
         sim.place_robot(2.0, 2.0, 0.0)
@@ -194,7 +188,6 @@ def test_the_wanted_object_is_held_when_several_are_touched():
 
 
 def test_a_hold_breaks_when_the_object_is_pulled_away(sim):
-    sim.place_robot(2.0, 2.0, 0.0)
     put_cup_on(sim, 0)
     sim._hold_or_release(1.0)
     x, y, z = sim.object_position(0)
@@ -205,7 +198,6 @@ def test_a_hold_breaks_when_the_object_is_pulled_away(sim):
 
 
 def test_an_object_can_start_in_the_hand(sim):
-    sim.place_robot(2.0, 2.0, 0.0)
     sim.put_in_hand(0)
     for _ in range(30):
         sim.step(grip=1.0, base=[0.5, 0.0])
@@ -215,16 +207,12 @@ def test_an_object_can_start_in_the_hand(sim):
 
 
 def test_a_reset_forgets_what_was_in_the_hand(sim):
-    sim.place_robot(2.0, 2.0, 0.0)
     sim.put_in_hand(0)
     sim.reset(sim.episode)
     assert sim.held is None and sim._held_slot == NO_OWNER, "its contacts would count as the robot's"
 
 
-def test_a_held_handle_opens_its_drawer():
-    sim = MujocoSimulator()
-    sim.reset(on_table())
-    sim.place_robot(2.0, 2.0, 0.0)
+def test_a_held_handle_opens_its_drawer(sim):
     drawer = next(name for name in sim.home.handles if name.startswith("drawer_"))
     handle = np.array(sim.handle_position(drawer))
     body = sim.data.body(drawer)
@@ -257,10 +245,8 @@ def balanced_on_a_handle(sim: MujocoSimulator) -> str:
 
 
 def test_what_sleeps_on_a_handle_falls_when_the_cup_takes_hold_of_it():
-    """The handle touches nothing while it is held, and MuJoCo does not wake what sleeps on a geom whose bits are written."""
-    sim = MujocoSimulator()
-    sim.reset(on_table(("003_cracker_box",)))
-    sim.place_robot(2.0, 2.0, 0.0)
+    """A held handle touches nothing, and MuJoCo does not wake what sleeps on a geom with bits that are written."""
+    sim = placed("003_cracker_box")
     drawer = balanced_on_a_handle(sim)
     sim.suction.hold_handle(drawer)
     for _ in range(30):
@@ -284,9 +270,7 @@ def test_what_stands_on_a_thing_falls_when_that_is_put_into_the_hand():
 
 @pytest.mark.parametrize("substeps", [1, 2, 4, 8])
 def test_what_was_put_to_rest_stays_there_when_it_wakes_in_substeps_of_another_length(substeps):
-    sim = MujocoSimulator(SimulatorConfig(substeps=substeps))
-    sim.reset(on_table(("003_cracker_box", "005_tomato_soup_can")))
-    sim.place_robot(2.0, 2.0, 0.0)
+    sim = placed("003_cracker_box", "005_tomato_soup_can", substeps=substeps)
     before = [sim.object_position(i) for i in (0, 1)]
     sim.data.qvel[sim.model.body_dofadr[sim._bodies] + 2] = 1e-4
     sim.step()
@@ -298,17 +282,14 @@ def test_what_was_put_to_rest_stays_there_when_it_wakes_in_substeps_of_another_l
 
 def test_of_a_model_only_what_mujoco_reads_anew_in_every_step_is_written():
     """A written body_ipos of a simple body, for example, would pass unread."""
-    sim = MujocoSimulator(SimulatorConfig(substeps=2))
-    sim.reset(on_table())
+    sim = placed(substeps=2)
 
     def written() -> set[str]:
         ours, compiled = sim.model, sim.home.model
-        arrays = [name for name in dir(ours) if isinstance(getattr(ours, name), np.ndarray)]
-        options = [name for name in dir(ours.opt) if isinstance(getattr(ours.opt, name), (int, float, np.ndarray))]
-        return ({name for name in arrays if not np.array_equal(getattr(ours, name), getattr(compiled, name), equal_nan=True)}
-                | {f"opt.{name}" for name in options if not np.array_equal(getattr(ours.opt, name), getattr(compiled.opt, name))})
+        return {prefix + name for prefix, mine, other in (("", ours, compiled), ("opt.", ours.opt, compiled.opt))
+                for name in dir(mine) if isinstance(value := getattr(mine, name), (int, float, np.ndarray))
+                and not np.array_equal(value, getattr(other, name), equal_nan=True)}
 
-    sim.place_robot(2.0, 2.0, 0.0)
     sim.put_in_hand(0)
     sim.step(arm=[0.1] * 7, base=[0.5, 0.1])
     assert written() == {"opt.timestep", "eq_data"}
@@ -320,12 +301,11 @@ def test_of_a_model_only_what_mujoco_reads_anew_in_every_step_is_written():
 
 
 def test_the_force_measure_adds_up_rises_above_twenty_newtons(sim):
-    sim.place_robot(2.0, 2.0, 0.0)
     rises = []
     for force in (10.0, 25.0, 40.0, 50.0, 0.0, 30.0):
         sim._take_forces(force, 0.0)
         rises.append(sim.arm_force_rise_n)
-    # 25 is 25 above the reference 0 and becomes it; 40 is only 15 above; 50 is 25 above; falls move the reference down.
+    # 25 is 25 above the reference 0 and becomes it; 40 is only 15 above; 50 is 25 above; falls lower the reference.
     assert rises == [0.0, 25.0, 0.0, 25.0, 0.0, 30.0]
     assert sim.accumulated_arm_force_n == 80.0
 
@@ -353,8 +333,8 @@ def test_a_file_can_bring_its_own_contents_but_no_unknown_object():
 def test_objects_that_are_all_in_one_place_are_told():
     episode = generate_episode("pick", "train", 0)
     x, y, z, *turned = episode.start_poses[0]
-    heap = replace(episode, objects=episode.objects[:1] * 150, start_poses=tuple((x, y, z + 0.1 * i, *turned) for i in range(150)),
-                   targets={}, labels={}, target_receptacles=(), goal_receptacles=())
+    heap = replace(episode, objects=episode.objects[:1] * 150, targets={}, labels={}, target_receptacles=(),
+                   goal_receptacles=(), start_poses=tuple((x, y, z + 0.1 * i, *turned) for i in range(150)))
     with pytest.raises(UserError, match="its 150 objects touch in more places"):
         MujocoSimulator().reset(heap)
 
@@ -368,7 +348,8 @@ def test_a_coffee_table_does_not_hold_the_base_fast(scene):
     for yaw in np.linspace(-math.pi, math.pi, 12, endpoint=False):
         sim.reset(on_table(scene=scene))
         for away_m in (1.5, 1.2, 0.85):  # where there is room to back off
-            sim.place_robot(*(c - away_m * u for c, u in zip(table.center_m, (math.cos(yaw), math.sin(yaw)))), yaw, ARM_START_RAD)
+            x, y, _ = table.center_m
+            sim.place_robot(x - away_m * math.cos(yaw), y - away_m * math.sin(yaw), yaw)
             if sim.robot_collides():
                 break
         else:

@@ -1,5 +1,5 @@
-"""Habitat's configurations: each key that is used has the value that its documentation gives it, computed by hand here; all
-others are said. Sizes are of the world, z up (m): of what is seen and of what is solid.
+"""Habitat's configurations: each key that is used has the value that its documentation gives it, computed by hand here;
+all others are said. Sizes are of the world, z up (m): of what is seen and of what is solid.
 """
 
 from __future__ import annotations
@@ -38,20 +38,29 @@ def folder(tmp_path):
     return tmp_path
 
 
+def section(folder, kind, **values):
+    """Change a section of the data set's own file."""
+    content = json.loads((folder / CONFIG).read_text())
+    change(folder / CONFIG, **{kind: content[kind] | values})
+
+
+def one_scene(folder, **content):
+    """The pieces of a scene, the room and this."""
+    write(folder / "configs" / "scenes" / "one.scene_instance.json",
+          {"stage_instance": {"template_name": "room"}} | content)
+    read, problems = DataSet(folder / CONFIG).read("one")
+    if problems:
+        raise UserError(problems[0])
+    return collect(read)
+
+
 def placed(folder, config=None, default=None, scene=None, name="cube", **entry):
     """An object in the room: its corners as it is seen, and those of each part that is solid."""
     if config is not None:
         write(folder / "configs" / "objects" / f"{name}.object_config.json", config)
     if default is not None:
-        content = json.loads((folder / CONFIG).read_text())
-        content["objects"]["default_attributes"] = default
-        write(folder / CONFIG, content)
-    write(folder / "configs" / "scenes" / "one.scene_instance.json",
-          {"stage_instance": {"template_name": "room"}, "object_instances": [{"template_name": name} | entry]} | (scene or {}))
-    read, problems = DataSet(folder / CONFIG).read("one")
-    if problems:
-        raise UserError(problems[0])
-    found = collect(read)
+        section(folder, "objects", default_attributes=default)
+    found = one_scene(folder, object_instances=[{"template_name": name} | entry], **(scene or {}))
     return [mesh.vertices for mesh in found.meshes if mesh.owner == 1], [solid.corners() for solid in found.solids]
 
 
@@ -76,10 +85,8 @@ def size(parts):
     ([.2, .4, .6], {"rotation": [math.sqrt(.5), 0, 0, math.sqrt(.5)]}, [.4, .6, .2]),
     ([-1, 1, .5], {}, [1, .5, 1]),
     (None, {"uniform_scale": 0.5}, [.5, .5, .5])])
-@pytest.mark.parametrize("more",
-                         [{}, {"use_bounding_box_for_collision": True}, {"join_collision_meshes": True},
-                          {"join_collision_meshes": False},
-                                  {"collision_asset": "../../objects/cube.glb"}])
+@pytest.mark.parametrize("more", [{}, {"use_bounding_box_for_collision": True}, {"join_collision_meshes": True},
+                                  {"join_collision_meshes": False}, {"collision_asset": "../../objects/cube.glb"}])
 def test_scales_of_a_configuration_and_of_a_scene_multiply(folder, more, scale, entry, wanted):
     seen, solid = placed(folder, CUBE | more | ({} if scale is None else {"scale": scale}), **entry)
     assert size(seen) == pytest.approx(wanted) and size(solid) == pytest.approx(wanted)
@@ -104,9 +111,8 @@ def test_up_and_front_turn_an_object(folder, up, front, wanted):
 
 @pytest.mark.parametrize("in_scene, in_entry, com, low_x", [
     ("asset_local", None, None, 3.0), ("asset_local", None, [0.1, 0, 0], 3.0), ("COM", None, None, 2.9),
-    ("COM", None, [0.1, 0, 0], 2.8),
-    (None, None, None, 2.9), (None, None, [0.1, 0, 0], 2.8), (None, "asset_local", None, 3.0), ("asset_local", "com", None, 2.9),
-    ("unknown", None, None, 2.9)])
+    ("COM", None, [0.1, 0, 0], 2.8), (None, None, None, 2.9), (None, None, [0.1, 0, 0], 2.8),
+    (None, "asset_local", None, 3.0), ("asset_local", "com", None, 2.9), ("unknown", None, None, 2.9)])
 def test_an_object_stands_by_its_centre_of_mass_or_by_its_file(folder, in_scene, in_entry, com, low_x):
     """The bar reaches from 0 to 0.1 m in its file, twice that in the scene."""
     scene = {} if in_scene is None else {"translation_origin": in_scene}
@@ -119,11 +125,11 @@ def test_an_object_stands_by_its_centre_of_mass_or_by_its_file(folder, in_scene,
 def test_each_mesh_of_what_collides_is_a_hull_unless_they_are_joined(folder):
     parts = [box((0, 0, 0), (1, 1, 1)), box((2, 0, 0), (3, 1, 1))]
     write_glb(folder / "objects" / "two.glb", parts)
+    two = "../../objects/two.glb"
     for joined, count in ((None, 2), (False, 2), (True, 1)):
-        two = {"render_asset": "../../objects/two.glb", "join_collision_meshes": joined}
-        assert len(placed(folder, two)[1]) == count
-        assert len(placed(folder, CUBE | {"collision_asset": two["render_asset"], "join_collision_meshes": joined})[1]) == count
-    assert len(placed(folder, {"render_asset": "../../objects/two.glb", "use_bounding_box_for_collision": True})[1]) == 1
+        for asked in ({"render_asset": two}, CUBE | {"collision_asset": two}):
+            assert len(placed(folder, asked | {"join_collision_meshes": joined})[1]) == count
+    assert len(placed(folder, {"render_asset": two, "use_bounding_box_for_collision": True})[1]) == 1
 
 
 @pytest.mark.parametrize("shape, extent", [
@@ -132,7 +138,7 @@ def test_each_mesh_of_what_collides_is_a_hull_unless_they_are_joined(folder):
     ("cylinderSolid_rings_1_segments_12_halfLen_1_useTexCoords_false_useTangents_false_capEnds_true", [2, 2, 2]),
     ("cylinderWireframe_rings_1_segments_32_halfLen_0.5", [2, 1, 2]),
     ("coneSolid_segments_12_halfLen_1.25_rings_1_useTexCoords_false", [2, 2.5, 2]),
-    ("capsule3DSolid_hemiRings_4_cylRings_1_segments_12_halfLen_0.75_useTexCoords_false_useTangents_false", [2, 3.5, 2])])
+    ("capsule3DSolid_hemiRings_4_cylRings_1_segments_12_halfLen_0.75_useTexCoords_false", [2, 3.5, 2])])
 def test_shapes_of_habitats_own_have_their_size_as_what_is_solid_and_as_what_is_seen(folder, shape, extent):
     x, y, z = extent
     asked = {"render_asset": "../../objects/cube.glb", "collision_asset": shape, "collision_asset_size": [.1, .2, .3],
@@ -160,7 +166,8 @@ def test_what_is_not_collidable_is_seen_only_and_what_is_not_visible_is_solid_on
 
 def test_receptacles_of_an_object_stretch_with_it(folder):
     write(folder / "configs" / "objects" / "cube.object_config.json", CUBE | {
-        "scale": [2, 3, 4], "user_defined": {"receptacle_aabb_top": {"position": [.1, .5, .2], "scale": [.5, .1, .25]}}})
+        "scale": [2, 3, 4],
+        "user_defined": {"receptacle_aabb_top": {"position": [.1, .5, .2], "scale": [.5, .1, .25]}}})
     placed(folder, None, None, {"translation_origin": "asset_local"}, uniform_scale=.5)
     (top,) = collect(DataSet(folder / CONFIG).read("one")[0]).receptacles
     assert top.middle_m == pytest.approx((.1, -.4, .75)) and sorted(top.half_m) == pytest.approx([.15, .5, .5])
@@ -184,16 +191,11 @@ def stage(folder, config=None, default=None, bare=False, **entry):
     if bare:
         (folder / "configs" / "stages" / "room.stage_config.json").unlink()
     else:
-        write(folder / "configs" / "stages" / "room.stage_config.json", {"render_asset": "../../stages/room.glb"} | (config or {}))
-    content = json.loads((folder / CONFIG).read_text())
-    content["stages"] = {"paths": {".json": ["configs/stages"],
-                                   ".glb": ["stages"]}} | ({} if default is None else {"default_attributes": default})
-    write(folder / CONFIG, content)
-    write(folder / "configs" / "scenes" / "one.scene_instance.json", {"stage_instance": {"template_name": "room"} | entry})
-    read, problems = DataSet(folder / CONFIG).read("one")
-    if problems:
-        raise UserError(problems[0])
-    found = collect(read)
+        write(folder / "configs" / "stages" / "room.stage_config.json",
+              {"render_asset": "../../stages/room.glb"} | (config or {}))
+    section(folder, "stages", paths={".json": ["configs/stages"], ".glb": ["stages"]},
+            **({} if default is None else {"default_attributes": default}))
+    found = one_scene(folder, stage_instance={"template_name": "room"} | entry)
     return size([mesh.vertices for mesh in found.meshes]), size([solid.corners() for solid in found.walls])
 
 
@@ -207,7 +209,8 @@ UPRIGHT, LYING = [8.2, 8.2, 2.6], [8.2, 2.6, 8.2]
     ({"up": [0, 1, 0], "front": [0, 0, -1]}, {"up": [0, 0, 1], "front": [0, 1, 0]}, False, {}, UPRIGHT),
     (None, None, True, {}, LYING), (None, {"up": [0, 1, 0], "front": [0, 0, -1]}, True, {}, UPRIGHT),
     (None, {"up": [0, 1, 0]}, True, {}, UPRIGHT),
-    ({"scale": [2, 1, .5]}, None, False, {}, [16.4, 4.1, 2.6]), ({}, {"scale": [2, 1, .5]}, False, {}, [16.4, 4.1, 2.6]),
+    ({"scale": [2, 1, .5]}, None, False, {}, [16.4, 4.1, 2.6]),
+    ({}, {"scale": [2, 1, .5]}, False, {}, [16.4, 4.1, 2.6]),
     ({"scale": [2, 1, 1]}, {"scale": [9, 9, 9]}, False, {"uniform_scale": .5}, [8.2, 4.1, 1.3]),
     ({}, None, False, {"non_uniform_scale": [1, 2, 1]}, [8.2, 8.2, 5.2]),
     ({"scale": [1, 2, 1], "up": [0, 0, 1], "front": [0, 1, 0]}, None, False, {}, [8.2, 2.6, 16.4])])
@@ -249,15 +252,14 @@ def test_defaults_hold_for_objects_of_episodes_and_for_what_users_define(folder)
 
 
 def test_defaults_of_scenes_lie_under_each_scene(folder):
-    content = json.loads((folder / CONFIG).read_text())
     rug = {"template_name": "rug", "translation": [2, 0, 2]}
-    content["scene_instances"]["default_attributes"] = {
-        "translation_origin": "asset_local", "stage_instance": {"template_name": "room"}, "object_instances": [rug]}
-    write(folder / CONFIG, content)
+    section(folder, "scene_instances", default_attributes={
+        "translation_origin": "asset_local", "stage_instance": {"template_name": "room"}, "object_instances": [rug]})
     write(folder / "configs" / "scenes" / "one.scene_instance.json",
           {"object_instances": [{"template_name": "table", "translation": [-2, 0, 0]}]})
     scene, problems = DataSet(folder / CONFIG).read("one")
-    assert problems == [] and scene.stage is not None and [one.template.name for one in scene.objects] == ["rug", "table"]
+    assert problems == [] and scene.stage is not None
+    assert [one.template.name for one in scene.objects] == ["rug", "table"]
     assert scene.objects[1].frame[:3, 3].tolist() == [-2, 0, 0]
 
 
@@ -267,15 +269,8 @@ def test_defaults_of_scenes_lie_under_each_scene(folder):
 def counter(folder, config, default=None, **entry):
     """Masses of the drawer, what it opens, and where it is."""
     write(folder / "urdf" / "counter" / "counter.ao_config.json", {"urdf_filepath": "counter.urdf"} | config)
-    content = json.loads((folder / CONFIG).read_text())
-    content["articulated_objects"]["default_attributes"] = default or {}
-    write(folder / CONFIG, content)
-    write(folder / "configs" / "scenes" / "one.scene_instance.json", {
-        "stage_instance": {"template_name": "room"}, "articulated_object_instances": [{"template_name": "counter"} | entry]})
-    read, problems = DataSet(folder / CONFIG).read("one")
-    if problems:
-        raise UserError(problems[0])
-    (part,) = collect(read).parts
+    section(folder, "articulated_objects", default_attributes=default or {})
+    (part,) = one_scene(folder, articulated_object_instances=[{"template_name": "counter"} | entry]).parts
     return part.mass_kg, part.range[1], float(part.frame[2, 3])
 
 
@@ -286,34 +281,38 @@ def counter(folder, config, default=None, **entry):
     ({"mass_scale": 3}, None, {"mass_scale": 2}, (30, .5, .2)),
     ({"uniform_scale": 3}, {"uniform_scale": 2, "mass_scale": 2}, {}, (30, 1.5, .6))])
 def test_scales_of_an_articulated_object_multiply(folder, config, default, entry, wanted):
-    """A scale is that of the mass, too, unless the scene says otherwise: PhysicsManager::addArticulatedObjectInstance."""
+    """That of lengths is one of the mass, too, unless the scene says no: PhysicsManager::addArticulatedObjectInstance."""
     assert counter(folder, config, default, **entry) == pytest.approx(wanted)
 
 
 # ---------------------------------------------------------------------- what is said
 
 
-UNUSED = {
-    "objects": ({"friction_coefficient": .3, "restitution_coefficient": .1, "rolling_friction_coefficient": .1,
-                 "spinning_friction_coefficient": .1,
-                 "inertia": [1, 1, 1], "margin": .04, "units_to_meters": .01, "semantic_id": 3, "shader_type": "flat",
-                 "linear_damping": .5,
-                 "angular_damping": .5, "force_flat_shading": True, "marker_sets": {"a": {}}, "rotation": [0, 0, 0, 1]},
-                 {"margin": 0, "units_to_meters": 1}),
-    "stages": ({"gravity": [0, -1, 0], "origin": [1, 0, 0], "semantic_asset": "a.ply", "nav_asset": "a.navmesh",
-                "semantic_up": [0, 0, 1],
-                "collision_asset_size": [2, 2, 2], "margin": .1}, {"origin": [0, 0, 0], "units_to_meters": 1.0}),
-    "articulated objects": ({"base_type": "free", "inertia_source": "urdf", "link_order": "urdf_order", "render_mode": "skin",
-                             "render_asset": "a.glb",
-                             "semantic_id": 1, "shader_type": "pbr"}, {"base_type": "fixed", "render_mode": "default"}),
+UNUSED = {  # kind -> keys that are said, and those with values that change nothing
+    "objects": (
+        {"friction_coefficient": .3, "restitution_coefficient": .1, "rolling_friction_coefficient": .1,
+         "spinning_friction_coefficient": .1, "inertia": [1, 1, 1], "margin": .04, "units_to_meters": .01,
+         "semantic_id": 3, "shader_type": "flat", "linear_damping": .5, "angular_damping": .5,
+         "force_flat_shading": True, "marker_sets": {"a": {}}, "rotation": [0, 0, 0, 1]},
+        {"margin": 0, "units_to_meters": 1}),
+    "stages": (
+        {"gravity": [0, -1, 0], "origin": [1, 0, 0], "semantic_asset": "a.ply", "nav_asset": "a.navmesh",
+         "semantic_up": [0, 0, 1], "collision_asset_size": [2, 2, 2], "margin": .1},
+        {"origin": [0, 0, 0], "units_to_meters": 1.0}),
+    "articulated objects": (
+        {"base_type": "free", "inertia_source": "urdf", "link_order": "urdf_order", "render_mode": "skin",
+         "render_asset": "a.glb", "semantic_id": 1, "shader_type": "pbr"},
+        {"base_type": "fixed", "render_mode": "default"}),
     "scenes": ({"default_lighting": "bright", "navmesh_instance": "a", "semantic_scene_instance": "b"}, {}),
     "objects in scenes": ({"shader_type": "flat"}, {"mass_scale": 2, "motion_type": "STATIC"}),
-    "articulated objects in scenes": ({"fixed_base": False, "initial_joint_pose": {"slide": .2},
-                                       "non_uniform_scale": [1, 2, 1], "is_instance_visible": False},
-                                      {"fixed_base": True, "initial_joint_pose": [0.0], "auto_clamp_joint_limits": True,
-                                       "is_instance_visible": True})}
-_FILES = {"objects": "configs/objects/table.object_config.json", "stages": "configs/stages/room.stage_config.json",
-          "articulated objects": "urdf/counter/counter.ao_config.json", "scenes": "configs/scenes/flat.scene_instance.json"}
+    "articulated objects in scenes": (
+        {"fixed_base": False, "initial_joint_pose": {"slide": .2}, "non_uniform_scale": [1, 2, 1],
+         "is_instance_visible": False},
+        {"fixed_base": True, "initial_joint_pose": [0.0], "auto_clamp_joint_limits": True,
+         "is_instance_visible": True})}
+_FILES = {
+    "objects": "configs/objects/table.object_config.json", "stages": "configs/stages/room.stage_config.json",
+    "articulated objects": "urdf/counter/counter.ao_config.json", "scenes": "configs/scenes/flat.scene_instance.json"}
 
 
 @pytest.mark.parametrize("kind", UNUSED)
@@ -340,31 +339,34 @@ def test_every_key_that_is_not_used_is_said(folder, kind, capsys):
 
 
 def test_configurations_inside_a_data_sets_file_are_said(folder):
-    content = json.loads((folder / CONFIG).read_text())
-    content["objects"]["configs"] = [{"original_file": "table", "attributes": {"scale": [2, 2, 2]}}]
-    write(folder / CONFIG, content)
+    section(folder, "objects", configs=[{"original_file": "table", "attributes": {"scale": [2, 2, 2]}}])
     assert "configs of objects" in DataSet(folder / CONFIG).unused("flat")
 
 
 def test_sections_and_keys_of_a_data_set_that_nobody_reads_are_said(folder):
-    content, before = json.loads((folder / CONFIG).read_text()), set(DataSet(folder / CONFIG).unused("flat"))
-    content["objects"]["path"], content["object"], content["light_setups"] = ["more"], {"paths": {}}, {"paths": {}}
-    content["scene_instances"]["default_attributes"] = {"default_lighting": "bright"}
-    write(folder / CONFIG, content)
+    before = set(DataSet(folder / CONFIG).unused("flat"))
+    section(folder, "objects", path=["more"])
+    section(folder, "scene_instances", default_attributes={"default_lighting": "bright"})
+    change(folder / CONFIG, object={"paths": {}}, light_setups={"paths": {}})
     assert set(DataSet(folder / CONFIG).unused("flat")) - before == {
         "path of objects", "object of the data set", "default_lighting of scenes"}
 
 
 @pytest.mark.parametrize("file, key, values, said", [
-    ("objects/table.object_config", "receptacle_mesh_top", {"mesh_filepath": "top.glb"}, "of objects that are no boxes (receptacle_aabb_...)"),
-    ("objects/table.object_config", "receptacle_aabb_low", {"position": [0, 0, 0]}, "of objects without position or scale"),
+    ("objects/table.object_config", "receptacle_mesh_top", {"mesh_filepath": "top.glb"},
+     "of objects that are no boxes (receptacle_aabb_...)"),
+    ("objects/table.object_config", "receptacle_aabb_low", {"position": None, "scale": [1, 1, 1]},
+     "of objects without position or scale"),
+    ("objects/table.object_config", "receptacle_aabb_low", {"position": [0, 0, 0]},
+     "of objects without position or scale"),
     ("stages/room.stage_config", "receptacle_aabb_sill", {"scale": [1, 1, 1]}, "of stages without position or scale"),
     ("stages/room.stage_config", "receptacle_aabb_sill",
      {"position": [0, 0, 0], "scale": [1, 1, 1], "rotation": [1, 0, 0, 0]}, None),
     ("objects/table.object_config", "receptacle_aabb_low",
      {"position": [0, 0, 0], "scale": [1, 1, 1], "rotation": [0, 1, 0, 0]}, "rotation of receptacles of objects"),
     ("counter", "receptacle_aabb_in", {"position": [0, 0, 0], "scale": [1, 1, 1]}, "whose parent_link is no link"),
-    ("counter", "receptacle_aabb_in", {"position": [0, 0, 0], "scale": [1, 1, 1], "parent_link": "drawer9"}, "whose parent_link is no link"),
+    ("counter", "receptacle_aabb_in", {"position": [0, 0, 0], "scale": [1, 1, 1], "parent_link": "drawer9"},
+     "whose parent_link is no link"),
     ("counter", "receptacle_aabb_in", {"position": [0, 0, 0], "scale": [1, 1, 1], "parent_link": "drawer1"}, None)])
 def test_receptacles_that_are_not_used_are_said(folder, file, key, values, said):
     path = folder / ("urdf/counter/counter.ao_config.json" if file == "counter" else f"configs/{file}.json")
@@ -374,6 +376,8 @@ def test_receptacles_that_are_not_used_are_said(folder, file, key, values, said)
     write(path, content | {"user_defined": {key: values}})
     found = set(DataSet(folder / CONFIG).unused("flat")) - before
     assert not found if said is None else len(found) == 1 and said in found.pop()
+    declared = collect(DataSet(folder / CONFIG).read("flat")[0]).receptacles
+    assert any(f"receptacle_aabb_{place.name}" == key for place in declared) == (said is None or "rotation" in said)
 
 
 # ---------------------------------------------------------------------- bad ones
@@ -382,13 +386,16 @@ def test_receptacles_that_are_not_used_are_said(folder, file, key, values, said)
 BAD = {  # of an object: its configuration, its entry in the scene, and what is said
     "a scale of 0": ({"scale": [1, 0, 1]}, {}, "scale should not be 0"),
     "a scale of one number": ({"scale": 2}, {}, "scale should be 3 finite numbers"),
-    "a huge scale": ({"scale": [1, 1e9, 1]}, {}, "at most 1e+06"), "400 digits": ({"scale": [10**400, 1, 1]}, {}, "scale should be"),
-    "300 digits": ({"scale": [10**299, 1, 1]}, {}, "scale should be"), "nan": ({"COM": [math.nan, 0, 0]}, {}, "COM should be"),
+    "a huge scale": ({"scale": [1, 1e9, 1]}, {}, "at most 1e+06"),
+    "400 digits": ({"scale": [10**400, 1, 1]}, {}, "scale should be"),
+    "300 digits": ({"scale": [10**299, 1, 1]}, {}, "scale should be"),
+    "nan": ({"COM": [math.nan, 0, 0]}, {}, "COM should be"),
     "true for a number": ({"mass": True}, {}, "mass should be"),
     "a word for true": ({"is_collidable": "false"}, {}, "true or false"),
     "up without length": ({"up": [0, 0, 0]}, {}, "should be directions"),
     "an unknown shape": ({"collision_asset": "cubeSquare"}, {}, "as cubeSolid"),
-    "a number for a file": ({"render_asset": 3}, {}, "name of a file"), "another format": ({"render_asset": "a.obj"}, {}, "a.obj"),
+    "a number for a file": ({"render_asset": 3}, {}, "name of a file"),
+    "another format": ({"render_asset": "a.obj"}, {}, "a.obj"),
     "a translation of 400 digits": ({}, {"translation": [10**400, 0, 0]}, "translation should be"),
     "a far translation": ({}, {"translation": [1e300, 0, 0]}, "translation should be"),
     "a turn of nothing": ({}, {"rotation": [0, 0, 0, 0]}, "rotation should not be"),

@@ -1,4 +1,7 @@
-"""URDF documents mean what they mean to other readers: MuJoCo's own, and yourdfpy where it is installed; and what is not used is said."""
+"""URDF documents mean what they mean to other readers: MuJoCo's own, and yourdfpy where it is installed.
+
+What is not used is said.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ import pytest
 
 from rearrange.command_line.cli import main
 from rearrange.home.errors import UserError
-from rearrange.home.scene_files.data_set import PlacedArticulated, Scene
+from rearrange.home.scene_files.data_set import Scene
+from rearrange.home.scene_files.scene_entries import PlacedArticulated
 from rearrange.home.scene_files.urdf import Urdf, read_urdf
 from rearrange.home.scene_files.urdf_elements import FIXED, SLIDE
 from rearrange.home.simulation.scenes.scene import data_set, load_scene, pieces_of
 from rearrange.home.simulation.scenes.scene_parts import Pieces, collect
 from rearrange.home.simulation.scenes.scene_selection import refused
-from tests.rearrange.scene_data import make_furnished_room
+from tests.rearrange.scene_data import declare_in_cupboard, make_furnished_room
 from tests.rearrange.test_mujoco_scenes import in_room
 
 INERTIA = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
@@ -25,14 +29,18 @@ KINDS = ("prismatic", "revolute", "continuous", "fixed")
 
 
 def drawn_document(seed: int, scale: float = 1.0) -> str:
-    """A tree of eight links with several shapes each, and joints of all kinds, one of which mimics another; every length times `scale`."""
+    """A tree of eight links with several shapes each, and joints of all kinds, one of which mimics another.
+
+    Every length is times `scale`.
+    """
     chance = np.random.default_rng(seed)
 
     def words(values) -> str:
         return " ".join(f"{value:.6g}" for value in np.atleast_1d(values))
 
     def origin() -> str:
-        return f'<origin xyz="{words(scale * chance.uniform(-1, 1, 3).round(2))}" rpy="{words(chance.uniform(-3, 3, 3).round(2))}"/>'
+        place, turn = (chance.uniform(-span, span, 3).round(2) for span in (1, 3))
+        return f'<origin xyz="{words(scale * place)}" rpy="{words(turn)}"/>'
 
     def shape() -> str:
         a, b, c = scale * chance.uniform(0.1, 0.5, 3).round(2)
@@ -45,15 +53,20 @@ def drawn_document(seed: int, scale: float = 1.0) -> str:
         color = ('<material name="green"/>', '<material name="red"/>')[link % 2]
         if link == 5:  # those before and behind it name what it says
             color = '<material name="red"><color rgba="1 0 0 1"/></material>'
-        lines.append(f'<link name="l{link}"><inertial>{origin()}<mass value="{1 + link}"/>{INERTIA}</inertial>'
-                     + "".join(f"<visual>{origin()}{shape()}{color}</visual><collision>{origin()}{shape()}</collision>" for _ in range(2)) + "</link>")
+        lines.append(f'<link name="l{link}"><inertial>{origin()}<mass value="{1 + link}"/>{INERTIA}</inertial>')
+        lines += [f"<visual>{origin()}{shape()}{color}</visual><collision>{origin()}{shape()}</collision>"
+                  for _ in range(2)]
+        lines.append("</link>")
     for link in range(1, 8):
         kind = KINDS[(link - 1) % 4]
         low, high = ((scale if kind == "prismatic" else 1.0) * value for value in (-0.1 * link, 0.3 * link))
-        limit = f'<limit lower="{low:.6g}" upper="{high:.6g}" effort="9" velocity="9"/>' if kind in ("prismatic", "revolute") else ""
-        lines.append(f'<joint name="j{link}" type="{kind}">{origin()}<parent link="l{chance.integers(link)}"/><child link="l{link}"/>'
-                     f'<axis xyz="{words(chance.uniform(-1, 1, 3).round(2))}"/>{limit}<dynamics damping="{link}" friction="0.{link}"/>'
-                     + ('<mimic joint="j2" multiplier="-0.5"/>' if link == 6 else "") + "</joint>")
+        limit = ""
+        if kind in ("prismatic", "revolute"):
+            limit = f'<limit lower="{low:.6g}" upper="{high:.6g}" effort="9" velocity="9"/>'
+        mimic = '<mimic joint="j2" multiplier="-0.5"/>' if link == 6 else ""
+        lines.append(f'<joint name="j{link}" type="{kind}">{origin()}<parent link="l{chance.integers(link)}"/>'
+                     f'<child link="l{link}"/><axis xyz="{words(chance.uniform(-1, 1, 3).round(2))}"/>{limit}'
+                     f'<dynamics damping="{link}" friction="0.{link}"/>{mimic}</joint>')
     return "".join([*lines, "</robot>"])
 
 
@@ -98,7 +111,8 @@ def test_a_urdf_is_to_mujocos_reader_what_it_is_to_ours(tmp_path, seed):
     frames = link_frames(urdf, {joint.name: 0.2 for joint in urdf.joints})
     for name, link in urdf.links.items():
         body = model.body(name)
-        assert np.allclose(data.body(name).xpos, frames[name][:3, 3]) and np.allclose(data.body(name).xmat.reshape(3, 3), frames[name][:3, :3])
+        assert np.allclose(data.body(name).xpos, frames[name][:3, 3])
+        assert np.allclose(data.body(name).xmat.reshape(3, 3), frames[name][:3, :3])
         assert body.mass[0] == link.mass_kg and np.allclose(body.ipos, link.inertial[:3, 3])
         geoms = range(body.geomadr[0], body.geomadr[0] + body.geomnum[0])
         ours = [(shape, True) for shape in link.visuals] + [(shape, False) for shape in link.collisions]
@@ -108,7 +122,8 @@ def test_a_urdf_is_to_mujocos_reader_what_it_is_to_ours(tmp_path, seed):
             (geom,) = (geom for geom in theirs if np.allclose(geom.pos, shape.frame[:3, 3]))
             turn = np.zeros(9)
             mujoco.mju_quat2Mat(turn, geom.quat)
-            assert np.allclose(turn.reshape(3, 3), shape.frame[:3, :3]) and mujoco.mjtGeom(geom.type[0]).name == f"mjGEOM_{shape.kind.upper()}"
+            assert np.allclose(turn.reshape(3, 3), shape.frame[:3, :3])
+            assert mujoco.mjtGeom(geom.type[0]).name == f"mjGEOM_{shape.kind.upper()}"
             assert bool(geom.contype[0]) != is_seen and (not is_seen or np.allclose(geom.rgba, shape.rgba))
     (constraint,) = range(model.neq)
     leader, times = next(joint.mimic for joint in urdf.joints if joint.mimic)
@@ -122,7 +137,7 @@ def test_a_urdf_is_to_yourdfpy_what_it_is_to_ours(tmp_path, seed):
     theirs = yourdfpy.URDF.load(str(tmp_path / "drawn.urdf"), build_scene_graph=True, load_meshes=False)
     values = {"j1": 0.2, "j2": 0.1, "j3": 0.3, "j5": -0.2, "j7": 0.4}
     longer = {joint.name: np.linalg.norm(joint.axis) if joint.type == "prismatic" else 1.0 for joint in theirs.robot.joints}
-    theirs.update_cfg({name: value / longer[name] for name, value in values.items()})  # it moves by the axis as it is, of any length
+    theirs.update_cfg({name: value / longer[name] for name, value in values.items()})  # its axes are of any length
     frames = link_frames(ours, values | {"j6": -0.5 * 0.1})
     for name, frame in frames.items():
         assert np.allclose(theirs.get_transform(name, ours.root), frame, atol=1e-6)
@@ -130,9 +145,11 @@ def test_a_urdf_is_to_yourdfpy_what_it_is_to_ours(tmp_path, seed):
 
 @pytest.mark.parametrize("scale", [0.37, 0.6, 1.7, 25.0])
 def test_an_object_at_a_scale_is_the_document_with_every_length_times_the_scale(tmp_path, scale):
-    scaled, rewritten = pieces(written(tmp_path, drawn_document(3)), scale), pieces(written(tmp_path, drawn_document(3, scale), "large.urdf"))
+    scaled = pieces(written(tmp_path, drawn_document(3)), scale)
+    rewritten = pieces(written(tmp_path, drawn_document(3, scale), "large.urdf"))
     for a, b in zip(scaled.parts, rewritten.parts, strict=True):
-        assert np.allclose(a.frame, b.frame, atol=1e-4 * scale) and np.allclose(a.range, b.range, rtol=1e-4) and np.allclose(a.axis, b.axis)
+        assert np.allclose(a.frame, b.frame, atol=1e-4 * scale) and np.allclose(a.axis, b.axis)
+        assert np.allclose(a.range, b.range, rtol=1e-4)
         assert (a.mass_kg, a.damping, a.friction) == (b.mass_kg, b.damping, b.friction)
         assert np.allclose(a.mass_center, b.mass_center, atol=1e-4 * scale)
         for one, other in zip(a.solids, b.solids, strict=True):
@@ -148,8 +165,7 @@ def with_cupboard(folder, old: str = "", new: str = "", scale: float = 1.0):
     urdf = folder / "urdf" / "cupboard" / "cupboard.urdf"
     assert old in urdf.read_text()
     urdf.write_text(urdf.read_text().replace(old, new, 1) if old else urdf.read_text())
-    declared = {"receptacle_aabb_in": {"position": [-0.25, 0.07, 0], "scale": [0.2, 0.05, 0.3], "parent_link": "drawer1"}}
-    urdf.with_suffix(".ao_config.json").write_text(json.dumps({"urdf_filepath": "cupboard.urdf", "user_defined": declared}))
+    declare_in_cupboard(folder)
     scene = folder / "configs" / "scenes" / "furnished.scene_instance.json"
     content = json.loads(scene.read_text())
     content["articulated_object_instances"][0]["uniform_scale"] = scale
@@ -198,10 +214,11 @@ def test_a_joint_that_mimics_another_follows_it_and_is_no_drawer_of_its_own(tmp_
 
 
 @pytest.mark.parametrize("multiplier, upper, scale, reach_m", [
-    ("0.5", "0.5", 1.0, None), ("1", "0.2", 1.0, 0.2), ("1", "0.2", 1.4, 0.28), ("-1", "0.5", 1.0, 0.0), ("0.1", "0.045", 1.0, 0.45),
-    ("0.7", "0.35", 2.0, None)])
+    ("0.5", "0.5", 1.0, None), ("1", "0.2", 1.0, 0.2), ("1", "0.2", 1.4, 0.28), ("-1", "0.5", 1.0, 0.0),
+    ("0.1", "0.045", 1.0, 0.45), ("0.7", "0.35", 2.0, None)])
 def test_a_drawer_opens_no_farther_than_what_follows_it(tmp_path, multiplier, upper, scale, reach_m):
-    follower = TWO_DRAWERS.replace('multiplier="0.5"', f'multiplier="{multiplier}"').replace('upper="0.5"', f'upper="{upper}"')
+    follower = TWO_DRAWERS.replace('multiplier="0.5"', f'multiplier="{multiplier}"')
+    follower = follower.replace('upper="0.5"', f'upper="{upper}"')
     room = with_cupboard(tmp_path, "</robot>", follower, scale)
     drawer = next(part for part in pieces_of(room, "furnished").parts if part.follows is None)
     assert drawer.range == pytest.approx((0.0, 0.5 * scale if reach_m is None else reach_m))
@@ -213,8 +230,9 @@ def test_a_drawer_opens_no_farther_than_what_follows_it(tmp_path, multiplier, up
 def test_the_last_of_a_chain_of_followers_limits_the_first(tmp_path):
     """Named before the one that it follows: 0.5 m of the first is 0.25 m of the second and 0.5 m of the third."""
     third = TWO_DRAWERS.removesuffix("</robot>").replace("drawer2", "drawer3").replace('"second"', '"third"')
-    third = third.replace('joint="slide" multiplier="0.5"', 'joint="second" multiplier="2"').replace('upper="0.5"', 'upper="0.3"')
-    parts = {part.link: part for part in pieces_of(with_cupboard(tmp_path, "</robot>", third + TWO_DRAWERS), "furnished").parts}
+    third = third.replace('joint="slide" multiplier="0.5"', 'joint="second" multiplier="2"')
+    room = with_cupboard(tmp_path, "</robot>", third.replace('upper="0.5"', 'upper="0.3"') + TWO_DRAWERS)
+    parts = {part.link: part for part in pieces_of(room, "furnished").parts}
     assert [parts[f"drawer{number}"].range[1] for number in (1, 2, 3)] == pytest.approx([0.3, 0.15, 0.3])
 
 
@@ -225,19 +243,22 @@ def test_a_hinge_that_mimics_a_slide_turns_as_far_at_every_scale(tmp_path, scale
     assert part.follows[1] == pytest.approx((0.0, -0.5 / scale))
 
 
-URDFS = {  # what is added to the cupboard's document, or replaced in it, and what is said
-    "two links of a name": ("</robot>", '<link name="body"/></robot>', "two links of the name 'body'"),
-    "two joints of a name": ("</robot>", '<link name="x"/><joint name="slide" type="fixed"><parent link="body"/><child link="x"/></joint></robot>',
-                             "two joints of the name 'slide'"),
-    "two materials of a name": ("</robot>", 2 * '<material name="wood"><color rgba="1 1 1 1"/></material>' + "</robot>", "two materials of the name"),
-    "a link without a name": ("</robot>", "<link/></robot>", "a link has no name"),
-    "a colour that is none": ("</robot>", '<material name="wood"><color rgba="1 1 1"/></material></robot>', "should be 4 finite numbers"),
-    "mimics nothing": ('<limit lower="0"', '<mimic joint="slid"/><limit lower="0"', "mimics 'slid', but 'slid' is no joint that moves"),
-    "mimics what is fixed": ('<limit lower="0"', '<mimic joint="fix"/><limit lower="0"', "mimics 'fix', but 'fix' is no joint"),
+END, LIMIT = "</robot>", '<limit lower="0"'
+URDFS = {  # what of the cupboard's document is replaced, by what, and what is said
+    "two links of a name": (END, '<link name="body"/></robot>', "two links of the name 'body'"),
+    "two joints of a name": (END, '<link name="x"/><joint name="slide" type="fixed"><parent link="body"/><child link="x"/>'
+                             "</joint></robot>", "two joints of the name 'slide'"),
+    "two materials of a name": (END, 2 * '<material name="wood"><color rgba="1 1 1 1"/></material>' + END,
+                                "two materials of the name"),
+    "a link without a name": (END, "<link/></robot>", "a link has no name"),
+    "a colour that is none": (END, '<material name="wood"><color rgba="1 1 1"/></material></robot>',
+                              "should be 4 finite numbers"),
+    "mimics nothing": (LIMIT, f'<mimic joint="slid"/>{LIMIT}', "mimics 'slid', but 'slid' is no joint that moves"),
+    "mimics what is fixed": (LIMIT, f'<mimic joint="fix"/>{LIMIT}', "mimics 'fix', but 'fix' is no joint"),
     "is fixed and mimics": ('<child link="body"/>', '<child link="body"/><mimic joint="slide"/>', "but 'fix' is no joint"),
-    "mimics itself": ('<limit lower="0"', '<mimic joint="slide"/><limit lower="0"', "mimics itself"),
-    "an offset": ('<limit lower="0"', '<mimic joint="slide" offset="0.1"/><limit lower="0"', "has the offset 0.1; only 0"),
-    "a multiplier that is none": ('<limit lower="0"', '<mimic joint="slide" multiplier="x"/><limit lower="0"', "multiplier='x'"),
+    "mimics itself": (LIMIT, f'<mimic joint="slide"/>{LIMIT}', "mimics itself"),
+    "an offset": (LIMIT, f'<mimic joint="slide" offset="0.1"/>{LIMIT}', "has the offset 0.1; only 0"),
+    "a multiplier that is none": (LIMIT, f'<mimic joint="slide" multiplier="x"/>{LIMIT}', "multiplier='x'"),
     "a size below 0": ('size="0.6 0.2 0.8"', 'size="0.6 -0.2 0.8"', "3 finite numbers from 0 to"),
     "a mass below 0": ('mass value="4"', 'mass value="-4"', "the mass of link 'drawer1' has value='-4'"),
     "a home of a light year": ('xyz="0 0.5 0"', 'xyz="0 1e16 0"', "3 finite numbers from -1e+06 to 1e+06"),
@@ -255,12 +276,14 @@ def test_a_urdf_that_can_be_read_in_two_ways_is_a_sentence(tmp_path, name, capsy
 
 
 def test_check_says_what_of_a_urdf_is_not_used(tmp_path, capsys):
-    more = ('<safety_controller k_velocity="1"/><calibration rising="0"/></joint><transmission name="t"><type>x</type></transmission>'
-            '<gazebo reference="body"><x/></gazebo></robot>')
+    more = ('<safety_controller k_velocity="1"/><calibration rising="0"/></joint><transmission name="t"><type>x</type>'
+            '</transmission><gazebo reference="body"><x/></gazebo></robot>')
     room = with_cupboard(tmp_path, "</joint></robot>", more)
     assert main(["scenes", "check", f"dataset={room}"]) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("  not used, though files have it:"))
-    for what in ("<safety_controller>", "<calibration>", "<transmission>", "<gazebo>", "<limit effort=>", "<limit velocity=>"):
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (line for line in lines if line.startswith("  not used, though files have it:"))
+    for what in ("<safety_controller>", "<calibration>", "<transmission>", "<gazebo>", "<limit effort=>",
+                 "<limit velocity=>"):
         assert f"{what} of " in line
     assert "<x>" not in line and data_set(room).unused("bare_table") == []
 
@@ -278,8 +301,9 @@ def test_a_mesh_of_a_package_is_found_in_the_folder_of_that_name(tmp_path, place
     for folder in (mesh.parent, tmp_path / place):
         folder.mkdir(parents=True, exist_ok=True)
     mesh.touch()
-    urdf = written(tmp_path / place, '<robot name="r"><link name="a"><visual><geometry><mesh filename="package://box/meshes/a.glb"/>'
-                                     "</geometry></visual></link></robot>")
+    named = '<mesh filename="package://box/meshes/a.glb"/>'
+    urdf = written(tmp_path / place, f'<robot name="r"><link name="a"><visual><geometry>{named}</geometry></visual></link>'
+                                     "</robot>")
     assert urdf.links["a"].visuals[0].file.resolve() == mesh.resolve()
 
 

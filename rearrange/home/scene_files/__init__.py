@@ -1,1 +1,1 @@
-"""Files of a Habitat scene data set, read without a simulator: the data set, scenes, templates, URDF documents, meshes."""
+"""Files of a Habitat scene data set, read without a simulator: scenes, templates, URDF documents, meshes."""

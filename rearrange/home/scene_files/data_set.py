@@ -1,7 +1,7 @@
 """A Habitat scene data set: which scenes and templates it has, and what a scene consists of.
 
-A template is found as Habitat finds it: by the name of its file without the ending, with or without folders, or by a part of
-that name.
+A template is found as Habitat finds it: by the name of its file without the ending, with or without folders, or by a
+part of that name.
 """
 
 from __future__ import annotations
@@ -15,22 +15,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rearrange.home.errors import UserError
+from rearrange.home.scene_files import scene_entries
 from rearrange.home.scene_files.reading import need_json, shown
-from rearrange.home.scene_files.scene_entries import (
-    AS_FILE,
-    as_shown,
-    check_entry,
-    factor,
-    frame_of,
-    motion_of,
-    origin_of,
-    scaled,
-    square,
-    unused_of,
-)
+from rearrange.home.scene_files.scene_entries import SINGULAR, Placed, PlacedArticulated
 from rearrange.home.scene_files.templates import (
     ARTICULATED,
     OBJECTS,
@@ -41,45 +29,18 @@ from rearrange.home.scene_files.templates import (
     read_template,
     unused_keys,
 )
-from rearrange.home.scene_files.urdf import Urdf
 from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
 
 ENDING = ".scene_dataset_config.json"
 SCENE_FILE = ".scene_instance.json"
-OUR_SCENE = re.compile(r"(train|val|test|unseen)/(\d+)")  # how episodes call homes of ours; in a data set they are val_0003
+OUR_SCENE = re.compile(r"(train|val|test|unseen)/(\d+)")  # a home of ours in episodes; in a data set it is val_0003
 MOST_PLACES = 500_000  # entries of folders that the paths of a data set lead through
 MOST_ENTRIES = 20_000  # of a list of a scene
 _SCENES = "scene_instances"
 _ENDINGS = {STAGES: (".stage_config.json", ".glb"), OBJECTS: (".object_config.json", ".glb"),
             ARTICULATED: (".ao_config.json", ".urdf"), _SCENES: (SCENE_FILE,)}
-_SINGULAR = {STAGES: "stage", OBJECTS: "object", ARTICULATED: "articulated object", _SCENES: "scene"}
-_NAMED_BY_SCENES = {"light_setups", "navmesh_instances", "semantic_scene_descriptor_instances", "user_defined"}  # not by all
+_NAMED_BY_SCENES = {"light_setups", "navmesh_instances", "semantic_scene_descriptor_instances", "user_defined"}
 _IN_SCENE = {"stage_instance", "object_instances", "articulated_object_instances", "translation_origin", "user_defined"}
-
-
-@dataclass(frozen=True, eq=False)
-class Placed:
-    """A stage or an object in a scene. frame: (4, 4) from the template's frame to the scene's, y up, with the scales of the
-    scene and of a stage itself.
-    """
-
-    template: Template
-    frame: np.ndarray
-    moves: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class PlacedArticulated:
-    """An articulated object in a scene. handle: its name there, as Habitat counts: fridge_:0000. frame: (4, 4) of its root, without
-    the scale, which is that of every length in its document. mass_scale: that of every mass.
-    """
-
-    handle: str
-    urdf: Urdf
-    receptacles: dict[str, dict]
-    frame: np.ndarray
-    scale: float
-    mass_scale: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +56,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Figures:
-    """How many of each are in a scene. movable: objects that a simulator may let move. collision_meshes: those of their own."""
+    """How many of each are in a scene. movable: objects that a simulator may let move. collision_meshes: of objects."""
 
     objects: int
     movable: int
@@ -113,8 +74,8 @@ class DataSet:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if not self.path.name.endswith(ENDING) or not self.path.is_file():
-            raise UserError(f"dataset={path} should be a file *{ENDING}, as ReplicaCAD has one and rearrange scenes export "
-                            "writes one, or a folder of MuJoCo XML files.")
+            raise UserError(f"dataset={path} should be a file *{ENDING}, as ReplicaCAD has one and rearrange scenes "
+                            "export writes one, or a folder of MuJoCo XML files.")
         config = need_json(self.path, "dataset:")
         self._defaults = {kind: _default_attributes(self.path, config, kind) for kind in _ENDINGS}
         sections = {kind: config[kind] for kind in _ENDINGS if isinstance(config.get(kind), dict)}
@@ -135,15 +96,15 @@ class DataSet:
         if path is None:
             raise UserError(f"dataset={self.path} has no scene {name!r}; it has {', '.join(self.scenes[:5])}"
                             f"{', ...' if len(self.scenes) > 5 else ''}.")
-        content = need_json(path)
-        default, problems, notes, made = self._defaults[_SCENES], list[str](), set(self._unused), dict[Path, Any]()
-        notes.update(unused_keys(merged(default, content), _IN_SCENE, "scenes"))
-        origin = origin_of(path, merged(default, content))
+        content, default = need_json(path), self._defaults[_SCENES]
+        whole, problems, notes, made = merged(default, content), list[str](), set(self._unused), dict[Path, Any]()
+        notes.update(unused_keys(whole, _IN_SCENE, "scenes"))
+        origin = scene_entries.origin_of(path, whole)
 
         def read(kind: str, entry: Any) -> Any:
             """The template that an entry names, each read once; None where it or the entry cannot be used."""
             try:
-                check_entry(path, entry, kind)
+                scene_entries.check_entry(path, entry, kind)
                 file = self._file(kind, entry["template_name"], name)
                 if file not in made:
                     made[file] = read_articulated(file, self._defaults[kind]) if kind == ARTICULATED else \
@@ -152,31 +113,26 @@ class DataSet:
                 if str(error) not in problems:
                     problems.append(str(error))
                 return None
-            notes.update(unused_of(entry, kind))
+            notes.update(scene_entries.unused_of(entry, kind))
             notes.update(made[file][-1] if kind == ARTICULATED else made[file].unused)
             return made[file]
 
         objects, articulated, seen = [], [], Counter[str]()
-        for entry in [*_entries(path, default, "object_instances"), *_entries(path, content, "object_instances")]:
+        for entry in (entry for given in (default, content) for entry in _entries(path, given, "object_instances")):
             if (template := read(OBJECTS, entry)) is not None:
-                center = template.center if (origin_of(path, entry) or origin) != AS_FILE else None
-                objects.append(Placed(as_shown(template, entry), frame_of(entry, center) @ scaled(entry),
-                                      motion_of(entry) == "DYNAMIC"))
-        for entry in [*_entries(path, default, "articulated_object_instances"),
-                      *_entries(path, content, "articulated_object_instances")]:
+                by = scene_entries.origin_of(path, entry) or origin
+                objects.append(scene_entries.placed(template, entry, OBJECTS, by))
+        key = "articulated_object_instances"
+        for entry in (entry for given in (default, content) for entry in _entries(path, given, key)):
             if (found := read(ARTICULATED, entry)) is not None:
-                urdf, receptacles, scale, mass_scale, _ = found
-                handle = f"{urdf.path.stem}_:{seen[urdf.path.stem]:04d}"
-                seen[urdf.path.stem] += 1
-                scale *= float(factor(entry, "uniform_scale"))
-                mass_scale *= float(factor(entry, "mass_scale")) * (1.0 if entry.get("apply_scale_to_mass") is False else scale)
-                articulated.append(PlacedArticulated(handle, urdf, receptacles, frame_of(entry), scale, mass_scale))
-        stage = merged(default, content).get("stage_instance")
-        bare = not isinstance(stage, dict) or stage.get("template_name") in (None, "", "NONE")
-        template = None if bare else read(STAGES, stage)
-        placed = None if template is None else \
-            Placed(as_shown(template, stage), frame_of(stage) @ scaled(stage) @ square(template.turn))
-        return Scene(name, placed, tuple(objects), tuple(articulated), frozenset(notes)), problems
+                stem = found[0].path.stem
+                articulated.append(scene_entries.placed_articulated(f"{stem}_:{seen[stem]:04d}", found, entry))
+                seen[stem] += 1
+        entry = whole.get("stage_instance")
+        is_bare = not isinstance(entry, dict) or entry.get("template_name") in (None, "", "NONE")
+        template = None if is_bare else read(STAGES, entry)
+        stage = None if template is None else scene_entries.placed(template, entry, STAGES, origin)
+        return Scene(name, stage, tuple(objects), tuple(articulated), frozenset(notes)), problems
 
     def figures(self, name: str) -> tuple[Figures | None, list[str]]:
         """What is in a scene, None unless all of its files can be used, and a sentence for each that cannot."""
@@ -207,28 +163,32 @@ class DataSet:
         for place, file in sorted(known):
             if parts[-1] and parts[-1] in place.name:
                 return file
-        raise UserError(f"scene {scene} needs the {_SINGULAR[kind]} {shown(template)}, which dataset={self.path} does not have.")
+        needed = f"the {SINGULAR[kind]} {shown(template)}"
+        raise UserError(f"scene {scene} needs {needed}, which dataset={self.path} does not have.")
 
     def _listed(self, config: dict, kind: str, endings: tuple[str, ...]) -> Iterator[tuple[Path, Path]]:
-        """All of a kind that the data set's paths lead to, without the ending and with it; of two endings the first counts."""
+        """All of a kind that the data set has, without the ending and with it; of two endings the first counts."""
         section = config.get(kind)
         paths = section.get("paths") if isinstance(section, dict) else None
-        patterns = [pattern for listed in (paths.values() if isinstance(paths, dict) else ()) if isinstance(listed, list)
-                    for pattern in listed if isinstance(pattern, str)]
+        lists = paths.values() if isinstance(paths, dict) else ()
+        patterns = [each for listed in lists if isinstance(listed, list) for each in listed if isinstance(each, str)]
         for ending in reversed(endings):
             for pattern in patterns:
                 try:
                     files = [file for place in sorted(self._matching(pattern))
-                             for file in (sorted(self._inside(place)) if place.is_dir() else [place]) if file.name.endswith(ending)]
+                             for file in (sorted(self._inside(place)) if place.is_dir() else [place])
+                             if file.name.endswith(ending)]
                 except (OSError, ValueError) as error:
-                    raise UserError(f"dataset={self.path} has {shown(pattern)} among the paths of {kind}, which cannot be looked "
-                                    f"through ({getattr(error, 'strerror', None) or error}).") from None
+                    why = getattr(error, "strerror", None) or error
+                    raise UserError(f"dataset={self.path} has {shown(pattern)} among the paths of {kind}, which cannot "
+                                    f"be looked through ({why}).") from None
                 yield from ((file.with_name(file.name.removesuffix(ending)), file) for file in files)
 
     def _matching(self, pattern: str) -> set[Path]:
-        """Files and folders that a path with wildcards leads to, as `Path.glob`, from the data set's folder or the root.
+        """Files and folders that a path with wildcards leads to, from the data set's folder or the root.
 
-        Each is gone through once: `**/**` leads to a folder in as many ways as it is deep, and links can lead in circles.
+        As `Path.glob`, but each is gone through once: `**/**` leads to a folder in as many ways as it is deep, and
+        links can lead in circles.
         """
         found = {self.path.parent}
         for part in Path(pattern).parts:
@@ -246,7 +206,7 @@ class DataSet:
         return found
 
     def _inside(self, folder: Path) -> Iterator[Path]:
-        """The entries of a folder; of one that nobody may read none. Raises ValueError after `MOST_PLACES` of the data set."""
+        """The entries of a folder; none of one that cannot be read. Raises ValueError after `MOST_PLACES` in all."""
         try:
             for each in folder.iterdir():
                 self._looked_at += 1
@@ -262,9 +222,10 @@ def _figures(scene: Scene) -> Figures:
     kinds = Counter(joint.kind for body in scene.articulated for joint in body.urdf.joints)
     places = [thing.receptacles for thing in (*templates, *scene.articulated)]
     return Figures(
-        len(scene.objects), sum(placed.moves for placed in scene.objects), len(scene.articulated), kinds[SLIDE], kinds[HINGE],
-        sum(map(len, places)), sum(len(piece.triangles) for template in templates for piece in template.seen),
-        sum(len(template.solid) for template in templates))
+        objects=len(scene.objects), movable=sum(placed.moves for placed in scene.objects),
+        articulated=len(scene.articulated), slides=kinds[SLIDE], hinges=kinds[HINGE], receptacles=sum(map(len, places)),
+        triangles=sum(len(piece.triangles) for template in templates for piece in template.seen),
+        collision_meshes=sum(len(template.solid) for template in templates))
 
 
 def _entries(path: Path, content: dict, key: str) -> list:
@@ -286,8 +247,9 @@ def _default_attributes(path: Path, config: dict, kind: str) -> dict:
 
 
 def read_object(path: Path, dataset: Path | None = None) -> Template:
-    """An object from its configuration, or from its mesh alone, under the defaults of a data set, if it is one of Habitat's. Raises
-    UserError if it cannot be used.
+    """An object from its configuration, or from its mesh alone, under the defaults of a Habitat data set.
+
+    Raises UserError if it cannot be used.
     """
     if dataset is None or not dataset.name.endswith(ENDING):
         return read_template(path, OBJECTS)

@@ -54,13 +54,16 @@ class Accessors:
 
     def _read(self, accessor: dict) -> np.ndarray:
         if accessor.get("componentType") not in _TYPES or accessor.get("type") not in _WIDTHS:
-            raise Damaged(f"it has numbers of the type {word(accessor.get('componentType'))} {word(accessor.get('type'))}")
-        dtype, width, count = np.dtype(_TYPES[accessor["componentType"]]), _WIDTHS[accessor["type"]], whole(accessor, "count")
-        if count > MOST_ELEMENTS:
-            raise Damaged(f"it has a list of {count:,} corners or indices, more than {MOST_ELEMENTS:,}; make it coarser")
+            kinds = " ".join(word(accessor.get(key)) for key in ("componentType", "type"))
+            raise Damaged(f"it has numbers of the type {kinds}")
+        dtype, width = np.dtype(_TYPES[accessor["componentType"]]), _WIDTHS[accessor["type"]]
+        if (count := whole(accessor, "count")) > MOST_ELEMENTS:
+            found = f"{count:,} corners or indices"
+            raise Damaged(f"it has a list of {found}, more than {MOST_ELEMENTS:,}; make it coarser")
         self._values += count * width
         if self._values > MOST_VALUES:
-            raise Damaged(f"its lists of corners, colours and indices have more than {MOST_VALUES:,} numbers; make it coarser")
+            lists = "its lists of corners, colours and indices"
+            raise Damaged(f"{lists} have more than {MOST_VALUES:,} numbers; make it coarser")
         if "bufferView" in accessor:
             values = self._strided(accessor["bufferView"], whole(accessor, "byteOffset", 0), dtype, width, count)
         else:
@@ -79,7 +82,8 @@ class Accessors:
         rows = self._strided(places["bufferView"], whole(places, "byteOffset", 0), kind, 1, count)
         if count and rows.max() >= len(values):
             raise Damaged(f"its sparse value {rows.max()} is not among {len(values)}")
-        values[rows[:, 0]] = self._strided(given["bufferView"], whole(given, "byteOffset", 0), values.dtype, values.shape[1], count)
+        start, width = whole(given, "byteOffset", 0), values.shape[1]
+        values[rows[:, 0]] = self._strided(given["bufferView"], start, values.dtype, width, count)
         return values
 
     def _strided(self, index: Any, offset: int, dtype: np.dtype, width: int, count: int) -> np.ndarray:
@@ -90,8 +94,10 @@ class Accessors:
             raise Damaged(f"its numbers of {size} bytes lie {stride} bytes apart")
         raw = self.bytes_of(index)
         if count and offset + (count - 1) * stride + size > len(raw):
-            raise Damaged(f"it is shorter than its geometry: {count:,} values from byte {offset:,} on in {len(raw):,} bytes")
-        return np.ndarray((count, width), dtype.newbyteorder("<"), raw, offset, (stride, dtype.itemsize)).astype(dtype, copy=False)
+            place = f"{count:,} values from byte {offset:,} on in {len(raw):,} bytes"
+            raise Damaged(f"it is shorter than its geometry: {place}")
+        found = np.ndarray((count, width), dtype.newbyteorder("<"), raw, offset, (stride, dtype.itemsize))
+        return found.astype(dtype, copy=False)
 
     def bytes_of(self, index: Any) -> memoryview:
         """A buffer view."""
@@ -102,5 +108,6 @@ class Accessors:
             raise Damaged("it keeps its geometry outside of itself; save it as one GLB file")
         start, length = whole(view, "byteOffset", 0), whole(view, "byteLength")
         if start + length > len(self._binary):
-            raise Damaged(f"it is shorter than its geometry: {length:,} bytes from byte {start:,} on in {len(self._binary):,}")
+            place = f"{length:,} bytes from byte {start:,} on in {len(self._binary):,}"
+            raise Damaged(f"it is shorter than its geometry: {place}")
         return memoryview(self._binary)[start:start + length]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import math
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,23 +22,12 @@ _READ = {_GLOSS, _WEBP, _MOVED, "KHR_materials_unlit", "KHR_mesh_quantization"}
 _OF_LOOKS = ("KHR_materials_", "KHR_lights_", "KHR_texture_", "EXT_texture_", "EXT_lights_", "KHR_xmp", "MSFT_texture_")
 _IMAGES = ("PNG", "JPEG", "WEBP")
 _CLAMPED, _MIRRORED = 33071, 33648  # of samplers
-
-
-@dataclass(frozen=True, eq=False)
-class Look:
-    """linear: (m, 3) or (3,), colour in linear light. image: the file of an image, and uv: (m, 2) in [0, 1), where the middle
-    of each triangle is in it. visible: false where all of it is cut out or fully transparent.
-    """
-
-    linear: np.ndarray
-    two_sided: bool = False
-    image: bytes | None = None
-    uv: np.ndarray | None = None
-    visible: bool = True
+UNREADABLE = (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error)
+"""What Pillow raises for an image that it cannot read, beside its own DecompressionBombError."""
 
 
 def check_extensions(content: dict, notes: set[str]) -> None:
-    """Raise Damaged for an extension without which a file cannot be understood, and note those that are used and not read."""
+    """Note the extensions that a file has and nobody reads. Raises Damaged for one that it cannot be read without."""
     for name in content.get("extensionsRequired", ()):
         if name not in _READ and not str(name).startswith(_OF_LOOKS):
             raise Damaged(f"it needs {word(name)}, which is not read; save it without compression and extensions")
@@ -69,8 +57,8 @@ class Looks:
     def __init__(self, content: dict, accessors: Accessors, notes: set[str]) -> None:
         self._content, self._accessors, self._notes, self._images = content, accessors, notes, {}
 
-    def of(self, primitive: dict, triangles: np.ndarray) -> Look:
-        """Of a primitive whose triangles (m, 3) name its corners."""
+    def of(self, primitive: dict, triangles: np.ndarray) -> dict[str, Any]:
+        """The fields of `rearrange.home.scene_files.glb.Piece` that are its look. triangles: (m, 3) of its corners."""
         attributes = primitive["attributes"]
         material = self._accessors.at("materials", primitive["material"]) if "material" in primitive else {}
         factor, texture = self._surface(material)
@@ -85,7 +73,8 @@ class Looks:
         visible = self._visible(material, alpha, uv is not None)
         if np.any(np.array(material.get("emissiveFactor", 0.0), float) != 0.0):
             self._notes.add("emissiveFactor of meshes")
-        return Look(linear, material.get("doubleSided") is True, image if uv is not None else None, uv, visible)
+        return {"linear": linear, "two_sided": material.get("doubleSided") is True,
+                "image": None if uv is None else image, "uv": uv, "visible": visible}
 
     def _surface(self, material: dict) -> tuple[np.ndarray, dict]:
         """Colour with alpha (4,), linear, and the texture that multiplies it."""
@@ -121,12 +110,12 @@ class Looks:
         return texture.get("extensions", {}).get(_MOVED, {}).get("texCoord", texture.get("texCoord", 0))
 
     def _moved(self, texture: dict, uv: np.ndarray) -> np.ndarray:
-        """Places in an image by KHR_texture_transform, whose rotation is counterclockwise as the image is seen, v downwards."""
+        """Places in an image by KHR_texture_transform: its rotation is counterclockwise as one sees it, v downwards."""
         given = texture.get("extensions", {}).get(_MOVED)
         if given is None:
             return uv
-        (angle,), offset, scale = _floats(given.get("rotation"), (0.0,)), *(_floats(given.get(key), default) for key, default in
-                                                                            (("offset", (0.0, 0.0)), ("scale", (1.0, 1.0))))
+        (angle,), offset, scale = (_floats(given.get(key), default) for key, default in (
+            ("rotation", (0.0,)), ("offset", (0.0, 0.0)), ("scale", (1.0, 1.0))))
         c, s = math.cos(angle), math.sin(angle)
         return (uv * scale) @ np.array([(c, -s), (s, c)]) + offset
 
@@ -162,7 +151,7 @@ class Looks:
         raw = bytes(self._accessors.bytes_of(image["bufferView"]))
         try:
             Image.open(io.BytesIO(raw), formats=_IMAGES)
-        except (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error, Image.DecompressionBombError):
+        except (*UNREADABLE, Image.DecompressionBombError):
             self._notes.add("images of meshes that are no whole PNG, JPEG or WebP")
             return None
         return raw

@@ -1,4 +1,4 @@
-"""`rearrange scenes list` and `rearrange scenes check`: what is in a data set, and what of it is missing or cannot be used."""
+"""`rearrange scenes list` and `rearrange scenes check`: what is in a data set, and what of it cannot be used."""
 
 from __future__ import annotations
 
@@ -32,18 +32,26 @@ class Scenes(Protocol):
 
 
 def show(action: str, path: str | None, opened: Callable[[Path], Scenes], skills: tuple[str, ...],
-         refused: Callable[[Path, str], dict[str, str]], progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
+         refused: Callable[[Path, str], dict[str, str]],
+         progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
     """The command. Raises UserError when `check` finds files that are missing or cannot be used.
 
-    opened: opens a data set. refused: gives, for a data set and one of its scenes, which of the `skills` cannot be run there, and why;
-    raises UserError for a scene in which nothing can. progress_of: gives, for a number of scenes, a `trainer.logs.progress.Progress`.
+    Args:
+        action: "list" or "check".
+        path: Of the data set.
+        opened: Opens a data set.
+        skills: Names of all skills.
+        refused: Tells which skills cannot be run in a scene of a data set, and why. Raises UserError for a scene in
+            which nothing can.
+        progress_of: Makes a `trainer.logs.progress.Progress` for a number of scenes.
     """
     if path is None:
         raise UserError(f"which data set? For example: rearrange scenes {action} "
                         "dataset=replica_cad/replicaCAD.scene_dataset_config.json.")
     data = opened(Path(path))
     if not data.scenes:
-        raise UserError(f"dataset={path} has no scenes: its scene_instances should name folders with *.scene_instance.json files.")
+        raise UserError(f"dataset={path} has no scenes: its scene_instances should name folders with "
+                        "*.scene_instance.json files.")
     if action == "list":
         print("\n".join(data.scenes))
         return
@@ -66,7 +74,8 @@ def show(action: str, path: str | None, opened: Callable[[Path], Scenes], skills
     if fits:
         print("\n" + "\n".join(_skills_table(skills, fits)))
     if unused:
-        print("  not used, though files have it: " + ", ".join(f"{what} ({scenes})" for what, scenes in sorted(unused.items())))
+        counted = (f"{what} ({scenes})" for what, scenes in sorted(unused.items()))
+        print(f"  not used, though files have it: {', '.join(counted)}")
     for problem, scenes in found.most_common(_MOST_SHOWN):
         print(f"  {problem} ({scenes} scene{'s' if scenes > 1 else ''})")
     if found:
@@ -75,16 +84,16 @@ def show(action: str, path: str | None, opened: Callable[[Path], Scenes], skills
 
 
 def _skills_table(skills: tuple[str, ...], fits: dict[str, dict[str, str]]) -> list[str]:
-    """Lines: which skills can be run in which scene, and for those that cannot a line for each reason. fits: scene -> skill -> reason."""
+    """Lines: which skills can be run in which scene, and why others cannot. fits: scene -> skill -> reason."""
     rows = [(name, *("no" if skill in reasons else "yes" for skill in skills)) for name, reasons in fits.items()]
     lines = columns([("scene", *skills), *rows])
     shared: dict[tuple[str, str], list[str]] = {}  # skills and reason -> scenes
     for name, reasons in fits.items():
         for why in dict.fromkeys(reasons.values()):
             lacking = [skill for skill in skills if reasons.get(skill) == why]
-            shared.setdefault(("skill at all" if len(lacking) == len(skills) else ", ".join(lacking), why), []).append(name)
+            which = "skill at all" if len(lacking) == len(skills) else ", ".join(lacking)
+            shared.setdefault((which, why), []).append(name)
     for (which, why), names in shared.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         lines.append(f"  no {which}: the scene {why} ({', '.join(names[:_NAMED])}{more})")
     return lines
-

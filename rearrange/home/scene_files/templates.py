@@ -1,7 +1,7 @@
 """Templates of a Habitat data set: stages, objects and articulated objects, under the data set's defaults.
 
-The rules are those of Habitat-Sim 0.3.3 (docs/pages/attributesJSON.rst, and the sources named below). docs/habitat_scenes.md
-lists what is used of each configuration; `unused` tells of everything else.
+The rules are those of Habitat-Sim 0.3.3 (docs/pages/attributesJSON.rst, and the sources named below).
+docs/habitat_scenes.md lists what is used of each configuration; `unused` tells of everything else.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import quat_matrix
 from rearrange.home.scene_files.glb import Piece, glb_notes, read_glb
-from rearrange.home.scene_files.habitat_shapes import shape_called
+from rearrange.home.scene_files.glb_materials import GREY
 from rearrange.home.scene_files.reading import MOST_NUMBER, beside, flag, need_json, numbers, shown, word
+from rearrange.home.scene_files.surfaces import box_around, facing_out, habitat_shape
 from rearrange.home.scene_files.urdf import Urdf, read_urdf
 
 STAGES, OBJECTS, ARTICULATED = "stages", "objects", "articulated_objects"
@@ -25,16 +26,15 @@ RECEPTACLE = "receptacle_"  # begins the keys of receptacles in `user_defined`
 BOX = f"{RECEPTACLE}aabb_"  # of those that are used
 _TAG = "%%CONFIG_NAME_AS_ASSET_FILENAME%%"  # stands in defaults for the name of a configuration
 _MESH = (".glb", ".gltf", ".obj", ".stl", ".ply", ".dae")  # endings; other assets are Habitat's own shapes
-_ASSETS = {"render_asset", "collision_asset", "render_asset_type", "collision_asset_type", "user_defined"}
-_OF_BOTH = _ASSETS | {"scale", "up", "front", "is_collidable"}
-_USED = {
-    STAGES: _OF_BOTH,
-    OBJECTS: _OF_BOTH | {"collision_asset_size", "use_bounding_box_for_collision", "join_collision_meshes", "COM", "mass"},
-    ARTICULATED: {"urdf_filepath", "uniform_scale", "mass_scale", "user_defined"}}
+_OF_BOTH = {"render_asset", "collision_asset", "render_asset_type", "collision_asset_type", "user_defined", "scale",
+            "up", "front", "is_collidable"}
+_OF_OBJECTS = {"collision_asset_size", "use_bounding_box_for_collision", "join_collision_meshes", "COM", "mass"}
+_USED = {STAGES: _OF_BOTH, OBJECTS: _OF_BOTH | _OF_OBJECTS,
+         ARTICULATED: {"urdf_filepath", "uniform_scale", "mass_scale", "user_defined"}}
 _SAME = {  # values with which a key that is not used changes nothing
     "units_to_meters": (1,), "margin": (0,), "origin": ([0, 0, 0],), "base_type": ("fixed",),
-    "render_mode": ("default", "link_visuals"),
-    "link_order": ("tree_traversal",), "collision_asset_size": ([1, 1, 1],), "render_asset": ("",), "fixed_base": (True,),
+    "render_mode": ("default", "link_visuals"), "link_order": ("tree_traversal",),
+    "collision_asset_size": ([1, 1, 1],), "render_asset": ("",), "fixed_base": (True,),
     "non_uniform_scale": ([1, 1, 1],), "is_instance_visible": (True,)}
 _KINDS = {STAGES: "stages", OBJECTS: "objects", ARTICULATED: "articulated objects"}
 
@@ -44,11 +44,11 @@ class Template:
     """A stage or an object. What an object consists of lies in its frame, y up (m): turned by `up` and `front` of its
     configuration, then stretched by its `scale`. A stage's lies in its file's frame.
 
-    solid: meshes that collide, each as its convex hull, or all as one where they are `joined`; () where it is the box around
-    what is `seen`, or, where `is_boxed` is not set, what is seen. center: what an object is placed by unless a scene says
-    otherwise. is_primitive: it collides as a shape of Habitat's own, as cubeSolid. turn: (3, 3) that turns and stretches a
-    stage. mass_kg: None where none is given. receptacles: as the file has them, stretched. unused: what of its files is not
-    used.
+    solid: meshes that collide, each as its convex hull, or all as one where they are `joined`; () where it is the box
+    around what is `seen`, or, where `is_boxed` is not set, what is seen. center: what an object is placed by unless a
+    scene says otherwise. is_primitive: it collides as a shape of Habitat's own, as cubeSolid. turn: (3, 3) that turns
+    and stretches a stage. mass_kg: None where none is given. receptacles: as the file has them, stretched. unused: what
+    of its files is not used.
     """
 
     name: str
@@ -72,12 +72,12 @@ class Template:
             return []
         points = [piece.vertices[np.unique(piece.triangles)] for piece in pieces]
         if self.is_boxed:
-            return [_box_around(np.concatenate(points))]
+            return [box_around(np.concatenate(points))]
         return [np.concatenate(points)] if self.joined else points
 
 
 def merged(default: dict, own: dict) -> dict:
-    """A configuration over the `default_attributes` of its data set: its own values count; of `user_defined` each by itself."""
+    """A configuration over the `default_attributes` of its data set. Of `user_defined` each value counts by itself."""
     found = default | {key: value for key, value in own.items() if value is not None}
     if isinstance(default.get("user_defined"), dict) and isinstance(own.get("user_defined"), dict):
         found["user_defined"] = default["user_defined"] | own["user_defined"]
@@ -85,8 +85,9 @@ def merged(default: dict, own: dict) -> dict:
 
 
 def read_template(path: Path, kind: str, default: dict | None = None) -> Template:
-    """A stage or an object, of `STAGES` or `OBJECTS`, from its configuration, or from its mesh alone. Raises UserError if it
-    cannot be used. default: the `default_attributes` of its data set.
+    """A stage or an object, of `STAGES` or `OBJECTS`, from its configuration, or from its mesh alone.
+
+    Raises UserError if it cannot be used. default: the `default_attributes` of its data set.
     """
     name, is_bare = path.name.partition(".")[0], path.suffix == ".glb"
     content = merged(default or {}, {} if is_bare else need_json(path))
@@ -96,48 +97,53 @@ def read_template(path: Path, kind: str, default: dict | None = None) -> Templat
     turn = np.diag(_scale(path, content)) @ _upright(path, content, is_bare and kind == STAGES, notes)
     is_boxed = flag(path, content, "use_bounding_box_for_collision", False) and kind == OBJECTS
     seen, solid = (_pieces(path, content, key, notes) for key in ("render_asset", "collision_asset"))
-    seen, solid, is_primitive = seen or solid, () if is_boxed else solid, _is_primitive(content.get("collision_asset"))
     joined, collides = flag(path, content, "join_collision_meshes", False), flag(path, content, "is_collidable", True)
-    receptacles, mass = _receptacles(path, content), numbers(path, content, "mass", 1)
+    asset, mass = content.get("collision_asset"), numbers(path, content, "mass", 1)
+    receptacles = _receptacles(path, content)
     notes.update(_unused_receptacles(receptacles, kind))
-    made = Template(name, path, seen, solid, receptacles, is_boxed, joined, collides, is_primitive, unused=frozenset(notes),
-                    mass_kg=None if mass is None or mass[0] <= 0.0 else float(mass[0]))
+    made = Template(
+        name, path, seen or solid, () if is_boxed else solid, receptacles, is_boxed, joined, collides,
+        is_primitive=isinstance(asset, str) and habitat_shape(asset) is not None, unused=frozenset(notes),
+        mass_kg=None if mass is None or mass[0] <= 0.0 else float(mass[0]))
     return replace(made, turn=turn) if kind == STAGES else _in_own_frame(made, content, turn)
 
 
 def _in_own_frame(made: Template, content: dict, turn: np.ndarray) -> Template:
-    """An object, turned and stretched. Of what collides, shapes of Habitat's own and joined hulls have `collision_asset_size`
-    besides (BulletRigidObject::constructCollisionShape), and COM is given as the object is turned
+    """An object, turned and stretched. Of what collides, shapes of Habitat's own and joined hulls also have
+    `collision_asset_size` (BulletRigidObject::constructCollisionShape). COM is given as the object is turned
     (RigidObject::finalizeObject).
     """
     path, scale = made.path, _scale(made.path, content)
     size = numbers(path, content, "collision_asset_size", 3)
     of_solid = turn if size is None or not (made.is_primitive or made.joined) else np.diag(size) @ turn
-    seen, solid = (tuple(_moved(piece, by, path) for piece in pieces) for pieces, by in ((made.seen, turn), (made.solid, of_solid)))
+    seen = tuple(_moved(piece, turn, path) for piece in made.seen)
+    solid = tuple(_moved(piece, of_solid, path) for piece in made.solid)
     center = numbers(path, content, "COM", 3)
     if center is not None:
         center = scale * center
     elif seen:
-        center = _box_around(np.concatenate([piece.vertices for piece in seen])).mean(axis=0)
-    stretched = ("position", "scale")
-    receptacles = {key: values | {name: (scale * values[name]).tolist() for name in stretched if values.get(name) is not None}
+        center = box_around(np.concatenate([piece.vertices for piece in seen])).mean(axis=0)
+    receptacles = {key: values | {name: (scale * value).tolist() for name, value in values.items()
+                                  if name in ("position", "scale") and value is not None}
                    for key, values in made.receptacles.items()}
     return replace(made, seen=seen, solid=solid, center=center, receptacles=receptacles)
 
 
-def read_articulated(path: Path, default: dict | None = None) -> tuple[Urdf, dict[str, dict], float, float, frozenset[str]]:
-    """The URDF, its receptacles, the scales of its lengths and its masses, and what is not used of them, from the URDF or its
-    configuration, which may stand beside it; its meshes are read, too.
+def read_articulated(path: Path, default: dict) -> tuple[Urdf, dict[str, dict], float, float, frozenset[str]]:
+    """The URDF, its receptacles, the scales of its lengths and its masses, and what is not used of them.
+
+    path: of the URDF, or of its configuration, which may stand beside it. The meshes are read, too.
     """
     config = path if path.suffix == ".json" else path.with_name(path.stem + ".ao_config.json")
-    content = merged(default or {}, need_json(config) if config.is_file() else {})
+    content = merged(default, need_json(config) if config.is_file() else {})
     named, urdf = content.get("urdf_filepath"), path
     if path.suffix == ".json" or isinstance(named, str) and config.is_file():
         own = config.with_name(config.name.replace(".ao_config.json", ".urdf"))
         urdf = beside(config, named.replace(_TAG, config.name.partition(".")[0])) if isinstance(named, str) else own
         urdf = own if isinstance(named, str) and _TAG in named and not urdf.exists() else urdf
     robot = read_urdf(urdf)
-    notes = {*unused_keys(content, _USED[ARTICULATED], _KINDS[ARTICULATED]), *(f"{what} of URDFs" for what in robot.unused)}
+    notes = set(unused_keys(content, _USED[ARTICULATED], _KINDS[ARTICULATED]))
+    notes.update(f"{what} of URDFs" for what in robot.unused)
     for link in robot.links.values():
         for shape in (*link.visuals, *link.collisions):
             if shape.file is not None:
@@ -145,7 +151,8 @@ def read_articulated(path: Path, default: dict | None = None) -> tuple[Urdf, dic
     given = [numbers(config, content, key, 1) for key in ("uniform_scale", "mass_scale")]
     scales = [1.0 if value is None else float(value[0]) for value in given]
     if min(scales) <= 0.0:
-        raise UserError(f"{config}: uniform_scale and mass_scale should be above 0, not {scales[0]:g} and {scales[1]:g}.")
+        said = f"{scales[0]:g} and {scales[1]:g}"
+        raise UserError(f"{config}: uniform_scale and mass_scale should be above 0, not {said}.")
     receptacles = _receptacles(config, content)
     notes.update(_unused_receptacles(receptacles, ARTICULATED, robot.links))
     return robot, receptacles, *scales, frozenset(notes)
@@ -171,9 +178,9 @@ def _scale(path: Path, content: dict) -> np.ndarray:
 def _upright(path: Path, content: dict, is_bare_stage: bool, notes: set[str]) -> np.ndarray:
     """(3, 3) that turns a template whose file has these directions so that `up` is y and `front` is -z.
 
-    Where nothing is said, y is up in the file, and z in a stage without a configuration (StageAttributesManager::
-    setDefaultAssetNameBasedAttributes). Two directions that are not square to each other count as none (ResourceManager::
-    buildFrameFromAttributes).
+    Where nothing is said, y is up in the file, and z in a stage without a configuration
+    (StageAttributesManager::setDefaultAssetNameBasedAttributes). Two directions that are not square to each other count
+    as none (ResourceManager::buildFrameFromAttributes).
     """
     up, front = (numbers(path, content, key, 3) for key in ("up", "front"))
     if is_bare_stage and up is None and front is None:
@@ -201,21 +208,10 @@ def _between(start: Any, end: Any) -> np.ndarray:
 
 def _moved(piece: Piece, turn: np.ndarray, path: Path) -> Piece:
     """A piece, turned and stretched; what is turned inside out by it is turned back."""
-    triangles = piece.triangles[:, ::-1] if np.linalg.det(turn) < 0.0 else piece.triangles
     vertices = piece.vertices @ turn.T
     if len(vertices) and np.abs(vertices).max() > MOST_NUMBER:
         raise UserError(f"{path} reaches further than {MOST_NUMBER:g} m: its scale should be smaller.")
-    return replace(piece, vertices=vertices, triangles=np.ascontiguousarray(triangles))
-
-
-def _box_around(points: np.ndarray) -> np.ndarray:
-    """Corners (8, 3)."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    return np.array([[(low, high)[i >> axis & 1][axis] for axis in range(3)] for i in range(8)])
-
-
-def _is_primitive(asset: Any) -> bool:
-    return isinstance(asset, str) and shape_called(asset) is not None
+    return replace(piece, vertices=vertices, triangles=np.ascontiguousarray(facing_out(piece.triangles, turn)))
 
 
 def _pieces(path: Path, content: dict, key: str, notes: set[str]) -> tuple[Piece, ...]:
@@ -225,10 +221,11 @@ def _pieces(path: Path, content: dict, key: str, notes: set[str]) -> tuple[Piece
         return ()
     if not isinstance(asset, str):
         raise UserError(f"{path}: {key} should be the name of a file, not {shown(asset)}.")
-    if (made := shape_called(asset)) is not None:
-        return (made,)
+    if (made := habitat_shape(asset)) is not None:
+        return (Piece(made[0], made[1].astype(np.int32), np.full(3, GREY)),)
     if Path(asset).suffix.lower() not in _MESH:
-        raise UserError(f"{path}: {key} {shown(asset)} is neither a mesh file nor a shape of Habitat's own, as cubeSolid.")
+        is_neither = "is neither a mesh file nor a shape of Habitat's own, as cubeSolid"
+        raise UserError(f"{path}: {key} {shown(asset)} {is_neither}.")
     file = beside(path, asset.replace(_TAG, path.name.partition(".")[0])).resolve()
     if _TAG in asset and not file.exists():
         return ()
@@ -239,25 +236,27 @@ def _pieces(path: Path, content: dict, key: str, notes: set[str]) -> tuple[Piece
 def _receptacles(path: Path, content: dict) -> dict[str, dict]:
     """What the file declares, by its keys. Raises UserError for a box (receptacle_aabb_...) that is none."""
     given = content.get("user_defined")
-    found = {key: value for key, value in given.items() if key.startswith(RECEPTACLE)} if isinstance(given, dict) else {}
+    given = given if isinstance(given, dict) else {}
+    found = {key: value for key, value in given.items() if key.startswith(RECEPTACLE)}
     for key, value in found.items():
         if not isinstance(value, dict):
             raise UserError(f"{path}: {shown(key)} should be an object with position and scale.")
         for name in ("position", "scale", "rotation"):
             numbers(path, value, name, 4 if name == "rotation" else 3)
-        if not isinstance(value.get("parent_link", ""), str):
-            raise UserError(f"{path}: parent_link of {shown(key)} should be the name of a link, not {shown(value['parent_link'])}.")
+        if not isinstance(link := value.get("parent_link", ""), str):
+            raise UserError(f"{path}: parent_link of {shown(key)} should be the name of a link, not {shown(link)}.")
     return found
 
 
 def _unused_receptacles(declared: dict[str, dict], kind: str, links: Container[str] = ()) -> Iterator[str]:
     """Which of the declared receptacles are not used, and which turns of them."""
+    these = f"receptacles of {_KINDS[kind]}"
     for key, values in declared.items():
         if not key.startswith(BOX):
-            yield f"receptacles of {_KINDS[kind]} that are no boxes ({BOX}...)"
+            yield f"{these} that are no boxes ({BOX}...)"
         elif values.get("position") is None or values.get("scale") is None:
-            yield f"receptacles of {_KINDS[kind]} without position or scale"
+            yield f"{these} without position or scale"
         elif kind == ARTICULATED and values.get("parent_link") not in links:
-            yield f"receptacles of {_KINDS[kind]} whose parent_link is no link"
+            yield f"{these} whose parent_link is no link"
         elif kind != STAGES and values.get("rotation") is not None:
-            yield f"rotation of receptacles of {_KINDS[kind]}"
+            yield f"rotation of {these}"

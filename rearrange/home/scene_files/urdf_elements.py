@@ -14,6 +14,7 @@ import numpy as np
 
 from rearrange.home.errors import UserError
 from rearrange.home.scene_files.reading import MOST_NUMBER, beside, shown
+from rearrange.home.scene_files.surfaces import transform
 
 FIXED, SLIDE, HINGE = "fixed", "slide", "hinge"
 _KINDS = {"fixed": FIXED, "prismatic": SLIDE, "revolute": HINGE, "continuous": HINGE}
@@ -23,9 +24,9 @@ _SIZES = {"box": ("size",), "cylinder": ("radius", "length"), "capsule": ("radiu
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """kind, with what `size` is: box (sides), cylinder or capsule along z (radius, length), sphere (radius), or mesh (scale along
-    its axes) from a file. frame: (4, 4) in its link. rgba: of its material; None where it has none, and of a mesh, which has
-    colours of its own.
+    """kind, with what `size` is: box (sides), cylinder or capsule along z (radius, length), sphere (radius), or mesh
+    (scale along its axes) from a file. frame: (4, 4) in its link. rgba: of its material; None where it has none, and of
+    a mesh, which has colours of its own.
     """
 
     kind: str
@@ -48,9 +49,9 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """kind: FIXED, SLIDE or HINGE. frame: (4, 4) of the child's link in the parent's, at 0. axis: unit, in the child's link.
-    range: m or rad; without limits minus to plus infinity. damping: N s/m or N m s/rad; friction: N or N m. mimic: name of the
-    joint that it follows, and how many m or rad it moves for each m or rad of that joint.
+    """kind: FIXED, SLIDE or HINGE. frame: (4, 4) of the child's link in the parent's, at 0. axis: unit, in the child's
+    link. range: m or rad; without limits minus to plus infinity. damping: N s/m or N m s/rad; friction: N or N m.
+    mimic: name of the joint that it follows, and how many m or rad it moves for each m or rad of that joint.
     """
 
     name: str
@@ -76,19 +77,21 @@ class Document:
                 self.fail(f"a {tag} has no name")
             if twice := sorted(name for name, times in Counter(names).items() if times > 1):
                 self.fail(f"it has two {tag}s of the name {twice[0]!r}")
-        named = (*reversed(robot.findall("link/visual/material")), *robot.findall("material"))  # the last of a name counts
-        self._materials = {element.get("name"): color for element in named if (color := self._color(element)) is not None}
+        named = (*reversed(robot.findall("link/visual/material")), *robot.findall("material"))  # the last counts
+        self._materials = {element.get("name"): self._color(element) for element in named
+                           if element.find("color") is not None}
 
     def fail(self, why: str) -> None:
         raise UserError(f"{self._path} cannot be used: {why}.")
 
     def link(self, element: ElementTree.Element) -> Link:
         name, inertial = element.get("name", ""), element.find("inertial")
-        mass = inertial.find("mass") if inertial is not None else None
-        return Link(
-            name, 0.0 if mass is None else self._numbers(mass, "value", 1, f"the mass of link {name!r}", 0.0)[0],
-            np.eye(4) if inertial is None else self._frame(inertial, name),
-            tuple(self._shapes(element.findall("visual"), name)), tuple(self._shapes(element.findall("collision"), name)))
+        mass, mass_kg = inertial.find("mass") if inertial is not None else None, 0.0
+        if mass is not None:
+            (mass_kg,) = self._numbers(mass, "value", 1, f"the mass of link {name!r}", 0.0)
+        frame = np.eye(4) if inertial is None else self._frame(inertial, name)
+        return Link(name, mass_kg, frame, *(tuple(self._shapes(element.findall(tag), name))
+                                            for tag in ("visual", "collision")))
 
     def _shapes(self, elements: list[ElementTree.Element], link: str) -> Iterator[Shape]:
         for element in elements:
@@ -107,7 +110,7 @@ class Document:
                     self.fail(f"link {link!r} has the shape {shape.tag!r}; there are {', '.join(_SIZES)} and mesh")
 
     def _mesh_file(self, name: str) -> Path:
-        """package://NAME/... lies in a folder NAME: beside the document, one that the document is in, or beside one of those."""
+        """package://NAME/... lies in a folder NAME: beside the document, above it, or beside one of those above it."""
         named = beside(self._path, name.removeprefix("file://"))
         if not name.startswith(_PACKAGE):
             return named
@@ -128,7 +131,8 @@ class Document:
         times, offset = (self._numbers(mimic, key, 1, what)[0] if mimic.get(key) else default
                          for key, default in (("multiplier", 1.0), ("offset", 0.0)))
         if offset:
-            self.fail(f"{what} has the offset {offset:g}; only 0 can be used: put it into the <origin> and <limit> of the joint")
+            self.fail(f"{what} has the offset {offset:g}; only 0 can be used: put it into the <origin> and <limit> of "
+                      "the joint")
         return mimic.get("joint", ""), times
 
     def joint(self, element: ElementTree.Element, links: dict[str, Link]) -> Joint:
@@ -152,25 +156,23 @@ class Document:
                            for key in ("lower", "upper"))
         if bounds[0] > bounds[1]:
             self.fail(f"joint {name!r} moves from {bounds[0]:g} to {bounds[1]:g}, which is less")
-        damping, friction = ((self._numbers(dynamics, key, 1, what, 0.0)[0] if dynamics is not None and dynamics.get(key) else 0.0)
+        has = {} if dynamics is None else dynamics
+        damping, friction = (self._numbers(dynamics, key, 1, what, 0.0)[0] if has.get(key) else 0.0
                              for key in ("damping", "friction"))
-        return Joint(name, _KINDS[kind], ends[0], ends[1], self._frame(element, name), along / max(np.linalg.norm(along), 1e-9),
+        return Joint(name, _KINDS[kind], *ends, self._frame(element, name), along / max(np.linalg.norm(along), 1e-9),
                      bounds, damping, friction, self._mimic(element))
 
     def _frame(self, element: ElementTree.Element, of: str) -> np.ndarray:
         """(4, 4) of its <origin>."""
-        frame, origin = np.eye(4), element.find("origin")
-        if origin is None:
-            return frame
-        what = f"the origin of {of!r}"
-        if origin.get("xyz"):
-            frame[:3, 3] = self._numbers(origin, "xyz", 3, what)
-        if origin.get("rpy"):
+        turn, position, origin, what = None, None, element.find("origin"), f"the origin of {of!r}"
+        if origin is not None and origin.get("xyz"):
+            position = self._numbers(origin, "xyz", 3, what)
+        if origin is not None and origin.get("rpy"):
             (a, b, c), (sa, sb, sc) = (map(f, self._numbers(origin, "rpy", 3, what)) for f in (math.cos, math.sin))
-            frame[:3, :3] = (np.array([(c, -sc, 0.0), (sc, c, 0.0), (0.0, 0.0, 1.0)])
-                             @ np.array([(b, 0.0, sb), (0.0, 1.0, 0.0), (-sb, 0.0, b)])
-                             @ np.array([(1.0, 0.0, 0.0), (0.0, a, -sa), (0.0, sa, a)]))
-        return frame
+            turn = (np.array([(c, -sc, 0.0), (sc, c, 0.0), (0.0, 0.0, 1.0)])
+                    @ np.array([(b, 0.0, sb), (0.0, 1.0, 0.0), (-sb, 0.0, b)])
+                    @ np.array([(1.0, 0.0, 0.0), (0.0, a, -sa), (0.0, sa, a)]))
+        return transform(turn, position)
 
     def _numbers(self, element: ElementTree.Element, key: str, count: int, what: str, least: float = -MOST_NUMBER,
                  most: float = MOST_NUMBER) -> list[float]:

@@ -1,1 +1,1 @@
-"""What a simulator offers, what all of them compute alike, and the embedded one: `mujoco`, and `scenes` that are not our homes."""
+"""What a simulator offers, what all of them compute alike, and the embedded one: `mujoco`, and external `scenes`."""

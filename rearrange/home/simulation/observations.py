@@ -81,20 +81,26 @@ def _route(scene: HomeScene, skill: Skill) -> np.ndarray:
     return scene.floor_map.route(scene.sim.base_pose, (x, y), in_fridge)
 
 
-# Every observation but the image: space, how to read it, and what it is. Metres and radians. The bounds are what the home, the
-# arm and the physics allow, not what is usual.
+# Every observation but the image: space, how to read it, and what it is. Metres and radians. The bounds are what the
+# home, the arm and the physics allow, not what is usual.
 OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[HomeScene, Any], Any], str]] = {
     "joint": (_JOINTS, lambda scene, skill: scene.sim.arm_positions(), "arm joint angles (rad)"),
-    "joint_vel": (vector(7, -MAX_SPEED, MAX_SPEED), lambda scene, skill: scene.sim.arm_velocities(), "arm joint speeds (rad/s)"),
-    "ee_pos": (vector(3, (-1.5, -1.5, -0.5), (1.5, 1.5, 2.5)), lambda scene, skill: scene.sim.ee_in_base, "end-effector, base frame (m)"),
+    "joint_vel": (
+        vector(7, -MAX_SPEED, MAX_SPEED), lambda scene, skill: scene.sim.arm_velocities(), "arm joint speeds (rad/s)"),
+    "ee_pos": (
+        vector(3, (-1.5, -1.5, -0.5), (1.5, 1.5, 2.5)), lambda scene, skill: scene.sim.ee_in_base,
+        "end-effector, base frame (m)"),
     "is_holding": (
-        vector(1, 0.0, 1.0), lambda scene, skill: (float(scene.sim.is_holding),), "1 while the suction holds something"),
+        vector(1, 0.0, 1.0), lambda scene, skill: (float(scene.sim.is_holding),),
+        "1 while the suction holds something"),
     "relative_resting_position": (
         vector(3, -4.0, 4.0), _to_rest, "from the end-effector to its resting place, base frame (m)"),
     "obj_start": (
-        PLACE, lambda scene, skill: scene.sim.to_ee(skill.arguments.position), "where the object stood at the start, end-effector frame (m)"),
+        PLACE, lambda scene, skill: scene.sim.to_ee(skill.arguments.position),
+        "where the object stood at the start, end-effector frame (m)"),
     "obj_goal": (
-        PLACE, lambda scene, skill: scene.sim.to_ee(skill.arguments.goal[:3]), "where the object belongs, end-effector frame (m)"),
+        PLACE, lambda scene, skill: scene.sim.to_ee(skill.arguments.goal[:3]),
+        "where the object belongs, end-effector frame (m)"),
     "obj_start_gps_compass": (
         _POLAR, lambda scene, skill: _polar(scene, skill.arguments.position),
         "where the object stood at the start: distance (m) and angle (rad, positive to the right) from the base"),
@@ -111,15 +117,16 @@ OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[HomeScene, Any], A
     "compass": (vector(1, -math.pi, math.pi), _compass, "heading of the base relative to its start (rad)"),
     "base_vel": (
         vector(3, -MAX_SPEED, MAX_SPEED), _base_vel,
-        "speed of the base ahead and to the left (m/s), and turning to the left (rad/s): what odometry has measured in the last 1/30 s"),
+        "speed of the base ahead and to the left (m/s), and turning to the left (rad/s): what odometry has measured in "
+        "the last 1/30 s"),
     "floor_map": (
         gymnasium.spaces.Box(0.0, 1.0, (MAP_SIZE, MAP_SIZE, 2), np.float32), _floor_map,
-        f"what the depth images have shown of the floor around the base, ahead on top, in cells of {SHOWN_CELL_M} m: 0 nothing, "
-        "0.5 free, 1 occupied; and where what to drive to is"),
+        f"what the depth images have shown of the floor around the base, ahead on top, in cells of {SHOWN_CELL_M} m: "
+        "0 nothing, 0.5 free, 1 occupied; and where what to drive to is"),
     "route": (
         vector(5, (0.0, *(-FAR_M,) * 4), (4 * FAR_M, *(FAR_M,) * 4)), _route,
-        "the shortest way to what to drive to through that map, what is unknown counting as free: its length (m), and the points "
-        "0.5 m and 1.5 m along it, ahead and left of the base (m)"),
+        "the shortest way to what to drive to through that map, what is unknown counting as free: its length (m), and "
+        "the points 0.5 m and 1.5 m along it, ahead and left of the base (m)"),
     "marker_rel_pos": (
         PLACE, lambda scene, skill: scene.sim.to_ee(scene.known.handle_position(skill.target_handle)),
         "handle of the drawer or door, end-effector frame (m)"),
@@ -135,21 +142,22 @@ OF_IMAGES = ("depth", *OF_MAP)
 """Observations that there are not where no depth image is taken."""
 
 # Of those, what only a skill about an object sees, and what only one about the handle of a drawer or door does.
-_OF = {**dict.fromkeys(("obj_start", "obj_goal", "obj_start_gps_compass", "obj_goal_gps_compass", "object_to_agent_gps_compass",
-                        *OF_MAP),
-                       "object"), **dict.fromkeys(("marker_rel_pos", "marker_state"), "handle")}
+_OF = dict.fromkeys(("obj_start", "obj_goal", "obj_start_gps_compass", "obj_goal_gps_compass",
+                     "object_to_agent_gps_compass", *OF_MAP), "object")
+_OF |= dict.fromkeys(("marker_rel_pos", "marker_state"), "handle")
 
 
 LONGEST_INSTRUCTION = 1000  # characters
 _CHARACTERS = string.ascii_letters + string.digits + string.punctuation + " "
 CAMERA_OF = {"rgb": "head", "segmentation": "head", "arm_rgb": "arm", "arm_depth": "arm"}
-"""Which camera shows what of `rearrange.home.settings.environment.SEEN`; the image without the camera's name is one of a photograph."""
+"""Which camera shows what of `rearrange.home.settings.environment.SEEN`; a photograph names it without the camera."""
 
 
 def seen_space(names: Sequence[str] | None, size: int) -> dict[str, gymnasium.Space]:
     """The spaces of what is seen beside the observations of a task, some of SEEN; `size`: pixels of the images."""
     spaces = gymnasium.spaces
-    there = {"rgb": spaces.Box(0, 255, (size, size, 3), np.uint8), "arm_rgb": spaces.Box(0, 255, (size, size, 3), np.uint8),
+    there = {"rgb": spaces.Box(0, 255, (size, size, 3), np.uint8),
+             "arm_rgb": spaces.Box(0, 255, (size, size, 3), np.uint8),
              "arm_depth": spaces.Box(0.0, 1.0, (size, size, 1), np.float32),
              "segmentation": spaces.Box(0, MOST, (size, size, 1), np.uint16),
              "instruction": spaces.Text(LONGEST_INSTRUCTION, charset=_CHARACTERS)}
@@ -187,7 +195,8 @@ def space_of(observation_keys: Sequence[str], depth_size: int) -> dict[str, gymn
 
 def check_observations(skill: Skill) -> None:
     """Raise UserError for observations that there are not, or that a skill does not have."""
-    keys, there = skill.observation_keys, ("depth", *(key for key in OBSERVATIONS if _OF.get(key, skill.about) == skill.about))
+    keys = skill.observation_keys
+    there = ("depth", *(key for key in OBSERVATIONS if _OF.get(key, skill.about) == skill.about))
     if not keys:
         raise UserError(f"observation_keys=[] leaves the policy nothing to see; there are {', '.join(there)}.")
     wrong = [key for key in keys if key not in there]

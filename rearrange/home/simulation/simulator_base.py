@@ -1,4 +1,4 @@
-"""What the simulators share: frames, forces and the bookkeeping of an episode, computed from what each of them reads."""
+"""What the simulators share: frames, forces and the bookkeeping of an episode, computed from what each reads."""
 
 from __future__ import annotations
 
@@ -20,23 +20,18 @@ _MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
 
 
 class RobotInHome(ABC):
-    """`rearrange.home.simulation.simulator_interface.Simulator` in part: state that is read as plain attributes; `_take_pose` and `_take_forces` keep it up
-    to date.
+    """`rearrange.home.simulation.simulator_interface.Simulator` in part, which says what each method is for.
+
+    State is read as plain attributes; `_take_pose` and `_take_forces` keep it up to date.
     """
 
     episode: Episode
     start_positions: list[Point]
-    base_pose: Point  # x, y (m), yaw (rad)
+    base_pose: Point
     ee_position: Point
     ee_in_base: Point
-    arm_force_n: float
-    base_force_n: float
-    arm_force_rise_n: float
-    accumulated_arm_force_n: float
     held: int | None
     held_handle: str | None
-    hold_broken: bool
-    released: bool
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
         self.config = config
@@ -44,7 +39,6 @@ class RobotInHome(ABC):
         self.unstable = False
 
     def in_own_terms(self, episode: Episode) -> Episode:
-        """An episode of a file in the frame, and with the names, of this simulator's world. Twice is as good as once."""
         return episode
 
     def _begin_episode(self) -> None:
@@ -54,24 +48,19 @@ class RobotInHome(ABC):
         self.want()
 
     def want(self, target: int | None = None, handle: str | None = None) -> None:
-        """Say which object or handle the suction takes when it touches several things; None: the first that it touches."""
         self._wanted, self._wanted_handle = target, handle
 
     @abstractmethod
-    def object_position(self, i: int) -> list[float]:
-        """Middle of object i, world frame."""
+    def object_position(self, i: int) -> list[float]: ...
 
     @property
     def settle_distance_m(self) -> float:
-        """How far the object that moved most came to rest from where the episode put it. What begins in the hand does not count: the
-        drawer in which it waits may stand open."""
-        held = self.episode.handoff.held if self.episode.handoff else None
+        held = self.episode.handoff.held if self.episode.handoff else None  # it may wait in a drawer that stands open
         pairs = enumerate(zip(self.start_positions, self.episode.start_poses))
         return max((math.dist(position, pose[:3]) for i, (position, pose) in pairs if i != held), default=0.0)
 
     @property
     def is_holding(self) -> bool:
-        """True when the suction holds an object or a handle."""
         return self.held is not None or self.held_handle is not None
 
     # ------------------------------------------------------------------ forces
@@ -103,32 +92,28 @@ class RobotInHome(ABC):
         self.ee_in_base = self.to_base(self.ee_position)
 
     def to_base(self, point: Sequence[float]) -> Point:
-        """A world point in the base frame."""
         dx, dy = point[0] - self.base_pose[0], point[1] - self.base_pose[1]
         return (self._cos * dx + self._sin * dy, self._cos * dy - self._sin * dx, point[2])
 
     def from_base(self, point: Sequence[float]) -> Point:
-        """A point of the base frame in the world."""
         (x, y, _), (forward, left, up) = self.base_pose, point
         return (x + self._cos * forward - self._sin * left, y + self._sin * forward + self._cos * left, up)
 
     def to_ee(self, point: Sequence[float]) -> Point:
-        """A world point in the end-effector frame."""
         m, e = self._ee_matrix, self.ee_position
         dx, dy, dz = point[0] - e[0], point[1] - e[1], point[2] - e[2]
         return (m[0] * dx + m[3] * dy + m[6] * dz, m[1] * dx + m[4] * dy + m[7] * dz, m[2] * dx + m[5] * dy + m[8] * dz)
 
     def camera_pose(self, camera: str, looks: Looks) -> np.ndarray:
         """Right, down and forward of a camera of the robot, and its place, (4, 3), world frame."""
+        turn, place = np.array(self._ee_matrix).reshape(3, 3), np.array(self.ee_position)
         if camera == "head":
             (x, y, _), cos, sin = self.base_pose, self._cos, self._sin
-            return in_world(looks.mounted(camera), np.array([(cos, -sin, 0.0), (sin, cos, 0.0), (0.0, 0.0, 1.0)]), np.array([x, y, 0.0]))
-        return in_world(looks.mounted(camera), np.array(self._ee_matrix).reshape(3, 3), np.array(self.ee_position))
+            turn, place = np.array([(cos, -sin, 0.0), (sin, cos, 0.0), (0.0, 0.0, 1.0)]), np.array([x, y, 0.0])
+        return in_world(looks.mounted(camera), turn, place)
 
     def in_hand(self, half_height_m: float, depth_m: float) -> tuple[np.ndarray, np.ndarray]:
-        """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by the middle of its top, `depth_m` in
-        the cup.
-        """
+        """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by its top, `depth_m` in the cup."""
         x_axis, y_axis, z_axis = np.array(self._ee_matrix).reshape(3, 3).T
         middle = np.array(self.ee_position) + (half_height_m - depth_m) * x_axis
         return middle, np.column_stack([z_axis, y_axis, -x_axis])

@@ -1,10 +1,11 @@
 """What a simulator offers: all that skills, planner, environments, evaluation and videos may ask of one.
 
-`rearrange.home.simulation.mujoco.simulator` (MuJoCo) and `rearrange.habitat.habitat_simulator` (Habitat-Sim) offer it; `rearrange.env.make_simulator` chooses.
+`rearrange.home.simulation.mujoco.simulator` (MuJoCo) and `rearrange.habitat.habitat_simulator` (Habitat-Sim) offer it;
+`rearrange.env.make_simulator` chooses.
 
-Frames. World: z up, metres. Base: x forward, y left, z up, on the floor between the wheels. End-effector: origin at the tip of the
-suction cup, x the way the cup faces. Objects are referred to by their index in the episode, drawers and doors by the name of their
-joint; joints of drawers are in metres, those of doors in radians.
+Frames. World: z up, metres. Base: x forward, y left, z up, on the floor between the wheels. End-effector: origin at the
+tip of the suction cup, x the way the cup faces. Objects are referred to by their index in the episode, drawers and
+doors by the name of their joint; joints of drawers are in metres, those of doors in radians.
 """
 
 from __future__ import annotations
@@ -36,9 +37,7 @@ FIRST_JOINT = -2  # the k-th drawer or door of `home.handles` is FIRST_JOINT - k
 
 @dataclass(frozen=True)
 class SimulatorConfig:
-    """Limits of the robot. `base_speed_m_s` and `base_turn_rad_s` are reached at full command; Habitat's are 2.5 and
-    2.5.
-    """
+    """Limits of the robot. Its base has `base_speed_m_s` and `base_turn_rad_s` at full command; Habitat's 2.5 each."""
 
     base_speed_m_s: float = 1.0
     base_turn_rad_s: float = 1.5
@@ -75,17 +74,17 @@ class Simulator(Protocol):
     """Where the middle of each object came to rest at `reset`, world frame."""
 
     def reset(self, episode: Episode) -> None:
-        """Load the episode's home, put its objects where it says and let them come to rest. The robot is left outside."""
+        """Load the episode's home, put its objects where it says and let them rest. The robot is left outside."""
 
     def in_own_terms(self, episode: Episode) -> Episode:
-        """An episode of a file in the frame, and with the names, of this simulator's world. Twice is as good as once."""
+        """An episode of a file in the frame, and with the names, of this simulator's world. Twice is as once."""
 
     def layout_of(self, episode: Episode) -> Layout:
         """The layout of an episode's home, which need not be loaded."""
 
     @property
     def settle_distance_m(self) -> float:
-        """How far the object that moved most came to rest from where the episode put it; one that begins in the hand does not count."""
+        """How far the object that moved most came to rest from where the episode put it, without one in the hand."""
 
     # ------------------------------------------------------------------ one step
 
@@ -93,8 +92,12 @@ class Simulator(Protocol):
     """The physics broke down in the last step: the episode has to end."""
 
     def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
-        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) changes of the joints' targets, `grip` >= 0 suction on, < 0 release,
-        `base` forward and left turn; None leaves a part as it is and stops the base.
+        """Advance 1/30 s. Commands lie in [-1, 1]; None leaves a part as it is and stops the base.
+
+        Args:
+            arm: (7,) changes of the joints' targets.
+            grip: At least 0: suction on; below: release.
+            base: Forward and left turn.
         """
 
     # ------------------------------------------------------------------ robot
@@ -115,9 +118,7 @@ class Simulator(Protocol):
     """The sum of these rises since the robot was placed."""
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose (m, rad; world frame) with its arm at these angles, at rest; forces are counted from
-        here.
-        """
+        """Put the robot at a base pose (m, rad; world frame) with its arm at these angles, at rest, without forces."""
 
     def arm_positions(self) -> np.ndarray:
         """Angles of the seven arm joints (rad); it may be a view."""
@@ -150,7 +151,7 @@ class Simulator(Protocol):
         """True when the suction holds an object or a handle."""
 
     def want(self, target: int | None = None, handle: str | None = None) -> None:
-        """Say which object or handle the suction takes when it touches several things; None: the first that it touches."""
+        """Say which object or handle the suction takes when it touches several things; None: the first."""
 
     def cup_touches(self) -> bool:
         """True when the suction cup touches something."""
@@ -159,7 +160,7 @@ class Simulator(Protocol):
         """The objects that the suction cup touches; None among them for anything else."""
 
     def put_in_hand(self, i: int, pose: Pose | None = None) -> None:
-        """Hold object i where this pose puts it, world frame; None: by the middle of its top, as if it had been picked from above."""
+        """Hold object i at a pose, world frame; None: by the middle of its top, as if picked from above."""
 
     # ------------------------------------------------------------------ things
 
@@ -204,26 +205,39 @@ class Simulator(Protocol):
         """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m along its axis."""
 
     def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """What the head camera sees now: depth (size, size) float32, metres along its axis, inf beyond 10 m; and whose each
-        pixel is, (size, size) int32: the index of an object, FIRST_JOINT - k for the k-th drawer or door, else NOTHING.
+        """What the head camera sees now: depth, and whose each pixel is.
+
+        Returns:
+            Depth (size, size) float32, metres along its axis, inf beyond 10 m; and (size, size) int32: the index of an
+            object, FIRST_JOINT - k for the k-th drawer or door, else NOTHING.
         """
 
     def photograph(self, camera: str, size: int, wanted: Collection[str], looks: Looks) -> dict[str, np.ndarray]:
-        """What a camera of the robot, "head" or "arm", sees now. Of these images those that are wanted: `depth` (size, size, 1)
-        float32, 0..1 over 10 m along its axis; `rgb` (size, size, 3) uint8; `segmentation` (size, size, 1) uint16, see
-        `segmentation_names`.
+        """What a camera of the robot sees now.
+
+        Args:
+            camera: "head" or "arm".
+            size: Pixels on a side.
+            wanted: Of these images: `depth` (size, size, 1) float32, 0..1 over 10 m along its axis; `rgb`
+                (size, size, 3) uint8; `segmentation` (size, size, 1) uint16, see `segmentation_names`.
+            looks: Colours, light and mounting of the cameras.
         """
 
     def segmentation_names(self) -> dict[int, str]:
-        """What each number in a segmentation stands for in this episode; see `rearrange.home.apartments.segmentation`."""
+        """What each number in a segmentation stands for now; see `rearrange.home.apartments.segmentation`."""
 
-    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
-        """What a spectator at `eye` sees who looks at `target` (world frame), with marks: (height, width, 3) uint8; size: width and
-        height (pixels). Walls in the way fade from one picture to the next.
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list,
+                size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
+        """What a spectator sees: (height, width, 3) uint8. Walls in the way fade from one picture to the next.
+
+        Args:
+            eye, target: Where the spectator is, and looks at (world frame, m).
+            marks: What is drawn into the picture.
+            size: Width and height (pixels).
         """
 
     def hand_picture(self, size: int) -> np.ndarray | None:
-        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8; None where it cannot be drawn."""
+        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8; None where it cannot be."""
 
     # ------------------------------------------------------------------ trying out
 
@@ -235,6 +249,6 @@ class Simulator(Protocol):
 
     @property
     def twin(self) -> MujocoSimulator:
-        """MuJoCo's simulator of the same home with everything where it is here, for what has to know the geometry, as scripted
-        experts; not to be stepped. Raises UserError where there is none.
+        """MuJoCo's simulator of the same home with everything where it is here, for what has to know the geometry, as
+        scripted experts; not to be stepped. Raises UserError where there is none.
         """

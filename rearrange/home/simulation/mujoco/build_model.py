@@ -38,7 +38,7 @@ OBJECT_CONTACT = 'priority="1" solref="0.0167 1" solimp="0.95 0.999 0.0005"'
 ROUND_FRICTION = 'condim="6" friction="0.7 0.01 0.003"'
 BOX_FRICTION = 'condim="4" friction="0.7 0.01 0.0001"'
 
-# A light thing that is squeezed has needed 14 to 16 iterations; stopped after 10, it flew off at hundreds of m/s or rad/s.
+# A light thing that is squeezed has needed 14 to 16 iterations; stopped after 10, it flew off at hundreds of m/s.
 HEADER = f"""<mujoco model="home">
 <compiler angle="radian" autolimits="true"/>
 <option timestep="{TIMESTEP_S:.10f}" solver="Newton" iterations="50" ls_iterations="50" tolerance="1e-6"
@@ -57,8 +57,10 @@ def compile_home(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> muj
 
 
 def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> str:
-    """The home as an MJCF document. Text, not `mujoco.MjSpec`: each line reads as MuJoCo's manual has it, and the rounded numbers
-    make the same model, bit for bit, on every machine.
+    """The home as an MJCF document.
+
+    It is text, not `mujoco.MjSpec`: each line reads as MuJoCo's manual has it, and rounded numbers make the same model,
+    bit for bit, on every machine.
     """
     unknown = [name for name in objects if name not in OBJECTS]
     if unknown:
@@ -90,8 +92,8 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> str:
     return "\n".join(s)
 
 
-# MuJoCo 3.17 finds contacts of a lying can with a wide flat cylinder that are as deep as the cylinder is wide: one in a thousand,
-# and the can flies off. With a prism of as many sides it finds none. The cylinder is drawn, the prism is touched.
+# MuJoCo 3.17 finds contacts of a lying can with a wide flat cylinder that are as deep as the cylinder is wide: one in a
+# thousand, and the can flies off. With a prism it finds none. The cylinder is drawn, the prism is touched.
 DISC_SIDES = 32
 
 
@@ -120,10 +122,8 @@ def _part(part: Part, bits: str, extra: str) -> str:
         turn = f'xyaxes="{math.cos(part.yaw_rad):.7g} {math.sin(part.yaw_rad):.7g} 0 0 0 -1"'
     elif part.yaw_rad:
         turn = f'euler="0 0 {part.yaw_rad:.7g}"'
-    return (
-        f'<geom {name}type="{part.shape}" size="{size}" pos="{x:.6g} {y:.6g} {z:.6g}" {turn} rgba="{_rgba(part.rgb)}" '
-        f"{extra} {bits}/>"
-    )
+    return (f'<geom {name}type="{part.shape}" size="{size}" pos="{x:.6g} {y:.6g} {z:.6g}" {turn} '
+            f'rgba="{_rgba(part.rgb)}" {extra} {bits}/>')
 
 
 def _body(body: Body) -> str:
@@ -158,7 +158,8 @@ def _object(index: int, model: ObjectModel) -> str:
     friction = BOX_FRICTION if model.shape == "box" else ROUND_FRICTION
     x, y = PARKING_M[0] + 0.5 * index, PARKING_M[1]
     return (
-        f'<body name="object_{index}" pos="{x} {y} {model.half_height_m:.5g}" sleep="init"><freejoint name="object_{index}"/>'
+        f'<body name="object_{index}" pos="{x} {y} {model.half_height_m:.5g}" sleep="init">'
+        f'<freejoint name="object_{index}"/>'
         f'<geom name="object_{index}" type="{model.shape}" size="{size}" mass="{model.mass_kg}" '
         f'rgba="{" ".join(f"{v:.4g}" for v in model.rgba)}" group="2" {OBJECT_CONTACT} {friction} {OBJECT}/></body>'
     )

@@ -44,9 +44,9 @@ class Photographer:
         self._index_of_slot: Mapping[int, int] | None = None
         self._looks: Looks | None = None
 
-    def photograph(self, home: CompiledHome, data: mujoco.MjData, index_of_slot: Mapping[int, int], looks: Looks, pose: np.ndarray,
-                   size: int, wanted: Collection[str]) -> dict[str, np.ndarray]:
-        """What a camera at `pose` sees, see `photograph`. index_of_slot: which object of the episode each slot holds."""
+    def photograph(self, home: CompiledHome, data: mujoco.MjData, index_of_slot: Mapping[int, int], looks: Looks,
+                   pose: np.ndarray, size: int, wanted: Collection[str]) -> dict[str, np.ndarray]:
+        """What a camera at `pose` sees, as `photograph`. index_of_slot: which object each slot holds."""
         shapes, halves = _shapes(home)
         if home is not self._home or index_of_slot is not self._index_of_slot:
             things = things_of_geoms(home, index_of_slot)[shapes[:, 1]]
@@ -58,8 +58,8 @@ class Photographer:
             rgb = rgb if home.meshes is None else np.concatenate([rgb, home.meshes.rgb])
             self._looks, self._colors = looks, linear_colors(rgb, self._ids[:-1], looks)
         meshes = None if home.meshes is None else (home.meshes, data.xpos, data.xmat)
-        return photograph(wanted, (shapes, halves, data.geom_xpos, data.geom_xmat), pose, size, self._colors, looks.light, self._ids,
-                          meshes=meshes)
+        return photograph(wanted, (shapes, halves, data.geom_xpos, data.geom_xmat), pose, size, self._colors,
+                          looks.light, self._ids, meshes=meshes)
 
 
 def things_of_geoms(home: CompiledHome, index_of_slot: Mapping[int, int]) -> np.ndarray:
@@ -71,14 +71,16 @@ def things_of_geoms(home: CompiledHome, index_of_slot: Mapping[int, int]) -> np.
     things = np.full(model.ngeom, segmentation.NOTHING, np.int32)
     things[:len(still)] = still
     for geom in range(len(still), model.ngeom):
-        slot, body, name = int(home.object_of_geom[geom]), model.body(model.geom_bodyid[geom]).name, model.geom(geom).name
+        slot, body = int(home.object_of_geom[geom]), model.body(model.geom_bodyid[geom]).name
+        name = model.geom(geom).name
         if slot >= 0:
             things[geom] = segmentation.OBJECT + index_of_slot[slot] if slot in index_of_slot else segmentation.NOTHING
         elif body in of_body:
             things[geom] = of_body[body]
+        elif name in ("base_neck", "base_head", "base_visor"):
+            things[geom] = segmentation.ROBOT["head"]
         else:
-            part = "head" if name in ("base_neck", "base_head", "base_visor") else body if body in ("base", "torso", "gripper") else "arm"
-            things[geom] = segmentation.ROBOT[part]
+            things[geom] = segmentation.ROBOT[body if body in ("base", "torso", "gripper") else "arm"]
     return things
 
 
@@ -112,7 +114,8 @@ class Spectator:
             self._home, self._painters = home, {}
         key = (width, height, fov_deg)
         if key not in self._painters:
-            self._painters[key] = Painter(home.model, width, height, fov_deg, hide_groups=home.unseen_groups or (CEILING_GROUP,),
-                                          meshes=home.meshes, fade_frames=FADE_FRAMES, attached=dressed_fetch(home.model),
-                                          materials=materials_of(home.model, home.objects))
+            self._painters[key] = Painter(
+                home.model, width, height, fov_deg, hide_groups=home.unseen_groups or (CEILING_GROUP,),
+                meshes=home.meshes, fade_frames=FADE_FRAMES, attached=dressed_fetch(home.model),
+                materials=materials_of(home.model, home.objects))
         return self._painters[key]

@@ -4,8 +4,8 @@ MuJoCo looks for contacts among all bodies and in the furniture of the whole hom
 environment step, although most of it is far from everything that moves. Comparing the boxes around bodies and furniture
 once in a step tells what can touch within it. For that step, the other bodies are left out, and the tree holds only the
 near pieces. It changes no result: a thing is left out only when nothing can reach it before the next step.
-Gain: 1.26 times the steps per second of a core, 1.24 to 1.31 (Pick without images or resets, 4,000 steps with and without in turn,
-six times, on a busy machine; the median).
+Gain: 1.26 times the steps per second of a core, 1.24 to 1.31 (Pick without images or resets, 4,000 steps with and
+without in turn, six times, on a busy machine; the median).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import mujoco
 import numpy as np
 
 from rearrange.home.numba_cache import float64, int32, int64, njit
-from rearrange.home.simulation.mujoco.fast_paths import is_plain
 
 _SLACK_M = 0.06  # more than what motors and gravity can add to the present speed, over a step
 
@@ -25,7 +24,7 @@ _SLACK_M = 0.06  # more than what motors and gravity can add to the present spee
 class Nearness:
     """What is measured once of a home. Body 0 is the furniture."""
 
-    box: np.ndarray  # (bodies, 6) middle and half size of the box around what collides, in the body's inertial frame (m)
+    box: np.ndarray  # (bodies, 6) middle and half size of the box around what collides, in the inertial frame (m)
     bits: np.ndarray  # (bodies, 2) contype and conaffinity
     tree: np.ndarray  # (bodies,) kinematic tree
     dof: np.ndarray  # (dofs, 2) the bodies that move with a joint velocity: first, and one after the last
@@ -59,8 +58,8 @@ def _reach_m(model: mujoco.MjModel, box: np.ndarray) -> np.ndarray:
     reach, behind = np.ones(model.nv), {}
     for k in range(model.nv):
         joint, first = model.dof_jntid[k], int(model.dof_bodyid[k])
-        kind = model.jnt_type[joint]
-        if kind == mujoco.mjtJoint.mjJNT_SLIDE or kind == mujoco.mjtJoint.mjJNT_FREE and k - model.jnt_dofadr[joint] < 3:
+        kind, is_shift = model.jnt_type[joint], k - model.jnt_dofadr[joint] < 3
+        if kind == mujoco.mjtJoint.mjJNT_SLIDE or kind == mujoco.mjtJoint.mjJNT_FREE and is_shift:
             continue
         if first not in behind:  # the three turns of a free thing reach equally far
             behind[first] = _longest_way_m(model, box, first)
@@ -96,9 +95,10 @@ class NearOnly(Everything):
     def __init__(self, home: Nearness, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         rows, bodies = slice(0, len(home.geom)), len(home.box)
         room, state = np.empty((bodies + 1, 7)), np.zeros((4, max(bodies, len(home.piece))), np.int32)
-        written = model.body_contype, model.body_conaffinity, model.bvh_child[rows], model.bvh_nodeid[rows], model.bvh_aabb[rows]
-        self._near = (home.box, home.bits, home.tree, home.dof, home.reach_m, home.piece, home.piece_box, data.xipos, data.ximat,
-                      data.qvel, data.tree_asleep, room, state, *written)
+        written = (model.body_contype, model.body_conaffinity, model.bvh_child[rows], model.bvh_nodeid[rows],
+                   model.bvh_aabb[rows])
+        self._near = (home.box, home.bits, home.tree, home.dof, home.reach_m, home.piece, home.piece_box, data.xipos,
+                      data.ximat, data.qvel, data.tree_asleep, room, state, *written)
         self._all = home.bits, home.child, home.geom, home.row_box, *written
         self._pieces = 0
 
@@ -107,11 +107,6 @@ class NearOnly(Everything):
 
     def widen(self) -> None:
         _keep_all(self._pieces, *self._all)
-
-
-def collision_test(home: Nearness, model: mujoco.MjModel, data: mujoco.MjData) -> Everything:
-    """That of a model of a home: of what is near only, or with the switch of `plain` of everything."""
-    return Everything() if is_plain() else NearOnly(home, model, data)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -131,12 +126,16 @@ def _meets(a, piece):
        int32[::1], int32[:, ::1], int32[::1], float64[:, ::1]), cache=True, nogil=True)
 def _keep_near(duration_s, box, bits, tree, dof, reach, piece, piece_box, xipos, ximat, velocity, asleep, room, state,
               contype, conaffinity, child, geom, row_box):
-    """Leave out of a model what cannot touch anything in the next `duration_s`; return how many pieces of furniture are
-    left.
+    """Leave out of a model what cannot touch anything in the next `duration_s`; return how many pieces of furniture
+    stay.
 
-    box, bits, tree, dof, reach, piece, piece_box: of Nearness. xipos, ximat, velocity, asleep: of MuJoCo's data, the
-    last by kinematic tree. room (1 + bodies, 7), state (4, bodies or pieces): to work in. contype, conaffinity: of the model's
-    bodies, written. child, geom, row_box: of the model's tree of furniture, written.
+    Args:
+        duration_s: Until the next call.
+        box, bits, tree, dof, reach, piece, piece_box: Of Nearness.
+        xipos, ximat, velocity, asleep: Of MuJoCo's data, the last by kinematic tree.
+        room, state: (1 + bodies, 7) and (4, bodies or pieces), to work in.
+        contype, conaffinity: Of the model's bodies, written.
+        child, geom, row_box: Of the model's tree of furniture, written.
     """
     bodies = box.shape[0]
     moves, near, queue, chosen = state
@@ -169,7 +168,8 @@ def _keep_near(duration_s, box, bits, tree, dof, reach, piece, piece_box, xipos,
         for i in range(3):
             around[i], around[i + 3] = min(around[i], room[a, i]), max(around[i + 3], room[a, i + 3])
         for b in range(1, bodies):
-            if (bits[a, 0] & bits[b, 1]) | (bits[b, 0] & bits[a, 1]) and tree[a] != tree[b] and _overlap(room[a], room[b]):
+            meet = (bits[a, 0] & bits[b, 1]) | (bits[b, 0] & bits[a, 1])
+            if meet and tree[a] != tree[b] and _overlap(room[a], room[b]):
                 near[a] = near[b] = 1
                 if not moves[b]:
                     moves[b], queue[movers] = 1, b
@@ -190,7 +190,7 @@ def _keep_near(duration_s, box, bits, tree, dof, reach, piece, piece_box, xipos,
         contype[b] = bits[b, 0] if near[b] else 0
         conaffinity[b] = bits[b, 1] if near[b] else 0
     contype[0] = bits[0, 0] if pieces else 0
-    # The near pieces as a chain: an even row is the box around the next piece, in the row behind it, and all that follow.
+    # The near pieces as a chain: an even row is the box around the next piece, in the row behind it, and all others.
     low, high = around[:3], around[3:6]
     for k in range(pieces - 1, -1, -1):
         p = chosen[k]

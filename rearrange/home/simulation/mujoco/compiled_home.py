@@ -33,9 +33,7 @@ _AWAY = (-50.0, -50.0, 0.0)  # base pose while objects settle
 
 @dataclass(frozen=True, eq=False)
 class CompiledHome:
-    """A compiled layout with the addresses that the simulator needs, and a state in which everything is parked and
-    asleep.
-    """
+    """A compiled layout with the addresses that the simulator needs, and a state in which everything is asleep."""
 
     layout: Layout
     objects: tuple[str, ...]  # name of each slot
@@ -59,7 +57,7 @@ class CompiledHome:
     spare: list = field(default_factory=list)  # of rearrange.home.simulation.mujoco.model_copy: waiting for a simulator
 
     def things_of_triangles(self, index_of_slot: Mapping[int, int]) -> np.ndarray:
-        """Of each triangle of `meshes` the number of `rearrange.home.apartments.segmentation`. index_of_slot: as in `things_of_geoms`."""
+        """Number of each triangle of `meshes` in a segmentation. index_of_slot: as in `things_of_geoms`."""
         return np.empty(0, np.int32)
 
     def names_of_things(self, objects: Sequence[str]) -> dict[int, str]:
@@ -69,23 +67,27 @@ class CompiledHome:
 
 @lru_cache(maxsize=CACHED_HOMES)
 def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHome:
-    """Compile the home of a scene such as "train/17" with these objects in its slots; the last `CACHED_HOMES` are
-    kept.
-    """
+    """Compile the home of a scene such as "train/17" with these objects in its slots; the last ones are kept."""
     layout = scene_layout(scene)
     model = compile_home(layout, objects)
     joint_names = [model.joint(i).name for i in range(model.njnt)]
     handles = tuple(name for name in joint_names if name.startswith("drawer_") or name == "fridge_door")
     handle_geoms = tuple((model.geom(f"{name}_handle").id,) for name in handles)
-    return CompiledHome(
-        layout=layout, silent_while_held=handle_geoms,
-        **addresses(model, objects, handles, handle_geoms, [int(model.body_treeid[model.body(name).id]) for name in handles]))
+    trees = [int(model.body_treeid[model.body(name).id]) for name in handles]
+    return CompiledHome(layout=layout, silent_while_held=handle_geoms,
+                        **addresses(model, objects, handles, handle_geoms, trees))
 
 
-def addresses(model: mujoco.MjModel, objects: tuple[str, ...], handles: tuple[str, ...], handle_geoms: tuple[tuple[int, ...], ...],
-              trees: list[int]) -> dict[str, Any]:
-    """Fields of `CompiledHome` that follow from its model. handle_geoms: of each handle, what the cup touches when it touches it.
-    trees: kinematic trees of everything that can be opened.
+def addresses(model: mujoco.MjModel, objects: tuple[str, ...], handles: tuple[str, ...],
+              handle_geoms: tuple[tuple[int, ...], ...], trees: list[int]) -> dict[str, Any]:
+    """Fields of `CompiledHome` that follow from its model.
+
+    Args:
+        model: Of the home.
+        objects: Name of the object in each slot.
+        handles: Joints of drawers and doors.
+        handle_geoms: Of each handle, what the cup touches when it touches it.
+        trees: Kinematic trees of everything that can be opened.
     """
     role, object_of = _label_geoms(model)
     handle_of = np.full(model.ngeom, NO_OWNER, np.int32)
@@ -150,8 +152,8 @@ def put_to_rest(model: mujoco.MjModel, data: mujoco.MjData, trees: list[int], mo
 
 
 def _park(model: mujoco.MjModel, trees: list[int]) -> mujoco.MjData:
-    """A state with every object asleep where the model parks it, far outside, drawers and doors (`trees`) asleep, and the robot
-    elsewhere, in its start posture.
+    """A state with every object asleep where the model parks it, far outside, drawers and doors (`trees`) asleep, and
+    the robot elsewhere, in its start posture.
     """
     data = mujoco.MjData(model)
     data.qpos[_joint_slice(model.jnt_qposadr, model, BASE_JOINT_NAMES)] = _AWAY

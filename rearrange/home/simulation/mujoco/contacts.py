@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from rearrange.home.numba_cache import boolean, float64, int8, int32, int64, njit
 
 # Roles of a geom in the bookkeeping of forces.
@@ -110,12 +108,5 @@ def slower_than(velocity, limit):
 
 
 def cos_limit(max_angle_rad: float | None) -> float:
-    """Least cosine between suction axis and contact normal for a largest angle; None allows every contact of the
-    cup.
-    """
+    """Least cosine between suction axis and contact normal for a largest angle; None allows every contact."""
     return -2.0 if max_angle_rad is None else math.cos(max_angle_rad)
-
-
-def touched_buffer() -> np.ndarray:
-    """Room for the geoms that a small cup can touch at once."""
-    return np.zeros(16, np.int32)

@@ -1,4 +1,4 @@
-"""What the geoms of a home are made of, for pictures from outside: by the colour that a part has in its palette, or by its name."""
+"""What geoms are made of, for pictures from outside: by the colour of a part in its palette, or by its name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The embedded simulator: one Fetch in one home, stepped by MuJoCo at 30 Hz, in four substeps of 1/120 s unless its config says
-otherwise.
+"""The embedded simulator: one Fetch in one home, stepped by MuJoCo at 30 Hz.
 
-It offers `rearrange.home.simulation.simulator_interface.Simulator`, which says what each method is for, in which frames and units.
+It offers `rearrange.home.simulation.simulator_interface.Simulator`, which says what each method is for, in which frames
+and units.
 """
 
 from __future__ import annotations
@@ -27,7 +27,14 @@ from rearrange.home.simulation.mujoco.compiled_home import CompiledHome, load_ho
 from rearrange.home.simulation.mujoco.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.home.simulation.mujoco.model_copy import give_back, take
 from rearrange.home.simulation.simulator_base import RobotInHome
-from rearrange.home.simulation.simulator_interface import MAX_SPEED, NOTHING, PICTURE_SIZE, STEP_S, Simulator, SimulatorConfig
+from rearrange.home.simulation.simulator_interface import (
+    MAX_SPEED,
+    NOTHING,
+    PICTURE_SIZE,
+    STEP_S,
+    Simulator,
+    SimulatorConfig,
+)
 
 _SUBSTEPS = 4  # of the timestep that a home is compiled with
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
@@ -37,9 +44,7 @@ _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD)
 
 
 class MujocoSimulator(RobotInHome):
-    """One robot in one home. After `step`, positions and contacts are those of the new state; contact forces are those of the last
-    substep.
-    """
+    """One robot in one home. After `step`, positions and contacts are of the new state, forces of the last substep."""
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
         super().__init__(config)
@@ -50,9 +55,6 @@ class MujocoSimulator(RobotInHome):
     # ------------------------------------------------------------------ episodes
 
     def reset(self, episode: Episode) -> None:
-        """Load the episode's home, put its objects where it says and let them come to rest. The robot is left
-        outside.
-        """
         home = self._home_of(episode)
         if home is not self.home:
             self._use(home)
@@ -69,16 +71,19 @@ class MujocoSimulator(RobotInHome):
         for i, pose in enumerate(episode.start_poses):
             self._set_object(i, (*pose[:2], pose[2] - _REST_DEPTH_M, *pose[3:]))
         try:
-            put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(), _SUBSTEPS * self.config.settle_steps)
+            put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(),
+                        _SUBSTEPS * self.config.settle_steps)
         except mujoco.FatalError:
-            raise UserError(f"episode {episode.id!r} cannot be simulated: its {len(episode.objects)} objects touch in more places "
-                            "than MuJoCo has memory for. Put fewer of them into one another.") from None
+            raise UserError(f"episode {episode.id!r} cannot be simulated: its {len(episode.objects)} objects touch in "
+                            "more places than MuJoCo has memory for. Put fewer of them into one another.") from None
         self.model.opt.timestep = home.model.opt.timestep * (_SUBSTEPS / self.config.substeps)
         self._read_hold()  # of the cup, which holds nothing now
         self._begin_episode()
 
+    def layout_of(self, episode: Episode) -> Layout:
+        return scene_layout(episode.scene)
+
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose with its arm at these angles, at rest."""
         data, home = self.data, self.home
         data.qpos[home.base_qpos] = (x, y, yaw)
         data.qpos[home.arm_qpos] = arm_rad
@@ -91,14 +96,14 @@ class MujocoSimulator(RobotInHome):
         self._forget_forces()
 
     def robot_collides(self) -> bool:
-        """True when any part of the robot, or what it holds, is in contact with something else or in a wall or furniture."""
         contact, home = self.data.contact, self.home
         return robot_touches(contact.geom, contact.dist, home.geom_role, home.object_of_geom, self._held_slot,
                              _TOUCH_TOLERANCE_M) or self._arm_in_something()
 
     def _arm_in_something(self) -> bool:
-        """Whether walls, furniture, doors or drawers cross the line from the base along the arm to what it holds: MuJoCo sees no
-        contact of a capsule whose axis lies in a thin box.
+        """Whether walls, furniture, doors or drawers cross the line from the base along the arm to what it holds.
+
+        MuJoCo sees no contact of a capsule with its axis in a thin box.
         """
         joints = self.data.xanchor[self.model.dof_jntid[self.home.arm_dofs]]
         line = [(*self.base_pose[:2], joints[0][2]), *joints, self.ee_position]
@@ -107,7 +112,6 @@ class MujocoSimulator(RobotInHome):
         return any(self.blocked(start, end) for start, end in pairwise(line))
 
     def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
-        """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
         direction = np.subtract(end, start)
         length = float(np.linalg.norm(direction))
         groups = np.array([1, 1, 0, 0, 0, 0], np.uint8)
@@ -118,9 +122,6 @@ class MujocoSimulator(RobotInHome):
     # ------------------------------------------------------------------ one step
 
     def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
-        """Advance 1/30 s. Commands lie in [-1, 1]: `arm` (7) joint deltas, `grip` >= 0 suction on, `base` forward
-        and left turn.
-        """
         if arm is not None:
             self._move_arm_target(arm)
         self._drive(base)
@@ -140,17 +141,14 @@ class MujocoSimulator(RobotInHome):
         ctrl[0], ctrl[1], ctrl[2] = speed * self._cos, speed * self._sin, self.config.base_turn_rad_s * turn
 
     def _advance(self) -> None:
-        """The substeps, of which the first continues from, and the last is followed by, an update of positions and contacts.
-
-        The same computations as mj_step(nstep=substeps) in another cut: poses and contacts are up to date at the end of a step.
-        """
+        """The computations of mj_step(nstep=substeps) in another cut: each step ends with new poses and contacts."""
         model, data = self.model, self.data
         before_s = data.time
         self._copy.collision_test.narrow(STEP_S)
         try:  # Ctrl-C between two lines must not leave the model without its furniture
             mujoco.mj_step2(model, data)
             mujoco.mj_step(model, data, nstep=self.config.substeps - 1)
-            self._forces = self._contact_forces() if data.ncon else (0.0, 0.0)  # half of all steps or more have no contact
+            self._forces = self._contact_forces() if data.ncon else (0.0, 0.0)  # half of all steps have no contact
             mujoco.mj_step1(model, data)
         finally:
             self._copy.collision_test.widen()
@@ -190,23 +188,18 @@ class MujocoSimulator(RobotInHome):
     # ------------------------------------------------------------------ reading and setting the state
 
     def arm_positions(self) -> np.ndarray:
-        """Angles of the seven arm joints (rad); a view."""
         return self._copy.arm_qpos
 
     def arm_velocities(self) -> np.ndarray:
-        """Speeds of the seven arm joints (rad/s); a view."""
         return self._copy.arm_qvel
 
     def arm_targets(self) -> np.ndarray:
-        """Where the motors of the seven arm joints are sent (rad); a view."""
         return self._target_rad
 
     def object_position(self, i: int) -> list[float]:
-        """Middle of object i, world frame."""
         return self._copy.xpos[self._bodies[i]].tolist()
 
     def object_pose(self, i: int) -> Pose:
-        """Pose of object i, world frame."""
         return (*self.object_position(i), *self.data.xquat[self._bodies[i]].tolist())
 
     def slot_of(self, i: int) -> int:
@@ -214,43 +207,34 @@ class MujocoSimulator(RobotInHome):
         return self._slots[i]
 
     def object_half_extents(self, i: int) -> tuple[float, float, float]:
-        """Half size of the box around object i, in its own frame."""
         return tuple(self.model.geom_aabb[self.model.geom(f"object_{self._slots[i]}").id, 3:].tolist())
 
     def handle_position(self, name: str) -> list[float]:
-        """Middle of the handle of a drawer or door, world frame."""
         return self._copy.handle_xpos[name].tolist()
 
     def joint_position(self, name: str) -> float:
-        """Opening of a drawer (m) or door (rad)."""
         return float(self.data.qpos[self._copy.handle_qpos[name]])
 
     def joint_velocity(self, name: str) -> float:
-        """Opening speed of a drawer (m/s) or door (rad/s)."""
         return float(self.data.qvel[self._copy.handle_dof[name]])
 
     def set_joint(self, name: str, value: float) -> None:
-        """Open a drawer (m) or door (rad), before the robot is placed."""
         if name not in self.home.handles:
             known = ", ".join(self.home.handles)
             raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {known}.")
         self.data.qpos[self._copy.handle_qpos[name]] = value
 
     def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame."""
         body = self.data.body(name)
         return body.xpos, body.xmat.reshape(3, 3)
 
     def cup_touches(self) -> bool:
-        """True when the suction cup touches something."""
         return bool(self.suction.touches())
 
     def touched_objects(self) -> set[int | None]:
-        """The objects that the suction cup touches; None among them for anything else."""
         return {self._index_of_slot.get(int(self.home.object_of_geom[geom])) for geom in self.suction.touches()}
 
     def put_in_hand(self, i: int, pose: Pose | None = None) -> None:
-        """Hold object i at a pose; None: by the middle of its top, as if it had been picked from above."""
         self._set_object(i, pose or self._hanging(i))
         self._hold_now(i)
 
@@ -267,13 +251,11 @@ class MujocoSimulator(RobotInHome):
     # ------------------------------------------------------------------ seeing
 
     def depth_image(self, size: int) -> np.ndarray:
-        """What the head camera sees now: (size, size, 1) float32, 0..1 over 10 m."""
         image = np.empty((size, size, 1), np.float32)
         head_camera(self.home, size).render(self._copy.poses, image[:, :, 0])
         return image
 
     def owner_image(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """What the head camera sees now: depth (size, size) in metres, and whose each pixel is (see Simulator)."""
         depth = np.empty((size, size), np.float32)
         geoms = head_camera(self.home, size).render_geoms(self.data, depth)
         indices = np.full(len(self.home.objects), NOTHING, np.int32)
@@ -281,35 +263,26 @@ class MujocoSimulator(RobotInHome):
         of_geom = np.append(self.home.moving_of_geom, NOTHING)  # the last for geom -1: nothing is seen
         objects = np.append(self.home.object_of_geom, NO_OWNER)
         owners = np.where(objects >= 0, indices[objects], of_geom)
-        return np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(HEAD_CAMERA_RANGE_M)), owners[geoms].astype(np.int32)
+        depth_m = np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(HEAD_CAMERA_RANGE_M))
+        return depth_m, owners[geoms].astype(np.int32)
 
     def photograph(self, camera: str, size: int, wanted: Collection[str], looks: Looks) -> dict[str, np.ndarray]:
-        """What a camera of the robot sees now: those images that are wanted (see Simulator)."""
         pose = self.camera_pose(camera, looks)
         return self._photographer.photograph(self.home, self.data, self._index_of_slot, looks, pose, size, wanted)
 
     def segmentation_names(self) -> dict[int, str]:
-        """What each number in a segmentation stands for."""
         return self.home.names_of_things(self.episode.objects)
 
-    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
-        """What a spectator at `eye` sees who looks at `target`, with marks: (height, width, 3) uint8."""
+    def picture(self, eye: np.ndarray, target: np.ndarray, marks: list,
+                size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
         return self._spectator.picture(self.home, self.data, eye, target, marks, size)
 
     def hand_picture(self, size: int) -> np.ndarray:
-        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8."""
         return self._spectator.from_camera(self.home, self.data, self.camera_pose("arm", PLAIN), size)
-
-    # ------------------------------------------------------------------ scenes
-
-    def layout_of(self, episode: Episode) -> Layout:
-        """The layout of an episode's home, which need not be loaded."""
-        return scene_layout(episode.scene)
 
     # ------------------------------------------------------------------ a second simulator
 
     def shadow(self) -> MujocoSimulator:
-        """A simulator of the same kind, in which poses are tried out that this one must not take; always the same one."""
         self._shadow = self._shadow or self._another()
         return self._shadow
 
@@ -322,7 +295,6 @@ class MujocoSimulator(RobotInHome):
         return self
 
     def copy_state(self, other: Simulator) -> None:
-        """Put everything where it is in another simulator that has loaded the same home and objects."""
         mujoco.mj_copyData(self.data, self.model, other.twin.data)
 
     # ------------------------------------------------------------------ loading
@@ -347,9 +319,7 @@ class MujocoSimulator(RobotInHome):
 
 
 def slots_for(objects: tuple[str, ...]) -> tuple[str, ...]:
-    """Contents to compile for an episode: the standard set where it suffices, so that homes can be shared between
-    episodes.
-    """
+    """Contents to compile for an episode: the standard set where it suffices, so that episodes can share homes."""
     unknown = sorted(set(objects) - set(OBJECTS))
     if unknown:
         raise UserError(f"there is no object called {unknown[0]!r}; there are {', '.join(OBJECTS)}.")

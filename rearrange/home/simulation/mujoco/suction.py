@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from rearrange.home.simulation.mujoco.contacts import cos_limit, cup_touches, touched_buffer
+from rearrange.home.simulation.mujoco.contacts import cos_limit, cup_touches
 
 if TYPE_CHECKING:
     from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
 
 
 class Suction:
-    """Suction of one robot. Objects are known by their slot in the compiled home, handles by the name of their
-    joint.
-    """
+    """Suction of one robot. Objects are known by their slot in the compiled home, handles by their joint's name."""
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, home: CompiledHome) -> None:
         self._model, self._data = model, data
@@ -29,14 +27,15 @@ class Suction:
         self._handle_sites = [model.site(f"{name}_handle").id for name in handles]
         self._handle_reach_m = home.handle_reach_m
         self._silent = [list(geoms) for geoms in home.silent_while_held]
-        self._bits = [(model.geom_contype[geoms].copy(), model.geom_conaffinity[geoms].copy()) for geoms in self._silent]
+        self._bits = [(model.geom_contype[geoms].copy(), model.geom_conaffinity[geoms].copy())
+                      for geoms in self._silent]
         self._welds = [model.equality(f"hold_object_{slot}").id for slot in range(slots)]
         self._joints = [model.equality(f"hold_{name}").id for name in handles]
         self._gripper = model.body("gripper").id
         self._site = model.site("end_effector").id
         self._cup = model.geom("suction_cup").id
         self.max_angle_rad: float | None = None  # between cup and surface; None holds at any touch
-        self._touched = touched_buffer()
+        self._touched = np.zeros(16, np.int32)  # room for the geoms that a small cup can touch at once
         self._constraint = -1
         self._held_point = np.zeros(3)  # where the hold is, in the frame of what is held
         self._hand_point = np.zeros(3)  # the same point in the frame of the gripper
@@ -66,14 +65,13 @@ class Suction:
                 return self.hold_handle(wanted_handle)
             if first is None and (slot >= 0 or handle >= 0):
                 first = (slot, handle)
-        if first is not None:
-            if first[0] >= 0:
-                self.hold_object(first[0])
-            else:
-                self.hold_handle(self._handles[first[1]])
+        if first is not None and first[0] >= 0:
+            self.hold_object(first[0])
+        elif first is not None:
+            self.hold_handle(self._handles[first[1]])
 
     def _handle_at(self, geom: int) -> int:
-        """The handle of which a geom that is touched is a part; -1 where it is none, or the cup is not near enough to its middle."""
+        """The handle that a touched geom is a part of; -1 for none, or if the cup is too far from its middle."""
         handle = int(self._handle_of_geom[geom])
         if handle >= 0 and self._handle_reach_m < math.inf:
             where = self._data.site_xpos
@@ -101,8 +99,8 @@ class Suction:
     def hold_handle(self, name: str) -> None:
         """Join the tip of the cup to the point of the handle's body that it touches, free to turn.
 
-        The handle, or the cup where the handle is a part of a larger front, touches nothing then: the rim of a stiff cup,
-        which turns about its middle, would press against the bar with more than a kilonewton.
+        The handle, or the cup where the handle is a part of a larger front, touches nothing then: the rim of a stiff
+        cup, which turns about its middle, would press against the bar with more than a kilonewton.
         """
         k = self._handles.index(name)
         body, joint, data = self._handle_bodies[k], self._joints[k], self._data
@@ -128,10 +126,8 @@ class Suction:
         """How far the held thing has been pulled from its place in the hand; 0 when nothing is held."""
         if self._constraint < 0:
             return 0.0
-        if self.slot is not None:
-            body = self._object_bodies[self.slot]
-        else:
-            body = self._handle_bodies[self._handles.index(self.handle)]
+        body = self._handle_bodies[self._handles.index(self.handle)] if self.slot is None else \
+            self._object_bodies[self.slot]
         ends = []
         for frame, point in ((self._gripper, self._hand_point), (body, self._held_point)):
             m, (x, y, z), p = self._data.xmat[frame].tolist(), point.tolist(), self._data.xpos[frame].tolist()

@@ -29,18 +29,23 @@ _FOV_DEG = 50.0
 _HEAD = ("scene", "floor m2", "receptacles", "reached", "drawers", "fridge")
 
 
-def view(dataset: str, wanted: str | None, out: str | None, progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
-    """Write the sheet and print a row for each scene; raises UserError where a scene cannot be used, when the others are drawn.
+def view(dataset: str, wanted: str | None, out: str | None,
+         progress_of: Callable[[int], AbstractContextManager[Any]]) -> None:
+    """Write the sheet and print a row for each scene. Raises UserError, at the end, for scenes that cannot be used.
 
-    wanted: names with *, separated by commas; None: all. out: the PNG file; None: scenes.png. progress_of: gives, for a number of scenes,
-    a `trainer.logs.progress.Progress`.
+    Args:
+        dataset: Path of the data set.
+        wanted: Names of scenes with *, separated by commas; None: all.
+        out: The PNG file; None: scenes.png.
+        progress_of: Makes a `trainer.logs.progress.Progress` for a number of scenes.
     """
     path, file = Path(dataset), Path(out or "scenes.png")
     if file.suffix.lower() != ".png":
         raise UserError(f"out={file} should be a file *.png.")
     names = data_set(path).scenes if wanted is None else matching(path, wanted, "scenes")
     if not names or len(names) > MOST_SCENES:
-        raise UserError(f"dataset={dataset} has {len(names):,} scenes; a sheet has room for 1 to {MOST_SCENES}: choose some with scenes=.")
+        raise UserError(f"dataset={dataset} has {len(names):,} scenes; a sheet has room for 1 to {MOST_SCENES}: choose "
+                        "some with scenes=.")
     pictures, rows, problems = [], [], []
     with progress_of(len(names)) as progress:
         for done, name in enumerate(names, 1):
@@ -72,8 +77,8 @@ def from_above(scene: CompiledScene, size_px: int = SIDE_PX) -> np.ndarray:
     mujoco.mj_forward(model, data)
     height = 0.58 * max(x, y) / math.tan(math.radians(_FOV_DEG) / 2)
     aside = (0.0, -0.35 * height) if x >= y else (0.35 * height, 0.0)  # so that the longer side lies across
-    painter = Painter(model, size_px, size_px, _FOV_DEG, hide_groups=scene.unseen_groups, meshes=_without_ceiling(scene.meshes),
-                      cut_above_m=math.inf)
+    painter = Painter(model, size_px, size_px, _FOV_DEG, hide_groups=scene.unseen_groups,
+                      meshes=_without_ceiling(scene.meshes), cut_above_m=math.inf)
     return painter.render(data, (x / 2 + aside[0], y / 2 + aside[1], height), (x / 2, y / 2, 0.5))
 
 

@@ -1,4 +1,4 @@
-"""Drawers and fridge doors of an external scene: which of its moving links they are, and what they are to a robot.
+"""What a robot can use of an external scene: drawers, fridge doors and receptacles.
 
 Points are world points with z up, unless said otherwise.
 """
@@ -15,6 +15,7 @@ import numpy as np
 from rearrange.home.apartments.episodes import Marker
 from rearrange.home.apartments.parts import Body, Part
 from rearrange.home.axis_conventions import to_y_up
+from rearrange.home.scene_files.templates import BOX
 
 HANDLE_HALF_M = 0.1
 """A marker is a point, and nothing says how large the handle is that it stands for: so near to it the cup may hold."""
@@ -51,6 +52,29 @@ class MovingLink:
                        solids=tuple(solid + by for solid in self.solids))
 
 
+@dataclass(frozen=True, eq=False)
+class FoundReceptacle:
+    """A receptacle as Habitat-Lab declares it, a box above a surface, in our world, everything closed."""
+
+    name: str  # without the prefix
+    handle: str | None  # of the object that it belongs to; None for the stage
+    link: int | str | None  # of an articulated object, as its simulator counts or calls it
+    middle_m: tuple[float, float, float]  # of its box
+    half_m: tuple[float, float, float]
+    yaw_rad: float
+
+
+def found_receptacle(name: str, handle: str | None, link: int | str | None, middle: np.ndarray, half: np.ndarray,
+                     frame: np.ndarray, scale: float | np.ndarray = 1.0) -> FoundReceptacle:
+    """From what a file declares: middle and half size (3,) of the box in `frame` (4, 4), without its `scale`."""
+    middle, half = scale * middle, np.abs(scale * half)
+    up = int(np.argmax(np.abs(frame[2, :3])))  # the axis of the box that is upright in the world
+    across, along = (axis for axis in range(3) if axis != up)
+    return FoundReceptacle(
+        name.removeprefix(BOX), handle, link, tuple((frame @ (*middle, 1.0))[:3].tolist()),
+        (float(half[across]), float(half[along]), float(half[up])), math.atan2(frame[1, across], frame[0, across]))
+
+
 def plain_name(handle: str) -> str:
     """`sofa` of a handle such as `objects/sofa_:0003`."""
     return handle.rpartition("/")[2].partition(":")[0].removesuffix("_")
@@ -79,10 +103,14 @@ def fridge_doors(links: Iterable[MovingLink]) -> list[MovingLink]:
 
 def names_for(drawers: list[MovingLink]) -> list[str]:
     """Names as ours, which begin with drawer_: drawer3 is drawer_3, drawer1_top is drawer_1_top."""
+    return named_apart(["drawer_" + (re.sub(r"^drawer_?", "", link.name) or "1") for link in drawers])
+
+
+def named_apart(wanted: Iterable[str]) -> list[str]:
+    """Names, of which the second of a kind ends in _2, the third in _3."""
     names: list[str] = []
-    for link in drawers:
-        name = stem = "drawer_" + (re.sub(r"^drawer_?", "", link.name) or "1")
-        number = 2
+    for stem in wanted:
+        name, number = stem, 2
         while name in names:
             name, number = f"{stem}_{number}", number + 1
         names.append(name)
@@ -121,13 +149,13 @@ def marked_point(link: MovingLink, markers: Iterable[Marker]) -> np.ndarray | No
     """Where the first marker on a link is, (3,), the link closed; None when it has none."""
     for marker in markers:
         if marker.object == link.handle and marker.link == link.name:
-            return (link.frame @ (*to_y_up(marker.offset), 1.0))[:3]  # the reader turned it as if it were a world vector
+            return (link.frame @ (*to_y_up(marker.offset), 1.0))[:3]  # the reader turned it as it turns world vectors
     return None
 
 
 def _handle_point(link: MovingLink, markers: Iterable[Marker], yaw: float, front_m: float) -> np.ndarray | None:
-    """Where the handle of a closed link is, in axes of which x points out of its front: its marker, or on the front behind the bar that is
-    seen to stand out of it, as of ReplicaCAD's fridge, or None.
+    """Where the handle of a closed link is, in axes of which x points out of its front: its marker, or on the front
+    behind the bar that is seen to stand out of it, as of ReplicaCAD's fridge, or None.
     """
     point = marked_point(link, markers)
     if point is not None:
@@ -146,14 +174,14 @@ def _turned(points: np.ndarray, yaw: float) -> np.ndarray:
 
 
 def _pieces(link: MovingLink, yaw: float, origin: np.ndarray) -> list[Part]:
-    """The boxes around what collides of a link, or around all of it; in axes turned by `yaw`, from `origin` (3,) in those. One box around a
-    whole drawer would not tell its front from its back.
+    """Boxes around what collides of a link, or around all of it; in axes turned by `yaw`, from `origin` (3,) in those.
+
+    One box around a whole drawer would not tell its front from its back.
     """
-    return [_box(*(corner(_turned(points, yaw), axis=0) - origin for corner in (np.min, np.max))) for points in link.solids or [link.corners]]
-
-
-def _box(low: np.ndarray, high: np.ndarray) -> Part:
-    return Part("box", tuple(((low + high) / 2).tolist()), tuple(((high - low) / 2).tolist()), _RGB)
+    spans = [(local.min(axis=0) - origin, local.max(axis=0) - origin)
+             for local in (_turned(points, yaw) for points in link.solids or [link.corners])]
+    return [Part("box", tuple(((low + high) / 2).tolist()), tuple(((high - low) / 2).tolist()), _RGB)
+            for low, high in spans]
 
 
 def _handle(name: str, center: np.ndarray) -> Part:

@@ -17,8 +17,9 @@ _SHARE = 0.2  # of the largest level: what is smaller is no floor, but the top o
 
 
 def floor_of(pieces: Pieces, scene: str) -> tuple[float, np.ndarray, np.ndarray]:
-    """Height of the floor (m), and the rectangle that it lies in, (2,) low and (2,) high corner: of the lowest of the large levels of
-    the stage, or at height 0 around everything where the stage has none.
+    """Height of the floor (m), and the rectangle that it lies in, (2,) low and (2,) high corner.
+
+    It is the lowest of the large levels of the stage, or at height 0 around everything where the stage has none.
     """
     if len(pieces.floor):
         sides = pieces.floor[:, 1:] - pieces.floor[:, :1]
@@ -30,25 +31,35 @@ def floor_of(pieces: Pieces, scene: str) -> tuple[float, np.ndarray, np.ndarray]
     else:
         height, solids = 0.0, [solid.corners() for solid in (*pieces.solids, *pieces.walls)]
         if not solids:
-            raise UserError(f"scene {scene} has nothing on which a robot could stand: neither a stage with a floor nor anything else.")
+            raise UserError(f"scene {scene} has nothing on which a robot could stand: neither a stage with a floor nor "
+                            "anything else.")
         points = np.concatenate(solids)
         points = np.concatenate([points - 1.5, points + 1.5])  # room to drive around it
     low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
     if np.prod((high - low) / CELL_M) > MOST_CELLS:
-        raise UserError(f"the floor of scene {scene} is {high[0] - low[0]:.0f} by {high[1] - low[1]:.0f} m; up to 100 by 100 m are used.")
+        size = f"{high[0] - low[0]:.0f} by {high[1] - low[1]:.0f} m"
+        raise UserError(f"the floor of scene {scene} is {size}; up to 100 by 100 m are used.")
     return height, low, high
 
 
 def blocked_cells(pieces: Pieces, height: float, low: np.ndarray, high: np.ndarray, radius_m: float = ROBOT_RADIUS_M,
                   head_m: float = HEAD_HEIGHT_M, shut: bool = False) -> np.ndarray:
-    """Cells (in x, in y) from the low corner in which a robot's middle cannot be: beside the floor, or nearer to anything that
-    collides below its head than its radius. What can be opened is left out, because it is known where it stands; unless it is `shut`.
+    """Cells (in x, in y) from the low corner in which a robot's middle cannot be: beside the floor, or too near to
+    anything that collides below its head.
+
+    Args:
+        pieces: Of the scene.
+        height, low, high: Of `floor_of`.
+        radius_m: Of the robot.
+        head_m: How high above the floor the top of its head is.
+        shut: Whether what can be opened stands there shut; else it is left out, because it is known where it stands.
     """
     shape = tuple(math.ceil(value / CELL_M + 0.5) for value in high - low)
     free = np.ones(shape, bool) if not len(pieces.floor) else _on_floor(pieces.floor, height, low, shape)
     opened = set() if shut else {(link.handle, link.name) for link in pieces.moving_links()}
     solids = [*pieces.walls, *pieces.solids]
-    solids += [solid.moved(part.frame) for part in pieces.parts if (part.handle, part.link) not in opened for solid in part.solids]
+    solids += [solid.moved(part.frame) for part in pieces.parts if (part.handle, part.link) not in opened
+               for solid in part.solids]
     for solid in solids:
         outline = _outline(solid.corners() - (*low, height), head_m)
         if len(outline):
@@ -77,7 +88,7 @@ def _on_floor(triangles: np.ndarray, height: float, low: np.ndarray, shape: tupl
 
 
 def _outline(points: np.ndarray, head_m: float) -> np.ndarray:
-    """Outline (n, 2), counterclockwise, of what of a convex body with these corners, from the floor up, is in a robot's way."""
+    """Outline (n, 2), counterclockwise, of what of a convex body is in a robot's way. points: its corners, z up."""
     low, high = THIN_M, head_m
     z = points[:, 2]
     if z.max() <= low or z.min() >= high:
@@ -107,7 +118,8 @@ def _around(points: np.ndarray) -> np.ndarray:
     return np.array(chains)
 
 
-def _cells(outline: np.ndarray, margin: float, shape: tuple[int, int]) -> tuple[tuple[slice, slice], np.ndarray, np.ndarray]:
+def _cells(outline: np.ndarray, margin: float,
+           shape: tuple[int, int]) -> tuple[tuple[slice, slice], np.ndarray, np.ndarray]:
     """The cells around an outline, and the coordinates (n, 1) and (1, m) of their middles."""
     first = np.clip(np.floor((outline.min(axis=0) - margin) / CELL_M).astype(int), 0, shape)
     last = np.clip(np.ceil((outline.max(axis=0) + margin) / CELL_M).astype(int) + 1, 0, shape)

@@ -12,8 +12,7 @@ from rearrange.home.scene_files.data_set import Figures
 from rearrange.home.scene_files.reading import scene_bytes
 from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
 from rearrange.home.simulation.scenes.mjcf_compile import compiled
-from rearrange.home.simulation.scenes.mjcf_limits import unused_of
-from rearrange.home.simulation.scenes.mjcf_reader import Reader
+from rearrange.home.simulation.scenes.mjcf_reader import Reader, followings
 from rearrange.home.simulation.scenes.scene_parts import Pieces, check_size
 
 ENDING = ".xml"
@@ -25,7 +24,7 @@ def is_mjcf(path: Path) -> bool:
 
 
 class MjcfHomes:
-    """Opened by a folder, of which every file *.xml with a <worldbody> or an <include> is a scene, or by one such file."""
+    """A folder, of which every file *.xml with a <worldbody> or an <include> is a scene, or one such file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -70,7 +69,17 @@ class MjcfHomes:
 
     def unused(self, name: str) -> list[str]:
         """What a scene's file says and nobody here reads."""
-        return unused_of(compiled(self._files[name]))
+        model = compiled(self._files[name])
+        bare = mujoco.MjModel.from_xml_string("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
+        tied = int((model.eq_active0 != 0).sum()) - len(followings(model))
+        rubbed = any((getattr(model, name) != getattr(bare, name)[0]).any()
+                     for name in ("geom_friction", "geom_solref", "geom_solimp", "geom_condim", "geom_margin"))
+        has = {"<actuator>": model.nu, "<tendon>": model.ntendon, "<keyframe>": model.nkey,
+               "<contact> of pairs": model.npair + model.nexclude, "<equality> other than joint to joint": tied,
+               "stiffness of a joint": (model.jnt_stiffness != 0.0).any(), "friction and softness of geoms": rubbed,
+               "pictures of textures (their mean colour is)": (model.mat_texid >= 0).any(),
+               "gravity and wind of <option>": (model.opt.gravity != bare.opt.gravity).any() or model.opt.wind.any()}
+        return [what for what, there in has.items() if there]
 
 
 def _is_scene(file: Path) -> bool:

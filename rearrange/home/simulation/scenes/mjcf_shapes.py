@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import math
+from pathlib import Path
 
 import mujoco
 import numpy as np
 
-from rearrange.home.errors import UserError
-from rearrange.home.scene_files.surfaces import BOX, BOX_TRIANGLES, SIDES, turned
+from rearrange.home.scene_files.surfaces import moved, surface
 from rearrange.home.simulation.scenes.convex_parts import Solid, hull
+from rearrange.home.simulation.scenes.mjcf_compile import fail
 
 _SAMPLE = 1 << 16  # pixels of a texture
 _INFINITE_M = 20.0  # half a side of a plane that has none
 _THICK_M = 0.01  # half, of a plane that stands upright
 _GEOM = mujoco.mjtGeom
 _KINDS = {_GEOM.mjGEOM_BOX: ("box", 3), _GEOM.mjGEOM_CYLINDER: ("cylinder", 2), _GEOM.mjGEOM_CAPSULE: ("capsule", 2),
-          _GEOM.mjGEOM_SPHERE: ("sphere", 1)}
+          _GEOM.mjGEOM_SPHERE: ("sphere", 1)}  # with how many of MuJoCo's three sizes each has
 _DEFAULT_RGBA = np.array((0.5, 0.5, 0.5, 1.0), np.float32)  # of a geom
 _SEEN_GROUPS = 3  # geoms of the first so many are seen, as in MuJoCo's viewer
 _COLOR_ROLES = (int(mujoco.mjtTextureRole.mjTEXROLE_RGB), int(mujoco.mjtTextureRole.mjTEXROLE_RGBA))
 
 
-def solid_of(model: mujoco.MjModel, geom: int, frame: np.ndarray, file: str) -> Solid | None:
-    """What of a geom collides, in the frame that `frame` (4, 4) of the geom is given in: of a mesh its hull, as in MuJoCo; None for a
-    level plane. Raises UserError, naming the file, for height fields and the like.
+def solid_of(model: mujoco.MjModel, geom: int, frame: np.ndarray, file: Path) -> Solid | None:
+    """What of a geom at `frame` (4, 4) collides: of a mesh its hull, as in MuJoCo; None for a level plane.
+
+    Raises UserError, naming the file, for height fields and the like.
     """
     check_kind(model, geom, file)
     kind, size = int(model.geom_type[geom]), model.geom_size[geom]
@@ -37,19 +38,19 @@ def solid_of(model: mujoco.MjModel, geom: int, frame: np.ndarray, file: str) -> 
         behind = frame.copy()
         behind[:3, 3] -= _THICK_M * frame[:3, 2]
         return Solid("box", behind, (*_plane_half(size), _THICK_M))
-    return hull(seen_of(model, geom)[0] @ frame[:3, :3].T + frame[:3, 3])
+    return hull(moved(seen_of(model, geom)[0], frame))
 
 
-def check_kind(model: mujoco.MjModel, geom: int, file: str) -> None:
+def check_kind(model: mujoco.MjModel, geom: int, file: Path) -> None:
     """Raise UserError, naming the file, for height fields and the like, whose surface is not known here."""
     kind = int(model.geom_type[geom])
     if kind not in _KINDS and kind not in (_GEOM.mjGEOM_PLANE, _GEOM.mjGEOM_MESH, _GEOM.mjGEOM_ELLIPSOID):
-        raise UserError(f"{file} cannot be used: geom {model.geom(geom).name!r} is of the type {_type_name(kind)}; there are plane, mesh, "
-                        "ellipsoid, " + ", ".join(name for name, _ in _KINDS.values()) + ".")
+        known = ", ".join(["plane", "mesh", "ellipsoid", *(name for name, _ in _KINDS.values())])
+        fail(file, f"geom {model.geom(geom).name!r} is of the type {_type_name(kind)}; there are {known}")
 
 
 def rgba_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """(4,) of a geom, without its texture, as MuJoCo draws it: a colour of its own, other than the default, wins over that
+    """(4,) of a geom, without its texture. As MuJoCo draws it, its own colour, if it is not the default, wins over that
     of its material.
     """
     own, material = model.geom_rgba[geom], int(model.geom_matid[geom])
@@ -75,10 +76,11 @@ def texture_rgb(model: mujoco.MjModel) -> np.ndarray:
 
 
 def color_of(model: mujoco.MjModel, geom: int, textures: np.ndarray) -> np.ndarray:
-    """(3,) sRGB of a geom: `rgba_of`, times the mean (`texture_rgb`) of its material's texture, which is not drawn itself."""
+    """(3,) sRGB of a geom: `rgba_of`, times the mean (`texture_rgb`) of its material's texture, which is not drawn."""
     rgb, material = rgba_of(model, geom)[:3].astype(float), int(model.geom_matid[geom])
-    used = () if material < 0 else [texture for role in _COLOR_ROLES if (texture := int(model.mat_texid[material][role])) >= 0]
-    return np.clip(rgb * textures[used[0]] if used else rgb, 0.0, 1.0)
+    given = () if material < 0 else model.mat_texid[material][list(_COLOR_ROLES)].tolist()
+    texture = next((texture for texture in given if texture >= 0), None)
+    return np.clip(rgb if texture is None else rgb * textures[texture], 0.0, 1.0)
 
 
 def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
@@ -92,26 +94,7 @@ def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
     if kind == _GEOM.mjGEOM_PLANE:
         x, y = _plane_half(size)
         return np.array([(-x, -y, 0.0), (x, -y, 0.0), (x, y, 0.0), (-x, y, 0.0)]), np.array([(0, 1, 2), (0, 2, 3)])
-    return surface(kind, size)
-
-
-def surface(kind: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same of a shape by its `mjtGeom` and MuJoCo's sizes of it."""
-    if kind == _GEOM.mjGEOM_BOX:
-        return BOX * size, BOX_TRIANGLES
-    arc = [(math.cos(a), math.sin(a)) for a in np.linspace(-math.pi / 2, math.pi / 2, SIDES // 2 + 1)]
-    if kind == _GEOM.mjGEOM_SPHERE:
-        return turned([(size[0] * r, size[0] * z) for r, z in arc])
-    if kind == _GEOM.mjGEOM_ELLIPSOID:
-        vertices, triangles = turned(arc)
-        return vertices * size, triangles
-    if kind == _GEOM.mjGEOM_CAPSULE:
-        half = len(arc) // 2 + 1
-        return turned([(size[0] * r, size[0] * z - size[1]) for r, z in arc[:half]]
-                       + [(size[0] * r, size[0] * z + size[1]) for r, z in arc[half - 1:]])
-    if kind == _GEOM.mjGEOM_CYLINDER:
-        return turned([(0.0, -size[1]), (size[0], -size[1]), (size[0], size[1]), (0.0, size[1])])
-    raise ValueError(f"no surface of {_type_name(kind)}")
+    return surface(_type_name(kind), size)
 
 
 def _plane_half(size: np.ndarray) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """A scene as a MuJoCo model, with the Fetch and the objects of an episode in it as in our homes.
 
-What stands still belongs to the world's body. Geom groups: 0 what stands still, 1 what can be opened, both unseen, because the
-scene's own meshes are drawn instead; 2 to 4 as in `rearrange.home.simulation.mujoco.build_model`.
+What stands still belongs to the world's body. Geom groups: 0 what stands still, 1 what can be opened, both unseen,
+because the scene's own meshes are drawn instead; 2 to 4 as in `rearrange.home.simulation.mujoco.build_model`.
 """
 
 from __future__ import annotations
@@ -15,32 +15,43 @@ from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import STANDARD_SET
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import matrix_quat
+from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import FLOOR_TYPE, home_mjcf
 from rearrange.home.simulation.scenes.convex_parts import Solid
 from rearrange.home.simulation.scenes.objects import OwnObject
-from rearrange.home.simulation.scenes.scene_parts import STILL, Part, Pieces, is_thin_on_floor, volume_inertia
+from rearrange.home.simulation.scenes.scene_parts import STILL, THIN_M, Part, Pieces
 
 _FLOOR_M = 0.01
 OWN_GROUP = 5  # of objects with meshes of their own
 UNSEEN_GROUPS = (0, 1, 4, OWN_GROUP)
 _BITS = {"still": (1, 0), "opened": (2, 0), "floor": (FLOOR_TYPE, 0)}  # contype, conaffinity, as in our homes
-_KINDS = {"box": mujoco.mjtGeom.mjGEOM_BOX, "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER, "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
-          "sphere": mujoco.mjtGeom.mjGEOM_SPHERE}
-# At least as much as in our homes, so that what is left open stays open; HAB drives its joints with weak motors to that end.
+_KINDS = {"box": mujoco.mjtGeom.mjGEOM_BOX, "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
+          "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE, "sphere": mujoco.mjtGeom.mjGEOM_SPHERE}
+# At least as much as in our homes, so that what is left open stays open. HAB drives its joints with weak motors for it.
 _LEAST_DAMPING, _LEAST_FRICTION, _ARMATURE = {"slide": 6.0, "hinge": 2.0}, {"slide": 2.0, "hinge": 0.6}, 0.2
 _STUCK = 1e-6  # m or rad, of a joint that cannot move: MuJoCo has no range of nothing
 
 
 def part_names(pieces: Pieces, named: Mapping[str, tuple[str, str]]) -> list[str]:
-    """What each part is called in the model: as the drawer or door that it is (`named`: name -> object and link), or by a number."""
+    """Names of the parts in the model: of drawers and doors (`named`: name -> object and link), else numbered."""
     names = {where: name for name, where in named.items()}
     return [names.get((part.handle, part.link), f"part_{number}") for number, part in enumerate(pieces.parts)]
 
 
 def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origin: np.ndarray, objects: tuple[str, ...],
-                  names: list[str], handles: Mapping[str, np.ndarray], own: Mapping[int, OwnObject] = {}) -> mujoco.MjModel:
-    """The model of a scene, moved by -`origin` (3,) (m). size_m: of its floor. names: of the parts. handles: name of a part -> point (3,)
-    of its handle in the moved world, everything closed. own: slot -> object with a mesh of its own, in place of a primitive.
+                  names: list[str], handles: Mapping[str, np.ndarray],
+                  own: Mapping[int, OwnObject] = {}) -> mujoco.MjModel:
+    """The model of a scene.
+
+    Args:
+        scene: Its name.
+        pieces: What it consists of.
+        size_m: Of its floor.
+        origin: (3,) by which everything is moved towards 0 (m).
+        objects: Name of the object in each slot.
+        names: Of the parts.
+        handles: Name of a part -> point (3,) of its handle in the moved world, everything closed.
+        own: Slot -> object with a mesh of its own, in place of a primitive.
     """
     bare = Layout(scene, -1, size_m, (), (), (), (), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.5, 0.5, 0.5))
     primitives = tuple(STANDARD_SET[0] if slot in own else name for slot, name in enumerate(objects))
@@ -48,10 +59,12 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
     world = spec.worldbody
     for slot, thing in own.items():
         _become(spec, f"object_{slot}", thing)
-    above_floor = [wall for wall in pieces.walls if wall.corners()[:, 2].max() > origin[2] + _FLOOR_M]  # a plane is the floor
+    # A plane is the floor.
+    above_floor = [wall for wall in pieces.walls if wall.corners()[:, 2].max() > origin[2] + _FLOOR_M]
     for solid in (*above_floor, *pieces.solids):
-        kind = "floor" if is_thin_on_floor(solid, origin[2]) else "still"
-        _add_geom(spec, world, _shifted(solid, -origin), kind, 0)
+        is_thin = (solid.corners()[:, 2] - origin[2]).max() < THIN_M  # a robot drives over it
+        kind = "floor" if is_thin else "still"
+        _add_geom(spec, world, solid.moved(transform(None, -origin)), kind, 0)
     bodies: list[mujoco.MjsBody] = []
     for name, part in zip(names, pieces.parts):
         above = np.eye(4) if part.parent == STILL else pieces.parts[part.parent].frame
@@ -68,13 +81,13 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
             local = np.linalg.inv(part.frame) @ (*(handles[name] + origin), 1.0)
             body.add_site(name=f"{name}_handle", pos=local[:3], size=[0.01] * 3)
             spec.add_equality(
-                name=f"hold_{name}", type=mujoco.mjtEq.mjEQ_CONNECT, name1="gripper", name2=name, objtype=mujoco.mjtObj.mjOBJ_BODY,
-                active=False, data=[0.05, *[0.0] * (mujoco.mjNEQDATA - 1)], solref=[0.02, 1.0])
+                name=f"hold_{name}", type=mujoco.mjtEq.mjEQ_CONNECT, name1="gripper", name2=name, active=False,
+                objtype=mujoco.mjtObj.mjOBJ_BODY, data=_padded(0.05), solref=[0.02, 1.0])
     for name, part in zip(names, pieces.parts):
         if part.follows is not None:
             leader, terms = part.follows
-            data = [*terms, *[0.0] * (mujoco.mjNEQDATA - len(terms))]
-            spec.add_equality(name=f"follow_{name}", type=mujoco.mjtEq.mjEQ_JOINT, name1=name, name2=names[leader], active=True, data=data)
+            spec.add_equality(name=f"follow_{name}", type=mujoco.mjtEq.mjEQ_JOINT, name1=name, name2=names[leader],
+                              active=True, data=_padded(*terms))
     try:
         return spec.compile()
     except ValueError as error:
@@ -82,7 +95,7 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
 
 
 def _become(spec: mujoco.MjSpec, name: str, thing: OwnObject) -> None:
-    """Give a free body that is a primitive the convex parts and the mass of an object instead. Its contacts stay as they are."""
+    """Give a free body that is a primitive the convex parts and the mass of an object instead. Its contacts stay."""
     body = spec.body(name)
     (old,) = body.geoms
     contact = {key: getattr(old, key) for key in ("contype", "conaffinity", "priority", "condim")}
@@ -94,14 +107,19 @@ def _become(spec: mujoco.MjSpec, name: str, thing: OwnObject) -> None:
         for key, value in contact.items():
             setattr(geom, key, value)
     body.pos[2] = -thing.low[2]
-    body.explicitinertial, body.mass, body.ipos = True, thing.mass_kg, (thing.low + thing.high) / 2
-    body.inertia = volume_inertia(thing.low, thing.high, thing.mass_kg)
+    _weigh(body, thing.low, thing.high, thing.mass_kg)
 
 
-def _shifted(solid: Solid, shift: np.ndarray) -> Solid:
-    frame = np.eye(4)
-    frame[:3, 3] = shift
-    return solid.moved(frame)
+def _padded(*data: float) -> list[float]:
+    """Data of a constraint, as many numbers as MuJoCo has for one."""
+    return [*data, *[0.0] * (mujoco.mjNEQDATA - len(data))]
+
+
+def _weigh(body: mujoco.MjsBody, low: np.ndarray, high: np.ndarray, mass_kg: float) -> None:
+    """Give a body the inertia of a box of evenly spread mass, with these corners (3,) (m)."""
+    x, y, z = np.maximum(high - low, 0.01) ** 2
+    body.explicitinertial, body.mass, body.ipos = True, mass_kg, (low + high) / 2
+    body.inertia = mass_kg / 12.0 * np.array([y + z, x + z, x + y])
 
 
 def _add_joint(body: mujoco.MjsBody, name: str, part: Part) -> None:
@@ -109,13 +127,12 @@ def _add_joint(body: mujoco.MjsBody, name: str, part: Part) -> None:
     kind = mujoco.mjtJoint.mjJNT_SLIDE if part.kind == "slide" else mujoco.mjtJoint.mjJNT_HINGE
     limited, (low, high) = bool(np.isfinite(part.range).all()), part.range
     body.add_joint(
-        name=name, type=kind, axis=part.axis, limited=limited, range=(low, max(high, low + _STUCK)) if limited else (0.0, 0.0),
-        damping=np.full(3, max(part.damping, _LEAST_DAMPING[part.kind])), frictionloss=max(part.friction, _LEAST_FRICTION[part.kind]),
-        armature=_ARMATURE)
+        name=name, type=kind, axis=part.axis, limited=limited,
+        range=(low, max(high, low + _STUCK)) if limited else (0.0, 0.0),
+        damping=np.full(3, max(part.damping, _LEAST_DAMPING[part.kind])),
+        frictionloss=max(part.friction, _LEAST_FRICTION[part.kind]), armature=_ARMATURE)
     points = np.concatenate([solid.corners() for solid in part.solids] or [np.zeros((1, 3))])
-    low, high = points.min(axis=0), points.max(axis=0)
-    body.explicitinertial, body.mass, body.ipos = True, part.mass_kg, (low + high) / 2
-    body.inertia = volume_inertia(low, high, part.mass_kg)
+    _weigh(body, points.min(axis=0), points.max(axis=0), part.mass_kg)
 
 
 def _add_geom(spec: mujoco.MjSpec, body: mujoco.MjsBody, solid: Solid, kind: str, group: int) -> mujoco.MjsGeom:
@@ -126,5 +143,5 @@ def _add_geom(spec: mujoco.MjSpec, body: mujoco.MjsBody, solid: Solid, kind: str
         mesh = spec.add_mesh(name=f"hull_{len(spec.meshes)}", uservert=(solid.points - middle).ravel(),
                              inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX)
         return body.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=mesh.name, pos=middle, **common)
-    size = (*solid.size, 0.0, 0.0)[:3]
-    return body.add_geom(type=_KINDS[solid.kind], size=size, pos=solid.frame[:3, 3], quat=matrix_quat(solid.frame[:3, :3]), **common)
+    return body.add_geom(type=_KINDS[solid.kind], size=(*solid.size, 0.0, 0.0)[:3], pos=solid.frame[:3, 3],
+                         quat=matrix_quat(solid.frame[:3, :3]), **common)

@@ -1,7 +1,7 @@
-"""Objects of an episode that have a mesh of their own, as YCB's, instead of a primitive of `rearrange.home.apartments.objects`.
+"""Objects of an episode that have a mesh of their own, as YCB's, instead of a primitive.
 
-Their frame has its origin where Habitat has it, at the centre of mass that the file gives, or else in the middle of the box around
-what is seen; its axes are the file's, turned as the world is, z up.
+Their frame has its origin where Habitat has it, at the centre of mass that the file gives, or else in the middle of the
+box around what is seen; its axes are the file's, turned as the world is, z up.
 """
 
 from __future__ import annotations
@@ -38,26 +38,25 @@ class OwnObject:
 
 
 def files_of(data: DataSet | MjcfHomes, objects: tuple[str, ...], folders: tuple[str, ...]) -> tuple[Path | None, ...]:
-    """The configuration of each object that has a mesh of its own: in one of the folders that an episode names, from where the command
-    runs or from a folder above the data set, or, for one that is no primitive of ours, in the data set. Raises UserError for an object
-    that is nowhere.
+    """The configuration of each object that has a mesh of its own; None for the others.
+
+    It is in one of the folders that an episode names, from where the command runs or from a folder above the data set,
+    or, for one that is no primitive of ours, in the data set. Raises UserError for an object that is nowhere.
     """
     found: dict[str, Path | None] = {}
     for name in dict.fromkeys(objects):
-        places = [Path(folder) / (name + _CONFIG) for folder in folders]
-        path = next((place for place in _places(data.path, places) if place.is_file()), None)
+        wanted = [Path(folder) / (name + _CONFIG) for folder in folders]
+        # HAB's episodes say data/objects/ycb/configs/ beside data/replica_cad/.
+        beside = [above / place for place in wanted if not place.is_absolute()
+                  for above in data.path.resolve().parents[:4]]
+        path = next((place for place in (*wanted, *beside) if place.is_file()), None)
         path = path or (None if name in OBJECTS else data.object_file(name))
         if path is None and name not in OBJECTS:
             where = ", ".join(folders) or "no folder"
-            raise UserError(f"there is no object called {name!r}: the data set {data.path} has none, nor has {where}, which the episode "
-                            f"names; primitives are {', '.join(OBJECTS)}.")
+            raise UserError(f"there is no object called {name!r}: the data set {data.path} has none, nor has {where}, "
+                            f"which the episode names; primitives are {', '.join(OBJECTS)}.")
         found[name] = None if path is None or name in OBJECTS and read_object(path, data.path).is_primitive else path
     return tuple(found[name] for name in objects)
-
-
-def _places(dataset: Path, wanted: list[Path]) -> list[Path]:
-    """As HAB's episodes say data/objects/ycb/configs/ beside data/replica_cad/."""
-    return [*wanted, *(above / place for place in wanted if not place.is_absolute() for above in dataset.resolve().parents[:4])]
 
 
 @lru_cache(maxsize=64)
@@ -69,8 +68,10 @@ def own_object(path: Path, dataset: Path | None = None) -> OwnObject:
     solids = tuple(filter(None, (hull((points - template.center) @ AXES) for points in template.hulls())))
     if not solids:
         raise UserError(f"{path} has nothing that collides, so that it cannot be picked.")
-    meshes = tuple(_coarser(Mesh(0, (piece.vertices - template.center) @ AXES, piece.triangles, lambda piece=piece: piece.rgb,
-                                 two_sided=piece.two_sided), MOST_TRIANGLES // len(template.seen)) for piece in template.seen if piece.visible)
+    most = MOST_TRIANGLES // len(template.seen)
+    meshes = tuple(_coarser(Mesh(0, (piece.vertices - template.center) @ AXES, piece.triangles,
+                                 lambda piece=piece: piece.rgb, two_sided=piece.two_sided), most)
+                   for piece in template.seen if piece.visible)
     points = np.concatenate([solid.corners() for solid in solids])
     return OwnObject(solids, meshes, template.mass_kg or _MASS_KG, points.min(axis=0), points.max(axis=0))
 
@@ -81,8 +82,8 @@ def _coarser(mesh: Mesh, most: int) -> Mesh:
     while len(triangles) > most:
         _, corner = np.unique(np.floor(mesh.vertices / cell).astype(np.int64), axis=0, return_inverse=True)
         corner = corner.reshape(-1)
-        count = corner.max() + 1
-        vertices = np.stack([np.bincount(corner, mesh.vertices[:, k], count) for k in range(3)], axis=1) / np.bincount(corner)[:, None]
+        sums = np.stack([np.bincount(corner, mesh.vertices[:, k]) for k in range(3)], axis=1)
+        vertices = sums / np.bincount(corner)[:, None]
         triangles = corner[mesh.triangles]
         a, b, c = triangles.T
         kept = np.flatnonzero((a != b) & (b != c) & (c != a))

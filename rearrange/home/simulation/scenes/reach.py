@@ -15,7 +15,7 @@ _DIGITS = 9  # of ends of ranges (m or rad): what is computed is as round as wha
 
 
 def limit_leaders(parts: Sequence[Part]) -> None:
-    """Narrow the ranges of parts to what their followers can reach. A simulator would stop them there, too, by force."""
+    """Narrow the ranges of parts to what their followers can reach, where a simulator would stop them by force."""
     followers: dict[int, list[int]] = {}
     for number, part in enumerate(parts):
         if part.follows is not None:
@@ -38,7 +38,8 @@ def _allowed(span: tuple[float, float], terms: Sequence[float], limits: tuple[fl
         ends = [_first_beyond(np.linspace(0.0, end, _SAMPLES), terms, low, high) for end in span]
     else:
         ends = list(span)
-    return tuple(own if abs(own) <= abs(end) else end for own, end in zip(span, np.round(ends, _DIGITS).tolist(), strict=True))
+    rounded = np.round(ends, _DIGITS).tolist()
+    return tuple(own if abs(own) <= abs(end) else end for own, end in zip(span, rounded, strict=True))
 
 
 def _first_beyond(openings: np.ndarray, terms: Sequence[float], low: float, high: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -11,14 +11,16 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from rearrange.home.apartments import segmentation
 from rearrange.home.apartments.episodes import Marker
 from rearrange.home.axis_conventions import Point
 from rearrange.home.errors import UserError
+from rearrange.home.geometry import rotate
 from rearrange.home.pictures.meshes import MeshTable, mesh_table
 from rearrange.home.scene_files.data_set import ENDING, DataSet
+from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import handle_part
 from rearrange.home.simulation.mujoco.compiled_home import CompiledHome, addresses
-from rearrange.home.simulation.scenes import segmentation_ids
 from rearrange.home.simulation.scenes.drawers_and_doors import HANDLE_HALF_M, drawers_of, fridge_doors, names_for
 from rearrange.home.simulation.scenes.floor import blocked_cells, floor_of
 from rearrange.home.simulation.scenes.mjcf import ENDING as MJCF_ENDING
@@ -26,11 +28,12 @@ from rearrange.home.simulation.scenes.mjcf import MjcfHomes, is_mjcf
 from rearrange.home.simulation.scenes.model import UNSEEN_GROUPS, compile_scene, part_names
 from rearrange.home.simulation.scenes.objects import OwnObject, own_object
 from rearrange.home.simulation.scenes.scene_layout import FRIDGE_DOOR, FoundScene, SceneHome, home_of
-from rearrange.home.simulation.scenes.scene_parts import STILL, Pieces, collect
+from rearrange.home.simulation.scenes.scene_parts import STAGE, STILL, Pieces, collect
 
 KEPT_SCENES = 32
 
 _RAY_GROUPS = np.array([1, 1, 0, 0, 0, 0], np.uint8)
+_LEVEL, _FLOOR_M, _CEILING_M = 0.9, 0.1, 2.0  # uprightness of a level normal, highest floor, lowest ceiling
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,20 +47,39 @@ class LoadedScene:
 
 @dataclass(frozen=True, eq=False)
 class CompiledScene(CompiledHome):
-    """As a compiled home of ours, and what is known of the scene that it is, of objects with meshes of their own, by slot, of what owns
-    triangles, by its number, and of joints that follow others.
+    """As a compiled home of ours, and what is known of the scene.
+
+    own: objects with meshes of their own, by slot. owners: what owns triangles, by its number. followers: by joint,
+    which others follow it, and by which polynomial.
     """
 
     scene: SceneHome = None  # type: ignore[assignment] # behind fields with defaults
     own: Mapping[int, OwnObject] = field(default_factory=dict)
     owners: Mapping[int, str] = field(default_factory=dict)
-    followers: Mapping[str, list[tuple[str, tuple[float, ...]]]] = field(default_factory=dict)  # joint -> who follows it, and how
+    followers: Mapping[str, list[tuple[str, tuple[float, ...]]]] = field(default_factory=dict)
 
     def things_of_triangles(self, index_of_slot: Mapping[int, int]) -> np.ndarray:
-        return segmentation_ids.things_of_triangles(self.model, self.meshes, self.owners, self.handles, index_of_slot)
+        """After the objects of an episode come furniture, in the order of the scene's file, then drawers and doors."""
+        meshes, first = self.meshes, segmentation.OBJECT + len(index_of_slot)
+        of_owner = {owner: first + k for k, owner in enumerate(self.owners)}
+        of_body = {name: first + len(self.owners) + k for k, name in enumerate(self.handles)}
+        of_body |= {f"object_{slot}": segmentation.OBJECT + index for slot, index in index_of_slot.items()}
+        things = np.array([of_owner.get(int(owner), segmentation.NOTHING) for owner in meshes.owners], np.int32)
+        for row in np.unique(meshes.rows):
+            name = self.model.body(int(row)).name
+            if name in of_body:
+                things[meshes.rows == row] = of_body[name]
+        stage = meshes.owners == STAGE
+        height_m, up = meshes.vertices[meshes.triangles][:, :, 2].mean(axis=1), meshes.normals[:, 2]
+        things[stage] = segmentation.BUILDING["wall"]
+        things[stage & (abs(up) > _LEVEL) & (height_m > _CEILING_M)] = segmentation.BUILDING["ceiling"]
+        things[stage & (up > _LEVEL) & (height_m < _FLOOR_M)] = segmentation.BUILDING["floor"]
+        return np.where(things <= segmentation.MOST, things, segmentation.NOTHING)
 
     def names_of_things(self, objects: Sequence[str]) -> dict[int, str]:
-        return segmentation_ids.names_of(self.owners, self.handles, objects)
+        names, first = [*segmentation.numbered(self.owners.values()), *self.handles], segmentation.OBJECT + len(objects)
+        return segmentation.robot_and_objects(objects) | {
+            number: f"furniture/{name}" for number, name in enumerate(names, first) if number <= segmentation.MOST}
 
 
 @lru_cache(maxsize=4)
@@ -77,19 +99,24 @@ def short_name(path: Path) -> str:
 
 
 def matching(path: Path, wanted: str, setting: str) -> list[str]:
-    """The scenes of a data set that match one of the patterns `wanted` ("v3_sc1_*,apt_0"), which `setting` gave. Raises UserError."""
+    """The scenes of a data set that match a pattern of `wanted` ("v3_sc1_*,apt_0"), which `setting` gave.
+
+    Raises UserError for a pattern that none matches.
+    """
     names = data_set(path).scenes
     patterns = [pattern.strip() for pattern in wanted.split(",") if pattern.strip()]
     lacking = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
     if lacking or not patterns:
-        raise UserError(f"{setting}={wanted}: no scene of {path} is called {lacking[0] if lacking else ''!r}; there are "
-                        f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''} (rearrange scenes list dataset={path}).")
+        known = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        first = lacking[0] if lacking else ""
+        raise UserError(f"{setting}={wanted}: no scene of {path} is called {first!r}; there are {known} (rearrange "
+                        f"scenes list dataset={path}).")
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 @lru_cache(maxsize=KEPT_SCENES)
 def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> LoadedScene:
-    """A scene by its name in the data set. `markers`: of its episodes. Raises UserError for one that is missing, or a file of it."""
+    """A scene by its name in the data set; raises UserError where it cannot be used. `markers`: of its episodes."""
     pieces = pieces_of(path, name)
     height, low, high = floor_of(pieces, name)
     origin = np.array((*low, height))
@@ -102,7 +129,8 @@ def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> Loade
     found = FoundScene(
         name_of(path, name), origin, blocked_cells(pieces, height, low, high), moving,
         [replace(place, middle_m=tuple((np.array(place.middle_m) - origin).tolist())) for place in pieces.receptacles],
-        {handle: _shifted(root, -origin) for handle, root in pieces.roots.items()}, _Rays(name, pieces, origin, names, high - low))
+        {handle: transform(root[:3, :3], root[:3, 3] - origin) for handle, root in pieces.roots.items()},
+        _Rays(name, pieces, origin, names, high - low))
     return LoadedScene(pieces, home_of(found, (*markers, *pieces.markers)), names)
 
 
@@ -118,12 +146,6 @@ def pieces_of(path: Path, name: str) -> Pieces:
     return collect(scene)
 
 
-def _shifted(frame: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    moved = frame.copy()
-    moved[:3, 3] += shift
-    return moved
-
-
 class _Rays:
     """Asks the scene, without objects and with everything closed, which share of a straight way is free."""
 
@@ -137,20 +159,22 @@ class _Rays:
             self._data = mujoco.MjData(self._model)
             mujoco.mj_forward(self._model, self._data)
         way = np.subtract(end, start)
-        hit = mujoco.mj_ray(self._model, self._data, np.array(start, float), way, _RAY_GROUPS, 1, -1, np.zeros(1, np.int32))
+        nearest = np.zeros(1, np.int32)
+        hit = mujoco.mj_ray(self._model, self._data, np.array(start, float), way, _RAY_GROUPS, 1, -1, nearest)
         return hit if 0.0 <= hit < 1.0 else 1.0
 
 
 @lru_cache(maxsize=KEPT_SCENES)
 def mesh_table_of(path: Path, name: str, markers: tuple[Marker, ...], bodies: tuple[int, ...],
                   own: tuple[tuple[int, Path], ...]) -> MeshTable:
-    """What is drawn of a scene whose parts are these bodies of a model; shared by all such models. own: body and file of each object
-    with a mesh of its own.
+    """What is drawn of a scene; shared by all models in which its parts are these bodies.
+
+    own: body and file of each object with a mesh of its own.
     """
     loaded = load_scene(path, name, markers)
     shift = -np.array(loaded.home.origin_m)
-    scene = [replace(mesh, row=0, vertices=mesh.vertices + shift) if mesh.row == STILL else replace(mesh, row=bodies[mesh.row])
-             for mesh in loaded.pieces.meshes]
+    scene = [replace(mesh, row=0, vertices=mesh.vertices + shift) if mesh.row == STILL else
+             replace(mesh, row=bodies[mesh.row]) for mesh in loaded.pieces.meshes]
     first = 1 + max((mesh.owner for mesh in scene), default=0)
     return mesh_table([*scene, *(replace(mesh, row=body, owner=first + k) for k, (body, file) in enumerate(own)
                                  for mesh in own_object(file, path).meshes)])
@@ -162,26 +186,25 @@ def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tup
     """A scene with these objects in its slots. files: of those that have a mesh of their own."""
     loaded = load_scene(path, name, markers)
     home, names = loaded.home, loaded.names
-    handles = {body.name: np.array(body.position_m) + _turned(handle_part(body).center_m, body.yaw_rad) for body in home.layout.bodies}
+    handles = {}
+    for body in home.layout.bodies:
+        x, y, z = handle_part(body).center_m
+        handles[body.name] = np.array(body.position_m) + (*rotate(x, y, body.yaw_rad), z)
     own_files = {slot: file for slot, file in enumerate(files) if file is not None}
     own = {slot: own_object(file, path) for slot, file in own_files.items()}
-    model = compile_scene(name, loaded.pieces, home.layout.size_m, np.array(home.origin_m), objects, names, handles, own)
+    model = compile_scene(name, loaded.pieces, home.layout.size_m, np.array(home.origin_m), objects, names, handles,
+                          own)
     geoms = tuple(tuple(np.flatnonzero(model.geom_bodyid == model.body(handle).id).tolist()) for handle in handles)
     cup = (model.geom("suction_cup").id,)
     bodies = tuple(model.body(part).id for part in names)
     trees = sorted({int(model.body_treeid[body]) for body in bodies})
-    meshes = mesh_table_of(path, name, markers, bodies, tuple((model.body(f"object_{slot}").id, file) for slot, file in own_files.items()))
+    own_bodies = tuple((model.body(f"object_{slot}").id, file) for slot, file in own_files.items())
+    meshes = mesh_table_of(path, name, markers, bodies, own_bodies)
     followers: dict[str, list] = {}
     for part, name in zip(loaded.pieces.parts, names):
         if part.follows is not None:
             followers.setdefault(names[part.follows[0]], []).append((name, part.follows[1]))
     return CompiledScene(
-        followers=followers, layout=home.layout,
-        silent_while_held=(cup,) * len(handles), handle_reach_m=1.5 * HANDLE_HALF_M, meshes=meshes,
-        unseen_groups=UNSEEN_GROUPS, scene=home, own=own, owners=loaded.pieces.owners, **addresses(model, objects, tuple(handles), geoms, trees))
-
-
-def _turned(point: Iterable[float], yaw: float) -> np.ndarray:
-    x, y, z = point
-    c, s = np.cos(yaw), np.sin(yaw)
-    return np.array((c * x - s * y, s * x + c * y, z))
+        followers=followers, layout=home.layout, silent_while_held=(cup,) * len(handles),
+        handle_reach_m=1.5 * HANDLE_HALF_M, meshes=meshes, unseen_groups=UNSEEN_GROUPS, scene=home, own=own,
+        owners=loaded.pieces.owners, **addresses(model, objects, tuple(handles), geoms, trees))

@@ -19,14 +19,15 @@ from rearrange.home.apartments.standing import HAND_M, MIN_SHARE, STAND_M
 from rearrange.home.axis_conventions import Point
 from rearrange.home.geometry import PlanePose, from_frame, rotate, to_frame, wrap_angle
 from rearrange.home.simulation.scenes.drawers_and_doors import (
+    FoundReceptacle,
     MovingLink,
     door_body,
     drawer_body,
     drawers_of,
     fridge_doors,
+    named_apart,
     names_for,
 )
-from rearrange.home.simulation.scenes.receptacles import FoundReceptacle
 
 FRIDGE_DOOR = "fridge_door"
 _NOWHERE: PlanePose = (0.0, 0.0, 0.0)
@@ -35,8 +36,8 @@ _HIGH_M = 2.0  # nothing above a surface within this: it is open
 _ON_M = 0.01  # so near to something a point lies on it
 _SUPPORT_M = 0.1  # so far below its box a surface is looked for
 # A word in the name of a receptacle or of what it belongs to -> kind; the first that fits.
-_KINDS = (("sink", "sink"), ("coffee", "coffee_table"), ("chair", "chair"), ("sofa", "sofa"), ("couch", "sofa"), ("tv", "tv_stand"),
-          ("shelf", "shelf"), ("bookcase", "shelf"), ("counter", "counter"), ("table", "table"))
+_KINDS = (("sink", "sink"), ("coffee", "coffee_table"), ("chair", "chair"), ("sofa", "sofa"), ("couch", "sofa"),
+          ("tv", "tv_stand"), ("shelf", "shelf"), ("bookcase", "shelf"), ("counter", "counter"), ("table", "table"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class SceneHome:
     origin_m: tuple[float, float, float]  # of our world in the scene's, z up
     links: dict[str, tuple[str, str]]  # joint -> articulated object and link
     numbers: dict[str, int]  # joint -> number of its link, by which HAB's episodes call it
-    shut_off: frozenset[str] = frozenset()  # receptacles that no hand gets to from any side, as behind doors that no skill opens
+    shut_off: frozenset[str] = frozenset()  # receptacles that no hand gets to, as behind doors that no skill opens
 
     @property
     def handles(self) -> tuple[str, ...]:
@@ -59,8 +60,9 @@ class SceneHome:
 class FoundScene:
     """What a simulator has found of a scene, with neither robot nor objects in it and everything closed, in our world.
 
-    origin_m: (3,) of our world in the scene's, z up: the corner of the floor. blocked: see `Layout.blocked_floor`. roots: (4, 4) frames
-    of articulated objects by their handles. free_way: which share of the straight way between two points is free; 1 when all of it is.
+    origin_m: (3,) of our world in the scene's, z up: the corner of the floor. blocked: see `Layout.blocked_floor`.
+    roots: (4, 4) frames of articulated objects by their handles. free_way: which share of the straight way between two
+    points is free; 1 when all of it is.
     """
 
     name: str
@@ -82,18 +84,21 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
         fridge = _front(scene.roots[doors[0].handle], doors[0])
         bodies.append(door_body(FRIDGE_DOOR, doors[0], fridge[2], markers))
         named[FRIDGE_DOOR] = doors[0]
-    size = tuple((CELL_M * (np.array(scene.blocked.shape) - 0.5)).tolist())  # rounded up to whole cells it is the grid's again
-    bare = Layout(scene.name, -1, size, (), tuple(bodies), (), (), _NOWHERE, fridge, (0.5, 0.5, 0.5), blocked_floor=scene.blocked)
+    size = tuple((CELL_M * (np.array(scene.blocked.shape) - 0.5)).tolist())  # rounded up to cells it is the grid's
+    bare = Layout(scene.name, -1, size, (), tuple(bodies), (), (), _NOWHERE, fridge, (0.5, 0.5, 0.5),
+                  blocked_floor=scene.blocked)
     places = _Places(scene.free_way, bare, named, doors)
     receptacles = _named_apart([made for found in scene.receptacles if (made := places.receptacle(found))])
     shut_off = frozenset(place.name for place in receptacles if not place.sides)
-    layout = replace(bare, receptacles=tuple(place if place.sides else replace(place, sides=_all_sides(place)) for place in receptacles))
+    layout = replace(bare, receptacles=tuple(place if place.sides else replace(place, sides=_all_sides(place))
+                                             for place in receptacles))
     if doors and not any(receptacle.link == FRIDGE_DOOR for receptacle in receptacles):
         # Nothing can be in it, so that it is not a place where plans look.
         layout = replace(layout, bodies=tuple(body for body in bodies if body.name != FRIDGE_DOOR))
         del named[FRIDGE_DOOR]
-    return SceneHome(layout, tuple(scene.origin_m.tolist()), {name: (link.handle, link.name) for name, link in named.items()},
-                     {name: link.number for name, link in named.items()}, shut_off)
+    links = {name: (link.handle, link.name) for name, link in named.items()}
+    numbers = {name: link.number for name, link in named.items()}
+    return SceneHome(layout, tuple(scene.origin_m.tolist()), links, numbers, shut_off)
 
 
 def _front(root: np.ndarray, door: MovingLink) -> PlanePose:
@@ -107,12 +112,7 @@ def _front(root: np.ndarray, door: MovingLink) -> PlanePose:
 
 def _named_apart(receptacles: list[Receptacle]) -> list[Receptacle]:
     """Two pieces of furniture of one kind have receptacles of one name."""
-    names: list[str] = []
-    for receptacle in receptacles:
-        name, number = receptacle.name, 2
-        while name in names:
-            name, number = f"{receptacle.name}_{number}", number + 1
-        names.append(name)
+    names = named_apart([receptacle.name for receptacle in receptacles])
     return [replace(receptacle, name=name) for receptacle, name in zip(receptacles, names)]
 
 
@@ -141,13 +141,13 @@ class _Places:
 
     def receptacle(self, found: FoundReceptacle) -> Receptacle | None:
         """None for what nothing here can open, such as the lower compartment of a fridge with two doors."""
-        x, y, z = found.middle_m
-        z = self._surface(found)
+        (x, y, _), z = found.middle_m, self._surface(found)
         clearance = self._clearance(x, y, z)
         joint = self._joint_of.get((found.handle, found.link))
         if joint is not None:
             return self._in_drawer(found, self._bodies[joint], z, clearance)
-        made = Receptacle(found.name, self._kind(found), (x, y, z), found.half_m[:2], wrap_angle(found.yaw_rad), clearance)
+        made = Receptacle(found.name, self._kind(found), (x, y, z), found.half_m[:2], wrap_angle(found.yaw_rad),
+                          clearance)
         door = next((door for door in self._doors if self._is_behind(door, (x, y, z))), None)
         if door is None:
             return replace(made, sides=self._sides(made))
@@ -160,8 +160,8 @@ class _Places:
         frame = body.pose(0.0)
         x, y = to_frame(found.middle_m[0], found.middle_m[1], frame)
         yaw = wrap_angle(found.yaw_rad - frame[2])
-        return Receptacle(found.name, "drawer", (x, y, z - body.position_m[2]), found.half_m[:2], yaw, clearance, body.name,
-                          ((1.0, 0.0),), True, body.name)
+        return Receptacle(found.name, "drawer", (x, y, z - body.position_m[2]), found.half_m[:2], yaw, clearance,
+                          body.name, ((1.0, 0.0),), True, body.name)
 
     def _is_behind(self, door: MovingLink, point: tuple[float, float, float]) -> bool:
         frame = self._layout.fridge_pose

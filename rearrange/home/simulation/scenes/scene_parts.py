@@ -1,16 +1,16 @@
-"""What a scene of a data set consists of, collected from its files: what is seen, what collides, what moves, where things can stand.
+"""What a scene of a data set consists of, collected from its files: what is seen, what collides, what moves, where
+things can stand.
 
-Frames: world, z up, with the origin of the scene's file; links keep the axes that their documents give them. Metres, radians.
+Frames: world, z up, with the origin of the scene's file; links keep the axes that their documents give them. Metres,
+radians.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import mujoco
 import numpy as np
 
 from rearrange.home.apartments.episodes import Marker
@@ -18,16 +18,21 @@ from rearrange.home.axis_conventions import AXES
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import quat_matrix
 from rearrange.home.pictures.meshes import Mesh
-from rearrange.home.scene_files.data_set import Placed, PlacedArticulated, Scene
+from rearrange.home.scene_files.data_set import Scene
 from rearrange.home.scene_files.glb import Piece, read_glb
+from rearrange.home.scene_files.scene_entries import Placed, PlacedArticulated
+from rearrange.home.scene_files.surfaces import box_around, facing_out, moved, surface, transform, upward
 from rearrange.home.scene_files.templates import BOX
-from rearrange.home.scene_files.urdf_elements import FIXED, SLIDE, Joint, Link, Shape
-from rearrange.home.simulation.scenes.convex_parts import Solid, hull
-from rearrange.home.simulation.scenes.drawers_and_doors import MovingLink, is_opening, plain_name
-from rearrange.home.simulation.scenes.mjcf_shapes import surface
+from rearrange.home.scene_files.urdf_elements import FIXED, SLIDE, Joint, Shape
+from rearrange.home.simulation.scenes.convex_parts import Solid, flat_pieces, hull
+from rearrange.home.simulation.scenes.drawers_and_doors import (
+    FoundReceptacle,
+    MovingLink,
+    found_receptacle,
+    is_opening,
+    plain_name,
+)
 from rearrange.home.simulation.scenes.reach import limit_leaders
-from rearrange.home.simulation.scenes.receptacles import FoundReceptacle, found_receptacle
-from rearrange.home.simulation.scenes.walls import flat_pieces
 
 STAGE = 0  # the owner of what belongs to the stage
 STILL = -1  # the number of what does not move
@@ -39,8 +44,8 @@ _LINK_KG = 2.0  # of a link whose document gives no mass
 
 @dataclass(eq=False)
 class Part:
-    """A link that moves, with all that is fixed to it. parent: number of the part that it hangs on, or STILL. frame: (4, 4) of the link
-    in the world, everything closed. axis: unit, in the link.
+    """A link that moves, with all that is fixed to it. parent: number of the part that it hangs on, or STILL.
+    frame: (4, 4) of the link in the world, everything closed. axis: unit, in the link.
     """
 
     handle: str
@@ -55,15 +60,16 @@ class Part:
     mass_kg: float = 0.0
     mass_center: np.ndarray = field(default_factory=lambda: np.zeros(3))  # (3,) in the link, as its document has it
     number: int = 0  # by which HAB's episodes call the link
-    follows: tuple[int, tuple[float, ...]] | None = None  # number of a part, and the polynomial, from x^0, of its opening
+    follows: tuple[int, tuple[float, ...]] | None = None  # number of a part, and the polynomial of its opening
     solids: list[Solid] = field(default_factory=list)  # in the link
 
 
 @dataclass(eq=False)
 class Pieces:
-    """solids: what does not move. walls: those of them that are of the stage. meshes: `row` is the number of a part, or STILL. owner:
-    of the stage 0, of each other thing a number of its own. floor: upward triangles (n, 3, 3) of the stage. markers: of handles, where
-    the scene's own file has them. owners: what each owner but the stage is called, as `frl_apartment_sofa`.
+    """solids: what does not move. walls: those of them that are of the stage. meshes: `row` is the number of a part, or
+    STILL; `owner` is STAGE or a number of its own for each other thing. floor: upward triangles (n, 3, 3) of the stage.
+    markers: of handles, where the scene's own file has them. owners: what each owner but the stage is called, as
+    `frl_apartment_sofa`.
     """
 
     solids: list[Solid] = field(default_factory=list)
@@ -83,9 +89,10 @@ class Pieces:
             if part.parent == STILL and part.follows is None and is_opening(part.kind, part.range):
                 world = part.frame.copy()
                 world[:3, 3] += part.frame[:3, :3] @ part.mass_center
-                found.append(MovingLink(part.handle, part.number, part.link, part.kind, part.frame[:3, :3] @ part.axis,
-                                        part.frame[:3, 3], part.range, self._corners(part), world, _moved(self._seen(part), part.frame),
-                                        tuple(solid.moved(part.frame).corners() for solid in part.solids)))
+                found.append(MovingLink(
+                    part.handle, part.number, part.link, part.kind, part.frame[:3, :3] @ part.axis, part.frame[:3, 3],
+                    part.range, self._corners(part), world, moved(self._seen(part), part.frame),
+                    tuple(solid.moved(part.frame).corners() for solid in part.solids)))
         return sorted(found, key=lambda link: link.handle)
 
     def _seen(self, part: Part) -> np.ndarray:
@@ -94,14 +101,11 @@ class Pieces:
         return np.concatenate([np.empty((0, 3)), *(mesh.vertices for mesh in self.meshes if mesh.row == number)])
 
     def _corners(self, part: Part) -> np.ndarray:
-        """(8, 3) in the world: of the box, along the axes of the link, around what collides of it, which the cup can touch, or else
-        around what is seen.
+        """(8, 3) in the world, of the box, along the axes of the link, around what collides of it, which the cup can
+        touch, or else around what is seen.
         """
         points = np.concatenate([solid.corners() for solid in part.solids] or [self._seen(part)])
-        points = points if len(points) else np.zeros((1, 3))
-        low, high = points.min(axis=0), points.max(axis=0)
-        corners = np.array([[(low, high)[i >> axis & 1][axis] for axis in range(3)] for i in range(8)])
-        return corners @ part.frame[:3, :3].T + part.frame[:3, 3]
+        return moved(box_around(points if len(points) else np.zeros((1, 3))), part.frame)
 
 
 def collect(scene: Scene) -> Pieces:
@@ -134,32 +138,22 @@ def _upright(frame: np.ndarray) -> np.ndarray:
     return world
 
 
-def _moved(points: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    return points @ frame[:3, :3].T + frame[:3, 3]
-
-
-def _outside(triangles: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """Triangles that a frame turns inside out, turned back."""
-    return triangles[:, ::-1] if np.linalg.det(frame[:3, :3]) < 0.0 else triangles
-
-
 def _mesh(piece: Piece, frame: np.ndarray, row: int, owner: int) -> Mesh:
     """What is seen of a piece."""
-    return Mesh(row, _moved(piece.vertices, frame), _outside(piece.triangles, frame), lambda: piece.rgb, owner, piece.two_sided)
+    vertices, triangles = moved(piece.vertices, frame), facing_out(piece.triangles, frame)
+    return Mesh(row, vertices, triangles, lambda: piece.rgb, owner, piece.two_sided)
 
 
 def _add_stage(found: Pieces, placed: Placed) -> None:
     frame, template = _upright(placed.frame), placed.template
     found.meshes += [_mesh(piece, frame, STILL, STAGE) for piece in template.seen if piece.visible]
-    upward = []
+    floor = [found.floor]
     for piece in template.solid or template.seen:
-        points, triangles = _moved(piece.vertices, frame), _outside(piece.triangles, frame)
-        corners = points[triangles]
-        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        upward.append(corners[normals[:, 2] > 0.9 * np.linalg.norm(normals, axis=1)])
+        points, triangles = moved(piece.vertices, frame), facing_out(piece.triangles, frame)
+        floor.append(upward(points[triangles]))
         if template.collides:
             found.walls += filter(None, map(hull, flat_pieces(points, triangles)))
-    found.floor = np.concatenate([found.floor, *upward])
+    found.floor = np.concatenate(floor)
     rigid, scale = _without_scale(frame)
     _add_receptacles(found, template.receptacles, None, lambda _: (None, rigid), scale)
 
@@ -167,7 +161,7 @@ def _add_stage(found: Pieces, placed: Placed) -> None:
 def _add_object(found: Pieces, placed: Placed, owner: int) -> None:
     frame, template = _upright(placed.frame), placed.template
     found.meshes += [_mesh(piece, frame, STILL, owner) for piece in template.seen if piece.visible]
-    found.solids += filter(None, (hull(_moved(points, frame)) for points in template.hulls()))
+    found.solids += filter(None, (hull(moved(points, frame)) for points in template.hulls()))
     rigid, scale = _without_scale(frame)
     _add_receptacles(found, template.receptacles, template.name, lambda _: (None, rigid), scale)
 
@@ -182,33 +176,31 @@ def _without_scale(frame: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None:
     """Links that hang on the root by fixed joints alone stand still.
 
-    The scale of an articulated object is that of its lengths, as in Habitat-Sim: origins of joints, shapes and centres of
-    mass, sizes, and limits of sliding joints. Angles and their limits, axes, masses, damping and friction stay as they are.
+    The scale of an articulated object is that of its lengths, as in Habitat-Sim: origins of joints, shapes and centres
+    of mass, sizes, and limits of sliding joints. Angles and their limits, axes, masses, damping and friction stay.
     """
     urdf, scale, numbers = body.urdf, body.scale, body.urdf.numbers()
-    frames, part_of, in_part = {urdf.root: _upright(body.frame)}, {urdf.root: STILL}, {}
+    frames, part_of = {urdf.root: _upright(body.frame)}, {urdf.root: STILL}
     found.roots[body.handle] = frames[urdf.root]
     for joint in urdf.joints:
-        above, own = frames[joint.parent], joint.frame.copy()
-        own[:3, 3] *= scale
-        frames[joint.child] = above @ own
+        frames[joint.child] = frames[joint.parent] @ _longer(joint.frame, scale)
         if joint.kind == FIXED:
             part_of[joint.child] = part_of[joint.parent]
         else:
             part_of[joint.child] = len(found.parts)
-            found.parts.append(_part(body, joint, frames[joint.child], part_of[joint.parent], urdf.links[joint.child], numbers[joint.child]))
+            found.parts.append(_part(body, joint, frames[joint.child], part_of[joint.parent], numbers[joint.child]))
     _link_mimics(found, body, part_of)
     for name, link in urdf.links.items():
         number = part_of[name]
-        in_part[name] = frames[name] if number == STILL else np.linalg.inv(found.parts[number].frame) @ frames[name]
+        in_part = frames[name] if number == STILL else np.linalg.inv(found.parts[number].frame) @ frames[name]
         for shape in link.visuals:
-            found.meshes += [_mesh(piece, in_part[name] @ _of_shape(shape, scale), number, owner) for piece in _pieces_of(body, shape)
-                             if piece.visible]
+            found.meshes += [_mesh(piece, in_part @ _of_mesh(shape, scale), number, owner)
+                             for piece in _pieces_of(body, shape) if piece.visible]
             if shape.file is None and (shape.rgba is None or shape.rgba[3] > 0.0):
-                found.meshes += [_solid_mesh(solid.moved(in_part[name]), shape.rgba or _RGBA, number, owner)
+                found.meshes += [_solid_mesh(solid.moved(in_part), shape.rgba or _RGBA, number, owner)
                                  for solid in _solids(body, shape, scale)]
-        solids = [solid for shape in link.collisions for solid in _solids(body, shape, scale)]
-        (found.solids if number == STILL else found.parts[number].solids).extend(solid.moved(in_part[name]) for solid in solids)
+        solids = found.solids if number == STILL else found.parts[number].solids
+        solids += [solid.moved(in_part) for shape in link.collisions for solid in _solids(body, shape, scale)]
 
     def link_of(values: dict) -> tuple[str | None, np.ndarray | None]:
         """Receptacles and markers are given from a link's centre of mass, where Habitat has the link's frame."""
@@ -222,10 +214,16 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
     _add_receptacles(found, body.receptacles, body.handle, link_of, scale)
 
 
-def _part(body: PlacedArticulated, joint: Joint, frame: np.ndarray, parent: int, link: Link, number: int) -> Part:
+def _longer(frame: np.ndarray, scale: float) -> np.ndarray:
+    """(4, 4) with its position times a scale."""
+    return transform(frame[:3, :3], scale * frame[:3, 3])
+
+
+def _part(body: PlacedArticulated, joint: Joint, frame: np.ndarray, parent: int, number: int) -> Part:
+    link = body.urdf.links[joint.child]
     low, high = (body.scale * bound if joint.kind == SLIDE else bound for bound in joint.range)
-    return Part(body.handle, joint.child, parent, joint.kind, frame, joint.axis, (low, high), joint.damping, joint.friction,
-                body.mass_scale * (link.mass_kg or _LINK_KG), body.scale * link.inertial[:3, 3], number)
+    return Part(body.handle, joint.child, parent, joint.kind, frame, joint.axis, (low, high), joint.damping,
+                joint.friction, body.mass_scale * (link.mass_kg or _LINK_KG), body.scale * link.inertial[:3, 3], number)
 
 
 def _link_mimics(found: Pieces, body: PlacedArticulated, part_of: dict[str, int]) -> None:
@@ -241,15 +239,13 @@ def _link_mimics(found: Pieces, body: PlacedArticulated, part_of: dict[str, int]
 
 def _solid_mesh(solid: Solid, rgba: tuple[float, ...], row: int, owner: int) -> Mesh:
     """What is seen of a box, sphere, cylinder or capsule."""
-    vertices, triangles = surface(getattr(mujoco.mjtGeom, f"mjGEOM_{solid.kind.upper()}"), np.array(solid.size))
-    return Mesh(row, _moved(vertices, solid.frame), triangles, lambda: np.array(rgba[:3]), owner)
+    vertices, triangles = surface(solid.kind, np.array(solid.size))
+    return Mesh(row, moved(vertices, solid.frame), triangles, lambda: np.array(rgba[:3]), owner)
 
 
-def _of_shape(shape: Shape, scale: float) -> np.ndarray:
+def _of_mesh(shape: Shape, scale: float) -> np.ndarray:
     """(4, 4) from the file of a mesh to the link."""
-    frame = shape.frame.copy()
-    frame[:3, 3] *= scale
-    return frame @ np.diag([*(scale * np.array(shape.size if shape.kind == "mesh" else (1.0, 1.0, 1.0))), 1.0])
+    return _longer(shape.frame, scale) @ np.diag([*(scale * np.array(shape.size)), 1.0])
 
 
 def _pieces_of(body: PlacedArticulated, shape: Shape) -> tuple[Piece, ...]:
@@ -259,43 +255,29 @@ def _pieces_of(body: PlacedArticulated, shape: Shape) -> tuple[Piece, ...]:
 def _solids(body: PlacedArticulated, shape: Shape, scale: float) -> Iterator[Solid]:
     """Of a collision shape, in its link."""
     if shape.kind == "mesh":
-        frame = _of_shape(shape, scale)
-        yield from filter(None, (hull(_moved(piece.vertices[np.unique(piece.triangles)], frame)) for piece in _pieces_of(body, shape)))
+        points = (piece.vertices[np.unique(piece.triangles)] for piece in _pieces_of(body, shape))
+        yield from filter(None, (hull(moved(each, _of_mesh(shape, scale))) for each in points))
         return
-    frame = shape.frame.copy()
-    frame[:3, 3] *= scale
     sizes = [scale * value for value in shape.size]
     if shape.kind == "box":
         sizes = [value / 2 for value in sizes]
     elif len(sizes) == 2:
         sizes[1] /= 2
     if min(sizes) > 0.0:
-        yield Solid(shape.kind, frame, tuple(sizes))
+        yield Solid(shape.kind, _longer(shape.frame, scale), tuple(sizes))
 
 
-def _add_receptacles(found: Pieces, declared: dict[str, dict], handle: str | None, link_of, scale: float | np.ndarray) -> None:
-    """What a file declares. link_of: name and frame (4, 4) of the link that a receptacle is on; no frame: there is no such link."""
+def _add_receptacles(found: Pieces, declared: dict[str, dict], handle: str | None, link_of,
+                     scale: float | np.ndarray) -> None:
+    """What a file declares. link_of: name and frame (4, 4) of the link that a receptacle is on; None: there is none."""
     for key, values in declared.items():
         link, frame = link_of(values)
-        if not key.startswith(BOX) or frame is None or "position" not in values or "scale" not in values:
+        if not key.startswith(BOX) or frame is None or values.get("position") is None or values.get("scale") is None:
             continue
         middle, half = np.array(values["position"], float), np.array(values["scale"], float)
         if handle is None and values.get("rotation"):  # of a stage, about its middle
             quat = np.array(values["rotation"], float)
-            turned = np.eye(4)
-            turned[:3, :3] = quat_matrix(quat / (np.linalg.norm(quat) or 1.0))
-            turned[:3, 3] = scale * middle - turned[:3, :3] @ (scale * middle)
-            frame = frame @ turned
-        found.receptacles.append(found_receptacle(str(values.get("name", key)), handle, link, middle, half, frame, scale))
-
-
-def volume_inertia(low: np.ndarray, high: np.ndarray, mass_kg: float) -> np.ndarray:
-    """Moments of inertia (3,) of a box of evenly spread mass (kg m2)."""
-    x, y, z = np.maximum(high - low, 0.01) ** 2
-    return mass_kg / 12.0 * np.array([y + z, x + z, x + y])
-
-
-def is_thin_on_floor(solid: Solid, floor_m: float) -> bool:
-    """Whether it lies on the floor so flat that a robot drives over it."""
-    heights = solid.corners()[:, 2] - floor_m
-    return heights.max() < THIN_M and heights.min() > -math.inf
+            turn = quat_matrix(quat / (np.linalg.norm(quat) or 1.0))
+            frame = frame @ transform(turn, scale * middle - turn @ (scale * middle))
+        name = str(values.get("name", key))
+        found.receptacles.append(found_receptacle(name, handle, link, middle, half, frame, scale))

@@ -26,8 +26,8 @@ EPISODES_TRIED = 8
 
 
 def scenes_of(dataset: Path, split: str, wanted: str | None, setting: str = "sim.scenes") -> list[str]:
-    """Names in the data set: those that match one of the patterns `wanted` ("v3_sc1_*,apt_0"), which `setting` gave, else those of the
-    split. Raises UserError when there are none.
+    """Names of scenes: those that match a pattern of `wanted` ("v3_sc1_*,apt_0"), which `setting` gave, else those of
+    the split. Raises UserError when there are none.
     """
     names = data_set(dataset).scenes
     if wanted is not None:
@@ -40,8 +40,10 @@ def scenes_of(dataset: Path, split: str, wanted: str | None, setting: str = "sim
 
 
 def _of_split(dataset: str, names: Sequence[str], split: str) -> list[str]:
-    """ReplicaCAD's as HAB's authors split them; those that are called so (val_0003); else of the groups that differ only in the number
-    at their end, or of single scenes where there are fewer than three groups, the last is for tests, the one before it for validation.
+    """ReplicaCAD's as HAB's authors split them; those that are called so (val_0003); else by groups.
+
+    Scenes of a group differ only in the number at their end; where there are fewer than three groups, each scene is
+    one. The last group is for tests, the one before it for validation.
     """
     if dataset.lower() == "replicacad":
         return [name for name in names if split in _OF_REPLICA_CAD and fnmatchcase(name, _OF_REPLICA_CAD[split])]
@@ -69,7 +71,7 @@ def generated_episode(dataset: Path, kind: str, split: str, wanted: str | None, 
 
 
 def refused(home: SceneHome) -> dict[str, str]:
-    """Skill -> why episodes of it cannot be generated in a scene, for those of which one of the first `EPISODES_TRIED` is refused."""
+    """Skill -> why one of its first `EPISODES_TRIED` episodes cannot be generated in a scene."""
     found: dict[str, str] = {}
     for kind in KINDS:
         try:
@@ -81,8 +83,9 @@ def refused(home: SceneHome) -> dict[str, str]:
 
 
 def usable(home: SceneHome) -> Layout:
-    """A layout without receptacles that the arm cannot reach, and without drawers and doors that do not open as far as skills open
-    them; what has a board close above it is a shelf, whatever it is called. Raises SceneLacks when nothing is left.
+    """A layout without receptacles that the arm cannot reach, or in what does not open as far as skills open it.
+
+    What has a board close above it is a shelf, whatever it is called. Raises SceneLacks when nothing is left.
     """
     openings = {body.name: body.range_m_or_rad[1] for body in home.layout.bodies}
 

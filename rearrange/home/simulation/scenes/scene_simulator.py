@@ -1,7 +1,7 @@
 """The embedded simulator in scenes of a Habitat data set: one Fetch in one scene, without Habitat.
 
-It offers `rearrange.home.simulation.simulator_interface.Simulator` as in our homes; what differs is where a home comes from, and that drawers and doors have no
-handles of their own: the cup holds one by its front, near the middle of where its handle should be.
+A home comes from elsewhere than ours, and drawers and doors have no handles of their own: the cup holds one by its
+front, near the middle of where its handle should be.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rearrange.home.simulation.simulator_interface import SimulatorConfig
 
 
 class SceneSimulator(MujocoSimulator):
-    """One robot in one scene of the data set with this configuration. mixed: episodes in our homes take place there, not in the data set."""
+    """One robot in one scene of a data set. mixed: episodes in our homes take place there, not in the data set."""
 
     home: CompiledScene | CompiledHome | None
 
@@ -37,7 +37,7 @@ class SceneSimulator(MujocoSimulator):
     # ------------------------------------------------------------------ scenes
 
     def in_own_terms(self, episode: Episode) -> Episode:
-        """An episode of a file, as HAB's, in the frame of its scene's floor, and with names of joints as ours."""
+        """In the frame of its scene's floor, and with names of joints as ours."""
         if self._is_in_home(episode):
             return episode
         name, markers = self._of(episode)
@@ -46,7 +46,6 @@ class SceneSimulator(MujocoSimulator):
         return in_terms_of(load_scene(self._dataset, name, markers).home, episode)
 
     def layout_of(self, episode: Episode) -> Layout:
-        """The layout of an episode's scene, which is loaded for it."""
         if self._is_in_home(episode):
             return super().layout_of(episode)
         return load_scene(self._dataset, *self._of(episode)).home.layout
@@ -64,7 +63,7 @@ class SceneSimulator(MujocoSimulator):
         return compiled_scene(self._dataset, name, slots_for(episode.objects), markers)
 
     def _of(self, episode: Episode) -> tuple[str, tuple[Marker, ...]]:
-        """What the data set calls the scene of an episode, and the points on drawers and doors that the episode names."""
+        """What the data set calls the scene of an episode, and the episode's points on drawers and doors."""
         ours = OUR_SCENE.fullmatch(episode.scene)
         name = f"{ours[1]}_{int(ours[2]):04d}" if ours else Path(episode.scene).name.removesuffix(SCENE_FILE)
         return name, episode.markers
@@ -72,7 +71,7 @@ class SceneSimulator(MujocoSimulator):
     # ------------------------------------------------------------------ drawers and doors
 
     def set_joint(self, name: str, value: float) -> None:
-        """Open a drawer (m) or door (rad), and what follows it, before the robot is placed."""
+        """As in our homes; what follows it opens, too."""
         super().set_joint(name, value)
         todo = [(name, value)] if isinstance(self.home, CompiledScene) else []
         while todo:
@@ -83,18 +82,19 @@ class SceneSimulator(MujocoSimulator):
                 todo.append((follower, opening))
 
     def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Origin (3,) and rotation matrix (3, 3) of a drawer or door, world frame: that of its layout, not of its document."""
+        """As in our homes, of its layout, not of its document."""
         if not isinstance(self.home, CompiledScene):
             return super().body_frame(name)
         body = next((body for body in self.home.layout.bodies if body.name == name), None)
         if body is None:
-            raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {', '.join(self.home.handles)}.")
+            known = ", ".join(self.home.handles)
+            raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {known}.")
         x, y, yaw = body.pose(self.joint_position(name))
         c, s = math.cos(yaw), math.sin(yaw)
         return np.array((x, y, body.position_m[2])), np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
 
     def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
-        """As in our homes; what the end lies on is not in between, as the front is on which a drawer or door has its handle here."""
+        """As in our homes; what the end lies on, as the front of a drawer with its handle, is not in between."""
         if not isinstance(self.home, CompiledScene):
             return super().blocked(start, end)
         before = before_end(start, end)
@@ -106,7 +106,6 @@ class SceneSimulator(MujocoSimulator):
         return self.home.own.get(self._slots[i]) if isinstance(self.home, CompiledScene) else None
 
     def object_half_extents(self, i: int) -> tuple[float, float, float]:
-        """Half size of the box around object i, in its own frame."""
         thing = self._own(i)
         return super().object_half_extents(i) if thing is None else tuple(((thing.high - thing.low) / 2).tolist())
 
