@@ -1,4 +1,4 @@
-"""A kitchen in MuJoCo's XML: a room with a table, a counter with a drawer, and a fridge whose door opens the other way round."""
+"""A kitchen in MuJoCo's XML: a room, a table, a counter with a drawer, and a fridge that opens the other way round."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ KITCHEN = """<mujoco model="kitchen">
 <mesh name="roof" vertex="0.3 0.3 0  -0.3 0.3 0  -0.3 -0.3 0  0.3 -0.3 0  0 0 0.2"/></asset>
 <worldbody>
 <geom name="floor" type="plane" size="3 3 0.1"/>
-<geom name="wall_n" type="box" size="3 0.05 1.2" pos="0 3.05 1.2"/><geom name="wall_s" type="box" size="3 0.05 1.2" pos="0 -3.05 1.2"/>
-<geom name="wall_e" type="box" size="0.05 3 1.2" pos="3.05 0 1.2"/><geom name="wall_w" type="box" size="0.05 3 1.2" pos="-3.05 0 1.2"/>
+<geom name="wall_n" type="box" size="3 0.05 1.2" pos="0 3.05 1.2"/>
+<geom name="wall_s" type="box" size="3 0.05 1.2" pos="0 -3.05 1.2"/>
+<geom name="wall_e" type="box" size="0.05 3 1.2" pos="3.05 0 1.2"/>
+<geom name="wall_w" type="box" size="0.05 3 1.2" pos="-3.05 0 1.2"/>
 <body name="table" pos="-1 -1 0">
  <geom type="box" size="0.5 0.3 0.02" pos="0 0 0.6" material="wood"/>
  <geom type="cylinder" size="0.04 0.29" pos="0 0 0.29"/>

@@ -11,7 +11,7 @@ _POINTS = np.linspace(-1.0, 1.0, 9)  # along the axis of each capsule
 
 
 def robot_depth_m(sim: MujocoSimulator) -> float:
-    """The deepest contact of the robot, or the deepest that the axis of a capsule of its arm lies in a box, whichever is more.
+    """The deepest contact of the robot, or how deep the axis of a capsule of its arm lies in a box, whichever is more.
 
     MuJoCo reports a contact of a few micrometres, or none, of a capsule whose axis is in a thin box, such as a wall.
     """

@@ -1,5 +1,5 @@
-"""A small Habitat scene data set of ReplicaCAD's form, made here: a box room, a rug, a table of two convex parts, a counter with a
-drawer, a fridge with two doors.
+"""A small Habitat scene data set of ReplicaCAD's form, made here: a box room, a rug, a table of two convex parts, a
+counter with a drawer, a fridge with two doors.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _SIDES = [(0, 1, 3), (0, 3, 2), (4, 7, 5), (4, 6, 7), (0, 5, 1), (0, 4, 5),
 COUNTER = """<robot name="counter"><link name="root"/>
 <link name="body"><collision><geometry><box size="0.6 0.8 1.0"/></geometry></collision>
 </link>
-<link name="drawer1"><inertial><mass value="5"/></inertial><visual><origin xyz="0.3 0 0"/><geometry><mesh filename="front.glb"
- scale="1, 1, 1"/></geometry></visual></link>
+<link name="drawer1"><inertial><mass value="5"/></inertial><visual><origin xyz="0.3 0 0"/>
+<geometry><mesh filename="front.glb" scale="1, 1, 1"/></geometry></visual></link>
 <joint name="fix" type="fixed"><parent link="root"/><child link="body"/></joint>
 <joint name="slide" type="prismatic"><origin xyz="0 0.2 0" rpy="0 0 0"/>
 <parent link="body"/><child link="drawer1"/><axis xyz="1 0 0"/>
@@ -51,7 +51,8 @@ def write_glb(path: Path, meshes: list[tuple[np.ndarray, np.ndarray]], nodes: li
                               "count": len(values) if width == "VEC3" else values.size})
             binary += values.tobytes()
     content = {
-        "asset": {"version": "2.0"}, "buffers": [{"byteLength": len(binary)}], "bufferViews": views, "accessors": accessors,
+        "asset": {"version": "2.0"}, "buffers": [{"byteLength": len(binary)}], "bufferViews": views,
+        "accessors": accessors,
         "meshes": [{"primitives": [{"attributes": {"POSITION": 2 * i}, "indices": 2 * i + 1}]}
                    for i in range(len(meshes))],
         "nodes": nodes or [{"mesh": i} for i in range(len(meshes))]} | extra
@@ -150,13 +151,14 @@ def make_furnished_room(folder: Path) -> Path:
     # The drawer of `counter` has no shape that collides; this one has.
     (folder / "urdf" / "cupboard").mkdir()
     (folder / "urdf" / "cupboard" / "cupboard.urdf").write_text("""<robot name="cupboard"><link name="root"/>
-<link name="body"><collision><origin xyz="-0.3 0.35 0"/><geometry><box size="0.6 0.2 0.8"/></geometry></collision></link>
+<link name="body"><collision><origin xyz="-0.3 0.35 0"/><geometry><box size="0.6 0.2 0.8"/></geometry></collision>
+</link>
 <link name="drawer1"><inertial><mass value="4"/></inertial>
 <collision><origin xyz="0.01 0.12 0"/><geometry><box size="0.02 0.24 0.8"/></geometry></collision>
 <collision><origin xyz="-0.25 0.01 0"/><geometry><box size="0.5 0.02 0.7"/></geometry></collision></link>
 <joint name="fix" type="fixed"><parent link="root"/><child link="body"/></joint>
-<joint name="slide" type="prismatic"><origin xyz="0 0.5 0"/><parent link="body"/><child link="drawer1"/><axis xyz="1 0 0"/>
-<limit lower="0" upper="0.5" effort="1" velocity="1"/></joint></robot>""")
+<joint name="slide" type="prismatic"><origin xyz="0 0.5 0"/><parent link="body"/><child link="drawer1"/>
+<axis xyz="1 0 0"/><limit lower="0" upper="0.5" effort="1" velocity="1"/></joint></robot>""")
 
     table = _at("table", -2, 0, -2)
     _scene(folder, "furnished", [_at("rug", 2, 0, 2), table, _at("board", -3, 1.8, 3)],

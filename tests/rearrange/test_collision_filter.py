@@ -1,4 +1,4 @@
-"""What is done to MuJoCo's insides changes nothing that happens: far things left out of the collision test, the clock unread."""
+"""What is done to MuJoCo's insides changes nothing that happens: far things are left out, the clock is not read."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from rearrange.home.simulation.mujoco.compiled_home import load_home
 from rearrange.home.simulation.mujoco.model_copy import PLAIN, HomeCopy
 from skills import make_env
 
-FIELDS = ("body_contype", "body_conaffinity", "bvh_child", "bvh_nodeid", "bvh_aabb")  # of the model, that a step changes
+FIELDS = ("body_contype", "body_conaffinity", "bvh_child", "bvh_nodeid", "bvh_aabb")  # of a model, changed in a step
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,11 +53,9 @@ def report() -> dict[str, list]:
 
 def test_the_motion_is_the_same_bit_for_bit_with_mujoco_as_it_is():
     code = "import json; from tests.rearrange.test_collision_filter import report; print(json.dumps(report()))"
-    (tricks, error), (plain, other) = (
-        (done.stdout, done.stderr) for done in (
-            subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | {PLAIN: switch}, capture_output=True, text=True)
-            for switch in ("0", "1")))
-    tricks, plain = (json.loads(said or f'"{why}"') for said, why in ((tricks, error), (plain, other)))
+    done = [subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | {PLAIN: switch},
+                           capture_output=True, text=True) for switch in ("0", "1")]
+    tricks, plain = (json.loads(each.stdout or f'"{each.stderr}"') for each in done)
     assert plain.pop("clock") and not tricks.pop("clock"), "the switch works"
     assert tricks == plain
     assert min(contacts for _, contacts in plain.values()) > 50  # or nothing would have been tested
@@ -113,7 +111,7 @@ def test_at_a_high_speed_everything_is_near(home):
 
 
 def test_a_thing_that_could_be_woken_by_one_that_is_near_is_tested_too(home):
-    """The hand can touch only the first of two objects; the second has to be there when the first wakes and is pushed."""
+    """The hand can touch only the first of two objects; the second has to be there when the first is pushed."""
     place(home, -30.0, -30.0)
     near, behind = home.body_of_slot[:2]
     home.data.xipos[behind] = home.ee_xpos + (0.32, 0.0, 0.0)

@@ -50,15 +50,15 @@ def test_a_kitchen_has_what_its_names_say(homes):
     assert home.links == {"drawer_1": ("counter", "drawer"), "fridge_door": ("fridge_a", "door")}
     drawer, door = home.layout.bodies
     assert drawer.range_m_or_rad == (0.0, 0.5) and drawer.yaw_rad == pytest.approx(0.0)
-    # The door's range is -2.2 .. 0 about an axis downwards: it opens 2.2 rad about one upwards, hinged at (0.35, 0.37) turned half way.
+    # The door's range is -2.2 .. 0 about an axis downwards: it opens 2.2 rad about one upwards, at (0.35, 0.37) turned.
     assert door.range_m_or_rad == pytest.approx((0.0, 2.2)) and door.hinge_sign == 1.0
     assert np.allclose(np.add(door.position_m, origin), (2.65 - 0.35, -0.37, 0.0), atol=1e-6)
     assert math.cos(door.yaw_rad) == pytest.approx(-1.0)
     places = {place.name: place for place in home.layout.receptacles}
     assert {name: (place.kind, place.closed, place.link) for name, place in places.items()} == {
-        "table_top": ("table", False, None), "counter_top": ("counter", False, None), "in_drawer": ("drawer", True, "drawer_1"),
-        "shelf": ("fridge", True, "fridge_door")}
-    assert np.allclose(np.add(places["table_top"].center_m, origin), (-1, -1, 0.62), atol=1e-3)  # under the apple, which is left out
+        "table_top": ("table", False, None), "counter_top": ("counter", False, None),
+        "in_drawer": ("drawer", True, "drawer_1"), "shelf": ("fridge", True, "fridge_door")}
+    assert np.allclose(np.add(places["table_top"].center_m, origin), (-1, -1, 0.62), atol=1e-3)  # not on the apple
     assert places["shelf"].center_m[2] == pytest.approx(0.71, abs=1e-3)
 
 
@@ -98,28 +98,35 @@ def test_pictures_show_what_is_for_the_eye_and_contacts_what_collides(homes):
 
 
 @pytest.mark.parametrize("kind, size, volume", [
-    ("box", "0.1 0.2 0.3", 8 * 0.006), ("sphere", "0.2", 4 / 3 * math.pi * 0.008), ("cylinder", "0.1 0.3", math.pi * 0.01 * 0.6),
-    ("capsule", "0.1 0.3", math.pi * 0.01 * 0.6 + 4 / 3 * math.pi * 0.001), ("ellipsoid", "0.1 0.2 0.3", 4 / 3 * math.pi * 0.006)])
+    ("box", "0.1 0.2 0.3", 8 * 0.006), ("sphere", "0.2", 4 / 3 * math.pi * 0.008),
+    ("cylinder", "0.1 0.3", math.pi * 0.01 * 0.6), ("ellipsoid", "0.1 0.2 0.3", 4 / 3 * math.pi * 0.006),
+    ("capsule", "0.1 0.3", math.pi * 0.01 * 0.6 + 4 / 3 * math.pi * 0.001)])
 def test_triangles_of_a_shape_enclose_it_and_face_outwards(kind, size, volume):
-    model = mujoco.MjModel.from_xml_string(f'<mujoco><worldbody><geom type="{kind}" size="{size}"/></worldbody></mujoco>')
+    geom = f'<geom type="{kind}" size="{size}"/>'
+    model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{geom}</worldbody></mujoco>")
     vertices, triangles = seen_of(model, 0)
     a, b, c = (vertices[triangles[:, k]] for k in range(3))
     assert 0.9 * volume < np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6 <= volume * 1.0001
 
 
-COLOURS = """<mujoco><default><default class="ghost"><geom rgba="0 1 0 0"/></default><default class="glazed"><geom material="glass"/></default>
-</default><asset><texture name="red_blue" type="2d" builtin="checker" rgb1="1 0 0" rgb2="0 0 1" width="16" height="16"/>
-<material name="wood" rgba="0.6 0.4 0.2 1"/><material name="glass" rgba="0.2 0.3 0.4 0"/><material name="tiles" texture="red_blue"/></asset>
+COLOURS = """<mujoco><default><default class="ghost"><geom rgba="0 1 0 0"/></default>
+<default class="glazed"><geom material="glass"/></default></default>
+<asset><texture name="red_blue" type="2d" builtin="checker" rgb1="1 0 0" rgb2="0 0 1" width="16" height="16"/>
+<material name="wood" rgba="0.6 0.4 0.2 1"/><material name="glass" rgba="0.2 0.3 0.4 0"/>
+<material name="tiles" texture="red_blue"/></asset>
 <worldbody>
-<geom name="plain" size="1"/><geom name="painted" size="1" rgba="0 0 1 0.5"/><geom name="nothing" size="1" rgba="1 1 1 0"/>
+<geom name="plain" size="1"/><geom name="painted" size="1" rgba="0 0 1 0.5"/>
+<geom name="nothing" size="1" rgba="1 1 1 0"/>
 <geom name="wood" size="1" material="wood"/><geom name="red wood" size="1" material="wood" rgba="1 0 0 1"/>
 <geom name="no wood" size="1" material="wood" rgba="1 0 0 0"/><geom name="glass" size="1" material="glass"/>
-<geom name="red glass" size="1" material="glass" rgba="1 0 0 1"/><geom name="default glass" size="1" material="glass" rgba="0.5 0.5 0.5 1"/>
+<geom name="red glass" size="1" material="glass" rgba="1 0 0 1"/>
+<geom name="default glass" size="1" material="glass" rgba="0.5 0.5 0.5 1"/>
 <geom name="ghost" size="1" class="ghost"/><geom name="wooden ghost" size="1" class="ghost" material="wood"/>
 <geom name="glazed" size="1" class="glazed"/><geom name="blue glazed" size="1" class="glazed" rgba="0 0 1 1"/>
 <geom name="group 2" size="1" group="2"/><geom name="group 3" size="1" group="3" material="wood"/>
 <geom name="tiles" size="1" material="tiles"/><geom name="green tiles" size="1" material="tiles" rgba="0.5 1 0.5 1"/>
-<body name="thing"><geom name="in a body" size="1" material="wood" rgba="0.1 0.2 0.3 1"/><geom name="not in it" size="1" rgba="1 0 0 0"/></body>
+<body name="thing"><geom name="in a body" size="1" material="wood" rgba="0.1 0.2 0.3 1"/>
+<geom name="not in it" size="1" rgba="1 0 0 0"/></body>
 </worldbody></mujoco>"""
 
 
@@ -138,9 +145,9 @@ def test_what_is_seen_and_its_colour_are_those_of_mujocos_own_scene(tmp_path):
 
 
 def test_depth_images_do_not_show_what_is_invisible_and_intangible(tmp_path):
-    ghost = '<body name="table" pos="-1 -1 0"><geom type="box" size="2 2 2" material="wood" rgba="1 0 0 0" contype="0" conaffinity="0"/>'
-    plain, haunted = changed(tmp_path), tmp_path / "haunted.xml"
-    haunted.write_text(plain.read_text().replace('<body name="table" pos="-1 -1 0">', ghost))
+    table, plain, haunted = '<body name="table" pos="-1 -1 0">', changed(tmp_path), tmp_path / "haunted.xml"
+    ghost = '<geom type="box" size="2 2 2" material="wood" rgba="1 0 0 0" contype="0" conaffinity="0"/>'
+    haunted.write_text(plain.read_text().replace(table, table + ghost))
     shapes = [[mesh.vertices for mesh in MjcfHomes(file).pieces(file.stem).meshes] for file in (plain, haunted)]
     assert all(np.array_equal(a, b) for a, b in zip(*shapes, strict=True))
 
@@ -156,8 +163,8 @@ def test_every_skill_begins_and_ends_in_a_kitchen(homes):
 
 @pytest.mark.parametrize("skill", ["pick", "open_cabinet", "close_fridge"])
 def test_an_expert_solves_a_skill_there(homes, skill, tmp_path):
-    assert main(["eval", f"skill={skill}", "agent=expert", "episodes=1", f"sim.scene_dataset={homes}", "sim.scenes=kitchen",
-                 f"output={tmp_path}"]) == 0
+    assert main(["eval", f"skill={skill}", "agent=expert", "episodes=1", f"sim.scene_dataset={homes}",
+                 "sim.scenes=kitchen", f"output={tmp_path}"]) == 0
     assert json.loads(next(tmp_path.rglob("metrics.json")).read_text())["success"] == 1.0
 
 
@@ -176,11 +183,13 @@ def test_list_check_and_view(homes, tmp_path, capsys):
 BAD = {  # what is replaced, by what, and what is said
     "no XML": ("</worldbody>", "", "MuJoCo says"),
     "a mesh that is not there": ('mesh="roof"', 'mesh="ceiling"', "MuJoCo says"),
-    "a number that is none": ('pos="0 3.05 1.2"', 'pos="nan 3.05 1.2"', "geom elements with numbers that are not finite"),
-    "two joints": ('<joint name="slide"', '<joint name="turn"/><joint name="slide"', "body 'drawer' has 2 joints, 'turn' and 'slide'"),
+    "a number that is none": ('pos="0 3.05 1.2"', 'pos="nan 3.05 1.2"', "geom elements with numbers that are not"),
+    "two joints": ('<joint name="slide"', '<joint name="turn"/><joint name="slide"',
+                   "body 'drawer' has 2 joints, 'turn' and 'slide'"),
     "a handle of nothing": ("handle_slide", "handle_slid", "joint 'slid', which there is not"),
     "a handle elsewhere": ("handle_slide", "handle_door", "should be in the body that joint 'door' moves, 'door'"),
-    "a receptacle that is no box": ('"receptacle_shelf" type="box"', '"receptacle_shelf" type="sphere"', "site receptacle_shelf should be a box"),
+    "a receptacle that is no box": ('"receptacle_shelf" type="box"', '"receptacle_shelf" type="sphere"',
+                                    "site receptacle_shelf should be a box"),
 }
 
 
@@ -196,31 +205,46 @@ def test_a_bad_file_is_a_sentence(name, tmp_path, capsys):
         load_scene(file, "kitchen")
 
 
-UNBOUNDED = {  # what is put into the worldbody, or before it, and what is said
-    "replicate": ("", '<replicate count="3000" offset="1 0 0"><replicate count="3000" offset="0 1 0"><geom size="1"/></replicate></replicate>',
+GEOM, MESH, FLAT = '<geom size="1"/>', '<geom type="mesh" mesh="m"/>', '<texture name="t" type="2d" builtin="flat"'
+
+
+def _copies(count: int, what: str) -> str:
+    return f'<replicate count="{count}" offset="1 0 0">{what}</replicate>'
+
+
+UNBOUNDED = {  # what is put before the worldbody, and into it, and what is said
+    "replicate": ("", _copies(3000, _copies(3000, GEOM)),
                   "<replicate> elements and those around them stand for more than 100,000"),
-    "replicate of all that is in it": ("", '<replicate count="50000" offset="1 0 0"><body><geom size="1"/></body></replicate>', "<geom>"),
-    "composite": ("", '<composite type="cable" count="200000 1 1" curve="s" size="1"><geom type="capsule" size=".1"/></composite>', "<composite>"),
+    "replicate of all that is in it": ("", _copies(50000, f"<body>{GEOM}</body>"), "<geom>"),
+    "composite": ("", '<composite type="cable" count="200000 1 1" curve="s" size="1">'
+                      '<geom type="capsule" size=".1"/></composite>', "<composite>"),
     "flexcomp": ("", '<flexcomp name="f" type="grid" count="300 300 300" spacing="1 1 1" radius=".1"/>', "<flexcomp>"),
-    "a soft thing": ("", '<flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" radius=".01"/>', "a flex or a skin"),
-    "a texture": ('<asset><texture name="t" type="2d" builtin="flat" width="90000" height="90000"/></asset>', "", "texture 't' is 90000 x 90000"),
-    "a height field": ('<asset><hfield name="h" nrow="90000" ncol="90000" size="1 1 1 1"/></asset>', "", "hfield 'h' is 90000 x 90000"),
-    "a height field that only shows": ('<asset><hfield name="h" nrow="3" ncol="3" size="1 1 1 1"/></asset>',
-                                       '<geom name="hill" type="hfield" hfield="h" contype="0" conaffinity="0"/>', "'hill' is of the type hfield"),
+    "a soft thing": ("", '<flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" radius=".01"/>',
+                     "a flex or a skin"),
+    "a texture": (f'<asset>{FLAT} width="90000" height="90000"/></asset>', "", "texture 't' is 90000 x 90000"),
+    "a height field": ('<asset><hfield name="h" nrow="90000" ncol="90000" size="1 1 1 1"/></asset>', "",
+                       "hfield 'h' is 90000 x 90000"),
+    "a height field that only shows": (
+        '<asset><hfield name="h" nrow="3" ncol="3" size="1 1 1 1"/></asset>',
+        '<geom name="hill" type="hfield" hfield="h" contype="0" conaffinity="0"/>', "'hill' is of the type hfield"),
     "memory": ('<size memory="900G"/>', "", "allocate"),
     "user data": ('<size nuserdata="2000000000"/>', "", "<size> has nuserdata=2000000000, more than 1,000,000"),
-    "user data of geoms": ('<size nuser_geom="900000"/>', '<replicate count="3000" offset="1 0 0"><geom size="1"/></replicate>', "4 GiB of memory"),
-    "a made mesh": ('<asset><mesh name="m" builtin="plate" params="30000 30000"/></asset>', '<geom type="mesh" mesh="m"/>', "memory"),
-    "a colour that is none": ("", '<geom size="1" rgba="nan 0 0 1"/>', "geom elements with numbers that are not finite"),
+    "user data of geoms": ('<size nuser_geom="900000"/>', _copies(3000, GEOM), "4 GiB of memory"),
+    "a made mesh": ('<asset><mesh name="m" builtin="plate" params="30000 30000"/></asset>', MESH, "memory"),
+    "a colour that is none": ("", '<geom size="1" rgba="nan 0 0 1"/>', "geom elements with numbers that are not"),
     "elements in elements": ("", "<frame>" * 5000 + "</frame>" * 5000, "nesting is too deep"),
     "a file that includes itself": ("", '<include file="home.xml"/>', "already included"),
-    "a file that attaches itself": ('<asset><model name="m" file="home.xml"/></asset>', '<attach model="m" prefix="m"/>', "crashed on it"),
+    "a file that attaches itself": ('<asset><model name="m" file="home.xml"/></asset>',
+                                    '<attach model="m" prefix="m"/>', "crashed on it"),
     "a pipe that is included": ("", '<include file="pipe"/>', "pipe cannot be read (it is no regular file"),
-    "a pipe as a mesh": ('<asset><mesh name="m" file="pipe"/></asset>', '<geom type="mesh" mesh="m"/>', "pipe, which is no regular file"),
+    "a pipe as a mesh": ('<asset><mesh name="m" file="pipe"/></asset>', MESH, "pipe, which is no regular file"),
     "a pipe as a mesh whose folder is left out": (
-        '<compiler strippath="true"/><asset><mesh name="m" file="there/pipe.stl"/></asset>', "", "pipe.stl, which is no"),
-    "a pipe as a texture": ('<compiler texturedir="in"/><asset><texture name="t" type="2d" file="pipe"/></asset>', "", "pipe, which is no regular"),
-    "a pipe as the model that is attached": ('<asset><model name="m" file="in/pipe"/></asset>', '<attach model="m" prefix="m"/>', "pipe cannot"),
+        '<compiler strippath="true"/><asset><mesh name="m" file="there/pipe.stl"/></asset>', "",
+        "pipe.stl, which is no"),
+    "a pipe as a texture": ('<compiler texturedir="in"/><asset><texture name="t" type="2d" file="pipe"/></asset>', "",
+                            "pipe, which is no regular"),
+    "a pipe as the model that is attached": ('<asset><model name="m" file="in/pipe"/></asset>',
+                                             '<attach model="m" prefix="m"/>', "pipe cannot"),
 }
 
 
@@ -230,8 +254,8 @@ def test_a_file_that_grows_or_never_ends_is_a_sentence(name, tmp_path, capsys):
     for pipe in (tmp_path / "pipe", tmp_path / "pipe.stl", tmp_path / "in" / "pipe"):
         os.mkfifo(pipe)
     before, inside, words = UNBOUNDED[name]
-    file = tmp_path / "home.xml"
-    file.write_text(f'<mujoco>{before}<worldbody><geom name="floor" type="plane" size="3 3 1"/>{inside}</worldbody></mujoco>')
+    file, inside = tmp_path / "home.xml", f'<geom name="floor" type="plane" size="3 3 1"/>{inside}'
+    file.write_text(f"<mujoco>{before}<worldbody>{inside}</worldbody></mujoco>")
     assert main(["scenes", "check", f"dataset={tmp_path}"]) == 2
     (line,) = (line for line in capsys.readouterr().out.splitlines() if words in line)
     assert str(file) in line
@@ -245,7 +269,7 @@ def test_a_pipe_among_the_files_of_a_folder_is_a_sentence(homes, tmp_path, capsy
     assert "pipe.xml cannot be read (it is no regular file" in shown and "1 of 2 scenes have all their files" in shown
 
 
-SLOW = '<mujoco><worldbody><replicate count="90000" offset="1 0 0"><geom size="1"/></replicate></worldbody></mujoco>'
+SLOW = f"<mujoco><worldbody>{_copies(90000, GEOM)}</worldbody></mujoco>"
 
 
 @pytest.mark.parametrize("limit, value", [("MOST_CPU_S", 1), ("MOST_WAIT_S", 2.0)])
@@ -260,10 +284,12 @@ def test_the_limit_of_time_ends_what_is_not_counted(limit, value, tmp_path, monk
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_signal_ends_the_check_of_a_slow_file_and_its_compiler(number, tmp_path):
     (tmp_path / "slow.xml").write_text(SLOW)
-    process = subprocess.Popen([sys.executable, "-m", "rearrange", "scenes", "check", f"dataset={tmp_path}"], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "rearrange", "scenes", "check", f"dataset={tmp_path}"],
+                               stdout=subprocess.DEVNULL)
+    file = str(tmp_path / "slow.xml").encode()
 
     def compilers() -> list[str]:
-        return [pid for pid in os.listdir("/proc") if pid.isdigit() and str(tmp_path / "slow.xml").encode() in _command_line(pid)]
+        return [pid for pid in os.listdir("/proc") if pid.isdigit() and file in _command_line(pid)]
 
     try:
         until(compilers, "a compiler")
@@ -283,11 +309,14 @@ def _command_line(pid: str) -> bytes:
 
 def test_a_home_of_thousands_of_geoms_and_hundreds_of_drawers_is_read(tmp_path):
     """Each geom is looked at once, not once for each other geom of its body or each piece of furniture."""
-    drawers = "".join(f'<body name="drawer_{k}" pos="{k} 0 0"><joint type="slide" range="0 .5"/><geom size=".1"/></body>' for k in range(200))
+    inside = '<joint type="slide" range="0 .5"/><geom size=".1"/>'
+    drawers = "".join(f'<body name="drawer_{k}" pos="{k} 0 0">{inside}</body>' for k in range(200))
     geoms = '<geom type="box" size=".1 .1 .1" pos="0 0 1"/>' * 6000
-    (tmp_path / "home.xml").write_text(f'<mujoco><worldbody><body name="shelves">{geoms}<body name="chest">{drawers}</body></body></worldbody></mujoco>')
-    process = subprocess.Popen([sys.executable, "-c", "import sys; from pathlib import Path; from rearrange.home.simulation.scenes.mjcf import MjcfHomes;"
-                                "print(MjcfHomes(Path(sys.argv[1])).figures('home'))", str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    shelves = f'<body name="shelves">{geoms}<body name="chest">{drawers}</body></body>'
+    (tmp_path / "home.xml").write_text(f"<mujoco><worldbody>{shelves}</worldbody></mujoco>")
+    code = ("import sys; from pathlib import Path; from rearrange.home.simulation.scenes.mjcf import MjcfHomes;"
+            "print(MjcfHomes(Path(sys.argv[1])).figures('home'))")
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     try:
         until(lambda: process.poll() is not None, "the figures of the home")
         assert "slides=200" in process.stdout.read()
@@ -307,11 +336,13 @@ def test_an_opening_is_counted_from_how_the_file_has_the_body(tmp_path, ref, spa
     assert drawer.range == pytest.approx(span)
 
 
-FOLLOWERS = """<mujoco><compiler angle="radian"/><worldbody><geom name="floor" type="plane" size="3 3 1"/><body name="chest">
-<body name="upper" pos="0 0 1"><joint name="upper" type="slide" axis="1 0 0" range="0 0.5" ref="0.1"/><geom size="0.1"/></body>
+FOLLOWERS = """<mujoco><compiler angle="radian"/><worldbody><geom name="floor" type="plane" size="3 3 1"/>
+<body name="chest"><body name="upper" pos="0 0 1">
+<joint name="upper" type="slide" axis="1 0 0" range="0 0.5" ref="0.1"/><geom size="0.1"/></body>
 <body name="lower"><joint name="lower" type="slide" axis="-1 0 0" range="-0.4 0"/><geom size="0.1"/></body>
 <body name="lid"><joint name="lid" axis="0 -1 0" range="-2 1" ref="0.2"/><geom size="0.1"/></body></body></worldbody>
-<equality><joint joint1="lower" joint2="upper" polycoef="0 -0.7 -0.2 0 0"/><joint joint1="lid" joint2="lower" polycoef="0 3 0 5 0"/>
+<equality><joint joint1="lower" joint2="upper" polycoef="0 -0.7 -0.2 0 0"/>
+<joint joint1="lid" joint2="lower" polycoef="0 3 0 5 0"/>
 <joint joint1="upper" joint2="lid" active="false"/></equality></mujoco>"""
 
 
@@ -324,7 +355,7 @@ def test_joints_that_equality_ties_follow_each_other_as_in_the_file(tmp_path):
     for name in ("lower", "lid"):
         leader, terms = parts[name].follows
         openings[name] = sum(term * openings[list(parts)[leader]] ** power for power, term in enumerate(terms))
-    for name, opening in openings.items():  # the joint's value in the file at this opening, which may count the other way
+    for name, opening in openings.items():  # the joint's value at this opening may count the other way
         sign = 1.0 if float(parts[name].axis @ model.joint(name).axis) > 0.0 else -1.0
         data.joint(name).qpos = model.joint(name).qpos0 + sign * opening
     mujoco.mj_forward(model, data)
@@ -347,16 +378,20 @@ def test_an_opening_ends_where_what_follows_it_by_a_polynomial_does(tmp_path):
 
 def test_check_says_what_of_a_file_is_not_used(homes, tmp_path, capsys):
     assert data_set(homes).unused("kitchen") == []
-    file = changed(tmp_path, ('damping="3"', 'damping="3" stiffness="2"'), ('<geom name="floor"', '<geom name="floor" friction="0.1"'),
-                   ("</worldbody>", '</worldbody><actuator><motor joint="slide"/></actuator><keyframe><key/></keyframe>'))
+    end = "</worldbody>"
+    file = changed(tmp_path, ('damping="3"', 'damping="3" stiffness="2"'),
+                   ('<geom name="floor"', '<geom name="floor" friction="0.1"'),
+                   (end, f'{end}<actuator><motor joint="slide"/></actuator><keyframe><key/></keyframe>'))
     assert main(["scenes", "check", f"dataset={file}"]) == 0
-    assert ("  not used, though files have it: <actuator> (1), <keyframe> (1), friction and softness of geoms (1), stiffness of a joint (1)"
-            in capsys.readouterr().out.splitlines())
+    said = "<actuator> (1), <keyframe> (1), friction and softness of geoms (1), stiffness of a joint (1)"
+    assert f"  not used, though files have it: {said}" in capsys.readouterr().out.splitlines()
 
 
 def test_a_folder_without_scenes_and_a_path_that_is_not_there_are_sentences(tmp_path, capsys):
-    for path, words in ((tmp_path, "has no MuJoCo XML file with a <worldbody>"), (tmp_path / "no.xml", "does not exist")):
-        assert main(["eval", "skill=pick", "agent=random", "episodes=1", f"sim.scene_dataset={path}", f"output={tmp_path / 'out'}"]) == 2
+    for path, words in ((tmp_path, "has no MuJoCo XML file with a <worldbody>"),
+                        (tmp_path / "no.xml", "does not exist")):
+        assert main(["eval", "skill=pick", "agent=random", "episodes=1", f"sim.scene_dataset={path}",
+                     f"output={tmp_path / 'out'}"]) == 2
         assert words in capsys.readouterr().err
         with pytest.raises(UserError, match=words):
             data_set(path)

@@ -1,5 +1,5 @@
-"""Scenes of a data set in the embedded simulator. A home of ours, exported and read again as a scene of which nothing is known, is the
-home that it was: its pictures, receptacles, drawers and floor. What our homes do not have is made here.
+"""Scenes of a data set in the embedded simulator. A home of ours, exported and read again as a scene, is the home that it
+was: its pictures, receptacles, drawers and floor. What our homes do not have is made here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def exported(tmp_path_factory):
     """The configuration of val/0 as a data set, and its episode of Pick."""
     folder = tmp_path_factory.mktemp("exported") / "homes"
     assert main(["scenes", "export", f"out={folder}", "count=1", "episodes_of=[pick]"]) == 0
-    return folder / "rearrange.scene_dataset_config.json", read_episodes(folder / "episodes" / "val" / "pick.json.gz")[0]
+    episode = read_episodes(folder / "episodes" / "val" / "pick.json.gz")[0]
+    return folder / "rearrange.scene_dataset_config.json", episode
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,8 @@ def test_numbers_of_links_in_habs_episodes_are_the_joints_that_they_were(tmp_pat
     assert main(["scenes", "export", f"out={homes}", "count=2", "episodes_of=[close_cabinet,close_fridge]"]) == 0
     config = as_of_others(homes / "rearrange.scene_dataset_config.json", tmp_path / "data")
     for kind in ("close_cabinet", "close_fridge"):
-        ours, theirs = (read_episodes(folder / "episodes" / "val" / f"{kind}.json.gz") for folder in (homes, config.parent))
+        ours, theirs = (read_episodes(folder / "episodes" / "val" / f"{kind}.json.gz")
+                        for folder in (homes, config.parent))
         for expected, episode in zip(ours, theirs):
             found = SceneSimulator(SimulatorConfig(), config).in_own_terms(episode)
             assert expected.articulated and found.articulated == pytest.approx(expected.articulated)
@@ -70,8 +72,8 @@ def room(tmp_path_factory):
 def in_room(room, *objects, scene="furnished", **articulated) -> SceneSimulator:
     """A simulator with objects (name, point in our world)."""
     sim = SceneSimulator(SimulatorConfig(), room)
-    sim.reset(Episode("made", f"small/{scene}", tuple(name for name, _ in objects), tuple((*at, 1.0, 0.0, 0.0, 0.0) for _, at in objects),
-                      articulated=articulated))
+    sim.reset(Episode("made", f"small/{scene}", tuple(name for name, _ in objects),
+                      tuple((*at, 1.0, 0.0, 0.0, 0.0) for _, at in objects), articulated=articulated))
     return sim
 
 
@@ -106,7 +108,8 @@ def test_a_drawer_moves_as_that_of_the_home(both):
     for sim in (scene, ours):
         sim.set_joint("drawer_1", 0.3)
         sim.place_robot(-20.0, -20.0, 0.0)  # brings positions up to date
-    assert np.allclose(scene.handle_position("drawer_1") + shift, ours.handle_position("drawer_1"), atol=0.08)  # ours is the bar
+    theirs, mine = (sim.handle_position("drawer_1") for sim in (scene, ours))
+    assert np.allclose(theirs + shift, mine, atol=0.08)  # ours is the bar
     for name in scene.home.handles:
         assert scene.model.joint(name).range == pytest.approx(ours.model.joint(name).range)
     scene.set_joint("drawer_1", 0.0), ours.set_joint("drawer_1", 0.0)
@@ -141,10 +144,9 @@ def test_whose_a_pixel_is(both):
     frame = drawer.pose()
     x, y = frame[0] + 1.2 * math.cos(frame[2]), frame[1] + 1.2 * math.sin(frame[2])
     stands(both[:2], shift, x, y, frame[2] + math.pi)
-    seen = {sim: sim.owner_image(64)[1] for sim in (scene, ours)}
-    wanted = FIRST_JOINT - list(scene.home.handles).index(drawer.name)
-    assert (seen[ours] == FIRST_JOINT - list(ours.home.handles).index(drawer.name)).sum() > 50
-    assert np.mean((seen[scene] == wanted) == (seen[ours] == FIRST_JOINT - list(ours.home.handles).index(drawer.name))) > 0.99
+    theirs, mine = (sim.owner_image(64)[1] == FIRST_JOINT - list(sim.home.handles).index(drawer.name)
+                    for sim in (scene, ours))
+    assert mine.sum() > 50 and np.mean(theirs == mine) > 0.99
 
 
 def test_an_episode_of_a_file_is_solved_by_its_expert(exported, tmp_path):
@@ -176,7 +178,8 @@ def test_objects_rest_on_convex_parts(room):
     sim = in_room(room, ("003_cracker_box", (-2.0 - x0, 2.0 - y0, 0.45 + 0.105)))
     assert sim.settle_distance_m < 2e-3
     place = sim.home.layout.receptacle("top")
-    assert place.center_m == pytest.approx((-2.0 - x0, 2.0 - y0, 0.45), abs=1e-3) and place.kind == "table" and len(place.sides) == 4
+    assert place.center_m == pytest.approx((-2.0 - x0, 2.0 - y0, 0.45), abs=1e-3)
+    assert place.kind == "table" and len(place.sides) == 4
 
 
 def test_a_drawer_is_held_by_its_front_and_pulled_open(room):
@@ -348,14 +351,15 @@ def test_splits_hold_out_whole_groups(tmp_path):
 
 
 def test_generated_episodes_are_the_same_each_time_and_in_turn(room):
-    one, again, other = (generated_episode(room, "pick", "train", "furnished,bare_table", 96, index) for index in (0, 0, 1))
+    one, again, other = (generated_episode(room, "pick", "train", "furnished,bare_table", 96, index)
+                         for index in (0, 0, 1))
     assert one == again and one.scene == "small/bare_table" and other.scene == "small/furnished"
 
 
 def test_what_the_arm_cannot_reach_is_not_used(room):
     home = in_room(room).home.scene
-    assert {"top", "high"} <= {place.name for place in home.layout.receptacles}
-    assert {place.name for place in usable(home).receptacles} >= {"top"} and "high" not in {p.name for p in usable(home).receptacles}
+    there, used = ({place.name for place in layout.receptacles} for layout in (home.layout, usable(home)))
+    assert {"top", "high"} <= there and "top" in used and "high" not in used
 
 
 def test_a_board_close_under_another_is_known_by_the_room_above_it_not_by_its_name(room):
@@ -375,7 +379,8 @@ def test_a_board_close_under_another_is_known_by_the_room_above_it_not_by_its_na
         assert ends == {"top"} or 2 * OBJECTS[episode.objects[0]].half_height_m <= UNDER_BOARD_HEIGHT_M
     assert used == {"top", "level_tabletop"}
     with pytest.raises(SceneLacks, match="only low boards"):
-        generate_in_scenes("pick", "made", [layout.name], 0, lambda _: replace(layout, receptacles=layout.receptacles[1:2]))
+        low = replace(layout, receptacles=layout.receptacles[1:2])
+        generate_in_scenes("pick", "made", [layout.name], 0, lambda _: low)
 
 
 # ---------------------------------------------------------------------- bad data
@@ -430,35 +435,41 @@ def test_photographs_of_a_scene_are_those_of_the_home_that_it_was(both):
         for camera in ("head", "arm"):
             one, other = (sim.photograph(camera, 64, IMAGES, PLAIN) for sim in both[:2])
             near.append(10.0 * np.abs(one["depth"] - other["depth"]) < 0.01)
-            theirs, mine = (np.where(np.isin(seen["segmentation"], own), seen["segmentation"], 0)[:, :, 0] for seen in (one, other))
+            theirs, mine = (np.where(np.isin(seen["segmentation"], own), seen["segmentation"], 0)[:, :, 0]
+                            for seen in (one, other))
             owned.append(theirs == mine)
             off = np.abs(one["rgb"].astype(int) - other["rgb"]).max(axis=2)
             robots.append(off[(mine > 0) & (theirs == mine)])
             lit += [tuple(rgb) in shades for rgb in one["rgb"][theirs == 0].tolist()]
             assert set(np.unique(one["segmentation"]).tolist()) <= set(known)
         assert np.allclose(scene.photograph("head", 64, ("depth",), PLAIN)["depth"], scene.depth_image(64), atol=1e-4)
-    assert np.mean(near) > 0.97 and np.mean(owned) > 0.99 and {"furniture/drawer_1", "furniture/fridge_door"} <= set(known.values())
+    assert np.mean(near) > 0.97 and np.mean(owned) > 0.99
+    assert {"furniture/drawer_1", "furniture/fridge_door"} <= set(known.values())
     assert not np.concatenate(robots).any() and np.mean(lit) > 0.99
 
 
 def shades_of(scene) -> set[tuple[int, ...]]:
-    """What a pixel of a mesh can be, computed from the files' colours, either side of each triangle in the sun and under the sky; the sky."""
+    """What a pixel can be, computed from the files' colours: either side of each triangle in the sun, and the sky."""
     meshes, (towards, sun, sky) = scene.home.meshes, PLAIN.light.astype(float)
     normals = np.einsum("tij,tj->ti", scene.data.xmat.reshape(-1, 3, 3)[meshes.rows], meshes.normals)
     found = {SKY_RGB}
     for side in (normals, -normals):
         light = np.maximum(side @ towards, 0)[:, None] * sun + (0.775 + 0.225 * side[:, 2:]) * sky
         linear = np.minimum(np.floor(np.clip(meshes.rgb, 0, 1) ** 2.2 * light * 1023) / 1023, 1)
-        found |= set(map(tuple, np.round(255 * np.where(linear < 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)).astype(int).tolist()))
+        srgb = np.where(linear < 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+        found |= set(map(tuple, np.round(255 * srgb).astype(int).tolist()))
     return found
 
 
 def test_what_a_photograph_of_a_scene_shows_has_names_and_is_where_the_camera_is_turned(room):
-    settings = dict(depth_size=16, camera_size=32, scene_dataset=str(room), observations=["segmentation", "rgb", "arm_rgb"])
-    (plain, info), (turned, _) = (make_env("pick", **settings, **more).reset(options={"episode": 0}) for more in ({}, {"random_camera_deg": 9.0}))
+    settings = dict(depth_size=16, camera_size=32, scene_dataset=str(room),
+                    observations=["segmentation", "rgb", "arm_rgb"])
+    (plain, info), (turned, _) = (make_env("pick", random_camera_deg=deg, **settings).reset(options={"episode": 0})
+                                  for deg in (0.0, 9.0))
     names = info["segmentation_names"]
     assert len(set(names.values())) == len(names) and "furniture/table" in names.values()
-    assert {"building/floor", "building/wall"} <= {names[number] for number in np.unique(plain["segmentation"]).tolist()}
+    seen = {names[number] for number in np.unique(plain["segmentation"]).tolist()}
+    assert {"building/floor", "building/wall"} <= seen
     assert plain["segmentation"].shape == (32, 32, 1) and plain["arm_rgb"].std() > 0
     assert all((plain[key] != turned[key]).any() for key in plain if key in ("depth", "rgb", "arm_rgb"))
 
@@ -474,7 +485,8 @@ def test_homes_and_scenes_are_mixed_by_their_share(room):
     for number in (there[0], ours[0], there[1]):
         observation, info = env.reset(options={"episode": number})
         assert info["scene"] == scenes[number] and env.sim.home.layout.is_ours == (number in ours)
-        assert env.sim.held == env.skill.target and env.observation_space.contains(env.step(env.action_space.sample() * 0)[0])
+        assert env.sim.held == env.skill.target
+        assert env.observation_space.contains(env.step(env.action_space.sample() * 0)[0])
         assert env.sim.handle_position(env.sim.home.handles[0]) is not None and env.sim.object_half_extents(0)[2] > 0.0
         assert not env.sim.shadow() is env.sim and env.sim.shadow().layout_of(env.episode) is not None
     alone, homes = make_env("place", **mixed), make_env("place", mix=0.0, **mixed)
@@ -492,7 +504,7 @@ def test_of_two_doors_the_upper_one_is_the_fridges_and_its_handle_is_behind_the_
     assert (door.name, sim.home.scene.links["fridge_door"]) == ("fridge_door", ("refrigerator_:0000", "top_door"))
     assert board.closed and board.kind == "fridge" and board.center_m[2] == pytest.approx(0.97, abs=0.01)
     sim.place_robot(-20.0, -20.0, 0.0)
-    # In the file x 0.32, y 1.27 - 0.2, z 0.3 - 0.56: on what collides, as high as the bar, not in the middle of the door.
+    # In the file x 0.32, y 1.27 - 0.2, z 0.3 - 0.56: on what collides, as high as the bar, not amid the door.
     assert np.allclose(np.add(sim.handle_position("fridge_door"), shift), (0.32, 0.26, 1.07), atol=0.01)
     sim.set_joint("fridge_door", math.pi / 2)
     sim.place_robot(-20.0, -20.0, 0.0)

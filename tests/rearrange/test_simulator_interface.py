@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from rearrange.home.simulation.simulator_interface import Home, Simulator
 
 ROOT = Path(__file__).resolve().parents[2]
-ELSEWHERE = ("rearrange/home/simulation/mujoco", "rearrange/habitat", "eval/bench",  # which know what simulator they have
-             "rearrange/home/pictures")  # where a shadow is one
+ELSEWHERE = (  # folders that know what simulator they have, and pictures, in which a shadow is one
+    "rearrange/home/simulation/mujoco", "rearrange/habitat", "eval/bench", "rearrange/home/pictures")
 NAMES = ("sim", "shadow", "_sim")  # of variables and attributes that are a simulator
 
 
@@ -23,37 +24,26 @@ def members(protocol: type) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def asked() -> dict[str, str]:
-    """Every attribute of something that is called like a simulator, and a place where it is used."""
-    found = {}
-    for folder in ("rearrange", "skills", "planner", "eval"):
+def attributes(*folders: str) -> Iterator[tuple[str, str, str]]:
+    """What an attribute is of, its name, and a place where it is used."""
+    for folder in folders:
         for path in (ROOT / folder).rglob("*.py"):
             place = path.relative_to(ROOT).as_posix()
-            if place.startswith(ELSEWHERE):
-                continue
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Attribute):
-                    owner = node.value
-                    name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else None
-                    if name in NAMES:
-                        found[node.attr] = f"{place}:{node.lineno}"
-    return found
+            for node in ast.walk(ast.parse(path.read_text())) if not place.startswith(ELSEWHERE) else ():
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+                    yield ast.unparse(node.value), node.attr, f"{place}:{node.lineno}"
 
 
 def test_nothing_else_is_asked_of_a_simulator_and_nothing_is_offered_in_vain():
-    used, offered = asked(), members(Simulator)
+    used = {name: place for owner, name, place in attributes("rearrange", "skills", "planner", "eval")
+            if owner.rpartition(".")[2] in NAMES}
+    offered = members(Simulator)
     assert {name: place for name, place in used.items() if name not in offered} == {}
     assert offered - set(used) == set()
 
 
 def test_of_a_home_layout_and_handles_are_asked():
-    found = set()
-    for folder in ("skills", "planner", "eval"):
-        for path in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                owner = node.value if isinstance(node, ast.Attribute) else None
-                if isinstance(owner, ast.Attribute) and owner.attr == "home" and ast.unparse(owner.value).endswith("sim"):
-                    found.add(node.attr)
+    found = {name for owner, name, _ in attributes("skills", "planner", "eval") if owner.endswith("sim.home")}
     assert found == members(Home)
 
 
@@ -63,7 +53,8 @@ def attributes_of(made: type) -> set[str]:
     for base in made.__mro__[:-1]:
         names |= set(getattr(base, "__annotations__", {}))
         for node in ast.walk(ast.parse(inspect.getsource(base))) if base.__module__.startswith("rearrange") else ():
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            is_set = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+            if is_set and ast.unparse(node.value) == "self":
                 names.add(node.attr)
     return names
 

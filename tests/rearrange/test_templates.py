@@ -281,7 +281,7 @@ def counter(folder, config, default=None, **entry):
     ({"mass_scale": 3}, None, {"mass_scale": 2}, (30, .5, .2)),
     ({"uniform_scale": 3}, {"uniform_scale": 2, "mass_scale": 2}, {}, (30, 1.5, .6))])
 def test_scales_of_an_articulated_object_multiply(folder, config, default, entry, wanted):
-    """That of lengths is one of the mass, too, unless the scene says no: PhysicsManager::addArticulatedObjectInstance."""
+    """That of lengths is one of masses, unless the scene says no: PhysicsManager::addArticulatedObjectInstance."""
     assert counter(folder, config, default, **entry) == pytest.approx(wanted)
 
 

@@ -45,7 +45,8 @@ def drawn_document(seed: int, scale: float = 1.0) -> str:
     def shape() -> str:
         a, b, c = scale * chance.uniform(0.1, 0.5, 3).round(2)
         return ("<geometry>" + (f'<box size="{words((a, b, c))}"/>', f'<sphere radius="{words(a)}"/>',
-                                f'<cylinder radius="{words(a)}" length="{words(b)}"/>')[chance.integers(3)] + "</geometry>")
+                                f'<cylinder radius="{words(a)}" length="{words(b)}"/>')[chance.integers(3)]
+                + "</geometry>")
 
     lines = ['<robot name="drawn"><mujoco><compiler fusestatic="false" discardvisual="false"/></mujoco>',
              '<material name="green"><color rgba="0 1 0 1"/></material>']
@@ -136,7 +137,8 @@ def test_a_urdf_is_to_yourdfpy_what_it_is_to_ours(tmp_path, seed):
     ours = written(tmp_path, drawn_document(seed))
     theirs = yourdfpy.URDF.load(str(tmp_path / "drawn.urdf"), build_scene_graph=True, load_meshes=False)
     values = {"j1": 0.2, "j2": 0.1, "j3": 0.3, "j5": -0.2, "j7": 0.4}
-    longer = {joint.name: np.linalg.norm(joint.axis) if joint.type == "prismatic" else 1.0 for joint in theirs.robot.joints}
+    longer = {joint.name: np.linalg.norm(joint.axis) if joint.type == "prismatic" else 1.0
+              for joint in theirs.robot.joints}
     theirs.update_cfg({name: value / longer[name] for name, value in values.items()})  # its axes are of any length
     frames = link_frames(ours, values | {"j6": -0.5 * 0.1})
     for name, frame in frames.items():
@@ -160,7 +162,7 @@ def test_an_object_at_a_scale_is_the_document_with_every_length_times_the_scale(
 
 
 def with_cupboard(folder, old: str = "", new: str = "", scale: float = 1.0):
-    """A room whose cupboard has a receptacle in its drawer and stands at a scale; some text of its document replaced."""
+    """A room with a cupboard at a scale, with a receptacle in its drawer; some text of its document replaced."""
     room = make_furnished_room(folder)
     urdf = folder / "urdf" / "cupboard" / "cupboard.urdf"
     assert old in urdf.read_text()
@@ -191,8 +193,8 @@ def test_a_scale_below_zero_is_refused(tmp_path):
 
 TWO_DRAWERS = """<link name="drawer2"><inertial><mass value="2"/></inertial>
 <collision><origin xyz="0.01 -0.3 0"/><geometry><box size="0.02 0.2 0.8"/></geometry></collision></link>
-<joint name="second" type="prismatic"><origin xyz="0 0.5 0"/><parent link="body"/><child link="drawer2"/><axis xyz="1 0 0"/>
-<limit lower="0" upper="0.5"/><mimic joint="slide" multiplier="0.5"/></joint></robot>"""
+<joint name="second" type="prismatic"><origin xyz="0 0.5 0"/><parent link="body"/><child link="drawer2"/>
+<axis xyz="1 0 0"/><limit lower="0" upper="0.5"/><mimic joint="slide" multiplier="0.5"/></joint></robot>"""
 
 
 @pytest.mark.parametrize("pulls", ["drawer_1", "part_1"])
@@ -246,8 +248,8 @@ def test_a_hinge_that_mimics_a_slide_turns_as_far_at_every_scale(tmp_path, scale
 END, LIMIT = "</robot>", '<limit lower="0"'
 URDFS = {  # what of the cupboard's document is replaced, by what, and what is said
     "two links of a name": (END, '<link name="body"/></robot>', "two links of the name 'body'"),
-    "two joints of a name": (END, '<link name="x"/><joint name="slide" type="fixed"><parent link="body"/><child link="x"/>'
-                             "</joint></robot>", "two joints of the name 'slide'"),
+    "two joints of a name": (END, '<link name="x"/><joint name="slide" type="fixed"><parent link="body"/>'
+                             '<child link="x"/></joint></robot>', "two joints of the name 'slide'"),
     "two materials of a name": (END, 2 * '<material name="wood"><color rgba="1 1 1 1"/></material>' + END,
                                 "two materials of the name"),
     "a link without a name": (END, "<link/></robot>", "a link has no name"),
@@ -255,7 +257,8 @@ URDFS = {  # what of the cupboard's document is replaced, by what, and what is s
                               "should be 4 finite numbers"),
     "mimics nothing": (LIMIT, f'<mimic joint="slid"/>{LIMIT}', "mimics 'slid', but 'slid' is no joint that moves"),
     "mimics what is fixed": (LIMIT, f'<mimic joint="fix"/>{LIMIT}', "mimics 'fix', but 'fix' is no joint"),
-    "is fixed and mimics": ('<child link="body"/>', '<child link="body"/><mimic joint="slide"/>', "but 'fix' is no joint"),
+    "is fixed and mimics": ('<child link="body"/>', '<child link="body"/><mimic joint="slide"/>',
+                            "but 'fix' is no joint"),
     "mimics itself": (LIMIT, f'<mimic joint="slide"/>{LIMIT}', "mimics itself"),
     "an offset": (LIMIT, f'<mimic joint="slide" offset="0.1"/>{LIMIT}', "has the offset 0.1; only 0"),
     "a multiplier that is none": (LIMIT, f'<mimic joint="slide" multiplier="x"/>{LIMIT}', "multiplier='x'"),
@@ -290,7 +293,8 @@ def test_check_says_what_of_a_urdf_is_not_used(tmp_path, capsys):
 
 def test_shapes_of_a_urdf_without_a_mesh_are_seen_in_the_colour_of_their_material(tmp_path):
     found = pieces(written(tmp_path, drawn_document(2)))
-    assert len(found.meshes) == 16 and {tuple(mesh.rgb()) for mesh in found.meshes} == {(0.0, 1.0, 0.0), (1.0, 0.0, 0.0)}
+    assert len(found.meshes) == 16
+    assert {tuple(mesh.rgb()) for mesh in found.meshes} == {(0.0, 1.0, 0.0), (1.0, 0.0, 0.0)}
     hidden = pieces(written(tmp_path, drawn_document(2).replace("1 0 0 1", "1 0 0 0"), "hidden.urdf"))
     assert {tuple(mesh.rgb()) for mesh in hidden.meshes} == {(0.0, 1.0, 0.0)}
 
@@ -302,8 +306,8 @@ def test_a_mesh_of_a_package_is_found_in_the_folder_of_that_name(tmp_path, place
         folder.mkdir(parents=True, exist_ok=True)
     mesh.touch()
     named = '<mesh filename="package://box/meshes/a.glb"/>'
-    urdf = written(tmp_path / place, f'<robot name="r"><link name="a"><visual><geometry>{named}</geometry></visual></link>'
-                                     "</robot>")
+    link = f'<link name="a"><visual><geometry>{named}</geometry></visual></link>'
+    urdf = written(tmp_path / place, f'<robot name="r">{link}</robot>')
     assert urdf.links["a"].visuals[0].file.resolve() == mesh.resolve()
 
 
