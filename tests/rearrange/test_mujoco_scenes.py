@@ -1,5 +1,5 @@
-"""Scenes of a data set in the embedded simulator. A home of ours, exported and read again as a scene, is the home that it
-was: its pictures, receptacles, drawers and floor. What our homes do not have is made here.
+"""Scenes of a data set in the embedded simulator. A home of ours, exported and read again as a scene, is the home that
+it was: its pictures, receptacles, drawers and floor. What our homes do not have is made here.
 """
 
 from __future__ import annotations
