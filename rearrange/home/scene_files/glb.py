@@ -4,9 +4,9 @@ Triangles, strips and fans are read, node transforms, and one colour for each tr
 the middle of its image. What else a file needs to be understood, as compressed geometry, is an error that names it.
 What else it has, as glass or points, is noted.
 
-trimesh is no substitute. Of 25 damaged files as those of tests/rearrange/test_glb.py it reads 12 without a word: nodes named
-twice, numbers that are not finite, compressed geometry. It bounds neither sizes nor visits, does not tell what it left
-out or how a sampler wraps an image, and takes 1 s of processor time to import.
+trimesh is no substitute. Of 25 damaged files as tests/rearrange/test_glb.py has them it reads 12 without a word: nodes
+named twice, numbers that are not finite, compressed geometry. It bounds neither sizes nor visits, does not tell what it
+left out or how a sampler wraps an image, and takes 1 s of processor time to import.
 """
 
 from __future__ import annotations
