@@ -530,8 +530,7 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
         hint.cancel()
     signals.raise_again()
     if probe.listed:
-        ours = not hasattr(probe, "sim") or probe.sim.home.layout.is_ours  # of an external scene, what an episode asks for in vain is failed
-        for _ in load_listed(probe, episodes if ours else 1, first, silent):
+        for _ in load_listed(probe, episodes if probe.refuses_listed else 1, first, silent):
             pass
     return probe
 

@@ -217,6 +217,11 @@ class HomeEnv(gymnasium.Env):
         return self.scene.episodes or ()
 
     @property
+    def refuses_listed(self) -> bool:
+        """Whether episodes of the file that cannot be solved are refused, so that all of them are tried before a run."""
+        return self.sim.refuses_unsolvable(self.episode)
+
+    @property
     def action_parts(self) -> list[tuple[str, slice]]:
         """Name and place of each part of an action."""
         return list(self._slices.items())

@@ -107,12 +107,11 @@ class RearrangeEnv(HomeEnv):
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
             step = NEXT_EPISODE if generated else 1
             self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped * step, listed)
-            layout = self.sim.layout_of(self.episode)
-            check_joints(layout, self.episode)
+            check_joints(self.sim, self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
-            # Those of external scenes that somebody else has made count as they are.
-            if (layout.is_ours or generated) and self.sim.settle_distance_m > _MAX_SETTLE_M:
+            strict = generated or self.sim.refuses_unsolvable(self.episode)
+            if strict and self.sim.settle_distance_m > _MAX_SETTLE_M:
                 continue
             try:
                 if self.episode.handoff is None:

@@ -103,6 +103,10 @@ class HabitatSimulator(RobotInHome):
             return episode
         return in_terms_of(self._homes.of_scene(episode), episode)
 
+    def refuses_unsolvable(self, episode: Episode) -> bool:
+        """Whether an episode that cannot be solved is refused. One of an external scene is tried, and failed."""
+        return is_ours(episode.scene)
+
     def layout_of(self, episode: Episode) -> Layout:
         """The layout of an episode's home, which need not be loaded."""
         if is_ours(episode.scene):

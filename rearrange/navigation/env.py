@@ -59,6 +59,7 @@ class NavigationEnv(gymnasium.Env):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
     listed = 0  # episodes of a file; 0: there is none
     listed_episodes: Sequence[HabitatEpisode] = ()
+    refuses_listed = True  # a listed episode that cannot be solved is refused
     begins_solved = False
 
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings, advised: bool = False) -> None:

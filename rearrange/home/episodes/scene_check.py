@@ -44,12 +44,11 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
     where = f"episode {episode.id!r}"
     if not episode.targets:
         raise Unsolvable(f"{where} moves no object; its 'targets' should hold at least one.")
-    layout = sim.layout_of(episode)
-    if not layout.is_ours:  # episodes of external scenes count as they are: what they ask for in vain is failed
-        sim.reset(episode)
-        return
-    check_joints(layout, episode)
+    check_joints(sim, episode)
     sim.reset(episode)
+    if not sim.refuses_unsolvable(episode):
+        return
+    layout = sim.home.layout
     moved = [math.dist(now, pose[:3]) for now, pose in zip(sim.start_positions, episode.start_poses)]
     worst = int(np.argmax(moved))
     if moved[worst] > MAX_SETTLE_M:
@@ -72,12 +71,12 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
                          "something or stand off the floor that it can drive on.")
 
 
-def check_joints(layout: Layout, episode: Episode) -> None:
-    """Raise Unsolvable for a drawer or door that a home of ours lacks, or that cannot stand where the episode puts it.
-    """
-    if not layout.is_ours:
+def check_joints(sim: Simulator, episode: Episode) -> None:
+    """Raise Unsolvable for a drawer or door that the home does not have, or that cannot stand where the episode puts it."""
+    if not sim.refuses_unsolvable(episode):
         return
-    where, ranges = f"episode {episode.id!r}", {body.name: body.range_m_or_rad for body in layout.bodies}
+    where = f"episode {episode.id!r}"
+    ranges = {body.name: body.range_m_or_rad for body in sim.layout_of(episode).bodies}
     for joint, value in episode.articulated.items():
         if joint not in ranges:
             raise Unsolvable(f"{where}: scene {episode.scene} has no joint {joint!r}; it has {', '.join(ranges)}.")

@@ -41,6 +41,10 @@ class RobotInHome(ABC):
     def in_own_terms(self, episode: Episode) -> Episode:
         return episode
 
+    def refuses_unsolvable(self, episode: Episode) -> bool:
+        """Whether an episode that cannot be solved is refused. One of an external scene is tried, and failed."""
+        return True
+
     def _begin_episode(self) -> None:
         """Nothing is held or wanted, and objects are where they came to rest."""
         self.start_positions = [tuple(self.object_position(i)) for i in range(len(self.episode.objects))]

@@ -79,6 +79,9 @@ class Simulator(Protocol):
     def in_own_terms(self, episode: Episode) -> Episode:
         """An episode of a file in the frame, and with the names, of this simulator's world. Twice is as once."""
 
+    def refuses_unsolvable(self, episode: Episode) -> bool:
+        """Whether an episode that cannot be solved is refused. One of an external scene is tried, and failed."""
+
     def layout_of(self, episode: Episode) -> Layout:
         """The layout of an episode's home, which need not be loaded."""
 

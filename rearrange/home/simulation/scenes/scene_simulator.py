@@ -45,6 +45,10 @@ class SceneSimulator(MujocoSimulator):
             return episode
         return in_terms_of(load_scene(self._dataset, name, markers).home, episode)
 
+    def refuses_unsolvable(self, episode: Episode) -> bool:
+        """Whether an episode that cannot be solved is refused. One of an external scene is tried, and failed."""
+        return self._is_in_home(episode)
+
     def layout_of(self, episode: Episode) -> Layout:
         if self._is_in_home(episode):
             return super().layout_of(episode)
