@@ -21,7 +21,6 @@ from eval.view.server import address, make_server, spoken, stop
 from rearrange.command_line.composition.options import MANY
 from rearrange.home.errors import UserError
 from rearrange.home.mapping.floor_map import SHOWN_CELL_M, FloorMap
-from rearrange.home.pictures.looks import PLAIN
 from rearrange.home.pictures.overlay import depth_picture, floor_picture
 from rearrange.home.pictures.picture import SUN_DIRECTION
 from rearrange.home.settings.composed_config import Settings
@@ -364,9 +363,10 @@ class Viewer:
         depth = sim.depth_image(SIGHT_PIXELS)
         self._map.add(depth, sim.base_pose, sim.ee_in_base)
         self._page.depth.image = depth_picture(session.scene.image if session.scene.image is not None else depth, SHOWN_PIXELS)
-        self._page.colour.visible = sim.home.layout.is_ours  # others are not drawn in colour
-        if sim.home.layout.is_ours:
-            self._page.colour.image = sim.photograph("head", SHOWN_PIXELS, ("rgb",), PLAIN)["rgb"]
+        colour = sim.head_picture(SHOWN_PIXELS)
+        self._page.colour.visible = colour is not None
+        if colour is not None:
+            self._page.colour.image = colour
         known = session.scene.floor_map
         picture = self._map.around(sim.base_pose, self._target())
         self._page.map.image = floor_picture(picture, SHOWN_CELL_M, SHOWN_PIXELS, known.latest_route if known else None)

@@ -413,6 +413,10 @@ class HabitatSimulator(RobotInHome):
         """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8."""
         return self.twin.hand_picture(size)
 
+    def head_picture(self, size: int) -> np.ndarray | None:
+        """What the head camera sees in colour, drawn for a spectator: (size, size, 3) uint8; None in an external scene."""
+        return self.twin.head_picture(size)
+
     # ------------------------------------------------------------------ trying out
 
     @property

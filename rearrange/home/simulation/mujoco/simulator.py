@@ -280,6 +280,10 @@ class MujocoSimulator(RobotInHome):
     def hand_picture(self, size: int) -> np.ndarray:
         return self._spectator.from_camera(self.home, self.data, self.camera_pose("arm", PLAIN), size)
 
+    def head_picture(self, size: int) -> np.ndarray | None:
+        """What the head camera sees in colour, drawn for a spectator: (size, size, 3) uint8."""
+        return self.photograph("head", size, ("rgb",), PLAIN)["rgb"]
+
     # ------------------------------------------------------------------ a second simulator
 
     def shadow(self) -> MujocoSimulator:

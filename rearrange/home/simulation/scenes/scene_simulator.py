@@ -104,6 +104,10 @@ class SceneSimulator(MujocoSimulator):
         before = before_end(start, end)
         return before is not None and super().blocked(start, before)
 
+    def head_picture(self, size: int) -> np.ndarray | None:
+        """As in our homes; not drawn of a scene."""
+        return None if isinstance(self.home, CompiledScene) else super().head_picture(size)
+
     # ------------------------------------------------------------------ objects with meshes of their own
 
     def _own(self, i: int) -> OwnObject | None:
