@@ -137,7 +137,7 @@ class HomeInScene:
         """The floor and what lies flat on it, what else stands still and what moves, without what is not seen and objects that wait outside."""
         model, home = twin.model, twin.home
         hidden = home.unseen_groups or (CEILING_GROUP,)
-        cuts = self.low_walls and home.layout.is_ours
+        cuts = self.low_walls and bool(home.layout.parts)  # a scene without parts does not say what a wall is
         walls = _walls(home) if cuts else frozenset()
         floor, still, moving = [], [], []
         for geom in range(model.ngeom):
