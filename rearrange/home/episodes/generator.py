@@ -111,7 +111,10 @@ def generate_episode(kind: str, split: str, index: int, num_layouts: int = 96) -
         raise UserError(f"episode {index} does not exist; episodes are numbered from 0.")
     scene = f"{split}/{index % num_layouts}"
     rng = np.random.default_rng([zlib.crc32(f"{kind}/{split}".encode()), index])
-    return KINDS[kind](f"{kind}/{split}/{index}", scene, scene_layout(scene), rng)
+    try:
+        return KINDS[kind](f"{kind}/{split}/{index}", scene, scene_layout(scene), rng)
+    except SceneLacks as error:  # homes are drawn so that this does not happen
+        raise RuntimeError(f"scene {scene} {error.lacking}") from None
 
 
 def generate_in_scenes(kind: str, where: str, scenes: Sequence[str], index: int,
@@ -147,8 +150,7 @@ def _one_object(draw_task: Callable[[Layout, np.random.Generator], _Task], episo
         if at_start and at_goal and math.dist(at_start[:3], at_goal[:3]) >= MIN_MOVE_M:
             break
     else:
-        what = f"has no room for an object that is to be moved, in {_TRIES} draws"
-        raise RuntimeError(f"scene {scene} {what}") if layout.is_ours else SceneLacks(scene, what)
+        raise SceneLacks(scene, f"has no room for an object that is to be moved, in {_TRIES} draws")
     objects = [(name, at_start), *_clutter(list(surfaces.values()), count - 1, name, rng)]
     return Episode(id=episode_id, scene=scene, objects=tuple(n for n, _ in objects),
                    start_poses=tuple(pose for _, pose in objects), targets={0: at_goal},
