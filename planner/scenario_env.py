@@ -127,7 +127,7 @@ class ScenarioEnv(HomeEnv):
         """
         if isinstance(asked, Episode) or self.scene.episodes is not None:
             index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
-            episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self.scene.listed_episode(int(index))
+            episode = self.scene.given_episode(asked if isinstance(asked, Episode) else int(index))
             check_episode(self.sim, episode)
             if episode.robot_start is None:
                 rng = np.random.default_rng(zlib.crc32(episode.id.encode()))

@@ -64,9 +64,9 @@ class HomeScene:
         self.picture_size = PICTURE_SIZE
         self._spectator: SpectatorCamera | None = None
 
-    def listed_episode(self, index: int) -> Episode:
-        """An episode of the file, from which they are drawn again after the last."""
-        return self.sim.in_own_terms(self.episodes[index % len(self.episodes)])
+    def given_episode(self, asked: int | Episode) -> Episode:
+        """An episode as the simulator has it: one that is given, or a number of the file, which begins again after its last."""
+        return self.sim.convert_episode(asked if isinstance(asked, Episode) else self.episodes[asked % len(self.episodes)])
 
     def generated_episode(self, kind: str, index: int) -> Episode:
         """Episode `index` of a kind, in our homes, or in external scenes; where they are mixed, the number decides."""

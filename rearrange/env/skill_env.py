@@ -106,7 +106,8 @@ class RearrangeEnv(HomeEnv):
         generated = not isinstance(asked, Episode) and (self.scene.episodes is None or not listed)
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
             step = NEXT_EPISODE if generated else 1
-            self.episode = self.sim.in_own_terms(asked) if isinstance(asked, Episode) else self._episode(int(index) + skipped * step, listed)
+            given = isinstance(asked, Episode)
+            self.episode = self.scene.given_episode(asked) if given else self._episode(int(index) + skipped * step, listed)
             check_joints(self.sim, self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
@@ -138,7 +139,7 @@ class RearrangeEnv(HomeEnv):
 
     def _episode(self, index: int, listed: bool) -> Episode:
         if self.scene.episodes is not None and listed:
-            return self.scene.listed_episode(index)
+            return self.scene.given_episode(index)
         return self.scene.generated_episode(self.skill.episode_kind, index)
 
     # ------------------------------------------------------------------ step

@@ -97,7 +97,7 @@ class HabitatSimulator(RobotInHome):
         self.home, self._origin = home, home.origin_m if isinstance(home, SceneHome) else _NO_SHIFT
         return loaded
 
-    def in_own_terms(self, episode: Episode) -> Episode:
+    def convert_episode(self, episode: Episode) -> Episode:
         """An episode of an external scene, as HAB's, in our frame and with our names; episodes of our homes as they are."""
         if self._homes.is_converted(episode):
             return episode
@@ -115,7 +115,7 @@ class HabitatSimulator(RobotInHome):
 
     @property
     def _is_ours(self) -> bool:
-        return self.home.layout.is_ours
+        return not isinstance(self.home, SceneHome)
 
     def reset(self, episode: Episode) -> None:
         """Load the episode's home, put its objects where it says and let them come to rest. The robot is left

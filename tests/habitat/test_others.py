@@ -61,7 +61,7 @@ def in_ours(env, point) -> np.ndarray:
 def test_receptacles_are_where_ours_are(found):
     env, ours = found
     theirs = env.sim.home.layout
-    assert not theirs.is_ours and theirs.name == "others/val_0001"
+    assert theirs.blocked_floor is not None and theirs.name == "others/val_0001"
     assert {r.name for r in theirs.receptacles} == {r.name for r in ours.receptacles}
     for expected in ours.receptacles:
         made = theirs.receptacle(expected.name)
@@ -127,7 +127,7 @@ def test_an_episode_is_the_one_that_was_exported(found, data):
     for here, there in zip(theirs.start_poses, ours.start_poses):
         assert np.allclose(in_ours(env, here), there[:3], atol=1e-6)
     assert env.sim.settle_distance_m < 0.01
-    assert env.sim.in_own_terms(theirs) is theirs
+    assert env.sim.convert_episode(theirs) is theirs
 
 
 def test_robot_and_camera_stand_where_they_stand_in_our_home(found, settings_of_ours):

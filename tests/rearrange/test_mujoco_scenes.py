@@ -46,7 +46,7 @@ def both(exported):
     """The same home with the same episode: as a scene, as ours, and where the scene's corner is in ours."""
     config, episode = exported
     scene, ours = SceneSimulator(SimulatorConfig(), config), MujocoSimulator()
-    scene.reset(scene.in_own_terms(episode))
+    scene.reset(scene.convert_episode(episode))
     ours.reset(episode)
     return scene, ours, np.array(scene.home.scene.origin_m)
 
@@ -59,7 +59,7 @@ def test_numbers_of_links_in_habs_episodes_are_the_joints_that_they_were(tmp_pat
         ours, theirs = (read_episodes(folder / "episodes" / "val" / f"{kind}.json.gz")
                         for folder in (homes, config.parent))
         for expected, episode in zip(ours, theirs):
-            found = SceneSimulator(SimulatorConfig(), config).in_own_terms(episode)
+            found = SceneSimulator(SimulatorConfig(), config).convert_episode(episode)
             assert expected.articulated and found.articulated == pytest.approx(expected.articulated)
             assert found.target_receptacles == expected.target_receptacles
 
@@ -484,7 +484,7 @@ def test_homes_and_scenes_are_mixed_by_their_share(room):
     assert all(scenes[number] == f"train/{number}" for number in ours) and 10 <= len(there) <= 30
     for number in (there[0], ours[0], there[1]):
         observation, info = env.reset(options={"episode": number})
-        assert info["scene"] == scenes[number] and env.sim.home.layout.is_ours == (number in ours)
+        assert info["scene"] == scenes[number] and env.sim.refuses_unsolvable(env.episode) == (number in ours)
         assert env.sim.held == env.skill.target
         assert env.observation_space.contains(env.step(env.action_space.sample() * 0)[0])
         assert env.sim.handle_position(env.sim.home.handles[0]) is not None and env.sim.object_half_extents(0)[2] > 0.0

@@ -38,7 +38,8 @@ class RobotInHome(ABC):
         self.want()
         self.unstable = False
 
-    def in_own_terms(self, episode: Episode) -> Episode:
+    def convert_episode(self, episode: Episode) -> Episode:
+        """An episode of a file in this simulator's frame and with its names; one that was converted stays as it is."""
         return episode
 
     def refuses_unsolvable(self, episode: Episode) -> bool:

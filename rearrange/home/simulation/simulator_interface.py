@@ -76,8 +76,8 @@ class Simulator(Protocol):
     def reset(self, episode: Episode) -> None:
         """Load the episode's home, put its objects where it says and let them rest. The robot is left outside."""
 
-    def in_own_terms(self, episode: Episode) -> Episode:
-        """An episode of a file in the frame, and with the names, of this simulator's world. Twice is as once."""
+    def convert_episode(self, episode: Episode) -> Episode:
+        """An episode of a file in this simulator's frame and with its names; one that was converted stays as it is."""
 
     def refuses_unsolvable(self, episode: Episode) -> bool:
         """Whether an episode that cannot be solved is refused. One of an external scene is tried, and failed."""

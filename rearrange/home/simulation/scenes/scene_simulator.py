@@ -36,8 +36,8 @@ class SceneSimulator(MujocoSimulator):
 
     # ------------------------------------------------------------------ scenes
 
-    def in_own_terms(self, episode: Episode) -> Episode:
-        """In the frame of its scene's floor, and with names of joints as ours."""
+    def convert_episode(self, episode: Episode) -> Episode:
+        """An episode of a file, as HAB's, in the frame of its scene's floor, and with names of joints as ours."""
         if self._is_in_home(episode):
             return episode
         name, markers = self._of(episode)
