@@ -51,11 +51,6 @@ class Layout:
     blocked_floor: np.ndarray | None = field(default=None, compare=False, repr=False)
     """Of an external scene, which has no `parts`: cells in which no robot can stand, shape (cells in x, cells in y)."""
 
-    @property
-    def is_ours(self) -> bool:
-        """Drawn here, so that everything about it is known; otherwise found out from what Habitat shows of a scene."""
-        return self.blocked_floor is None
-
     def receptacle(self, name: str) -> Receptacle:
         """The receptacle of that name."""
         for receptacle in self.receptacles:
