@@ -1,4 +1,4 @@
-"""Homes in Habitat-Sim (`sim=habitat`): the same skills, planner and evaluation, with Bullet's physics and its renderer.
+"""Homes in Habitat-Sim (`sim=habitat`): the same skills, planner and evaluation, with Bullet's physics and renderer.
 
 docs/habitat.md says what is needed and how to get it.
 """

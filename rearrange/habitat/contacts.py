@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rearrange.habitat.frames import numbers
+
 TOUCH_M = 0.002  # Bullet keeps things that touch this far apart, or less
 
 
@@ -65,17 +67,14 @@ def forces(points: Iterable[Any], parts: RobotParts, held: int | None) -> tuple[
 
 
 def _touch(point: Any, cup_is_a: bool) -> Touch:
-    sign = -1.0 if cup_is_a else 1.0
-    normal = point.contact_normal_on_b_in_ws
-    position = point.position_on_a_in_ws
-    return Touch(point.object_id_b if cup_is_a else point.object_id_a, point.link_id_b if cup_is_a else point.link_id_a,
-                 (position[0], position[1], position[2]), (sign * normal[0], sign * normal[1], sign * normal[2]))
+    number, link, sign = ((point.object_id_b, point.link_id_b, -1.0) if cup_is_a else
+                          (point.object_id_a, point.link_id_a, 1.0))
+    normal = numbers(point.contact_normal_on_b_in_ws)
+    return Touch(number, link, numbers(point.position_on_a_in_ws), tuple(sign * value for value in normal))
 
 
 def collides(points: Iterable[Any], robot: int, held: int | None, tolerance_m: float) -> bool:
-    """True when any contact deeper than the tolerance is between the robot, or the object in its hand, and something
-    else.
-    """
+    """True when any contact deeper than the tolerance is between the robot, or what it holds, and something else."""
     own = (robot, robot if held is None else held)
     return any(point.contact_distance < -tolerance_m and (point.object_id_a in own) != (point.object_id_b in own)
                for point in points)

@@ -1,8 +1,8 @@
 """The Fetch of habitat-lab on a base that drives: its URDF with two slides and a turn before the first link.
 
-habitat-lab moves its robot's base from place to place, so that it feels no contact and stops at the edge of a navigation
-mesh. Here, as in the embedded simulator, force-limited motors push it along the floor until furniture stops it. The base
-frame of habitat-lab's URDF files is y up, x forward.
+habitat-lab moves its robot's base from place to place, so that it feels no contact and stops at the edge of a
+navigation mesh. Here, as in the embedded simulator, force-limited motors push it along the floor until furniture
+stops it. The base frame of habitat-lab's URDF files is y up, x forward.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def with_driving_base(text: str, folder: Path) -> str:
     children = {joint.find("child").get("link") for joint in robot.findall("joint")}
     roots = [link.get("name") for link in robot.findall("link") if link.get("name") not in children]
     if len(roots) != 1:
-        raise UserError(f"the robot's URDF in {folder} should have one link that is no joint's child, not {len(roots)}.")
+        raise UserError(f"the robot's URDF in {folder} should have one link that is no joint's child, not "
+                        f"{len(roots)}.")
     for mesh in robot.iter("mesh"):
         mesh.set("filename", str((folder / mesh.get("filename")).resolve()))
     for collision in next(link for link in robot.findall("link") if link.get("name") == roots[0]).findall("collision"):
@@ -43,22 +44,17 @@ def with_driving_base(text: str, folder: Path) -> str:
 
 
 def _empty_link(name: str) -> ElementTree.Element:
-    link = ElementTree.Element("link", name=name)
-    inertial = ElementTree.SubElement(link, "inertial")
-    ElementTree.SubElement(inertial, "mass", value=str(_SLIDE_KG))
     tiny = str(1e-3 * _SLIDE_KG)
-    ElementTree.SubElement(inertial, "inertia", ixx=tiny, iyy=tiny, izz=tiny, ixy="0", ixz="0", iyz="0")
-    return link
+    return ElementTree.fromstring(
+        f'<link name="{name}"><inertial><mass value="{_SLIDE_KG}"/>'
+        f'<inertia ixx="{tiny}" iyy="{tiny}" izz="{tiny}" ixy="0" ixz="0" iyz="0"/></inertial></link>')
 
 
 def _joint(name: str, kind: str, axis: str, parent: str, child: str) -> ElementTree.Element:
     joint = ElementTree.Element("joint", name=name, type=kind)
-    ElementTree.SubElement(joint, "parent", link=parent)
-    ElementTree.SubElement(joint, "child", link=child)
-    ElementTree.SubElement(joint, "axis", xyz=axis)
-    ElementTree.SubElement(joint, "dynamics", damping="0", friction="0")
-    if kind == "prismatic":
-        ElementTree.SubElement(joint, "limit", lower=str(-_FARTHEST_M), upper=str(_FARTHEST_M), effort="0", velocity="40")
-    else:
-        ElementTree.SubElement(joint, "limit", effort="0", velocity="40")
+    span = {"lower": str(-_FARTHEST_M), "upper": str(_FARTHEST_M)} if kind == "prismatic" else {}
+    for tag, given in (("parent", {"link": parent}), ("child", {"link": child}), ("axis", {"xyz": axis}),
+                       ("dynamics", {"damping": "0", "friction": "0"}),
+                       ("limit", span | {"effort": "0", "velocity": "40"})):
+        ElementTree.SubElement(joint, tag, given)
     return joint

@@ -1,12 +1,27 @@
-"""Habitat's matrices and vectors as ours, z up. `mn` objects come in as anything that can be indexed."""
+"""Between Habitat's matrices and vectors, y up, and the project's, z up. Magnum's come in as what can be indexed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rearrange.home.axis_conventions import Point, to_y_up, to_z_up
+from rearrange.home.axis_conventions import to_y_up, to_z_up
+
+
+def vector(x: float, y: float, z: float) -> Any:
+    """A vector of Magnum."""
+    import magnum
+
+    return magnum.Vector3(x, y, z)
+
+
+def matrix4(rows: np.ndarray | Sequence[Sequence[float]]) -> Any:
+    """A matrix of Magnum from rows (4, 4)."""
+    import magnum
+
+    return magnum.Matrix4(np.transpose(rows).tolist())
 
 
 def numbers(vector: Any) -> tuple[float, float, float]:
@@ -21,17 +36,13 @@ def rotation_of_link(matrix: np.ndarray) -> list[float]:
 
 
 def turn_of_object(rotation: Any) -> tuple[float, float, float, float]:
-    """Our quaternion (w, x, y, z) of an object with a y-up frame of its own, from Habitat's."""
+    """Quaternion (w, x, y, z), z up, of an object with a y-up frame of its own, from Habitat's."""
     return (rotation.scalar, *to_z_up(*numbers(rotation.vector)))
 
 
-def camera_in_base(eye: Point, target: Point) -> np.ndarray:
-    """(4, 4) of a camera in the base frame y up, which looks along its -z with y up; `eye`, `target`: ours, z up."""
-    eye_up, forward = np.array(to_y_up(eye)), np.subtract(to_y_up(target), to_y_up(eye))
-    back = -forward / np.linalg.norm(forward)
-    right = np.cross((0.0, 1.0, 0.0), back)
-    right /= np.linalg.norm(right)
-    matrix = np.eye(4)
-    matrix[:3, :3] = np.column_stack([right, np.cross(back, right), back])
-    matrix[:3, 3] = eye_up
-    return matrix
+def camera_transform(pose: np.ndarray) -> np.ndarray:
+    """(4, 4), y up, of a camera that looks along its -z with y up. pose: (4, 3), right, down, forward, place, z up."""
+    made = np.eye(4)
+    for column, direction in enumerate((pose[0], -pose[1], -pose[2], pose[3])):
+        made[:3, column] = to_y_up(tuple(direction))
+    return made

@@ -16,10 +16,11 @@ _SAME = 0.05  # share by which a motor's strength may be off
 
 @dataclass(frozen=True)
 class _Motor:
-    """That stands for the friction of a joint."""
+    """A motor that stands for the friction of a joint."""
 
+    body: Any  # articulated object
     number: int
-    speed_at: int  # place in the speeds of its articulated object
+    speed_at: int  # place in the speeds of the articulated object
     settings: Any
     dry_n_s: float  # impulse in a substep; N m s for a door
     viscous: float  # impulse in a substep for a unit of speed
@@ -29,18 +30,17 @@ class Joints:
     """Openings by the name of the joint (m or rad)."""
 
     def __init__(self, where: Mapping[str, tuple[Any, int]], damped: bool) -> None:
-        """`where`: joint -> articulated object and link. `damped`: as those of our homes are."""
-        self.where = dict(where)
+        """where: joint -> articulated object and link. damped: as those of our homes are."""
+        self.where = where
         self._names = {(body.object_id, link): name for name, (body, link) in self.where.items()}
         self._position_at = {name: body.get_link_joint_pos_offset(link) for name, (body, link) in self.where.items()}
         self._speed_at = {name: body.get_link_dof_offset(link) for name, (body, link) in self.where.items()}
-        self._damped: dict[int, tuple[Any, list[_Motor]]] = {}
+        self._motors: dict[int, list[_Motor]] = {}  # by articulated object
         for name, (body, link) in self.where.items() if damped else ():
-            for motor, on in body.existing_joint_motor_ids.items():
-                if on == link:
-                    settings = body.get_joint_motor_settings(motor)
-                    self._damped.setdefault(body.object_id, (body, []))[1].append(
-                        _Motor(motor, self._speed_at[name], settings, settings.max_impulse, TIMESTEP_S * DAMPING[kind_of(name)]))
+            for number in (motor for motor, on in body.existing_joint_motor_ids.items() if on == link):
+                settings, viscous = body.get_joint_motor_settings(number), TIMESTEP_S * DAMPING[kind_of(name)]
+                motor = _Motor(body, number, self._speed_at[name], settings, settings.max_impulse, viscous)
+                self._motors.setdefault(body.object_id, []).append(motor)
 
     def name_of(self, object_id: int, link: int) -> str | None:
         """The joint of a link; None when it has none."""
@@ -55,16 +55,17 @@ class Joints:
         return self.where[name][0].joint_velocities[self._speed_at[name]]
 
     def damp(self) -> None:
-        """Resist motion for the next step as the embedded home's joints do: by dry friction, which Habitat has, and by a
-        force that grows with speed, which it has not. The motor that stands for friction becomes as strong as both.
+        """Resist motion for the next step as the embedded home's joints do: by friction, dry and viscous.
+
+        Habitat has dry friction alone: the motor that stands for it becomes as strong as both.
         """
-        for body, motors in self._damped.values():
-            speeds = body.joint_velocities
+        for motors in self._motors.values():
+            speeds = motors[0].body.joint_velocities
             for motor in motors:
                 strength = motor.dry_n_s + motor.viscous * abs(speeds[motor.speed_at])
                 if abs(strength - motor.settings.max_impulse) > _SAME * strength:
                     motor.settings.max_impulse = strength
-                    body.update_joint_motor(motor.number, motor.settings)
+                    motor.body.update_joint_motor(motor.number, motor.settings)
 
     def set(self, openings: Mapping[str, float]) -> None:
         """Put joints somewhere, at rest; the others stay where they are, at rest too."""

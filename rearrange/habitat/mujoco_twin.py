@@ -1,23 +1,21 @@
-"""The state of a Habitat home in the embedded simulator: for what has to know the geometry, such as experts and painters."""
+"""The state of a home in Habitat, in the embedded simulator: for what has to know the geometry."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import mujoco
 
-from rearrange.home.apartments.episodes import Episode, Pose
+from rearrange.home.apartments.episodes import Episode
 from rearrange.home.robot.fetch import TORSO_JOINT_NAME
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
-from rearrange.home.simulation.simulator_interface import Point
 
 if TYPE_CHECKING:
     from rearrange.habitat.habitat_simulator import HabitatSimulator
 
 
 class Twin:
-    """An embedded simulator of the home that a Habitat simulator is in. `is_current`: everything is where it is there."""
+    """An embedded simulator of the home that a Habitat simulator is in. is_current: everything is where it is there."""
 
     def __init__(self, simulator: MujocoSimulator) -> None:
         self._simulator = simulator
@@ -25,31 +23,27 @@ class Twin:
         self.is_current = False
 
     def of(self, sim: HabitatSimulator) -> MujocoSimulator:
-        """The embedded simulator with the state that `sim` has now."""
+        """The embedded simulator with the state that `sim` has now, at rest.
+
+        Nothing is held in it: what is in the hand is where the hand has it.
+        """
+        twin = self._simulator
         if self._episode is not sim.episode:
-            self._simulator.reset(sim.episode)
+            twin.reset(sim.episode)
             self._episode, self.is_current = sim.episode, False
-        if not self.is_current:
-            poses = [sim.object_pose(i) for i in range(len(sim.episode.objects))]
-            openings = {name: sim.joint_position(name) for name in sim.home.handles}
-            show(self._simulator, sim.base_pose, sim.robot.torso_m, sim.arm_positions(), poses, openings)
-            self.is_current = True
-        return self._simulator
-
-
-def show(twin: MujocoSimulator, base_pose: Point, torso_m: float, arm_rad: Sequence[float], objects: Sequence[Pose],
-         openings: Mapping[str, float]) -> None:
-    """Put everything where it is, at rest. Nothing is held in the twin: what is in the hand is where the hand has it."""
-    data, model, home = twin.data, twin.model, twin.home
-    data.qpos[home.base_qpos] = base_pose
-    data.qpos[model.joint(TORSO_JOINT_NAME).qposadr[0]] = torso_m
-    data.qpos[home.arm_qpos] = arm_rad
-    data.ctrl[home.arm_ctrl] = arm_rad
-    for name, opening in openings.items():
-        data.qpos[model.joint(name).qposadr[0]] = opening
-    for i, pose in enumerate(objects):
-        address = model.joint(f"object_{twin.slot_of(i)}").qposadr[0]
-        data.qpos[address:address + 7] = pose
-    data.qvel[:] = 0.0
-    mujoco.mj_forward(model, data)
-    twin._read_pose()  # noqa: SLF001 its cameras are where the robot is now
+        if self.is_current:
+            return twin
+        data, model, home = twin.data, twin.model, twin.home
+        data.qpos[home.base_qpos] = sim.base_pose
+        data.qpos[model.joint(TORSO_JOINT_NAME).qposadr[0]] = sim.robot.torso_m
+        data.qpos[home.arm_qpos] = data.ctrl[home.arm_ctrl] = sim.arm_positions()
+        for name in sim.home.handles:
+            data.qpos[model.joint(name).qposadr[0]] = sim.joint_position(name)
+        for i in range(len(sim.episode.objects)):
+            address = model.joint(f"object_{twin.slot_of(i)}").qposadr[0]
+            data.qpos[address:address + 7] = sim.object_pose(i)
+        data.qvel[:] = 0.0
+        mujoco.mj_forward(model, data)
+        twin._read_pose()  # noqa: SLF001 its cameras are where the robot is now
+        self.is_current = True
+        return twin

@@ -1,7 +1,7 @@
-"""PointNav and ObjectNav with `sim=habitat`: Habitat's own episodes in any scenes that Habitat-Sim reads, scanned houses too.
+"""PointNav and ObjectNav with `sim=habitat`: Habitat's own episodes in any scene that it reads, scanned houses too.
 
-The agent is on Habitat's navigation mesh, over stairs as well, and sees what Habitat draws. The frame of a scene: z up, metres, the low
-corner of its mesh at 0; its heights are those of its file.
+The agent is on Habitat's navigation mesh, over stairs as well, and sees what Habitat draws. The frame of a scene: z up,
+metres, the low corner of its mesh at 0; its heights are those of its file.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from rearrange.navigation.pointnav import PointNav
 from rearrange.navigation.scene_homes import BESIDE_M
 from rearrange.navigation.shapes import NO_SHAPES
 
-IN_A_SCENE = 16
-"""So many random episodes in a row take place in one scene: to load one takes seconds."""
+IN_A_SCENE = 16  # random episodes in a row that take place in one scene: to load one takes seconds
 LEVEL_M = 0.5  # heights that differ by less are one floor of a picture
+_OF = {"pointnav": "PointNav", "objectnav": "ObjectNav"}
 
 
 class MeshField:
@@ -94,21 +94,23 @@ class InHabitat(NavigationEnv):
 
     def make_task(self) -> GoalTask:
         config = self.config
-        if self.name not in ("pointnav", "objectnav"):
-            raise UserError(f"sim=habitat is for nav=pointnav and nav=objectnav, whose episodes Habitat's files list: nav={self.name} has none.")
+        if self.name not in _OF:
+            raise UserError("sim=habitat is for nav=pointnav and nav=objectnav, whose episodes Habitat's files list: "
+                            f"nav={self.name} has none.")
         if config.scene_dataset is None or config.episodes is None:
-            raise UserError(f"nav={self.name} sim=habitat needs nav.scene_dataset=, a *.scene_dataset_config.json or a folder with the files of "
-                            "scenes, and nav.episodes=, a file of Habitat's episodes.")
+            raise UserError(f"nav={self.name} sim=habitat needs nav.scene_dataset=, a *.scene_dataset_config.json or a "
+                            "folder with the files of scenes, and nav.episodes=, a file of Habitat's episodes.")
         self.listed_episodes = read_habitat_episodes(config.episodes)
         self.listed = len(self.listed_episodes)
-        wrong = next((e for e in self.listed_episodes if (e.category is None) != (self.name == "pointnav")), None)
-        if wrong is not None:
-            of = "ObjectNav" if wrong.category else "PointNav"
-            raise UserError(f"{config.episodes}: episode {wrong.id} is one of {of}: write nav={of.lower()}.")
+        for episode in self.listed_episodes:
+            of = "pointnav" if episode.category is None else "objectnav"
+            if of != self.name:
+                raise UserError(f"{config.episodes}: episode {episode.id} is one of {_OF[of]}: write nav={of}.")
         if self.name == "pointnav":
             return _ToPoint(config)
         if config.segmentation:
-            raise UserError("the mask of what is looked for is known in our homes alone: with sim=habitat write nav.segmentation=false.")
+            raise UserError("the mask of what is looked for is known in our homes alone: with sim=habitat write "
+                            "nav.segmentation=false.")
         return _ToCategory(config, categories_of(config.episodes, self.listed_episodes))
 
     def make_agent(self) -> Cylinder:
@@ -118,13 +120,14 @@ class InHabitat(NavigationEnv):
         """Start the simulator. UserError for what cannot be seen in it."""
         of, config = self._home_settings, self.config
         wrong = [f"observations=[{name}]" for name in self._seen if name in CAMERA_OF and name != "rgb"]
-        wrong += [f"{name}={value:g}" for name in ("random_colors", "random_light", "random_camera_m", "random_camera_deg")
-                  if (value := getattr(of, name))]
+        looks = ("random_colors", "random_light", "random_camera_m", "random_camera_deg")
+        wrong += [f"{name}={value:g}" for name in looks if (value := getattr(of, name))]
         if wrong:
-            raise UserError(f"sim.{wrong[0]} is for our homes: with sim=habitat a navigation task has depth, and rgb by sim.observations=[rgb].")
+            raise UserError(f"sim.{wrong[0]} is for our homes: with sim=habitat a navigation task has depth, and rgb "
+                            "by sim.observations=[rgb].")
         sizes = ({"depth": self._size} if self._size else {}) | ({"rgb": of.camera_size} if "rgb" in self._seen else {})
-        self.walker = Walker(Path(config.scene_dataset), config.radius_m, config.height_m, config.camera_height_m, config.fov_deg, sizes,
-                             of.gpu_device)
+        self.walker = Walker(Path(config.scene_dataset), config.radius_m, config.height_m, config.camera_height_m,
+                             config.fov_deg, sizes, of.gpu_device)
         self._floors: dict[tuple[str, int], Home] = {}
         self._in_scene: np.ndarray | None = None
 
@@ -137,20 +140,20 @@ class InHabitat(NavigationEnv):
         return int(self.np_random.choice(self._in_scene))
 
     def listed_episode(self, number: int) -> tuple[Home, NavEpisode]:
-        """An episode of the file, with its scene loaded and the agent at its start. UserError for one that has no place there."""
+        """An episode of the file, its scene loaded and the agent at its start. UserError for one without a place."""
         found = self.listed_episodes[number]
         if self.walker.load(found.scene):
             self._floors.clear()
         self.walker.point = found.start
-        goals = tuple(near for goal in found.goals if math.dist(near := self.walker.nearest(goal), goal) <= BESIDE_M)
-        what = None if goals else "goal"
-        if not math.dist(self.walker.nearest(found.start), found.start) <= BESIDE_M:
-            what = "start"
-        if what:
-            raise UserError(f"the {what} of episode {found.id} is not on the floor of {found.scene} on which the agent drives: it is more than "
-                            f"{BESIDE_M:g} m from it.")
+        nearest = [(point, self.walker.nearest(point)) for point in (found.start, *found.goals)]
+        start, *goals = (near if math.dist(near, point) <= BESIDE_M else None for point, near in nearest)
+        goals = tuple(goal for goal in goals if goal is not None)
+        if start is None or not goals:
+            raise UserError(f"the {'start' if start is None else 'goal'} of episode {found.id} is not on the floor of "
+                            f"{found.scene} on which the agent drives: it is more than {BESIDE_M:g} m from it.")
         if math.isinf(self.walker.way(found.start, goals)[0]):
-            raise UserError(f"the goal of episode {found.id} cannot be reached from its start in {found.scene}: they are on two islands of floor.")
+            raise UserError(f"the goal of episode {found.id} cannot be reached from its start in {found.scene}: they "
+                            "are on two islands of floor.")
         name = scene_name(found.scene)
         home = self._home(name, found.start[2])
         self.field = MeshField(self.walker, goals, home.origin_m)
@@ -164,7 +167,8 @@ class InHabitat(NavigationEnv):
         if key not in self._floors:
             free, low = self.walker.floor(height_m, CELL_M)
             size = (free.shape[0] * CELL_M, free.shape[1] * CELL_M)
-            self._floors[key] = Home(Building(name, size, (), (), (), ()), NO_SHAPES, free, ways(free), np.argwhere(free).astype(np.int32),
+            places = np.argwhere(free).astype(np.int32)
+            self._floors[key] = Home(Building(name, size, (), (), (), ()), NO_SHAPES, free, ways(free), places,
                                      origin_m=(*low, 0.0))
         return self._floors[key]
 

@@ -17,7 +17,7 @@ def own_folder() -> tempfile.TemporaryDirectory:
     """A new folder, locked until this process ends, however it ends."""
     _remove_left()
     folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
-    lock = os.open(folder.name, os.O_RDONLY)  # stays open on purpose; a process id would mean nothing in another container
+    lock = os.open(folder.name, os.O_RDONLY)  # stays open on purpose; a process id means nothing in another container
     fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return folder
 

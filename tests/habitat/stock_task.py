@@ -1,4 +1,6 @@
-"""`python stock_task.py TASK HOMES`: reset and step a task of Habitat-Lab on exported homes, with nothing of ours, and print ok.
+"""`python stock_task.py TASK HOMES`: reset and step a task of Habitat-Lab on exported homes, and print ok.
+
+Nothing of the project is imported.
 
 Run where HOMES was exported from, because episodes name their data set as it was typed, and where a folder data/ is.
 """

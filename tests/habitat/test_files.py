@@ -1,4 +1,4 @@
-"""Missing and damaged files are one sentence before Habitat opens them, which would end the process; most needs no Habitat."""
+"""Missing and damaged files are one sentence before Habitat opens them, which would end the process."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def test_an_articulated_object_needs_its_urdf_and_its_meshes(tmp_path):
 
 
 def test_what_a_scene_needs_and_where_it_is_looked_for(tmp_path):
-    scene = {"stage_instance": {"template_name": "stages/a"}, "articulated_object_instances": [{"template_name": "fridge"}]}
+    scene = {"stage_instance": {"template_name": "stages/a"},
+             "articulated_object_instances": [{"template_name": "fridge"}]}
     assert list(templates_of(scene)) == [("stage", "stages/a"), ("ao", "fridge")]
     assert not list(templates_of({"stage_instance": {"template_name": "NONE"}, "articulated_object_instances": None}))
     (tmp_path / "stages").mkdir()
@@ -142,7 +143,8 @@ def copy(homes: Path, tmp_path) -> Path:
 
 
 def simulator(folder: Path, **data):
-    return make_simulator("habitat", SimulatorConfig(), SceneData(str(folder / "rearrange.scene_dataset_config.json"), **data))
+    config = folder / "rearrange.scene_dataset_config.json"
+    return make_simulator("habitat", SimulatorConfig(), SceneData(str(config), **data))
 
 
 DAMAGE = {

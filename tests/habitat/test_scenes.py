@@ -1,5 +1,6 @@
-"""External scenes in Habitat, on data of ReplicaCAD's form that is made here: what the adapter takes from their files. Nothing here
-needs Habitat, of which there is a stand-in where something asks for it.
+"""What the adapter takes from the files of external scenes, on data of ReplicaCAD's form that is made here.
+
+Nothing here needs Habitat, of which there is a stand-in where something asks for it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Opened:
 
 
 def episode(*objects, scene="small/furnished") -> Episode:
-    return Episode("made", scene, tuple(name for name, _ in objects), tuple((*at, 1.0, 0.0, 0.0, 0.0) for _, at in objects))
+    poses = tuple((*at, 1.0, 0.0, 0.0, 0.0) for _, at in objects)
+    return Episode("made", scene, tuple(name for name, _ in objects), poses)
 
 
 def test_what_a_scene_is_to_a_robot_is_what_the_embedded_simulator_finds(room):
@@ -56,8 +58,9 @@ def test_what_a_scene_is_to_a_robot_is_what_the_embedded_simulator_finds(room):
     assert home is sim.home.scene and home.links == {"drawer_1": ("cupboard_:0000", "drawer1")}
 
 
-@pytest.mark.parametrize("name", ["objects/table.glb", "objects/convex/table.glb", "configs/objects/rug.object_config.json",
-                                  "urdf/cupboard/cupboard.urdf", "stages/room.glb"])
+@pytest.mark.parametrize("name", [
+    "objects/table.glb", "objects/convex/table.glb", "configs/objects/rug.object_config.json",
+    "urdf/cupboard/cupboard.urdf", "stages/room.glb"])
 def test_a_missing_file_is_named_before_habitat_is_asked(room, name):
     (room.parent / name).unlink()
     world = Opened()
@@ -70,15 +73,16 @@ def test_a_rug_lets_the_robot_pass_and_a_table_does_not():
     def thing(low, high, turn=np.eye(3), y=0.0):
         frame = np.eye(4)
         frame[:3, :3], frame[1, 3] = turn, y
-        return SimpleNamespace(root_scene_node=SimpleNamespace(cumulative_bb=SimpleNamespace(min=low, max=high)), transformation=frame,
-                               collidable=True, motion_type="dynamic")
+        node = SimpleNamespace(cumulative_bb=SimpleNamespace(min=low, max=high))
+        return SimpleNamespace(root_scene_node=node, transformation=frame, collidable=True, motion_type="dynamic")
 
     upright = np.array([(1, 0, 0), (0, 0, 1), (0, -1, 0)])  # of what its file has lying
-    rug, table, hung = thing((-1, 0, -1), (1, 0.018, 1)), thing((-1, 0, -1), (1, 0.4, 1)), thing((-1, 0, -1), (1, 0.018, 1), upright)
-    lifted = thing((-1, 0, -1), (1, 0.018, 1), y=0.02)  # as ReplicaCAD's, whose tops are at 26 to 34 mm
+    low, flat = (-1, 0, -1), (1, 0.018, 1)
+    lifted = thing(low, flat, y=0.02)  # as ReplicaCAD's, whose tops are at 26 to 34 mm
+    rug, table, hung = thing(low, flat), thing(low, (1, 0.4, 1)), thing(low, flat, upright)
     things = [rug, table, hung, lifted]
     kinds = SimpleNamespace(physics=SimpleNamespace(MotionType=SimpleNamespace(KINEMATIC="kinematic")))
-    World.let_pass(SimpleNamespace(_furniture=things, habitat=kinds), THIN_M)
+    World.let_pass(SimpleNamespace(furniture=things, habitat=kinds), THIN_M)
     assert [one.collidable for one in things] == [False, True, True, False]
     assert [one.motion_type for one in things] == ["kinematic", "dynamic", "dynamic", "kinematic"]
 

@@ -31,10 +31,11 @@ def sim(env):
 
 
 def test_colours_and_numbers_of_our_homes_are_those_of_the_embedded_simulator(settings):
-    env = make_env("pick", depth_size=32, observations=["rgb", "arm_rgb", "arm_depth", "segmentation", "instruction"], camera_size=32,
-                   **settings)
+    env = make_env("pick", depth_size=32, camera_size=32, **settings,
+                   observations=["rgb", "arm_rgb", "arm_depth", "segmentation", "instruction"])
     observation, info = env.reset(options={"episode": 1})
-    assert env.observation_space.contains(observation) and info["segmentation_names"] == env.sim.twin.segmentation_names()
+    assert env.observation_space.contains(observation)
+    assert info["segmentation_names"] == env.sim.twin.segmentation_names()
     for camera in ("head", "arm"):
         ours, theirs = (sim.photograph(camera, 32, ("rgb", "segmentation"), PLAIN) for sim in (env.sim.twin, env.sim))
         assert all((ours[name] == theirs[name]).mean() > OF_PIXELS for name in ours)

@@ -1,4 +1,7 @@
-"""The twin of a Habitat simulator: an embedded simulator with everything where it is there. Here MuJoCo's stands for Habitat's."""
+"""The twin of a Habitat simulator: an embedded simulator with everything where it is there.
+
+Here MuJoCo's simulator stands for Habitat's.
+"""
 
 from __future__ import annotations
 

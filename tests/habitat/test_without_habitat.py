@@ -1,4 +1,4 @@
-"""What of `rearrange.habitat` needs no Habitat: contacts, frames, the robot's file, what is said when something is missing."""
+"""What of `rearrange.habitat` needs no Habitat: contacts, frames, the robot's file, refusals."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from benchmarks import run as run_benchmark
 from rearrange.command_line.cli import main
 from rearrange.env.make_simulator import make_simulator
 from rearrange.habitat import installed as need
-from rearrange.habitat import silence_log
+from rearrange.habitat import loading
 from rearrange.habitat.contacts import RobotParts, collides, forces, within_angle
 from rearrange.habitat.driving_base import BASE_JOINTS, with_driving_base
-from rearrange.habitat.frames import camera_in_base, rotation_of_link, turn_of_object
-from rearrange.habitat.silence_log import quiet_loading
+from rearrange.habitat.frames import camera_transform, rotation_of_link, turn_of_object
+from rearrange.habitat.loading import quiet_loading
 from rearrange.home.axis_conventions import AXES, to_y_up
 from rearrange.home.errors import UserError
-from rearrange.home.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.home.robot.cameras import mounting
 from rearrange.home.scene_files.scene_data import SceneData
 from rearrange.home.simulation.simulator_interface import SimulatorConfig
 
@@ -32,8 +32,9 @@ PARTS = RobotParts(ROBOT, frozenset(range(-1, 18)), CUP)
 
 def point(a, b, force=1.0, distance=0.0, normal=(0.0, 1.0, 0.0)):
     """A contact point as Habitat gives it; a and b: (object, link)."""
-    return SimpleNamespace(object_id_a=a[0], link_id_a=a[1], object_id_b=b[0], link_id_b=b[1], normal_force=force,
-                           contact_distance=distance, contact_normal_on_b_in_ws=normal, position_on_a_in_ws=(1.0, 2.0, 3.0))
+    return SimpleNamespace(
+        object_id_a=a[0], link_id_a=a[1], object_id_b=b[0], link_id_b=b[1], normal_force=force,
+        contact_distance=distance, contact_normal_on_b_in_ws=normal, position_on_a_in_ws=(1.0, 2.0, 3.0))
 
 
 def test_forces_on_arm_and_base_are_the_largest_ones_and_kept_apart():
@@ -51,7 +52,8 @@ def test_what_the_hand_holds_is_a_part_of_the_arm_and_does_not_press_on_it():
 
 
 def test_the_cup_touches_what_is_near_enough_and_the_normal_points_into_it():
-    points = [point((ROBOT, CUP), (APPLE, -1), normal=(0.0, 1.0, 0.0)), point((BOWL, -1), (ROBOT, CUP), normal=(0.0, -1.0, 0.0)),
+    points = [point((ROBOT, CUP), (APPLE, -1), normal=(0.0, 1.0, 0.0)),
+              point((BOWL, -1), (ROBOT, CUP), normal=(0.0, -1.0, 0.0)),
               point((ROBOT, CUP), (STAGE, -1), distance=0.015), point((ROBOT, ARM_LINK), (BOWL, -1))]
     _, _, touches = forces(points, PARTS, held=None)
     assert [touch.object_id for touch in touches] == [APPLE, BOWL]
@@ -78,7 +80,7 @@ def test_frames_between_z_up_and_y_up():
 
 
 def test_the_head_camera_looks_forward_and_down_with_its_head_up():
-    camera = camera_in_base(HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M)
+    camera = camera_transform(mounting("head"))
     assert np.allclose(camera[:3, :3].T @ camera[:3, :3], np.eye(3)) and np.linalg.det(camera[:3, :3]) > 0.99
     forward = -camera[:3, 2]
     assert math.isclose(math.degrees(math.atan2(-forward[1], forward[0])), 21.8, abs_tol=0.05)
@@ -114,8 +116,9 @@ def test_without_habitat_there_is_one_sentence(monkeypatch):
         make_simulator("bullet", SimulatorConfig())
 
 
-@pytest.mark.parametrize("command", ["eval skill=pick agent=random", "train skill=pick", "eval hab=tidy_house agent=expert",
-                                     "train hab=tidy_house", "benchmarks habitat", "benchmarks transfer"])
+@pytest.mark.parametrize("command", [
+    "eval skill=pick agent=random", "train skill=pick", "eval hab=tidy_house agent=expert", "train hab=tidy_house",
+    "benchmarks habitat", "benchmarks transfer"])
 def test_every_command_says_so_and_ends_with_status_2(command, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(need, "is_installed", lambda: False)
     first, *words = [*command.split(), "sim=habitat", f"output={tmp_path}"]
@@ -139,16 +142,17 @@ def test_the_device_is_what_there_is():
 def test_habitats_lines_about_a_data_sets_files_are_left_out_unless_something_is_raised(capfd, monkeypatch):
     def load(fails: bool) -> None:
         with quiet_loading():
-            os.write(2, b"[05:42]:[Error]:[Metadata] a.cpp(305)::validateMap : not found\n[05:42]:[Error]:[Scene] a stage is broken\n")
+            os.write(2, b"[05:42]:[Error]:[Metadata] a.cpp(305)::validateMap : not found\n"
+                        b"[05:42]:[Error]:[Scene] a stage is broken\n")
             if fails:
                 raise RuntimeError
 
-    monkeypatch.setattr(silence_log, "ASKED", False)
+    monkeypatch.setattr(loading, "ASKED", False)
     load(False)
     assert capfd.readouterr().err == "[05:42]:[Error]:[Scene] a stage is broken\n"
     with pytest.raises(RuntimeError):
         load(True)
     assert "validateMap" in capfd.readouterr().err
-    monkeypatch.setattr(silence_log, "ASKED", True)
+    monkeypatch.setattr(loading, "ASKED", True)
     load(False)
     assert "validateMap" in capfd.readouterr().err

@@ -16,8 +16,9 @@ import pytest
 from planner.environment import make_env as make_scenario
 from planner.scenarios import scenarios
 from rearrange import navigation
+from rearrange.habitat.frames import camera_transform
 from rearrange.habitat.mujoco_twin import Twin
-from rearrange.habitat.scene_cameras import camera_transform, number_things, part_of_link
+from rearrange.habitat.segmentation import number_things, part_of_link
 from rearrange.home.apartments import segmentation
 from rearrange.home.errors import UserError
 from rearrange.home.pictures.depth_noise import punch_holes

@@ -16,16 +16,18 @@ from rearrange.env.scenario_episodes import Scenario
 from rearrange.habitat.export.episode_files import episodes_of, kinds, write_habitat_episodes
 from rearrange.habitat.export.fetch_links import NAME, ROOT, fetch_links
 from rearrange.habitat.export.home_files import LIGHTING, HomeFiles, write_home
-from rearrange.habitat.export.json_files import plain, write_json
+from rearrange.habitat.export.json_files import write_json
 from rearrange.habitat.export.meshes import need_trimesh
 from rearrange.habitat.export.object_files import write_objects
-from rearrange.habitat.export.urdf import turned, write_urdf
+from rearrange.habitat.export.urdf import turned, write_articulated
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.errors import UserError
 from rearrange.home.simulation.mujoco.build_model import TIMESTEP_S
 
 DATA_SET = "rearrange.scene_dataset_config.json"
 PHYSICS = "rearrange.physics_config.json"
+PHYSICS_SETTINGS = {"physics_simulator": "bullet", "timestep": TIMESTEP_S, "gravity": [0, -9.81, 0],
+                    "friction_coefficient": 0.7, "restitution_coefficient": 0.0}
 # Direction in which light goes, y up, and how bright; from four sides, so that no two faces of a box look alike.
 _LIGHTS = (([-0.3, -1, -0.5], 0.8), ([1, -0.4, 0.3], 0.7), ([-0.8, -0.3, 0.9], 0.6), ([0.2, -0.2, -1], 0.5))
 _LATER = "Habitat computes them when it loads a home, in about 30 ms"
@@ -83,40 +85,34 @@ def write(folder: Path, out: Path, config: dict[str, Any], given: FromAbove) -> 
     write_objects(folder, layouts[0])
     write_robot(folder)
     _write_data_set(folder)
-    said, numbers = [], {}
+    numbers = {}
     for kind in config["episodes_of"]:
         episodes = list(episodes_of(kind, split, config["episodes"] or count, count, given.scenario_called))
         write_habitat_episodes(folder / "episodes" / split / f"{kind}.json.gz", episodes, homes, str(out / DATA_SET))
         numbers[kind] = len(episodes)
-    said.append("episodes: " + ", ".join(f"{kind} {number}" for kind, number in numbers.items()))
-    said.append(_write_navmeshes(folder, list(homes.values())))
-    write_json(folder / "export.json", _about(config, homes, numbers, given.version))
-    return said
+    navmeshes = _write_navmeshes(folder, list(homes.values()))
+    write_json(folder / "export.json", {
+        "made_by": f"rearrange {given.version}", "format": config["format"], "split": split, "count": count,
+        "units": "metres, radians, kilograms, seconds; y up", "episodes": numbers,
+        "homes": {home.name: {"home": home.scene, "links": home.links} for home in homes.values()}})
+    return ["episodes: " + ", ".join(f"{kind} {number}" for kind, number in numbers.items()), navmeshes]
 
 
 def write_robot(folder: Path) -> Path:
     """The Fetch and its meshes, below robots/; returns its URDF."""
-    place, root = folder / "robots", {ROOT}
-    place.mkdir()
-    write_urdf(place / f"{NAME}.urdf", NAME, turned(list(fetch_links()), root), root)
-    write_json(place / f"{NAME}.ao_config.json", {
-        "urdf_filepath": f"{NAME}.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong"})
-    return place / f"{NAME}.urdf"
+    return write_articulated(folder / "robots" / NAME, turned(list(fetch_links()), {ROOT}), {ROOT})
 
 
 def _write_data_set(folder: Path) -> None:
-    write_json(folder / DATA_SET, {
-        "stages": {"paths": {".json": ["stages"]}}, "objects": {"paths": {".json": ["objects"]}},
-        "articulated_objects": {"paths": {".json": ["articulated/*", "robots"]}},
-        "scene_instances": {"paths": {".json": ["scenes"]}}, "light_setups": {"paths": {".json": ["lighting"]}},
-        "navmesh_instances": {}})
-    (folder / "lighting").mkdir()
+    places = {"stages": "stages", "objects": "objects", "articulated_objects": "articulated/*",
+              "scene_instances": "scenes", "light_setups": "lighting"}
+    sections = {kind: {"paths": {".json": [place]}} for kind, place in places.items()}
+    sections["articulated_objects"]["paths"][".json"].append("robots")
+    write_json(folder / DATA_SET, sections | {"navmesh_instances": {}})
     write_json(folder / "lighting" / f"{LIGHTING}.lighting_config.json", {"lights": {
         str(i): {"type": "directional", "position_model": "global", "direction": direction, "color": [1, 1, 1],
                  "intensity": intensity} for i, (direction, intensity) in enumerate(_LIGHTS)}})
-    write_json(folder / PHYSICS, plain({
-        "physics_simulator": "bullet", "timestep": TIMESTEP_S, "gravity": [0, -9.81, 0], "friction_coefficient": 0.7,
-        "restitution_coefficient": 0.0}))
+    write_json(folder / PHYSICS, PHYSICS_SETTINGS)
 
 
 def _write_navmeshes(folder: Path, homes: list[HomeFiles]) -> str:
@@ -124,22 +120,15 @@ def _write_navmeshes(folder: Path, homes: list[HomeFiles]) -> str:
     if find_spec("habitat_sim") is None:
         return f"no navmeshes: habitat_sim is not installed here; {_LATER}"
     # -P: a file queue.py in the folder where the user stands is not Python's. Ours need not be installed.
-    command = [sys.executable, "-P", "-m", "rearrange.habitat.export.navmeshes", str(folder), *(home.name for home in homes)]
-    paths = [str(Path(__file__).resolve().parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)})
+    names, paths = [home.name for home in homes], [str(Path(__file__).resolve().parents[3])]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])}
+    command = [sys.executable, "-P", "-m", "rearrange.habitat.export.navmeshes", str(folder), *names]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode:
         shutil.rmtree(folder / "navmeshes", ignore_errors=True)
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         return f"no navmeshes: habitat_sim could not compute them ({last}); {_LATER}"
     return f"navmeshes: {len(homes)}"
-
-
-def _about(config: dict[str, Any], homes: dict[str, HomeFiles], episodes: dict[str, int], version: str) -> dict:
-    return {
-        "made_by": f"rearrange {version}", "format": config["format"],
-        "split": config["split"], "count": config["count"],
-        "units": "metres, radians, kilograms, seconds; y up", "episodes": episodes,
-        "homes": {home.name: {"home": home.scene, "links": home.links} for home in homes.values()}}
 
 
 def size_mb(folder: Path) -> float:

@@ -2,8 +2,8 @@
 
 Habitat knows drawers and doors by the number of their link, and finds handles by markers. The stock tasks of
 habitat-lab use `cab_push_point_5` and `fridge_push_point`: the former is the drawer that the episode is about; every
-joint is also a marker under its own name. The fields that name things otherwise than our homes do are kept in `info` as
-ours, so that `rearrange.home.apartments.episodes.read_episodes` gives back the very episodes.
+joint is also a marker under its own name. The fields that name things otherwise than our homes do are also kept in
+`info`, as ours, so that `rearrange.home.apartments.episodes.read_episodes` gives back the very episodes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from rearrange.home.settings import presets
 
 HANDLE = {kind: f"{body}_:0000" for kind, body in BODIES.items()}
 """Kind of joint -> how Habitat calls the articulated object in a scene."""
-_ABOUT, _OTHERS = "cab_push_point_5", ("cab_push_point_7", "cab_push_point_6", "cab_push_point_4", "cab_push_point_8",
-                                       "cab_push_point_9", "cab_push_point_10", "cab_push_point_11")
+_DRAWERS = [f"cab_push_point_{number}" for number in (5, 7, 6, 4, 8, 9, 10, 11)]
+"""Markers of habitat-lab's: the first is of the drawer that an episode is about."""
 
 
-def episodes_of(kind: str, split: str, count: int, homes: int, scenario_called: Callable[[str], Scenario]) -> Iterator[Episode]:
-    """The first `count` episodes of a skill or scenario in the first `homes` homes of a split. A scenario that none of
-    these homes allows has fewer. `scenario_called`: gives a scenario by its name.
+def episodes_of(kind: str, split: str, count: int, homes: int,
+                scenario_called: Callable[[str], Scenario]) -> Iterator[Episode]:
+    """The first `count` episodes of a skill or scenario in the first `homes` homes of a split.
+
+    Of a scenario that none of these homes allows there are fewer. `scenario_called` gives a scenario by its name.
     """
     if kind in KINDS:
         yield from (generate_episode(kind, split, index, homes) for index in range(count))
@@ -50,8 +52,13 @@ def kinds() -> tuple[str, ...]:
 
 
 def write_habitat_episodes(path: Path, episodes: list[Episode], homes: dict[str, HomeFiles], data_set: str) -> None:
-    """An episode file for habitat-lab; `homes` by our name of the scene; `data_set`: path of its configuration, as
-    habitat-lab shall open it.
+    """An episode file for habitat-lab.
+
+    Args:
+        path: the file, *.json.gz.
+        episodes: in our homes.
+        homes: what was written of each, by our name of the scene.
+        data_set: path of its configuration, as habitat-lab shall open it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     entries = [_entry(episode, homes[episode.scene], data_set) for episode in episodes]
@@ -85,7 +92,7 @@ def _markers(episode: Episode, home: HomeFiles) -> list[dict]:
     used = [layout.receptacle(name).link for name in (*episode.target_receptacles, *episode.goal_receptacles)]
     drawers = sorted((joint for joint in home.links if kind_of(joint) == "drawer"), key=lambda joint: joint not in used)
     doors = [joint for joint in home.links if joint not in drawers]
-    stock = dict(zip(drawers, (_ABOUT, *_OTHERS))) | dict.fromkeys(doors, "fridge_push_point")
+    stock = dict(zip(drawers, _DRAWERS)) | dict.fromkeys(doors, "fridge_push_point")
     return [
         {"name": name, "type": "articulated_object",
          "params": {"offset": plain(home.handles[joint]), "link": joint, "object": HANDLE[kind_of(joint)]}}

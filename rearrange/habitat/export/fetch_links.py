@@ -2,14 +2,15 @@
 
 Those classes know links by number: wheels 2 and 4, torso 6, head 8 and 9, arm 15 to 21, gripper 22, fingers 23 and 24
 (FetchSuctionRobot: the cup is 23, and the end-effector 0.08 m along x from its frame). The numbers follow from the tree
-and the names of its joints (`scene_files.urdf.tree_order`), so the tree is that of the real Fetch. Links that our model does not
-have carry nothing and have no shape.
+and the names of its joints (`scene_files.urdf.tree_order`), so the tree is that of the real Fetch. Links that our model
+does not have carry nothing and have no shape.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -25,25 +26,24 @@ EE_OFFSET_M = 0.08
 CUP_LINK = "suction_cup_link"
 _CUP_JOINT = "gripper_cup_joint"  # stands before "r_gripper_finger_joint", so that the cup is link 23
 _EMPTY_KG = 0.01  # Bullet divides by the mass of what moves
-_ENDS = (0.0, 0.05)  # m, of a finger
 
-# Link, parent, joint type, axis, range; joints are called like links with _joint for _link.
-_EMPTY: tuple[tuple[str, str, str, tuple[float, float, float], tuple[float, float]], ...] = (
-    ("bellows_link2", ROOT, "fixed", (0, 0, 1), (0, 0)),
-    ("estop_link", ROOT, "fixed", (0, 0, 1), (0, 0)),
-    ("l_wheel_link", ROOT, "continuous", (0, 1, 0), (0, 0)),
-    ("laser_link", ROOT, "fixed", (0, 0, 1), (0, 0)),
-    ("r_wheel_link", ROOT, "continuous", (0, 1, 0), (0, 0)),
-    ("torso_fixed_link", ROOT, "fixed", (0, 0, 1), (0, 0)),
-    ("bellows_link", "torso_lift_link", "fixed", (0, 0, 1), (0, 0)),
+# Link, parent and, where it moves: joint type, axis, range. Joints are called like links with _joint for _link.
+_EMPTY: tuple[tuple[Any, ...], ...] = (
+    ("bellows_link2", ROOT),
+    ("estop_link", ROOT),
+    ("l_wheel_link", ROOT, "continuous", (0, 1, 0)),
+    ("laser_link", ROOT),
+    ("r_wheel_link", ROOT, "continuous", (0, 1, 0)),
+    ("torso_fixed_link", ROOT),
+    ("bellows_link", "torso_lift_link"),
     ("head_pan_link", "torso_lift_link", "revolute", (0, 0, 1), (-1.57, 1.57)),
     ("head_tilt_link", "head_pan_link", "revolute", (0, 1, 0), (-0.76, 1.58)),
-    ("head_camera_link", "head_tilt_link", "fixed", (0, 0, 1), (0, 0)),
-    ("head_camera_depth_frame", "head_camera_link", "fixed", (0, 0, 1), (0, 0)),
-    ("head_camera_depth_optical_frame", "head_camera_depth_frame", "fixed", (0, 0, 1), (0, 0)),
-    ("head_camera_rgb_frame", "head_camera_link", "fixed", (0, 0, 1), (0, 0)),
-    ("head_camera_rgb_optical_frame", "head_camera_rgb_frame", "fixed", (0, 0, 1), (0, 0)),
-    ("r_gripper_finger_link", "gripper_link", "prismatic", (0, 1, 0), _ENDS),
+    ("head_camera_link", "head_tilt_link"),
+    ("head_camera_depth_frame", "head_camera_link"),
+    ("head_camera_depth_optical_frame", "head_camera_depth_frame"),
+    ("head_camera_rgb_frame", "head_camera_link"),
+    ("head_camera_rgb_optical_frame", "head_camera_rgb_frame"),
+    ("r_gripper_finger_link", "gripper_link", "prismatic", (0, 1, 0), (0.0, 0.05)),
 )
 
 
@@ -51,14 +51,11 @@ _EMPTY: tuple[tuple[str, str, str, tuple[float, float, float], tuple[float, floa
 def fetch_links() -> tuple[Link, ...]:
     """All links, frames z up; the root's frame is the base frame."""
     model = _model()
-    made = [link_of(model, "base", None, ROOT),
-            link_of(model, "torso", ROOT, "torso_lift_link", "torso_lift_joint")]
-    above = "torso_lift_link"
+    made = [link_of(model, "base", None, ROOT), link_of(model, "torso", ROOT, "torso_lift_link", "torso_lift_joint")]
     for name in fetch.JOINT_NAMES:
-        endless = name.endswith("_roll")
-        made.append(link_of(model, f"{name}_link", above, f"{name}_link", f"{name}_joint", limited=not endless))
-        above = f"{name}_link"
-    made.append(link_of(model, "gripper", above, "gripper_link", "gripper_axis"))
+        limited = not name.endswith("_roll")
+        made.append(link_of(model, f"{name}_link", made[-1].name, f"{name}_link", f"{name}_joint", limited))
+    made.append(link_of(model, "gripper", made[-1].name, "gripper_link", "gripper_axis"))
     made.append(link_of(model, CUP_LINK, "gripper_link", CUP_LINK, _CUP_JOINT))
     # Habitat takes centres of mass for the origins of frames; these two have to be where habitat-lab looks for them.
     made[0], made[-1] = (replace(link, center_of_mass_m=(0.0, 0.0, 0.0)) for link in (made[0], made[-1]))
@@ -85,7 +82,6 @@ def _model() -> mujoco.MjModel:
     return spec.compile()
 
 
-def _empty(name: str, parent: str, kind: str, axis: tuple[float, float, float], span: tuple[float, float]) -> Link:
-    joint = name.removesuffix("_frame").replace("_link", "") + "_joint"
-    tiny = _EMPTY_KG * 1e-3 * np.eye(3)
-    return Link(name, parent, Joint(joint, kind, axis, span), mass_kg=_EMPTY_KG, inertia_kg_m2=tiny)
+def _empty(name: str, parent: str, *moves: Any) -> Link:
+    joint = Joint(name.removesuffix("_frame").replace("_link", "") + "_joint", *moves)
+    return Link(name, parent, joint, mass_kg=_EMPTY_KG, inertia_kg_m2=_EMPTY_KG * 1e-3 * np.eye(3))

@@ -14,10 +14,10 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from rearrange.habitat.export.json_files import plain, write_json
+from rearrange.habitat.export.json_files import write_json
 from rearrange.habitat.export.links import Link, link_of, shapes_of
 from rearrange.habitat.export.meshes import solid, write_glb
-from rearrange.habitat.export.urdf import FRICTION, turned, write_urdf
+from rearrange.habitat.export.urdf import FRICTION, turned, write_articulated
 from rearrange.home.apartments.containers import kind_of
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.parts import Receptacle
@@ -57,13 +57,10 @@ def write_home(folder: Path, layout: Layout) -> HomeFiles:
     numbers, handles = {}, {}
     for kind, body in BODIES.items():
         links = _links(layout, model, kind)
-        place, centers = folder / "articulated" / name, {link.name: link.center_of_mass_m for link in links}
-        place.mkdir(parents=True, exist_ok=True)
-        write_urdf(place / f"{body}.urdf", body, links, {link.name for link in links})
-        write_json(place / f"{body}.ao_config.json", {
-            "urdf_filepath": f"{body}.urdf", "base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong",
-            "user_defined": {f"receptacle_aabb_{r.name}": _receptacle(r, centers[r.parent]) | {"parent_link": r.parent}
-                             for r in layout.receptacles if r.parent in centers}})
+        centers = {link.name: link.center_of_mass_m for link in links}
+        notes = {f"receptacle_aabb_{r.name}": _receptacle(r, centers[r.parent]) | {"parent_link": r.parent}
+                 for r in layout.receptacles if r.parent in centers}
+        write_articulated(folder / "articulated" / name / body, links, set(centers), notes)
         order = tree_order(_ROOT, [(link.parent, link.joint.name, link.name) for link in links[1:]])
         numbers |= {link.name: order.index(link.name) - 1 for link in links[1:]}
         handles |= {link.name: _handle(layout, link) for link in links[1:]}
@@ -73,7 +70,6 @@ def write_home(folder: Path, layout: Layout) -> HomeFiles:
 
 def _write_stage(folder: Path, name: str, layout: Layout, model: mujoco.MjModel) -> None:
     stages, shapes = folder / "stages", shapes_of(model, 0)
-    stages.mkdir(parents=True, exist_ok=True)
     write_glb(stages / f"{name}.glb", [shape for shape in shapes if shape.seen], AXES)
     write_glb(stages / f"{name}.collision.glb", [solid(shape) for shape in shapes if shape.solid], AXES)
     write_json(stages / f"{name}.stage_config.json", {
@@ -85,15 +81,13 @@ def _write_stage(folder: Path, name: str, layout: Layout, model: mujoco.MjModel)
 
 
 def _receptacle(receptacle: Receptacle, origin: Point = (0.0, 0.0, 0.0)) -> dict:
-    """As habitat-lab reads it: middle, from `origin` (y up), and half size of a thin box above the surface, and its turn
-    (w, x, y, z).
-    """
+    """As habitat-lab reads it: a thin box above the surface, its middle counted from `origin` (y up)."""
     x, y, z = receptacle.center_m
     half_x, half_y = receptacle.half_extents_m
     middle = np.subtract(to_y_up((x, y, z + _RECEPTACLE_HALF_M)), origin)
-    box = {"position": middle, "scale": [half_x, _RECEPTACLE_HALF_M, half_y], "up": [0.0, 1.0, 0.0]}
-    turn = {"rotation": _up_quat(receptacle.yaw_rad)} if receptacle.parent is None else {}
-    return {"name": f"receptacle_aabb_{receptacle.name}"} | plain(box | turn)
+    box = {"name": f"receptacle_aabb_{receptacle.name}", "position": middle,
+           "scale": [half_x, _RECEPTACLE_HALF_M, half_y], "up": [0.0, 1.0, 0.0]}
+    return box | ({"rotation": _up_quat(receptacle.yaw_rad)} if receptacle.parent is None else {})
 
 
 def _links(layout: Layout, model: mujoco.MjModel, kind: str) -> list[Link]:
@@ -123,17 +117,14 @@ def _write_instance(folder: Path, name: str, layout: Layout) -> None:
     articulated = []
     for kind, body in BODIES.items():
         x, y, yaw = root_pose(layout, kind)
-        articulated.append(plain({
+        articulated.append({
             "template_name": f"articulated/{name}/{body}", "translation_origin": "COM", "fixed_base": True,
             "auto_clamp_joint_limits": True, "motion_type": "DYNAMIC", "translation": to_y_up((x, y, 0.0)),
-            "rotation": _up_quat(yaw)}))
-    scenes = folder / "scenes"
-    scenes.mkdir(parents=True, exist_ok=True)
-    write_json(scenes / f"{name}.scene_instance.json", {
+            "rotation": _up_quat(yaw)})
+    write_json(folder / "scenes" / f"{name}.scene_instance.json", {
         "stage_instance": {"template_name": f"stages/{name}"}, "default_lighting": f"lighting/{LIGHTING}",
-        "object_instances": [],
-        "articulated_object_instances": articulated,
-        "user_defined": plain({"home": layout.name, "size_m": layout.size_m})})
+        "object_instances": [], "articulated_object_instances": articulated,
+        "user_defined": {"home": layout.name, "size_m": layout.size_m}})
 
 
 def _up_quat(yaw_rad: float) -> tuple[float, float, float, float]:

@@ -21,4 +21,6 @@ def plain(value: Any) -> Any:
 
 
 def write_json(path: Path, content: dict) -> None:
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    """Write what `plain` makes of the content; the folder is made where it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(plain(content), indent=1) + "\n", encoding="utf-8")

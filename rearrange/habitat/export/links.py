@@ -65,33 +65,31 @@ class Link:
 def rotation_of(quat: np.ndarray) -> np.ndarray:
     """Matrix (3, 3) of a quaternion (w, x, y, z)."""
     matrix = np.empty(9)
-    mujoco.mju_quat2Mat(matrix, np.asarray(quat, float))
+    mujoco.mju_quat2Mat(matrix, quat)
     return matrix.reshape(3, 3)
 
 
 def shapes_of(model: mujoco.MjModel, body: str | int) -> tuple[Shape, ...]:
-    """The geoms of a body, in its frame. A disc, which is drawn as a cylinder and touched as the prism after it
-    (`mujoco_sim.home`), is one cylinder.
+    """The geoms of a body, in its frame.
+
+    A disc is one cylinder here; in the model it is drawn as a cylinder and touched as the prism after it.
     """
-    body = model.body(body).id
-    prisms = model.geom_type == mujoco.mjtGeom.mjGEOM_MESH
-    return tuple(_shape(model, geom, touched=geom + 1 < model.ngeom and bool(prisms[geom + 1])) for geom in range(model.ngeom)
-                 if model.geom_bodyid[geom] == body and not prisms[geom])
-
-
-def _shape(model: mujoco.MjModel, geom: int, touched: bool) -> Shape:
-    kind = KINDS[mujoco.mjtGeom(model.geom_type[geom])]
-    sizes = {"box": 3, "sphere": 1}.get(kind, 2)
-    return Shape(
-        model.geom(geom).name, kind, tuple(model.geom_size[geom][:sizes].tolist()), model.geom_pos[geom].copy(),
-        rotation_of(model.geom_quat[geom]), tuple(model.geom_rgba[geom][:3].round(4).tolist()),
-        seen=bool(model.geom_rgba[geom][3] > 0),
-        solid=touched or bool(model.geom_contype[geom] or model.geom_conaffinity[geom]))
+    is_prism = np.append(model.geom_type == mujoco.mjtGeom.mjGEOM_MESH, False)
+    found = []
+    for geom in np.flatnonzero((model.geom_bodyid == model.body(body).id) & ~is_prism[:-1]).tolist():
+        kind = KINDS[mujoco.mjtGeom(model.geom_type[geom])]
+        sizes = {"box": 3, "sphere": 1}.get(kind, 2)
+        found.append(Shape(
+            model.geom(geom).name, kind, tuple(model.geom_size[geom][:sizes].tolist()), model.geom_pos[geom].copy(),
+            rotation_of(model.geom_quat[geom]), tuple(model.geom_rgba[geom][:3].round(4).tolist()),
+            seen=bool(model.geom_rgba[geom][3] > 0),
+            solid=bool(is_prism[geom + 1] or model.geom_contype[geom] or model.geom_conaffinity[geom])))
+    return tuple(found)
 
 
 def link_of(model: mujoco.MjModel, body: str, parent: str | None, name: str, joint: str = "",
             limited: bool = True) -> Link:
-    """A body as a link called `name`; its joint, if it has one, is called `joint` there."""
+    """A body as a link called `name`, and its joint, if it has one, as `joint`; not `limited`: it turns without end."""
     i = model.body(body).id
     principal = rotation_of(model.body_iquat[i])
     return Link(

@@ -32,44 +32,39 @@ def need_trimesh():
 
 
 def write_glb(path: Path, shapes: Iterable[Shape], turn: np.ndarray) -> None:
-    """The shapes as one mesh; `turn` (3, 3) takes their frame to the file's."""
+    """The shapes as one mesh; `turn` (3, 3) takes their frame to the file's. Makes the folder."""
     trimesh = need_trimesh()
     parts = [triangles(shape) for shape in shapes]
-    for part, shape in zip(parts, shapes):
-        colour = [*(round(255 * value) for value in shape.rgb), 255]
-        part["colours"] = np.tile(np.array(colour, np.uint8), (len(part["points"]), 1))
-    starts = np.cumsum([0, *(len(part["points"]) for part in parts)])
+    counts = [len(part["points"]) for part in parts]
+    points, normals = (np.concatenate([part[key] for part in parts]) @ turn.T for key in ("points", "normals"))
+    faces = np.concatenate([part["faces"] + start for part, start in zip(parts, np.cumsum([0, *counts]))])
+    colours = [[*(round(255 * value) for value in shape.rgb), 255] for shape in shapes]
     white = trimesh.visual.material.PBRMaterial(
         "white", baseColorFactor=[1.0] * 4, metallicFactor=0.0, roughnessFactor=1.0)
     looks = trimesh.visual.TextureVisuals(material=white)
-    looks.vertex_attributes["color"] = np.concatenate([part["colours"] for part in parts])
-    mesh = trimesh.Trimesh(
-        vertices=np.concatenate([part["points"] for part in parts]) @ turn.T,
-        faces=np.concatenate([part["faces"] + start for part, start in zip(parts, starts)]),
-        vertex_normals=np.concatenate([part["normals"] for part in parts]) @ turn.T, visual=looks, process=False)
+    looks.vertex_attributes["color"] = np.repeat(np.array(colours, np.uint8), counts, axis=0)
+    mesh = trimesh.Trimesh(vertices=points, faces=faces, vertex_normals=normals, visual=looks, process=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(trimesh.exchange.gltf.export_glb(trimesh.Scene({path.stem: mesh}), include_normals=True))
 
 
 def triangles(shape: Shape) -> dict[str, np.ndarray]:
     """points and normals (N, 3), faces (M, 3) of a shape, in the frame of its link."""
     creation = need_trimesh().creation
+    half = shape.half_size_m
     if shape.kind == "plane":
-        x, y = shape.half_size_m
-        corners = np.array([(-x, -y, 0), (x, -y, 0), (x, y, 0), (-x, y, 0)])
-        up = np.tile((0.0, 0.0, 1.0), (4, 1))
-        made = {"points": corners, "faces": np.array([(0, 1, 2), (0, 2, 3)]), "normals": up}
+        corners = np.array([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)]) * (*half, 1)
+        made = {"points": corners, "faces": np.array([(0, 1, 2), (0, 2, 3)]), "normals": np.tile((0, 0, 1.0), (4, 1))}
     elif shape.kind == "box":
-        made = _faceted(creation.box(extents=[2 * half for half in shape.half_size_m]))
+        made = _faceted(creation.box(extents=[2 * side for side in half]))
     elif shape.kind == "cylinder":
-        radius, half = shape.half_size_m
-        made = _faceted(creation.cylinder(radius=radius, height=2 * half, sections=sides(radius)))
+        made = _faceted(creation.cylinder(radius=half[0], height=2 * half[1], sections=sides(half[0])))
     elif shape.kind == "capsule":
-        radius, half = shape.half_size_m
-        mesh = creation.capsule(radius=radius, height=2 * half, count=[sides(radius) // 4 * 2, sides(radius)])
-        made = _round(mesh, np.column_stack([np.zeros((len(mesh.vertices), 2)), mesh.vertices[:, 2].clip(-half, half)]))
+        count = sides(half[0])
+        mesh = creation.capsule(radius=half[0], height=2 * half[1], count=[count // 4 * 2, count])
+        made = _round(mesh, mesh.vertices.clip((0, 0, -half[1]), (0, 0, half[1])))
     else:
-        mesh = creation.icosphere(subdivisions=3, radius=shape.half_size_m[0])
-        made = _round(mesh, np.zeros((len(mesh.vertices), 3)))
+        made = _round(creation.icosphere(subdivisions=3, radius=half[0]), np.zeros(3))
     made["points"] = made["points"] @ shape.rotation.T + shape.position_m
     made["normals"] = made["normals"] @ shape.rotation.T
     return made
@@ -88,7 +83,7 @@ def _faceted(mesh) -> dict[str, np.ndarray]:
 
 
 def _round(mesh, nearest_on_axis: np.ndarray) -> dict[str, np.ndarray]:
-    """With normals that point away from its axis or middle."""
+    """With normals that point away from its axis or middle, of which the nearest points are (N, 3) or (3,)."""
     away = mesh.vertices - nearest_on_axis
     return {"points": np.asarray(mesh.vertices), "faces": np.asarray(mesh.faces),
             "normals": away / np.linalg.norm(away, axis=1, keepdims=True)}

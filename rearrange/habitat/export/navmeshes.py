@@ -1,6 +1,6 @@
-"""Navmeshes of an exported data set: `python -m rearrange.habitat.export.navmeshes FOLDER NAME ...`, where habitat-sim is.
+"""Navmeshes of an exported data set: `python -m rearrange.habitat.export.navmeshes FOLDER NAME ...`.
 
-Without drawing, so that it needs no display. The robot is as large as habitat-lab takes the Fetch to be.
+It needs habitat-sim, but no display. The robot is as large as habitat-lab takes the Fetch to be.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main(folder: Path, names: list[str]) -> None:
     (data_set,) = folder.glob("*.scene_dataset_config.json")
     (physics,) = folder.glob("*.physics_config.json")
     (folder / "navmeshes").mkdir(exist_ok=True)
-    sim, files = None, {}
+    content, sim = json.loads(data_set.read_text(encoding="utf-8")), None
     for name in names:
         config = habitat_sim.SimulatorConfiguration()
         config.scene_dataset_config_file, config.scene_id = str(data_set), f"{name}.scene_instance.json"
@@ -36,14 +36,12 @@ def main(folder: Path, names: list[str]) -> None:
         mesh.set_defaults()
         mesh.agent_radius, mesh.agent_height = RADIUS_M, HEIGHT_M
         mesh.agent_max_climb, mesh.agent_max_slope, mesh.include_static_objects = CLIMB_M, SLOPE_DEG, True
-        files[f"navmesh_{name}"] = path = f"navmeshes/{name}.navmesh"
+        content["navmesh_instances"][f"navmesh_{name}"] = path = f"navmeshes/{name}.navmesh"
         if not (sim.recompute_navmesh(sim.pathfinder, mesh) and sim.pathfinder.save_nav_mesh(str(folder / path))):
             raise SystemExit(f"no navmesh of {name}")
     for name in names:
         scene = folder / "scenes" / f"{name}.scene_instance.json"
         write_json(scene, json.loads(scene.read_text(encoding="utf-8")) | {"navmesh_instance": f"navmesh_{name}"})
-    content = json.loads(data_set.read_text(encoding="utf-8"))
-    content["navmesh_instances"] |= files
     write_json(data_set, content)
 
 

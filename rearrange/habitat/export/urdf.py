@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from rearrange.habitat.export.json_files import write_json
 from rearrange.habitat.export.links import Joint, Link, Shape
 from rearrange.habitat.export.meshes import write_glb
 from rearrange.home.axis_conventions import AXES
 from rearrange.home.simulation.mujoco.build_model import TIMESTEP_S
 
+ARTICULATED = {"base_type": "fixed", "inertia_source": "urdf", "shader_type": "phong"}
+"""How Habitat loads an articulated object."""
 # One of Habitat's collision groups: what is "kinematic" meets robots and objects, but neither the building nor other
 # kinematic things. Of ours: drawers and doors do not touch the furniture that they are in, the base not the floor.
 KINEMATIC_GROUP = 4
@@ -42,13 +46,23 @@ def _turned(link: Link, own: np.ndarray, parents: np.ndarray) -> Link:
         center_of_mass_m=tuple((own @ link.center_of_mass_m).tolist()), inertia_kg_m2=own @ link.inertia_kg_m2 @ own.T)
 
 
-def write_urdf(path: Path, name: str, links: list[Link], kinematic: set[str]) -> None:
-    """The URDF file `path`, and beside it <stem>_<link>.glb of every link that is seen. `kinematic`: names of the links
-    in that collision group.
+def write_articulated(place: Path, links: list[Link], kinematic: set[str], notes: dict[str, Any] | None = None) -> Path:
+    """An articulated object: `place`.urdf, .ao_config.json, and a mesh `place`_<link>.glb of every link that is seen.
+
+    Args:
+        place: path without an ending; its last part is the name of the object.
+        links: its links, the root first.
+        kinematic: names of the links in that collision group.
+        notes: what the configuration says beside Habitat's own settings.
+
+    Returns: the URDF file.
     """
+    name, path = place.name, place.with_name(f"{place.name}.urdf")
+    config = {"urdf_filepath": path.name} | ARTICULATED | ({} if notes is None else {"user_defined": notes})
+    write_json(place.with_name(f"{name}.ao_config.json"), config)
     lines = ['<?xml version="1.0"?>', "<!-- metres, radians, kilograms -->", f"<robot name={quoteattr(name)}>"]
     for link in links:
-        mesh = path.with_name(f"{path.stem}_{link.name}.glb")
+        mesh = path.with_name(f"{name}_{link.name}.glb")
         seen = [shape for shape in link.shapes if shape.seen]
         if seen:
             write_glb(mesh, seen, np.eye(3))
@@ -58,6 +72,7 @@ def write_urdf(path: Path, name: str, links: list[Link], kinematic: set[str]) ->
         if link.joint is not None:
             lines += _joint(link, link.joint)
     path.write_text("\n".join([*lines, "</robot>", ""]), encoding="utf-8")
+    return path
 
 
 def _link(link: Link, mesh: str | None, group: str) -> list[str]:
