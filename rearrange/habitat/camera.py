@@ -105,5 +105,6 @@ def _converted(kind: str, image: np.ndarray) -> np.ndarray:
     if kind == "rgb":
         return np.ascontiguousarray(image[:, :, :3])
     if kind == "depth":  # 0 m means that nothing was there
-        return np.where(image == 0.0, np.float32(1.0), np.minimum(image / np.float32(RANGE_M), np.float32(1.0)))[:, :, None]
+        shares = np.minimum(image / np.float32(RANGE_M), np.float32(1.0))
+        return np.where(image == 0.0, np.float32(1.0), shares)[:, :, None]
     return np.where(image <= MOST, image, NOTHING).astype(np.uint16)[:, :, None]

@@ -21,6 +21,7 @@ from rearrange.habitat.frames import camera_transform, rotation_of_link, turn_of
 from rearrange.habitat.loading import quiet_loading
 from rearrange.home.axis_conventions import AXES, to_y_up
 from rearrange.home.errors import UserError
+from rearrange.home.geometry import quat_matrix
 from rearrange.home.robot.cameras import mounting
 from rearrange.home.scene_files.scene_data import SceneData
 from rearrange.home.simulation.simulator_interface import SimulatorConfig
@@ -73,8 +74,9 @@ def test_the_robot_collides_when_it_or_its_load_is_inside_something_else():
 
 def test_frames_between_z_up_and_y_up():
     turned = np.eye(4)
-    turned[:3, :3] = AXES  # a z-up link at rest in a y-up world
-    assert np.allclose(np.reshape(rotation_of_link(turned), (3, 3)), np.eye(3))
+    rotation = quat_matrix(np.array((0.5, 0.1, 0.7, np.sqrt(0.25))))
+    turned[:3, :3] = AXES @ rotation  # a z-up link in a y-up world
+    assert np.allclose(np.reshape(rotation_of_link(turned), (3, 3)), rotation)
     quat = SimpleNamespace(scalar=math.cos(0.2), vector=(0.0, math.sin(0.2), 0.0))  # a turn about up
     assert np.allclose(turn_of_object(quat), (math.cos(0.2), 0, 0, math.sin(0.2)))
 
